@@ -24,7 +24,7 @@ pub enum FilterError {
     },
     /// An expression needs libpcap, which can't be loaded. The loader's message for each
     /// name that was tried.
-    NoLibpcap(Vec<String>),
+    NoLibpcap(String),
     /// libpcap refuses the expression.
     Expression {
         /// The expression.
@@ -68,11 +68,12 @@ impl fmt::Display for FilterError {
                 ),
                 None => write!(f, "the program breaks a rule: {}", refusal.rule.sentence()),
             },
-            FilterError::NoLibpcap(reasons) => write!(
-                f,
-                "an expression needs libpcap, which can't be loaded: {}",
-                reasons.join("; ")
-            ),
+            FilterError::NoLibpcap(reasons) => {
+                write!(
+                    f,
+                    "an expression needs libpcap, which can't be loaded: {reasons}"
+                )
+            }
             FilterError::Expression { text, message } => {
                 write!(f, "libpcap refuses {:?}: {message}", start_of(text))
             }

@@ -63,7 +63,7 @@ impl Expression {
         text: &str,
         settings: FilterBuilder,
     ) -> Result<Expression, FilterError> {
-        let libpcap = Libpcap::load().map_err(|absent| FilterError::NoLibpcap(absent.reasons))?;
+        let libpcap = Libpcap::load().map_err(|absent| FilterError::NoLibpcap(absent.0))?;
         Ok(Expression {
             libpcap,
             text: text.to_owned(),

@@ -55,7 +55,7 @@ fn a_capture_is_filtered() {
 }
 
 #[test]
-fn a_seccomp_filter_is_asked() {
+fn a_seccomp_filter_decides_a_call() {
     let text = fs::read(repository().join("examples/sandbox.asm")).unwrap();
     let filter = SeccompFilter::parse(&text).unwrap();
     assert_eq!(

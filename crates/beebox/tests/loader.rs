@@ -74,7 +74,7 @@ fn tags_add_flags_and_name_types_for_relocations() {
 }
 
 #[test]
-fn types_that_a_tag_names_and_nobody_has_are_an_error() {
+fn missing_types_of_tags_are_an_error() {
     let kernel = kernel_data::linux_6_18();
     let loader = Loader::new(&kernel).with_test_tags(&|_| None);
     let mut errors = Vec::new();

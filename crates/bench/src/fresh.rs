@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_survive_the_way_through_a_pipe() {
+    fn reports_pass_through_a_pipe_unchanged() {
         let mut report = Report::default();
         report.add_row("w", "interp", Unit::MicrosPerThousandInsns, 1.25);
         let json = serde_json::to_string(&report).expect("a report is JSON");

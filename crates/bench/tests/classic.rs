@@ -46,7 +46,7 @@ fn a_sample_holds_every_engine_on_every_workload() {
 }
 
 #[test]
-fn a_benchmark_without_its_command_says_so() {
+fn a_benchmark_without_its_command_is_reported() {
     let bench = Bench::find("classic").expect("the benchmark");
     let failure = bench
         .run(&options(), &mut |_| {})

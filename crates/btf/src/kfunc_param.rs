@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suffixes_are_told_apart() {
+    fn each_suffix_is_recognised() {
         assert_eq!(ParamSuffix::of(b"mem__sz"), Some(ParamSuffix::Size));
         assert_eq!(ParamSuffix::of(b"mem__szk"), Some(ParamSuffix::ConstSize));
         assert_eq!(ParamSuffix::of(b"type__k"), Some(ParamSuffix::Constant));

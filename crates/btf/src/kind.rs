@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_as_the_format_says() {
+    fn numbers_follow_the_format() {
         for (at, kind) in Kind::ALL.iter().enumerate() {
             assert_eq!(Kind::from_number(at as u32 + 1), Some(*kind));
             assert_eq!(*kind as usize, at + 1);

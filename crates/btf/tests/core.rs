@@ -244,7 +244,7 @@ fn recursive_types_are_refused() {
         .builder
         .reference(Kind::Typedef, StrOffset::EMPTY, itself);
     target.structure("thing", &[("field", itself, 0)]);
-    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::Endless));
+    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::TypeCycle));
     // An anonymous structure that contains itself.
     let mut target = Draft::new();
     let itself = target.builder.next_id();

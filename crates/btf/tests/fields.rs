@@ -98,7 +98,7 @@ fn values_have_no_nodes() {
 }
 
 #[test]
-fn invalid_fields_are_told() {
+fn invalid_fields_are_reported() {
     let twice = [("bpf_spin_lock", 0), ("bpf_spin_lock", 4)];
     assert_eq!(found(&twice), Err(FieldFault::Twice));
     let both = [("bpf_spin_lock", 0), ("bpf_res_spin_lock", 4)];

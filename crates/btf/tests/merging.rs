@@ -72,7 +72,7 @@ fn equal_types_are_merged() {
 #[test]
 fn strings_can_stay_where_they_are() {
     let mut builder = Builder::new();
-    builder.string("used by nobody");
+    builder.string("unused");
     list(&mut builder, "list");
     list(&mut builder, "list");
     let blob = builder.finish();

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_header_tells_what_the_system_would_know() {
+    fn the_link_header_states_the_metadata() {
         for &(link_type, order, hex, expected) in CASES {
             let interface = Interface {
                 link_type,

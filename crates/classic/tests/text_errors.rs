@@ -11,7 +11,7 @@ fn message(input: impl AsRef<[u8]>, form: Option<Form>) -> String {
 }
 
 #[test]
-fn assembly_errors_say_line_column_and_what_was_expected() {
+fn assembly_errors_state_line_column_and_what_is_expected() {
     let many = |lines: usize| format!("jeq #1, far\n{}far: ret #0", "tax\n".repeat(lines));
     let cases = [
         (
@@ -147,7 +147,7 @@ fn assembly_errors_say_line_column_and_what_was_expected() {
 }
 
 #[test]
-fn listing_errors_say_line_column_and_what_was_expected() {
+fn listing_errors_state_line_column_and_what_is_expected() {
     let cases = [
         (
             "(001) ret #0",
@@ -192,7 +192,7 @@ fn listing_errors_say_line_column_and_what_was_expected() {
 }
 
 #[test]
-fn number_errors_say_line_column_and_what_was_expected() {
+fn number_errors_state_line_column_and_what_is_expected() {
     let cases = [
         (
             Form::CArray,
@@ -271,7 +271,7 @@ fn number_errors_say_line_column_and_what_was_expected() {
 }
 
 #[test]
-fn raw_errors_say_which_byte() {
+fn raw_errors_name_the_byte() {
     let raw = Some(Form::Raw(ByteOrder::Little));
     assert_eq!(
         message([0u8; 13], raw),

@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn every_text_form_is_told_from_the_others(program in any_program()) {
+    fn every_text_form_is_detected(program in any_program()) {
         prop_assume!(!program.is_empty());
         for &form in Form::ALL.iter().filter(|form| form.is_text()) {
             prop_assert_eq!(Form::detect(&write(&program, form)), Some(form));
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn raw_programs_are_told_by_their_opcodes(rows in prop::collection::vec(0..OPCODES.len(), 1..100)) {
+    fn raw_programs_are_detected_by_their_opcodes(rows in prop::collection::vec(0..OPCODES.len(), 1..100)) {
         // `ld #k`, opcode 0, reads the same in both orders.
         prop_assume!(rows.iter().any(|&row| OPCODES[row].0 != 0));
         let program: Vec<_> = rows.iter().map(|&row| SockFilter::new(OPCODES[row].0, 1, 2, 3)).collect();

@@ -135,7 +135,7 @@ fn captures_are_merged_by_time() {
 }
 
 #[test]
-fn counts_are_told_for_each_capture() {
+fn counts_are_printed_for_each_capture() {
     let desk = Desk::new();
     desk.put("a", &pcap(LITTLE, LinkType::RAW, &[(1, 1), (2, 2), (3, 3)]));
     desk.put("b", &pcap(LITTLE, LinkType::RAW, &[(1, 2)]));

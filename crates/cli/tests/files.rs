@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 #[test]
-fn every_command_says_what_to_try_instead_of_a_missing_file() {
+fn every_command_names_a_remedy_for_a_missing_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     fs::write(path("program.bpf.o"), "").unwrap();

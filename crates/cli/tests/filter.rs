@@ -141,7 +141,7 @@ fn what_matches_is_written_and_summed_up() {
 }
 
 #[test]
-fn the_count_is_all_that_is_printed_and_tells_the_exit_code() {
+fn only_the_count_is_printed_and_it_sets_the_exit_code() {
     let desk = Desk::new();
     let count = format!("{}\n", desk.matching()).into_bytes();
     let words = ["-F", "tcp.ddd", "day.pcap", "--count"];
@@ -278,7 +278,7 @@ fn snaplen_cuts_what_is_written_not_what_is_seen() {
 }
 
 #[test]
-fn json_tells_the_same() {
+fn json_equals_the_text() {
     let desk = Desk::new();
     let (code, stdout, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "--format", "json"]);
     let record: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
@@ -403,7 +403,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
 ];
 
 #[test]
-fn mistakes_are_told_apart() {
+fn each_mistake_has_its_own_message() {
     let desk = Desk::new();
     desk.put("empty", b"");
     for (words, message) in MISTAKES {

@@ -141,7 +141,7 @@ fn tables_stand_behind_the_code() {
 }
 
 #[test]
-fn the_listing_says_what_json_says() {
+fn the_listing_equals_the_json() {
     let files = Files::new();
     let looping = files.put("loop.s", LOOP);
     let listing = text(&["--ebpf", &looping]);

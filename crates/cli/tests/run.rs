@@ -115,7 +115,7 @@ after 15 instructions
 }
 
 #[test]
-fn json_has_what_programs_want() {
+fn json_has_every_field() {
     let read = |(_, text): (i32, String)| serde_json::from_str::<Value>(&text).expect("JSON");
     let json = ["--format", "json", "--mem", "ro:key=0102"];
     let trapped = read(run(&json, SUM));
@@ -187,7 +187,7 @@ fn trusted_programs_end_in_time() {
 }
 
 #[test]
-fn helpers_and_packets_are_as_asked_for() {
+fn helpers_and_packets_are_those_of_the_options() {
     let time = run(&["--time", "77"], "call 5; exit");
     assert_eq!(time.1, "r0 = 0x4d (77)\n2 instructions\n");
     for engine in ["interp", "jit"] {
@@ -203,7 +203,7 @@ fn helpers_and_packets_are_as_asked_for() {
 }
 
 #[test]
-fn other_engines_want_to_be_trusted() {
+fn other_engines_require_trust() {
     for engine in ["interp", "jit"] {
         let said = failure(&["--engine", engine, "--mem", "0102"], SUM);
         assert!(said.contains("--trust"), "{said}");
@@ -217,7 +217,7 @@ fn other_engines_want_to_be_trusted() {
 }
 
 #[test]
-fn wrong_inputs_are_told_apart() {
+fn each_wrong_input_has_its_own_message() {
     for (words, program, expected) in [
         (&[][..], "", "no instructions"),
         (
@@ -320,7 +320,7 @@ fn elf(section: &str, code: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_plugin_speaks_the_protocol() {
+fn the_plugin_follows_the_protocol() {
     let hex =
         |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}  ")).collect() };
     let plugin = |words: &[&str], input: &str| {

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_are_told_by_how_they_start() {
+    fn captures_are_detected_by_their_first_bytes() {
         let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/capture");
         for name in [
             "pcap-big",

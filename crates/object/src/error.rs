@@ -1,6 +1,6 @@
 //! Errors of opening and linking.
 //!
-//! Each module has an enumeration of its faults; [`Problem`] unites them. [`Place`] is
+//! Each module has an enumeration of its faults; [`Problem`] has a variant for each. [`Place`] is
 //! the place in the file, as far as it is known: section, symbol, program, instruction,
 //! source line.
 

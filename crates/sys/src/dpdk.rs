@@ -8,8 +8,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
 
+use crate::library::SharedObject;
 use isa::ebpf::RawInsn;
-use libloading::Library;
 
 /// File names of librte_bpf, newest first: the releases since 2022, whose `rte_mbuf`
 /// has one layout.
@@ -30,7 +30,7 @@ pub struct Dpdk {
     exec: unsafe extern "C" fn(*const c_void, *mut c_void) -> u64,
     destroy: unsafe extern "C" fn(*mut c_void),
     /// Keeps the functions loaded.
-    _library: Library,
+    _library: SharedObject,
 }
 
 /// `struct rte_bpf_prm`.
@@ -81,12 +81,12 @@ impl Dpdk {
         // SAFETY: the names are librte_bpf's, whose initialisers only register log
         // types, and the function types are those of its header.
         unsafe {
-            let library = NAMES.iter().find_map(|name| Library::new(*name).ok())?;
+            let library = SharedObject::load(NAMES).ok()?;
             Some(Dpdk {
-                load: *library.get(b"rte_bpf_load\0").ok()?,
-                get_jit: *library.get(b"rte_bpf_get_jit\0").ok()?,
-                exec: *library.get(b"rte_bpf_exec\0").ok()?,
-                destroy: *library.get(b"rte_bpf_destroy\0").ok()?,
+                load: library.get(c"rte_bpf_load").ok()?,
+                get_jit: library.get(c"rte_bpf_get_jit").ok()?,
+                exec: library.get(c"rte_bpf_exec").ok()?,
+                destroy: library.get(c"rte_bpf_destroy").ok()?,
                 _library: library,
             })
         }

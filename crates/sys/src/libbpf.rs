@@ -5,14 +5,13 @@
 //! the kernel, recognised by the symbol `beebox_stand_in`, so that nothing reaches the
 //! running kernel.
 
-use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
-use libloading::Library;
+use crate::library::{LibraryError, SharedObject};
 
 use crate::Errno;
 
@@ -33,59 +32,33 @@ pub struct Libbpf {
     program_length: unsafe extern "C" fn(*const c_void) -> usize,
     has_stand_in: bool,
     /// Keeps the functions loaded.
-    _library: Library,
+    _library: SharedObject,
 }
-
-/// Error of loading libbpf: the message of the dynamic linker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Absent(pub String);
-
-impl fmt::Display for Absent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for Absent {}
 
 impl Libbpf {
     /// Loads this file, or the system's library of that name. Disables libbpf's messages
     /// (`libbpf_set_print`).
-    pub fn load(file: &Path) -> Result<Libbpf, Absent> {
-        let words = |error: libloading::Error| {
-            let said = error
-                .source()
-                .map_or(String::new(), |said| format!(": {said}"));
-            Absent(format!("{}: {error}{said}", file.display()))
-        };
+    pub fn load(file: &Path) -> Result<Libbpf, LibraryError> {
         // SAFETY: loading a library runs its initialisers; libbpf's have no
         // requirements. The types given to its functions are those that its public
         // headers declare since 1.0.
         unsafe {
-            let library = Library::new(file).map_err(words)?;
-            let silence = *library
-                .get::<unsafe extern "C" fn(*const c_void) -> *const c_void>(b"libbpf_set_print\0")
-                .map_err(words)?;
-            silence(std::ptr::null());
-            macro_rules! function {
-                ($name:literal) => {
-                    *library
-                        .get(concat!($name, "\0").as_bytes())
-                        .map_err(words)?
-                };
-            }
+            let library = SharedObject::load(&[file])?;
+            type SetPrint = unsafe extern "C" fn(*const c_void) -> *const c_void;
+            let set_print: SetPrint = library.get(c"libbpf_set_print")?;
+            set_print(std::ptr::null());
             Ok(Libbpf {
-                version: function!("libbpf_version_string"),
-                btf_parse: function!("btf__parse"),
-                btf_new: function!("btf__new"),
-                btf_count: function!("btf__type_cnt"),
-                btf_free: function!("btf__free"),
-                open: function!("bpf_object__open_mem"),
-                load: function!("bpf_object__load"),
-                close: function!("bpf_object__close"),
-                next_program: function!("bpf_object__next_program"),
-                program_length: function!("bpf_program__insn_cnt"),
-                has_stand_in: library.get::<*const c_char>(b"beebox_stand_in\0").is_ok(),
+                version: library.get(c"libbpf_version_string")?,
+                btf_parse: library.get(c"btf__parse")?,
+                btf_new: library.get(c"btf__new")?,
+                btf_count: library.get(c"btf__type_cnt")?,
+                btf_free: library.get(c"btf__free")?,
+                open: library.get(c"bpf_object__open_mem")?,
+                load: library.get(c"bpf_object__load")?,
+                close: library.get(c"bpf_object__close")?,
+                next_program: library.get(c"bpf_object__next_program")?,
+                program_length: library.get(c"bpf_program__insn_cnt")?,
+                has_stand_in: library.get::<*const c_char>(c"beebox_stand_in").is_ok(),
                 _library: library,
             })
         }

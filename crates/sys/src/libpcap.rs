@@ -16,7 +16,8 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use isa::classic::SockFilter;
-use libloading::Library;
+
+use crate::library::{LibraryError, SharedObject};
 
 pub use interpreter::Interpreter;
 
@@ -50,7 +51,7 @@ pub struct Libpcap {
     validate: interpreter::Validate,
     filter: interpreter::Filter,
     /// Keeps the functions loaded.
-    _library: Library,
+    _library: SharedObject,
 }
 
 /// `struct bpf_program`.
@@ -58,13 +59,6 @@ pub struct Libpcap {
 struct BpfProgram {
     len: c_uint,
     insns: *mut SockFilter,
-}
-
-/// Error of loading libpcap.
-#[derive(Debug)]
-pub struct Absent {
-    /// Message of the dynamic linker for each name tried.
-    pub reasons: Vec<String>,
 }
 
 /// Error of compiling an expression.
@@ -97,34 +91,23 @@ impl std::error::Error for CompileError {}
 
 impl Libpcap {
     /// Loads the system's libpcap.
-    pub fn load() -> Result<Libpcap, Absent> {
-        let mut reasons = Vec::new();
-        for name in NAMES {
-            match Self::load_from(name) {
-                Ok(libpcap) => return Ok(libpcap),
-                Err(error) => reasons.push(error.to_string()),
-            }
-        }
-        Err(Absent { reasons })
-    }
-
-    fn load_from(name: &str) -> Result<Libpcap, libloading::Error> {
+    pub fn load() -> Result<Libpcap, LibraryError> {
         // SAFETY: loading a library runs its initialisers; libpcap's have no
         // requirements. The types given to its functions are those that its
         // public header declares, unchanged since libpcap 0.9.
         unsafe {
-            let library = Library::new(name)?;
+            let library = SharedObject::load(NAMES)?;
             Ok(Libpcap {
-                fopen_offline: *library.get(b"pcap_fopen_offline\0")?,
-                datalink: *library.get(b"pcap_datalink\0")?,
-                datalink_val_to_name: *library.get(b"pcap_datalink_val_to_name\0")?,
-                compile: *library.get(b"pcap_compile\0")?,
-                geterr: *library.get(b"pcap_geterr\0")?,
-                freecode: *library.get(b"pcap_freecode\0")?,
-                close: *library.get(b"pcap_close\0")?,
-                lib_version: *library.get(b"pcap_lib_version\0")?,
-                validate: *library.get(b"bpf_validate\0")?,
-                filter: *library.get(b"bpf_filter\0")?,
+                fopen_offline: library.get(c"pcap_fopen_offline")?,
+                datalink: library.get(c"pcap_datalink")?,
+                datalink_val_to_name: library.get(c"pcap_datalink_val_to_name")?,
+                compile: library.get(c"pcap_compile")?,
+                geterr: library.get(c"pcap_geterr")?,
+                freecode: library.get(c"pcap_freecode")?,
+                close: library.get(c"pcap_close")?,
+                lib_version: library.get(c"pcap_lib_version")?,
+                validate: library.get(c"bpf_validate")?,
+                filter: library.get(c"bpf_filter")?,
                 _library: library,
             })
         }

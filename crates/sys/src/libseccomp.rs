@@ -6,7 +6,7 @@ use std::io::{Read, Seek};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 
-use libloading::Library;
+use crate::library::{LibraryError, SharedObject};
 
 use crate::Errno;
 
@@ -24,7 +24,7 @@ pub struct Libseccomp {
     rule_add: unsafe extern "C" fn(*mut c_void, u32, c_int, c_uint, *const ArgComparison) -> c_int,
     export: unsafe extern "C" fn(*const c_void, c_int) -> c_int,
     /// Keeps the functions loaded.
-    _library: Library,
+    _library: SharedObject,
 }
 
 /// `struct scmp_arg_cmp`.
@@ -42,26 +42,23 @@ pub struct ArgComparison {
 }
 
 impl Libseccomp {
-    /// Loads the system's library. The error is the message of the dynamic linker.
-    pub fn load() -> Result<Libseccomp, String> {
+    /// Loads the system's library.
+    pub fn load() -> Result<Libseccomp, LibraryError> {
         // SAFETY: loading runs the library's initialisers, which have no requirements.
         // The types are those of its public header, unchanged since version 2.0.
         unsafe {
-            let library = Library::new(NAME).map_err(|error| error.to_string())?;
-            let load = || {
-                Ok::<_, libloading::Error>(Libseccomp {
-                    init: *library.get(b"seccomp_init\0")?,
-                    release: *library.get(b"seccomp_release\0")?,
-                    arch_add: *library.get(b"seccomp_arch_add\0")?,
-                    arch_remove: *library.get(b"seccomp_arch_remove\0")?,
-                    resolve: *library.get(b"seccomp_syscall_resolve_name\0")?,
-                    resolve_on: *library.get(b"seccomp_syscall_resolve_name_arch\0")?,
-                    rule_add: *library.get(b"seccomp_rule_add_array\0")?,
-                    export: *library.get(b"seccomp_export_bpf\0")?,
-                    _library: Library::new(NAME)?,
-                })
-            };
-            load().map_err(|error| error.to_string())
+            let library = SharedObject::load(&[NAME])?;
+            Ok(Libseccomp {
+                init: library.get(c"seccomp_init")?,
+                release: library.get(c"seccomp_release")?,
+                arch_add: library.get(c"seccomp_arch_add")?,
+                arch_remove: library.get(c"seccomp_arch_remove")?,
+                resolve: library.get(c"seccomp_syscall_resolve_name")?,
+                resolve_on: library.get(c"seccomp_syscall_resolve_name_arch")?,
+                rule_add: library.get(c"seccomp_rule_add_array")?,
+                export: library.get(c"seccomp_export_bpf")?,
+                _library: library,
+            })
         }
     }
 

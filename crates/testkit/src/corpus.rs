@@ -248,7 +248,7 @@ fn expressions() -> Part {
     };
     let libpcap = match sys::libpcap::Libpcap::load() {
         Ok(libpcap) => libpcap,
-        Err(absent) => return Part::absent(TITLE, absent.reasons.join("; ")),
+        Err(absent) => return Part::absent(TITLE, absent.0),
     };
     let mut part = Part {
         title: format!("{TITLE}, {} expressions", EXPRESSIONS.len()),

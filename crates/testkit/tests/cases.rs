@@ -14,7 +14,7 @@ fn the_kernels_recorded_answers_hold() {
 }
 
 #[test]
-fn a_wrong_answer_is_noticed() {
+fn a_wrong_answer_is_detected() {
     let wrong: Case = "2,48 0 0 1,22 0 0 0 | 0a0b=0xc".parse().expect("a case");
     assert!(!wrong.holds());
     let right: Case = "2,48 0 0 1,22 0 0 0 | 0a0b=0xb".parse().expect("a case");

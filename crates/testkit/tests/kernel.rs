@@ -35,7 +35,7 @@ fn assert_none<T: std::fmt::Debug>(what: &str, missing: &[T]) {
 }
 
 #[test]
-fn sockets_answer_as_the_model_says() {
+fn sockets_equal_the_model() {
     let asked = kernel::unix::compare_with_kernel(seeds(20_000));
     if let Some(comparison) = answered("sockets", asked) {
         assert_same(&comparison);
@@ -59,7 +59,7 @@ fn lengths_of_conversion() {
 }
 
 #[test]
-fn seccomp_answers_as_the_model_says() {
+fn seccomp_equals_the_model() {
     let asked = kernel::seccomp::compare_with_kernel(seeds(4_000));
     if let Some(comparison) = answered("seccomp", asked) {
         assert_same(&comparison);
@@ -70,7 +70,7 @@ fn seccomp_answers_as_the_model_says() {
 }
 
 #[test]
-fn packet_sockets_answer_as_the_model_says() {
+fn packet_sockets_equal_the_model() {
     let asked = kernel::link::compare_with_kernel(seeds(4_000));
     if let Some(comparison) = answered("packet sockets", asked) {
         assert_same(&comparison);
@@ -86,7 +86,7 @@ fn payload_offsets() {
 }
 
 #[test]
-fn every_opcode_is_judged_as_the_model_says() {
+fn every_opcode_has_the_verdict_of_the_model() {
     let asked = kernel::unix::compare_every_opcode();
     if let Some(comparison) = answered("every opcode, sockets", asked) {
         assert_same(&comparison);

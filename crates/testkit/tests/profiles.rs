@@ -478,7 +478,7 @@ fn profiles_do_what_libseccomp_and_the_kernel_make_of_them() {
 }
 
 #[test]
-fn numbers_of_calls_are_those_that_libseccomp_knows() {
+fn system_call_numbers_equal_those_of_libseccomp() {
     let library = Libseccomp::load();
     let Some(library) = oracle::found("numbers of calls in libseccomp", library) else {
         return;

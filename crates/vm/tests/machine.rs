@@ -62,7 +62,7 @@ fn packet_loads_see_the_bytes_and_nothing_behind_them() {
 }
 
 #[test]
-fn only_linux_looks_before_the_packet() {
+fn only_linux_reads_before_the_packet() {
     let bytes: [u8; 32] = std::array::from_fn(|index| index as u8);
     let meta = Metadata {
         link_header: Some(4),

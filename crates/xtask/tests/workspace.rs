@@ -432,7 +432,7 @@ fn no_file_is_called_utils() {
 }
 
 #[test]
-fn no_path_of_somebodys_machine_is_written_down() {
+fn no_path_of_a_machine_is_in_the_tree() {
     let mut faults = Faults::default();
     // Directories of homes and checkouts on common machines; the location of this checkout
     // does not matter.

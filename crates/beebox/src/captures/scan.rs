@@ -276,7 +276,7 @@ impl<'p, P: Programs> Runners<'p, P> {
         }
     }
 
-    /// Forgets which filter an interface has: interfaces may have changed.
+    /// Clears the filters of interfaces, which may have changed.
     pub(super) fn forget_interfaces(&mut self) {
         self.by_interface.clear();
     }

@@ -165,7 +165,7 @@ mod tests {
     const EXIT: [u8; 8] = [0x95, 0, 0, 0, 0, 0, 0, 0];
 
     #[test]
-    fn forms_are_told_apart() {
+    fn forms_are_detected() {
         for (file, form) in [
             (&EXIT[..], ProgramForm::Bytes),
             (b"", ProgramForm::Asm),

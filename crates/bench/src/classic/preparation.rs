@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_are_valid_and_as_long_as_they_say() {
+    fn the_programs_are_valid_and_have_the_stated_length() {
         for program in [at_random(), ports(), compares_and_returns()] {
             assert_eq!(program.len(), INSNS);
             check(&program, Rules::Socket).expect("the program is valid");

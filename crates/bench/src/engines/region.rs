@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_context_says_where_the_data_are() {
+    fn the_context_holds_the_bounds_of_the_data() {
         let mut region = Region::new(&[1, 2, 3]);
         let (context, data) = region.parts();
         let word = |at: usize| u64::from_ne_bytes(context[at..at + 8].try_into().unwrap());

@@ -28,7 +28,7 @@ impl<'b> Comparison<'b> {
         level: u32,
     ) -> Result<bool, CoreError> {
         if level == 0 {
-            return Err(CoreError::Endless);
+            return Err(CoreError::TypeCycle);
         }
         let mut pair = pair;
         let mut behind_pointer = behind_pointer;
@@ -85,7 +85,7 @@ impl<'b> Comparison<'b> {
                 _ => return Ok(false),
             };
         }
-        Err(CoreError::Endless)
+        Err(CoreError::TypeCycle)
     }
 
     /// True if the target's enumeration has an enumerator with each name.

@@ -76,7 +76,7 @@ impl<'b> Comparison<'b> {
                 _ => return Ok(ty),
             }
         }
-        Err(CoreError::Endless)
+        Err(CoreError::TypeCycle)
     }
 
     /// True if a field of the first type can be read as one of the second.
@@ -105,7 +105,7 @@ impl<'b> Comparison<'b> {
                 _ => false,
             });
         }
-        Err(CoreError::Endless)
+        Err(CoreError::TypeCycle)
     }
 
     /// True if two types of the same name are compatible.
@@ -139,7 +139,7 @@ impl<'b> Comparison<'b> {
                         return Ok(false);
                     }
                     for (local, target) in local.params().zip(target.params()) {
-                        let level = level.checked_sub(1).ok_or(CoreError::Endless)?;
+                        let level = level.checked_sub(1).ok_or(CoreError::TypeCycle)?;
                         if !self.types_fit_at((local.ty, target.ty), level)? {
                             return Ok(false);
                         }
@@ -149,7 +149,7 @@ impl<'b> Comparison<'b> {
                 _ => return Ok(false),
             };
         }
-        Err(CoreError::Endless)
+        Err(CoreError::TypeCycle)
     }
 
     /// True if the names are equal but for flavours.

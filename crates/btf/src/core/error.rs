@@ -57,7 +57,7 @@ pub enum CoreError {
     /// Structures are nested more than 64 deep.
     TooDeep,
     /// Types form a cycle.
-    Endless,
+    TypeCycle,
     /// The comparison exceeds a million steps.
     TooComplex,
     /// Two candidates have the field at different offsets.
@@ -115,7 +115,7 @@ impl fmt::Display for CoreError {
             ),
             CoreError::WideBitField => write!(f, "bit field does not fit into a load of 64 bits"),
             CoreError::TooDeep => write!(f, "structures are nested more than 64 deep"),
-            CoreError::Endless => write!(f, "types form a cycle"),
+            CoreError::TypeCycle => write!(f, "types form a cycle"),
             CoreError::TooComplex => write!(f, "comparison of the types exceeds the step limit"),
             CoreError::Places { first, other } => write!(
                 f,

@@ -94,7 +94,7 @@ impl<'b> Path<'b> {
             return is_whole.then_some(path).ok_or(CoreError::AccessText);
         }
         path.numbers = numbers(text)?;
-        let ty = btf.skip_modifiers(spec.ty).ok_or(CoreError::Endless)?;
+        let ty = btf.skip_modifiers(spec.ty).ok_or(CoreError::TypeCycle)?;
         match subject {
             Subject::EnumValue => path.take_value(ty)?,
             _ => path.take_fields(ty)?,
@@ -157,7 +157,7 @@ impl<'b> Path<'b> {
     }
 
     fn below(&self, ty: TypeId) -> Result<TypeId, CoreError> {
-        self.btf.skip_modifiers(ty).ok_or(CoreError::Endless)
+        self.btf.skip_modifiers(ty).ok_or(CoreError::TypeCycle)
     }
 
     fn take_element(&mut self, ty: TypeId, index: u32) -> Result<(), CoreError> {

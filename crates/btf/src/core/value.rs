@@ -139,7 +139,7 @@ impl Measure {
         let ty = path
             .btf
             .skip_modifiers(member.ty)
-            .ok_or(CoreError::Endless)?;
+            .ok_or(CoreError::TypeCycle)?;
         let place = match member.bits {
             0 => Place::of_whole(path, ty).ok_or(unmeasurable)?,
             bits => Place::of_bits(path, ty, bits)?,

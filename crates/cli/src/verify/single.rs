@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_are_told_by_name_or_first_directive() {
+    fn cases_are_detected_by_name_or_first_directive() {
         let is_case = |name: &str, text: &str| is_case(Path::new(name), text.as_bytes());
         assert!(is_case("a.case", ""));
         assert!(is_case("a", "# about\n\n  .program \"x\"\n"));

@@ -281,7 +281,7 @@ fn an_observer_sees_every_instruction_and_can_stop() {
 }
 
 #[test]
-fn an_observer_can_look_into_memory() {
+fn an_observer_reads_memory() {
     let mut at_end = None;
     let mut observer = |moment: &Moment<'_, '_>| {
         if moment.insn() == Insn::Exit {

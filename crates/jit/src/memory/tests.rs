@@ -87,7 +87,7 @@ fn alone(name: &str, test: impl FnOnce()) {
 }
 
 #[test]
-fn code_runs_where_it_was_told_it_would() {
+fn code_runs_at_its_final_address() {
     for writing in ALL {
         let pool = pool(writing);
         let mut told = 0;

@@ -140,7 +140,7 @@ impl Ring {
         }
         let record = self.reserve(bytes.len() as u64, 0).ok_or(Errno::EAGAIN)?;
         record.bytes.write(0, bytes);
-        // Nobody else writes the header of a reserved record.
+        // No other thread writes the header of a reserved record.
         (self.header(record.position)).store(bytes.len() as u64, Release);
         Ok(())
     }

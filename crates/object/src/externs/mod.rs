@@ -98,7 +98,7 @@ impl Externs {
         let externs = Externs::new(externs);
         let sections = found.sections_of(&externs);
         for id in sections {
-            externs.settle(btf, id, placeholder)?;
+            externs.define_externs(btf, id, placeholder)?;
         }
         Ok(externs)
     }
@@ -196,7 +196,12 @@ impl Externs {
     }
 
     /// Rewrites a DATASEC of externs into one of defined variables.
-    fn settle(&self, btf: &mut Btf<'_>, id: TypeId, placeholder: TypeId) -> Result<(), Error> {
+    fn define_externs(
+        &self,
+        btf: &mut Btf<'_>,
+        id: TypeId,
+        placeholder: TypeId,
+    ) -> Result<(), Error> {
         let Shape::Datasec(section) = btf.at(id).shape() else {
             return Ok(());
         };

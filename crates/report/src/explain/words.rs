@@ -5,6 +5,7 @@ mod bounds;
 mod call;
 mod flow;
 mod held;
+mod register;
 
 use verifier::reason::{Cause, Explanation};
 

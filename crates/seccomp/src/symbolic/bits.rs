@@ -53,7 +53,7 @@ pub(crate) type Bits<B> = [B; 32];
 
 type Made<G> = Result<Bits<<G as Gates>::Bit>, OverBudget>;
 type MadeTwo<G> = Result<(Bits<<G as Gates>::Bit>, Bits<<G as Gates>::Bit>), OverBudget>;
-type Truth<G> = Result<<G as Gates>::Bit, OverBudget>;
+type BitResult<G> = Result<<G as Gates>::Bit, OverBudget>;
 
 pub(crate) fn constant<G: Gates>(gates: &G, value: u32) -> Bits<G::Bit> {
     std::array::from_fn(|at| gates.constant(value >> at & 1 != 0))
@@ -95,7 +95,7 @@ pub(crate) fn compare<G: Gates>(
     cond: Cond,
     a: &Bits<G::Bit>,
     b: &Bits<G::Bit>,
-) -> Truth<G> {
+) -> BitResult<G> {
     let mut truth = gates.constant(matches!(cond, Cond::Eq | Cond::Ge));
     for (&a, &b) in a.iter().zip(b) {
         truth = match cond {

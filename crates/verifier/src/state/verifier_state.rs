@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_with_wanted_registers_are_copied() {
+    fn only_frames_with_live_registers_are_copied() {
         let mut state = State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, false);
         state.push_frame(Frame::new(4, 1, 1));
         *state.reg_mut(Reg::R1) = RegState {
