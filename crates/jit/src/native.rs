@@ -11,8 +11,8 @@ use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{
-    Deadline, DirectContext, DirectLookup, Machine, MapHandle, Outcome, PacketRules, RunContext,
-    RunGuard, World,
+    Deadline, DirectContext, DirectLookup, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
+    RunContext, RunGuard, World,
 };
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
@@ -560,7 +560,7 @@ impl OnContext<'_> {
     #[inline]
     pub fn run(
         self,
-        packet: &mut [u8],
+        packet: &mut PacketBuffer,
         context: &mut DirectContext,
         guard: &RunGuard,
         world: World<'_>,
@@ -581,7 +581,7 @@ impl OnContext<'_> {
     #[inline]
     pub fn run_until(
         self,
-        packet: &mut [u8],
+        packet: &mut PacketBuffer,
         context: &mut DirectContext,
         guard: &RunGuard,
         world: World<'_>,
@@ -593,6 +593,7 @@ impl OnContext<'_> {
         );
         assert!(world.cpu < self.native.cpus, "the maps have fewer CPUs");
         context.set_packet(packet);
+        let r1 = (&raw mut *context).expose_provenance() as u64;
         let metadata = Metadata {
             cpu: world.cpu,
             ..Metadata::UNKNOWN
@@ -606,9 +607,9 @@ impl OnContext<'_> {
                 None => None,
             },
             system: world.system,
+            context: r1,
             ..RunContext::new(&no_packet, world.random, Some(world.clock))
         };
-        let r1 = (&raw mut *context).expose_provenance() as u64;
         // SAFETY: the verifier proved that the program accesses its context, laid out as
         // lowering assumes, the packet, its stack, and values of its maps, which the guard
         // and the handles keep.

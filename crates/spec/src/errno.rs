@@ -51,12 +51,20 @@ numbers! {
     ENOSPC = 28;
     /// Result out of range.
     ERANGE = 34;
+    /// Protocol error.
+    EPROTO = 71;
+    /// Bad message.
+    EBADMSG = 74;
     /// Value too large.
     EOVERFLOW = 75;
     /// Socket operation on something else.
     ENOTSOCK = 88;
     /// Operation not supported.
     EOPNOTSUPP = 95;
+    /// Address family not supported.
+    EAFNOSUPPORT = 97;
+    /// Operation already in progress.
+    EALREADY = 114;
     /// Operation not supported; internal to the kernel, but returned by bpf(2).
     ENOTSUPP = 524;
 }

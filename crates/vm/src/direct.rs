@@ -6,30 +6,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::guard::ReservedRecord;
-use crate::{MapObject, MemoryPort, RunGuard};
+use crate::{DirectContext, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
 /// proved, and are followed without a check.
 ///
-/// A context that carries a packet begins with two pointers of 8 bytes: the packet's first
-/// byte, and the one after its last. Bytes are copied by relaxed atomic operations, because
+/// A context is a [`DirectContext`] whose packet was set. Bytes are copied by relaxed atomic operations, because
 /// other threads may access the values of maps.
 #[derive(Clone, Copy)]
 pub struct Direct {
     guard: *const RunGuard,
+    /// Address of the run's context.
+    context: u64,
 }
 
 impl Direct {
-    /// The memory of a run that this guard protects.
+    /// The memory of a run that this guard protects, with a context at this address.
     ///
     /// # Safety
     /// The guard outlives the port. Whoever calls the methods of the port passes only addresses that are valid for the
     /// access, with exposed provenance: pointers to maps are addresses of
-    /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of contexts
-    /// as described above. It is so for the arguments of helpers that a verified program
+    /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of
+    /// [`DirectContext`]s as described above. It is so for the arguments of helpers that a verified program
     /// calls.
-    pub unsafe fn new(guard: &RunGuard) -> Direct {
-        Direct { guard }
+    pub unsafe fn new(guard: &RunGuard, context: u64) -> Direct {
+        Direct { guard, context }
     }
 
     fn guard(&self) -> &RunGuard {
@@ -88,11 +89,44 @@ impl MemoryPort for Direct {
         Ok(())
     }
 
-    fn packet(&self, context: u64) -> Result<(u64, u64), Infallible> {
-        let start = ptr::with_exposed_provenance::<[u64; 2]>(context as usize);
-        // SAFETY: the context begins with these pointers (`new`).
-        let [data, end] = unsafe { start.read() };
-        Ok((data, end - data))
+    fn context(&self) -> u64 {
+        self.context
+    }
+
+    fn has_packet(&self, context: u64) -> bool {
+        let context = ptr::with_exposed_provenance::<DirectContext>(context as usize);
+        // SAFETY: it is a pointer to a context (`new`).
+        unsafe { (*context).packet() != 0 }
+    }
+
+    fn packet(&self, context: u64) -> Result<&PacketBuffer, Infallible> {
+        let context = ptr::with_exposed_provenance::<DirectContext>(context as usize);
+        // SAFETY: it is a pointer to a context (`new`), whose packet is borrowed for the
+        // run (`DirectContext::set_packet`); helpers run one at a time.
+        unsafe {
+            let packet = (*context).packet() as usize;
+            Ok(&*ptr::with_exposed_provenance(packet))
+        }
+    }
+
+    fn change_packet<R>(
+        &mut self,
+        context: u64,
+        change: impl FnOnce(&mut PacketBuffer) -> R,
+    ) -> Result<R, Infallible> {
+        let context = ptr::with_exposed_provenance_mut::<DirectContext>(context as usize);
+        // SAFETY: as in `packet`.
+        unsafe {
+            let packet = (*context).packet() as usize;
+            let packet = &mut *ptr::with_exposed_provenance_mut(packet);
+            let result = change(packet);
+            (*context).set_bounds(packet);
+            Ok(result)
+        }
+    }
+
+    fn field(&self, context: u64, offset: usize) -> u64 {
+        context + (DirectContext::STRUCTURE + offset) as u64
     }
 
     #[inline]

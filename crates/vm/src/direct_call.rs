@@ -37,7 +37,7 @@ where
         let guard = cx.guard.expect("runs of verified programs have a guard");
         // SAFETY: the guard outlives the call, and the arguments are those of a verified
         // program.
-        let mut memory = unsafe { Direct::new(guard) };
+        let mut memory = unsafe { Direct::new(guard, cx.context) };
         let mut no_clock = || 0;
         let mut world = World {
             random: &mut *cx.random,

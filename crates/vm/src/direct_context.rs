@@ -1,5 +1,9 @@
 //! The context that verified programs get in native code.
 
+use std::ptr;
+
+use crate::PacketBuffer;
+
 /// Bytes of the largest structure that a context stands for (`struct __sk_buff`).
 const FIELDS: usize = 192;
 
@@ -11,6 +15,8 @@ pub struct DirectContext {
     data: u64,
     data_end: u64,
     data_meta: u64,
+    /// Address of the packet; 0 without one.
+    packet: u64,
     fields: [u8; FIELDS],
 }
 
@@ -35,6 +41,7 @@ impl DirectContext {
             data: 0,
             data_end: 0,
             data_meta: 0,
+            packet: 0,
             fields,
         }
     }
@@ -44,11 +51,22 @@ impl DirectContext {
         &self.fields
     }
 
-    /// Sets the bounds of a packet without metadata.
-    pub fn set_packet(&mut self, packet: &mut [u8]) {
-        let bounds = packet.as_mut_ptr_range();
-        self.data = bounds.start.expose_provenance() as u64;
-        self.data_end = bounds.end.expose_provenance() as u64;
-        self.data_meta = self.data;
+    /// Sets the packet, which programs then change through the context: the caller keeps it
+    /// borrowed for the run.
+    pub fn set_packet(&mut self, packet: &mut PacketBuffer) {
+        self.packet = ptr::from_mut(packet).expose_provenance() as u64;
+        self.set_bounds(packet);
+    }
+
+    /// Sets bounds and length to those of a packet that was moved.
+    pub(crate) fn set_bounds(&mut self, packet: &mut PacketBuffer) {
+        let buffer = packet.address();
+        [self.data_meta, self.data, self.data_end] = packet.bounds(buffer);
+        (packet.context()).set_len(&mut self.fields, packet.len() as u32);
+    }
+
+    /// The address of the packet; 0 without one.
+    pub(crate) fn packet(&self) -> u64 {
+        self.packet
     }
 }

@@ -6,7 +6,7 @@
 
 use spec::{Clock, Printk, Random};
 
-use crate::{MapObject, System};
+use crate::{MapObject, PacketBuffer, System, system};
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
@@ -26,8 +26,25 @@ pub trait MemoryPort {
     /// Writes bytes at an address.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Self::Fault>;
 
-    /// Address and length of the packet that a context belongs to.
-    fn packet(&self, context: u64) -> Result<(u64, u64), Self::Fault>;
+    /// Address of the run's context; 0 without one.
+    fn context(&self) -> u64;
+
+    /// True if a context carries a packet.
+    fn has_packet(&self, context: u64) -> bool;
+
+    /// The packet that a context carries.
+    fn packet(&self, context: u64) -> Result<&PacketBuffer, Self::Fault>;
+
+    /// Changes the packet that a context carries. The context has its bounds and its length
+    /// afterwards; the program must not use pointers that it got before.
+    fn change_packet<R>(
+        &mut self,
+        context: u64,
+        change: impl FnOnce(&mut PacketBuffer) -> R,
+    ) -> Result<R, Self::Fault>;
+
+    /// Address of the field at an offset in the structure that a context stands for.
+    fn field(&self, context: u64, offset: usize) -> u64;
 
     /// The map that a pointer to a map refers to.
     fn map(&self, pointer: u64) -> Result<&dyn MapObject, Self::Fault>;
@@ -67,7 +84,7 @@ impl<'a> World<'a> {
             clock,
             printk: None,
             cpu,
-            system: &System::DEFAULT,
+            system: &system::DEFAULT,
         }
     }
 }

@@ -19,6 +19,8 @@ mod helper;
 mod machine;
 mod map;
 mod meter;
+mod packet_buffer;
+mod packet_context;
 mod packet_load;
 mod system;
 mod unchecked;
@@ -38,6 +40,10 @@ pub use machine::{
 };
 pub use map::{MapHandle, MapObject};
 pub use meter::Meter;
+pub use packet_buffer::{
+    Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
+};
+pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{PacketRules, load_packet, load_packet_outside};
-pub use system::System;
+pub use system::{Interface, System};
 pub use unchecked::Unchecked;

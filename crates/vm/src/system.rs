@@ -1,5 +1,7 @@
 //! The machine and the process that programs run in, as helpers report them.
 
+use std::borrow::Cow;
+
 /// What helpers report of the machine and the process. The defaults are fixed, so that equal
 /// input gives equal runs on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +18,12 @@ pub struct System {
     pub comm: [u8; 16],
     /// Device and inode number of the process's pid namespace.
     pub pid_namespace: (u64, u64),
-    /// Id of the process's cgroup; the root's is 1.
-    pub cgroup: u64,
+    /// Ids of the cgroups from the root, whose id is 1, to that of the process.
+    pub cgroups: Cow<'static, [u64]>,
     /// Cookie of the network namespace; the first one's is 1.
     pub netns_cookie: u64,
+    /// The network interfaces.
+    pub interfaces: Cow<'static, [Interface]>,
     /// NUMA node of all CPUs.
     pub numa_node: u32,
     /// Nanoseconds that the machine was suspended since it started: what the clock of
@@ -31,8 +35,26 @@ pub struct System {
     pub hz: u32,
 }
 
+/// A network interface with Ethernet headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Index, from 1.
+    pub index: u32,
+    /// Most bytes behind the link-layer header.
+    pub mtu: u32,
+    /// It sends and receives.
+    pub is_up: bool,
+}
+
+/// The default in a place, for references.
+pub(crate) static DEFAULT: System = System::DEFAULT;
+
 impl System {
-    /// Process 1 of user and group 0, named `beebox`, in the root cgroup; 250 ticks a second.
+    /// Index of the loopback interface.
+    pub const LOOPBACK: u32 = 1;
+
+    /// Process 1 of user and group 0, named `beebox`, in the root cgroup; a loopback
+    /// interface; 250 ticks a second.
     pub const DEFAULT: System = System {
         pid: 1,
         tgid: 1,
@@ -40,13 +62,29 @@ impl System {
         gid: 0,
         comm: *b"beebox\0\0\0\0\0\0\0\0\0\0",
         pid_namespace: (0, 0),
-        cgroup: 1,
+        cgroups: Cow::Borrowed(&[1]),
         netns_cookie: 1,
+        interfaces: Cow::Borrowed(&[Interface {
+            index: System::LOOPBACK,
+            mtu: 65_536,
+            is_up: true,
+        }]),
         numa_node: 0,
         suspended: 0,
         tai_offset: 0,
         hz: 250,
     };
+
+    /// The interface of an index.
+    pub fn interface(&self, index: u32) -> Option<&Interface> {
+        let mut interfaces = self.interfaces.iter();
+        interfaces.find(|interface| interface.index == index)
+    }
+
+    /// Id of the process's cgroup.
+    pub fn cgroup(&self) -> u64 {
+        self.cgroups.last().copied().unwrap_or(1)
+    }
 
     /// The 64-bit count of timer ticks at a time of the clock. It starts five minutes before
     /// the lower half overflows (Linux: `INITIAL_JIFFIES`).

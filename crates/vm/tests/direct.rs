@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use beebox_vm::{CellSlice, Cells, Direct, MapHandle, MapObject, MemoryPort, RunGuard};
+use beebox_vm::{
+    CellSlice, Cells, Direct, DirectContext, MapHandle, MapObject, MemoryPort, PacketBuffer,
+    RunGuard, SKB,
+};
 use spec::Errno;
 
 /// One value, of the key 7.
@@ -54,7 +57,7 @@ fn any_bytes_are_copied() {
     let mut model = bytes.clone();
     let start = bytes.as_mut_ptr().expose_provenance() as u64;
     // SAFETY: all addresses below are in the bytes.
-    let mut memory = unsafe { Direct::new(&guard) };
+    let mut memory = unsafe { Direct::new(&guard, 0) };
     for (at, len) in [(0, 64), (0, 0), (8, 8), (3, 5), (8, 19), (1, 63), (63, 1)] {
         let new: Vec<u8> = (0..len).map(|i| (at * 3 + i * 5) as u8).collect();
         memory.write(start + at as u64, &new).unwrap();
@@ -77,7 +80,7 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
     let pointer = handle.address();
     drop(handle);
     // SAFETY: the addresses below are those of the handle, which exists, and of its value.
-    let mut memory = unsafe { Direct::new(&guard) };
+    let mut memory = unsafe { Direct::new(&guard, 0) };
     assert_eq!(memory.map(pointer).unwrap().value_size(), 16);
     assert_eq!(memory.lookup(pointer, 0, &[1]), Ok(0));
     let value = memory.lookup(pointer, 0, &[7]).unwrap();
@@ -87,11 +90,32 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
 }
 
 #[test]
-fn contexts_begin_with_the_ends_of_the_packet() {
+fn helpers_change_the_packet_of_a_context() {
     let guard = RunGuard::new();
-    let context = [0x1000u64, 0x103c, 0];
-    // SAFETY: the context begins as the port requires.
-    let memory = unsafe { Direct::new(&guard) };
-    let address = context.as_ptr().expose_provenance() as u64;
-    assert_eq!(memory.packet(address), Ok((0x1000, 60)));
+    let mut packet = PacketBuffer::new(SKB, b"packet", 4, 0);
+    let mut context = DirectContext::new(&[0; 4]);
+    context.set_packet(&mut packet);
+    let address = (&raw mut context).expose_provenance() as u64;
+    // SAFETY: the address is that of a context with a packet.
+    let mut memory = unsafe { Direct::new(&guard, address) };
+    assert!(memory.has_packet(memory.context()));
+    // More than the room in front.
+    memory
+        .change_packet(address, |packet| packet.insert(0, 100))
+        .unwrap();
+    assert_eq!(memory.packet(address).unwrap().len(), 106);
+    let mut bounds = [[0; 8]; 2];
+    for (offset, bytes) in [DirectContext::DATA, DirectContext::DATA_END]
+        .into_iter()
+        .zip(&mut bounds)
+    {
+        memory.read(address + offset as u64, bytes).unwrap();
+    }
+    let [data, end] = bounds.map(u64::from_ne_bytes);
+    assert_eq!(end - data, 106);
+    memory.write(data + 99, b"P").unwrap();
+    let mut len = [0; 4];
+    memory.read(memory.field(address, 0), &mut len).unwrap();
+    assert_eq!(u32::from_ne_bytes(len), 106);
+    assert_eq!(packet.to_vec()[98..], *b"\0Ppacket");
 }

@@ -75,7 +75,7 @@ impl fmt::Display for NotLoaded {
             ),
             NotLoaded::Type { program, kind } => write!(
                 f,
-                "program {program}: type {} cannot be run on packets",
+                "program {program}: Linux does not test-run programs of type {}",
                 kind.name()
             ),
             NotLoaded::Refused { program, refusal } => {
@@ -101,6 +101,13 @@ impl Error for NotLoaded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
+    /// Test runs take no such context.
+    Context {
+        /// The kernel's error number.
+        errno: Errno,
+    },
+    /// Programs of this type get no packets.
+    NoPackets(ProgramType),
     /// Test runs take no packet of this size.
     Size {
         /// The kernel's error number.
@@ -148,6 +155,12 @@ impl fmt::Display for RunError {
                  bytes for a packet like this",
                 taken.0, taken.1
             ),
+            RunError::Context { errno } => {
+                write!(f, "context: Linux's test run answers {errno}")
+            }
+            RunError::NoPackets(kind) => {
+                write!(f, "programs of type {} do not run on captures", kind.name())
+            }
             RunError::Helper(number) => match spec::helpers::helper(*number) {
                 Some(helper) => write!(f, "helper {} cannot be called yet", helper.name),
                 None => write!(f, "there is no helper {number}"),

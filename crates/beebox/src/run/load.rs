@@ -1,7 +1,7 @@
 //! Loading: an object's programs and maps, ready to run.
 
 use ::kernel::maps::{Host, Map};
-use ::kernel::programs::PacketProgram;
+use ::kernel::programs::TestProgram;
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
@@ -108,7 +108,7 @@ impl LoadedObject {
         let pool = Pool::new();
         for program in linked.programs {
             let program = program.program;
-            let Some(packets) = PacketProgram::of(program.kind()) else {
+            let Some(rules) = TestProgram::of(program.kind()) else {
                 return Err(NotLoaded::Type {
                     program: program.name().to_owned(),
                     kind: program.kind(),
@@ -128,9 +128,7 @@ impl LoadedObject {
                 let maps: Vec<_> = maps.collect();
                 native::compile(&proof, &maps, &pool, options.checks_deadline)
             });
-            loaded
-                .programs
-                .push(Prepared::new(program, packets, native));
+            loaded.programs.push(Prepared::new(program, rules, native));
         }
         Ok(loaded)
     }

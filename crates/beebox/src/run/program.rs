@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
-use ::kernel::programs::{PacketInput, PacketProgram, PacketVerdict, verdict};
+use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Imm64, Insn};
 use jit::Native;
@@ -11,14 +11,14 @@ use lower::ContextKind;
 use program::{MapId, Program};
 use spec::SplitMix;
 use spec::programs::ProgramType;
-use vm::{Deadline, DirectContext, Outcome, World};
+use vm::{Deadline, DirectContext, Outcome, PacketBuffer, System, World};
 
 use super::{ObjectMap, PrintedText, RunEngine, RunError};
 
 /// A program in the form that its engine runs.
 pub(super) struct Prepared {
     pub(super) program: Program,
-    packets: PacketProgram,
+    rules: TestProgram,
     /// The maps that it uses; instructions of the checked engine name them by their place
     /// here.
     maps: Vec<MapId>,
@@ -32,7 +32,7 @@ impl Prepared {
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
         program: Program,
-        packets: PacketProgram,
+        rules: TestProgram,
         native: Option<Result<Native, String>>,
     ) -> Prepared {
         let (native, not_native) = match native {
@@ -55,7 +55,7 @@ impl Prepared {
             }
         }
         Prepared {
-            packets,
+            rules,
             checked: CheckedProgram::new(insns),
             native,
             not_native,
@@ -208,19 +208,40 @@ impl<'o> RunnableProgram<'o> {
         packet: &[u8],
         repeat: u32,
     ) -> Result<TestRunOutput, RunError> {
-        let packets = self.prepared.packets;
-        let size = |errno| RunError::Size {
-            errno,
-            len: packet.len(),
-            taken: packets.sizes(packet),
+        self.test_run_with_context(packet, &[], repeat)
+    }
+
+    /// As [`test_run_repeated`](RunnableProgram::test_run_repeated), on a context that is
+    /// given as `ctx_in` of `BPF_PROG_TEST_RUN`, empty for none. Programs of types without
+    /// packets take an empty packet.
+    ///
+    /// # Errors
+    /// [`RunError::Context`] for contexts that the kernel does not take.
+    pub fn test_run_with_context(
+        &mut self,
+        packet: &[u8],
+        context: &[u8],
+        repeat: u32,
+    ) -> Result<TestRunOutput, RunError> {
+        let rules = self.prepared.rules;
+        let sizes = rules.sizes(packet);
+        let refused = |errno| match sizes.contains(&packet.len()) {
+            true => RunError::Context { errno },
+            false => RunError::Size {
+                errno,
+                len: packet.len(),
+                taken: (*sizes.start(), *sizes.end()),
+            },
         };
-        let mut input = packets.test_input(packet).map_err(size)?;
+        let input = rules.test_input(packet, context, &System::DEFAULT);
+        let mut input = input.map_err(refused)?;
         self.printed = PrintedText::default();
         let repeat = repeat.max(1);
         let mut retval = 0;
         let start = Instant::now();
         for _ in 0..repeat {
-            retval = self.run(&mut input)?;
+            let result = self.run(&mut input)?;
+            retval = input.retval(result);
         }
         Ok(TestRunOutput {
             retval,
@@ -236,25 +257,29 @@ impl<'o> RunnableProgram<'o> {
     pub(super) fn run_captured(
         &mut self,
         frame: &[u8],
-    ) -> Result<(u32, PacketInput, PrintedText), RunError> {
-        let mut input = self.prepared.packets.captured(frame);
+    ) -> Result<(u32, TestInput, PrintedText), RunError> {
+        let input = self.prepared.rules.captured(frame);
+        let mut input = input.ok_or(RunError::NoPackets(self.kind()))?;
         let retval = self.run(&mut input)?;
         Ok((retval, input, std::mem::take(&mut self.printed)))
     }
 
-    fn run(&mut self, input: &mut PacketInput) -> Result<u32, RunError> {
+    fn run(&mut self, input: &mut TestInput) -> Result<u32, RunError> {
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
         }
-        // The first region of the checked engine has the same address in every run.
-        input.set_addresses(Memory::FIRST_REGION as u32);
-        match &self.prepared.native {
-            Some(native) => self.run_native(native, input),
-            None => self.run_checked(input),
+        match (&self.prepared.native, &mut input.packet) {
+            (Some(native), Some(packet)) => self.run_native(native, packet, &mut input.context),
+            _ => self.run_checked(input),
         }
     }
 
-    fn run_native(&mut self, native: &Native, input: &mut PacketInput) -> Result<u32, RunError> {
+    fn run_native(
+        &mut self,
+        native: &Native,
+        packet: &mut PacketBuffer,
+        fields: &mut [u8],
+    ) -> Result<u32, RunError> {
         let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
         let mut clock = || nanoseconds(clock, packet_time, clock_set);
         let world = World {
@@ -264,22 +289,28 @@ impl<'o> RunnableProgram<'o> {
         let program = native.on_context(self.prepared.context_kind());
         let program = program.expect("the code was compiled for this type of program");
         let deadline = self.limits.deadline.map(Deadline::at);
-        let mut context = DirectContext::new(&input.context);
-        let packet = input.packet.linear_part();
+        let mut context = DirectContext::new(fields);
         let guard = RunGuard::new();
         let outcome = program.run_until(packet, &mut context, &guard, world, deadline);
-        let size = input.context.len();
-        input.context.copy_from_slice(&context.structure()[..size]);
+        fields.copy_from_slice(&context.structure()[..fields.len()]);
         match outcome {
             Outcome::Returned(value) => Ok(value as u32),
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
         }
     }
 
-    fn run_checked(&mut self, input: &mut PacketInput) -> Result<u32, RunError> {
+    fn run_checked(&mut self, input: &mut TestInput) -> Result<u32, RunError> {
         let guard = RunGuard::new();
         let mut memory = Memory::new();
-        memory.add_packet(input.packet.linear_part())?;
+        if let Some(packet) = &mut input.packet {
+            memory.add_packet(packet)?;
+        }
+        if let Some(keys) = &mut input.flow_keys {
+            let keys = memory.add("flow keys", keys)?;
+            let address = memory.address(keys).to_le_bytes();
+            let field = TestInput::FLOW_KEYS;
+            input.context[field..field + address.len()].copy_from_slice(&address);
+        }
         let context = memory.add_context(&mut input.context)?;
         for id in &self.prepared.maps {
             if let Some(map) = self.maps.get(id.0 as usize).and_then(Option::as_ref) {

@@ -2,25 +2,32 @@
 //!
 //! Addresses depend on the order in which regions are added, not on the host: the first
 //! region is at 0x10000000, each further one at the next multiple of 0x100000 after a gap
-//! of at least 64 KiB, so that no constant offset crosses from one region into another.
-//! Frame `n` of the stack ends at 0x01000200 + n × 0x10000. All memory lies below 2^32;
-//! function addresses are above, and maps above those (`maps.rs`).
+//! of at least 64 KiB, so that no constant offset crosses from one region into another. A
+//! packet has a few such places, one after the other, for when helpers move it. Frame `n`
+//! of the stack ends at 0x01000200 + n × 0x10000. All memory lies below 2^32; function
+//! addresses are above, and maps above those (`maps.rs`).
 //!
 //! Cost of an access: one comparison if the base register accessed the same region last,
 //! otherwise linear in the number of regions.
 
 use std::borrow::Cow;
 
-use vm::{CellSlice, FRAME_BYTES, MapObject, MemoryPort, RunGuard};
+use vm::{CellSlice, FRAME_BYTES, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
 use super::calls::CallFault;
 use super::maps::Maps;
 
+/// Address of the region that is added first.
+const FIRST_REGION: u64 = 0x1000_0000;
 const FIRST_FRAME: u64 = 0x0100_0000;
 const FRAME_STRIDE: u64 = 0x1_0000;
 const REGION_ALIGNMENT: u64 = 0x10_0000;
 pub(super) const GAP: u64 = 0x1_0000;
 const END: u64 = 0xf000_0000;
+/// Places of a packet, which it gets in turn when it is moved.
+const PACKET_PLACES: u64 = 4;
+/// Most bytes that helpers add to a packet.
+const MOST_GROWTH: u64 = 0x2_0000;
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,7 +128,17 @@ pub struct Memory<'m> {
     spare: Vec<Box<[u8]>>,
     maps: Maps<'m>,
     context: Option<RegionId>,
-    packet: Option<RegionId>,
+    packet: Option<PacketRegion>,
+}
+
+/// The region of a packet, which begins with the metadata.
+#[derive(Clone, Copy)]
+struct PacketRegion {
+    id: RegionId,
+    /// Where it began at first.
+    start: u64,
+    /// Addresses between two places of it.
+    stride: u64,
 }
 
 struct Region<'m> {
@@ -132,6 +149,7 @@ struct Region<'m> {
 enum Bytes<'m> {
     ReadOnly(&'m [u8]),
     ReadWrite(&'m mut [u8]),
+    Packet(&'m mut PacketBuffer),
     Frame(Box<[u8]>),
 }
 
@@ -141,6 +159,7 @@ impl Bytes<'_> {
         match self {
             Bytes::ReadOnly(bytes) => bytes,
             Bytes::ReadWrite(bytes) => bytes,
+            Bytes::Packet(packet) => packet.visible(),
             Bytes::Frame(bytes) => bytes,
         }
     }
@@ -150,6 +169,7 @@ impl Bytes<'_> {
         match self {
             Bytes::ReadOnly(_) => None,
             Bytes::ReadWrite(bytes) => Some(bytes),
+            Bytes::Packet(packet) => Some(packet.visible_mut()),
             Bytes::Frame(bytes) => Some(bytes),
         }
     }
@@ -178,9 +198,6 @@ impl Region<'_> {
 }
 
 impl<'m> Memory<'m> {
-    /// Address of the region that is added first.
-    pub const FIRST_REGION: u64 = 0x1000_0000;
-
     /// Memory without regions.
     pub fn new() -> Memory<'m> {
         Memory::default()
@@ -204,24 +221,66 @@ impl<'m> Memory<'m> {
         self.push(name.into(), Bytes::ReadWrite(bytes))
     }
 
-    /// Adds the context of the program.
+    /// Adds the context of the program. One that carries a packet gets its addresses.
     pub fn add_context(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
         let region = self.add("context", bytes)?;
         self.context = Some(region);
+        self.describe_packet();
         Ok(region)
     }
 
-    /// Adds the packet that the context belongs to.
-    pub fn add_packet(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
-        let region = self.add("packet", bytes)?;
-        self.packet = Some(region);
-        Ok(region)
+    /// Adds the packet that the context carries: its metadata and its linear part. When a
+    /// helper moves it, the region gets another address, so that pointers from before are
+    /// no longer valid.
+    pub fn add_packet(&mut self, packet: &'m mut PacketBuffer) -> Result<RegionId, NoRoom> {
+        let stride = packet.capacity() as u64 + MOST_GROWTH + GAP;
+        let stride = stride.next_multiple_of(REGION_ALIGNMENT);
+        let id = self.push("packet".into(), Bytes::Packet(packet))?;
+        let start = self.address(id);
+        if stride * PACKET_PLACES > END - start {
+            return Err(NoRoom {
+                len: self.regions[id.0].len() as usize,
+            });
+        }
+        self.packet = Some(PacketRegion { id, start, stride });
+        self.describe_packet();
+        Ok(id)
     }
 
-    /// The bytes of the packet that was added.
+    /// Addresses of the packet's metadata, first byte and end of the linear part.
+    pub fn packet_bounds(&self) -> Option<[u64; 3]> {
+        let region = &self.regions[self.packet?.id.0];
+        let Bytes::Packet(packet) = &region.bytes else {
+            return None;
+        };
+        let data = region.start + packet.metadata_len() as u64;
+        Some([region.start, data, region.start + region.len()])
+    }
+
+    /// Puts the addresses and the length of the packet into its context.
+    fn describe_packet(&mut self) {
+        let (Some(context), Some(bounds)) = (self.context, self.packet_bounds()) else {
+            return;
+        };
+        let Some(packet) = self.packet_buffer() else {
+            return;
+        };
+        let (layout, len) = (packet.context(), packet.len() as u32);
+        if let Some(context) = self.regions[context.0].bytes.writable() {
+            layout.set_packet(context, bounds.map(|address| address as u32), len);
+        }
+    }
+
+    fn packet_buffer(&self) -> Option<&PacketBuffer> {
+        match &self.regions[self.packet?.id.0].bytes {
+            Bytes::Packet(packet) => Some(packet),
+            _ => None,
+        }
+    }
+
+    /// The linear part of the packet that was added.
     pub(super) fn packet_bytes(&self) -> Option<&[u8]> {
-        let packet = self.packet?;
-        Some(self.regions[packet.0].bytes.readable())
+        self.packet_buffer().map(PacketBuffer::linear)
     }
 
     /// Adds the next map of the program, whose indices count from 0: its name, and what
@@ -270,9 +329,16 @@ impl<'m> Memory<'m> {
 
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
         self.drop_frames();
-        let start = self.regions.last().map_or(Memory::FIRST_REGION, |last| {
-            (last.start + last.len() + GAP).next_multiple_of(REGION_ALIGNMENT)
-        });
+        let start = match (self.regions.len(), self.packet) {
+            (0, _) => FIRST_REGION,
+            (count, Some(packet)) if packet.id.0 + 1 == count => {
+                packet.start + packet.stride * PACKET_PLACES
+            }
+            (count, _) => {
+                let last = &self.regions[count - 1];
+                (last.start + last.len() + GAP).next_multiple_of(REGION_ALIGNMENT)
+            }
+        };
         let len = bytes.readable().len();
         if len as u64 > END.saturating_sub(start) {
             return Err(NoRoom { len });
@@ -535,16 +601,41 @@ impl MemoryPort for Memory<'_> {
         Ok(())
     }
 
-    fn packet(&self, context: u64) -> Result<(u64, u64), CallFault> {
-        match (self.context, self.packet) {
-            (Some(region), Some(packet)) if self.address(region) == context => {
-                let packet = &self.regions[packet.0];
-                Ok((packet.start, packet.len()))
-            }
-            _ => Err(refused(format!(
-                "{context:#x} is no pointer to a context with a packet"
-            ))),
-        }
+    fn context(&self) -> u64 {
+        self.context.map_or(0, |region| self.address(region))
+    }
+
+    fn has_packet(&self, context: u64) -> bool {
+        self.context
+            .is_some_and(|region| self.address(region) == context)
+            && self.packet.is_some()
+    }
+
+    fn packet(&self, context: u64) -> Result<&PacketBuffer, CallFault> {
+        let packet = self.packet_buffer().filter(|_| self.has_packet(context));
+        packet.ok_or_else(|| no_packet(context))
+    }
+
+    fn change_packet<R>(
+        &mut self,
+        context: u64,
+        change: impl FnOnce(&mut PacketBuffer) -> R,
+    ) -> Result<R, CallFault> {
+        let place = self.packet.filter(|_| self.has_packet(context));
+        let place = place.ok_or_else(|| no_packet(context))?;
+        let region = &mut self.regions[place.id.0];
+        let Bytes::Packet(packet) = &mut region.bytes else {
+            return Err(no_packet(context));
+        };
+        let result = change(packet);
+        let number = u64::from(packet.moves()) % PACKET_PLACES;
+        region.start = place.start + number * place.stride;
+        self.describe_packet();
+        Ok(result)
+    }
+
+    fn field(&self, context: u64, offset: usize) -> u64 {
+        context.wrapping_add(offset as u64)
     }
 
     fn map(&self, pointer: u64) -> Result<&dyn MapObject, CallFault> {
@@ -572,6 +663,12 @@ impl MemoryPort for Memory<'_> {
             ))),
         }
     }
+}
+
+fn no_packet(context: u64) -> CallFault {
+    refused(format!(
+        "{context:#x} is no pointer to a context with a packet"
+    ))
 }
 
 fn no_map(pointer: u64) -> CallFault {

@@ -4,6 +4,7 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
+use super::EFAULT;
 use super::csum_diff::{add, fold};
 
 /// Bytes of the replaced field (`BPF_F_HDR_FIELD_MASK`); 0: `to` is a difference.
@@ -64,17 +65,16 @@ fn replace<M: MemoryPort>(
     offset: u64,
     change: impl FnOnce(u16) -> Option<u16>,
 ) -> Result<u64, M::Fault> {
-    let offset = u64::from(offset as u32);
-    let (data, len) = memory.packet(context)?;
-    if offset > 0xffff || !offset.is_multiple_of(2) || offset + 2 > len {
-        return Ok(Errno::EFAULT.negated());
-    }
+    let offset = offset as u32 as usize;
     let mut bytes = [0; 2];
-    memory.read(data + offset, &mut bytes)?;
+    let is_inside = memory.packet(context)?.read(offset, &mut bytes);
+    if offset > 0xffff || !offset.is_multiple_of(2) || !is_inside {
+        return Ok(EFAULT);
+    }
     let Some(new) = change(u16::from_ne_bytes(bytes)) else {
         return Ok(Errno::EINVAL.negated());
     };
-    memory.write(data + offset, &new.to_ne_bytes())?;
+    memory.change_packet(context, |packet| packet.write(offset, &new.to_ne_bytes()))?;
     Ok(0)
 }
 

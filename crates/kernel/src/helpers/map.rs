@@ -3,6 +3,8 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
+use super::bytes::Bytes;
+
 /// `void *bpf_map_lookup_elem(map, key)`: the address of the value, or null.
 pub(super) fn map_lookup_elem<M: MemoryPort>(
     [map, key, ..]: [u64; 5],
@@ -101,35 +103,5 @@ pub(super) fn status(result: Result<(), Errno>) -> u64 {
     match result {
         Ok(()) => 0,
         Err(errno) => -i64::from(errno.0) as u64,
-    }
-}
-
-/// Bytes that a helper copied out of the memory, short ones without an allocation.
-enum Bytes {
-    Short([u8; Bytes::SHORT], usize),
-    Long(Vec<u8>),
-}
-
-impl Bytes {
-    const SHORT: usize = 64;
-
-    #[inline(always)]
-    fn read<M: MemoryPort>(memory: &M, address: u64, len: usize) -> Result<Bytes, M::Fault> {
-        if len <= Bytes::SHORT {
-            let mut bytes = [0; Bytes::SHORT];
-            memory.read(address, &mut bytes[..len])?;
-            return Ok(Bytes::Short(bytes, len));
-        }
-        let mut bytes = vec![0; len];
-        memory.read(address, &mut bytes)?;
-        Ok(Bytes::Long(bytes))
-    }
-
-    #[inline(always)]
-    fn get(&self) -> &[u8] {
-        match self {
-            Bytes::Short(bytes, len) => &bytes[..*len],
-            Bytes::Long(bytes) => bytes,
-        }
     }
 }

@@ -1,16 +1,27 @@
 //! Helpers, by number.
 
+mod absence;
+mod bytes;
 mod csum_diff;
 mod csum_replace;
 mod map;
+mod mtu;
 mod packet;
+mod perf;
 mod process;
+mod redirect;
 mod ringbuf;
+mod room;
+mod skb;
 mod snprintf;
+mod socket;
 mod strncmp;
 mod strtox;
 mod trace_printk;
+mod tunnel;
+mod vlan;
 mod world;
+mod xdp;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
 
@@ -60,31 +71,87 @@ table! {
     packet::skb_store_bytes,
     csum_replace::l3_csum_replace,
     csum_replace::l4_csum_replace,
+    redirect::clone_redirect,
     process::get_current_pid_tgid,
     process::get_current_uid_gid,
     process::get_current_comm,
+    absence::get_cgroup_classid,
+    vlan::skb_vlan_push,
+    vlan::skb_vlan_pop,
+    tunnel::skb_get_tunnel_key,
+    tunnel::skb_set_tunnel_key,
+    absence::perf_event_read,
+    redirect::redirect,
+    absence::get_route_realm,
+    perf::perf_event_output,
     packet::skb_load_bytes,
     csum_diff::csum_diff,
+    tunnel::skb_get_tunnel_opt,
+    tunnel::skb_set_tunnel_opt,
+    room::skb_change_proto,
+    skb::skb_change_type,
+    skb::get_hash_recalc,
+    room::skb_change_tail,
+    skb::skb_pull_data,
+    skb::csum_update,
+    skb::set_hash_invalid,
     world::get_numa_node_id,
+    room::skb_change_head,
+    xdp::xdp_adjust_head,
+    socket::get_socket_cookie,
+    socket::get_socket_uid,
+    skb::set_hash,
+    room::skb_adjust_room,
+    redirect::redirect_map,
+    xdp::xdp_adjust_meta,
+    absence::perf_event_read_value,
+    xdp::xdp_adjust_tail,
+    absence::skb_get_xfrm_state,
     packet::skb_load_bytes_relative,
+    socket::skb_cgroup_id,
     process::get_current_cgroup_id,
+    socket::skb_ancestor_cgroup_id,
+    absence::sk_lookup_tcp,
+    absence::sk_lookup_udp,
+    absence::sk_release,
     map::map_push_elem,
     map::map_pop_elem,
     map::map_peek_elem,
+    skb::skb_ecn_set_ce,
+    absence::skc_lookup_tcp,
     strtox::strtol,
     strtox::strtoul,
+    absence::send_signal,
+    absence::probe_read_user,
+    absence::probe_read_user_str,
+    absence::send_signal_thread,
     world::jiffies64,
     process::get_ns_current_pid_tgid,
+    socket::get_netns_cookie,
+    process::get_current_ancestor_cgroup_id,
     world::ktime_get_boot_ns,
     ringbuf::ringbuf_output,
     ringbuf::ringbuf_reserve,
     ringbuf::ringbuf_submit,
     ringbuf::ringbuf_discard,
     ringbuf::ringbuf_query,
+    skb::csum_level,
+    absence::copy_from_user,
+    absence::skb_cgroup_classid,
+    redirect::redirect_neigh,
+    redirect::redirect_peer,
     world::ktime_get_coarse_ns,
+    mtu::check_mtu,
     snprintf::snprintf,
+    absence::sys_close,
+    absence::get_branch_snapshot,
     trace_printk::trace_vprintk,
+    absence::kallsyms_lookup_name,
     strncmp::strncmp,
+    xdp::xdp_get_buff_len,
+    xdp::xdp_load_bytes,
+    xdp::xdp_store_bytes,
+    skb::skb_set_tstamp,
     map::map_lookup_percpu_elem,
     world::ktime_get_tai_ns,
 }

@@ -3,18 +3,17 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
-use super::EFAULT;
+use super::bytes::Bytes;
+use super::{EFAULT, skb};
 
 /// Offsets are from the link-layer header (`BPF_HDR_START_MAC`).
 const FROM_LINK: u32 = 0;
 /// Offsets are from the network header (`BPF_HDR_START_NET`).
 const FROM_NETWORK: u32 = 1;
 
-/// Bytes of the link-layer header.
-const LINK_HEADER: u64 = 14;
-
 /// Flags of a store: adjust the packet's checksum, forget its hash.
-const STORE_FLAGS: u64 = 3;
+const RECOMPUTE_CSUM: u64 = 1;
+const INVALIDATE_HASH: u64 = 2;
 
 /// `long bpf_skb_load_bytes(skb, u32 offset, void *to, u32 len)`: 0, or `-EFAULT` and
 /// zeroed bytes if the packet ends before.
@@ -23,8 +22,14 @@ pub(super) fn skb_load_bytes<M: MemoryPort>(
     memory: &mut M,
     _: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
-    let offset = Some(u64::from(offset as u32)).filter(|offset| *offset <= i32::MAX as u64);
-    load(memory, context, offset, to, len as u32)
+    let mut bytes = Bytes::zeroed(len as u32 as usize);
+    let packet = memory.packet(context)?;
+    let offset = offset as u32;
+    let is_loaded = offset <= i32::MAX as u32
+        && packet.context().is_loadable
+        && packet.read(offset as usize, bytes.get_mut());
+    memory.write(to, bytes.get())?;
+    Ok(if is_loaded { 0 } else { EFAULT })
 }
 
 /// `long bpf_skb_load_bytes_relative(skb, u32 offset, void *to, u32 len, u32 start_header)`:
@@ -34,32 +39,24 @@ pub(super) fn skb_load_bytes_relative<M: MemoryPort>(
     memory: &mut M,
     _: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
-    let offset = Some(u64::from(offset as u32)).filter(|offset| *offset <= 0xffff);
-    let offset = match start as u32 {
-        FROM_LINK => offset,
-        FROM_NETWORK => offset.map(|offset| offset + LINK_HEADER),
+    let mut bytes = Bytes::zeroed(len as u32 as usize);
+    let packet = memory.packet(context)?;
+    let start = match start as u32 {
+        FROM_LINK => Some(packet.state.link_header),
+        FROM_NETWORK => Some(packet.state.network_header),
         _ => None,
     };
-    load(memory, context, offset, to, len as u32)
-}
-
-/// Copies bytes out of a packet. Beyond its end or without an offset, they are zero and the
-/// result is `-EFAULT`.
-fn load<M: MemoryPort>(
-    memory: &mut M,
-    context: u64,
-    offset: Option<u64>,
-    to: u64,
-    len: u32,
-) -> Result<u64, M::Fault> {
-    let (data, packet_len) = memory.packet(context)?;
-    let mut bytes = vec![0; len as usize];
-    let inside = offset.filter(|offset| offset + u64::from(len) <= packet_len);
-    if let Some(offset) = inside {
-        memory.read(data + offset, &mut bytes)?;
+    let offset = offset as u32 as usize;
+    let found = start.filter(|_| offset <= 0xffff).and_then(|start| {
+        let first = start + offset;
+        packet.up_to_end().get(first..first + bytes.get().len())
+    });
+    if let Some(found) = found {
+        bytes.get_mut().copy_from_slice(found);
     }
-    memory.write(to, &bytes)?;
-    Ok(if inside.is_some() { 0 } else { EFAULT })
+    let is_loaded = found.is_some();
+    memory.write(to, bytes.get())?;
+    Ok(if is_loaded { 0 } else { EFAULT })
 }
 
 /// `long bpf_skb_store_bytes(skb, u32 offset, const void *from, u32 len, u64 flags)`: 0,
@@ -69,16 +66,21 @@ pub(super) fn skb_store_bytes<M: MemoryPort>(
     memory: &mut M,
     _: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
-    if flags & !STORE_FLAGS != 0 {
+    if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Ok(Errno::EINVAL.negated());
     }
-    let (offset, len) = (offset as u32, len as u32);
-    let (data, packet_len) = memory.packet(context)?;
-    if offset > i32::MAX as u32 || u64::from(offset) + u64::from(len) > packet_len {
+    let bytes = Bytes::read(memory, from, len as u32 as usize)?;
+    let offset = offset as u32;
+    if offset > i32::MAX as u32 {
         return Ok(EFAULT);
     }
-    let mut bytes = vec![0; len as usize];
-    memory.read(from, &mut bytes)?;
-    memory.write(data + u64::from(offset), &bytes)?;
+    let is_stored =
+        memory.change_packet(context, |packet| packet.write(offset as usize, bytes.get()))?;
+    if !is_stored {
+        return Ok(EFAULT);
+    }
+    if flags & INVALIDATE_HASH != 0 {
+        skb::clear_hash(memory, context)?;
+    }
     Ok(0)
 }

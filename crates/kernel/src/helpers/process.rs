@@ -30,7 +30,23 @@ pub(super) fn get_current_cgroup_id<M: MemoryPort>(
     _: &mut M,
     world: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(world.system.cgroup)
+    Ok(world.system.cgroup())
+}
+
+/// `u64 bpf_get_current_ancestor_cgroup_id(int level)`: 0 for a level below the process's
+/// cgroup.
+pub(super) fn get_current_ancestor_cgroup_id<M: MemoryPort>(
+    [level, ..]: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(ancestor(world, level))
+}
+
+/// The cgroup of the process, at a level below the root; 0 if it is not so deep.
+pub(super) fn ancestor(world: &World<'_>, level: u64) -> u64 {
+    let cgroups = &world.system.cgroups;
+    cgroups.get(level as u32 as usize).copied().unwrap_or(0)
 }
 
 /// `long bpf_get_current_comm(void *buf, u32 size)`: the name, as much as fits before a

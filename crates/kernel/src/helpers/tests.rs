@@ -3,7 +3,7 @@
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::MapKind;
-use vm::{MapObject, MemoryPort, RunGuard, World};
+use vm::{MapObject, MemoryPort, PacketBuffer, RunGuard, SKB, World};
 
 use super::{NUMBERS, find};
 use crate::maps::{Host, Map, ValueLayout};
@@ -14,7 +14,7 @@ const MAP: u64 = 0xc000;
 /// Bytes at addresses from 0 on; everything else is a fault.
 struct Buffer {
     bytes: Vec<u8>,
-    packet: (u64, u64),
+    packet: PacketBuffer,
     map: Map,
 }
 
@@ -35,11 +35,34 @@ impl MemoryPort for Buffer {
         Ok(())
     }
 
-    fn packet(&self, context: u64) -> Result<(u64, u64), u64> {
+    fn context(&self) -> u64 {
+        CONTEXT
+    }
+
+    fn has_packet(&self, context: u64) -> bool {
+        context == CONTEXT
+    }
+
+    fn packet(&self, context: u64) -> Result<&PacketBuffer, u64> {
         match context {
-            CONTEXT => Ok(self.packet),
+            CONTEXT => Ok(&self.packet),
             _ => Err(context),
         }
+    }
+
+    fn change_packet<R>(
+        &mut self,
+        context: u64,
+        change: impl FnOnce(&mut PacketBuffer) -> R,
+    ) -> Result<R, u64> {
+        match context {
+            CONTEXT => Ok(change(&mut self.packet)),
+            _ => Err(context),
+        }
+    }
+
+    fn field(&self, context: u64, offset: usize) -> u64 {
+        context + offset as u64
     }
 
     fn map(&self, pointer: u64) -> Result<&dyn MapObject, u64> {
@@ -74,9 +97,10 @@ fn buffer() -> Buffer {
         ..MapParams::default()
     };
     let host = Host { cpus: 4, seed: 1 };
+    let packet: Vec<u8> = (64..84).collect();
     Buffer {
         bytes: (0..128).collect(),
-        packet: (64, 20),
+        packet: PacketBuffer::new(SKB, &packet, 0, 0),
         map: Map::create(&params, ValueLayout::plain(8), &host).unwrap(),
     }
 }

@@ -1,260 +1,224 @@
-//! Packets given to programs as `BPF_PROG_TEST_RUN` gives them: which sizes it takes, what
-//! the context holds, and what comes out.
+//! Test runs: which data and contexts a program type takes, and what comes out.
+
+use std::ops::RangeInclusive;
 
 use spec::Errno;
 use spec::programs::ProgramType;
+use vm::{PacketBuffer, System};
 
-use super::packet::{MAX_LINEAR, PacketBuffer};
-use super::{PacketContext, SKB, XDP};
+use super::{context_only, flow_dissector, netfilter, sk_lookup, skb, xdp};
 
 /// Bytes of the link-layer header, that of Ethernet.
 pub const LINK_HEADER: usize = 14;
-/// Most bytes of a packet of the socket buffer types.
-const MAX_SKB: usize = 3712;
-/// Most bytes of a packet of XDP: a page for each of 17 fragments behind the linear part.
-const MAX_XDP: usize = MAX_LINEAR + 17 * 4096;
-/// The device that packets come from: the loopback device, the first of a namespace.
-const IFINDEX: u32 = 1;
 
-/// A program type that gets packets.
+/// Size of a memory page in bytes.
+pub(super) const PAGE: usize = 4096;
+/// Bytes that the kernel keeps behind a packet (`struct skb_shared_info`).
+pub(super) const SHARED_INFO: usize = 320;
+
+/// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketProgram {
-    context: PacketContext,
-    /// True if the packet begins with the link-layer header.
-    has_link_header: bool,
+pub struct TestProgram {
+    kind: ProgramType,
+    rules: Rules,
+}
+
+/// The rules of a program type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rules {
+    Xdp,
+    /// `struct __sk_buff`; true if the packet begins with the link-layer header.
+    Skb(bool),
+    FlowDissector,
+    Netfilter,
+    SkLookup,
+    /// A context of so many bytes at most, which the kernel returns or keeps.
+    ContextOnly {
+        most: usize,
+        is_returned: bool,
+    },
 }
 
 /// Packet and context of a run, before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketInput {
-    program: PacketProgram,
-    /// The packet.
-    pub packet: PacketBuffer,
+pub struct TestInput {
+    pub(super) rules: Rules,
+    /// The packet, for types that get one.
+    pub packet: Option<PacketBuffer>,
     /// The context.
     pub context: Vec<u8>,
-    /// The link-layer header, if it is not part of the packet.
-    link_header: Vec<u8>,
+    /// What the field at [`TestInput::FLOW_KEYS`] of the context points to, for flow
+    /// dissectors.
+    pub flow_keys: Option<Vec<u8>>,
+    /// The context that was given.
+    pub(super) given: Vec<u8>,
 }
 
-impl PacketProgram {
-    /// `None` for types that get no packets, and those that are not built.
-    pub fn of(kind: ProgramType) -> Option<PacketProgram> {
-        let (context, has_link_header) = match kind {
-            ProgramType::Xdp => (XDP, true),
-            ProgramType::SchedCls | ProgramType::SchedAct => (SKB, true),
-            ProgramType::SocketFilter | ProgramType::CgroupSkb => (SKB, false),
+impl TestProgram {
+    /// `None` for types that are not test-run.
+    pub fn of(kind: ProgramType) -> Option<TestProgram> {
+        let rules = match kind {
+            ProgramType::Xdp => Rules::Xdp,
+            ProgramType::SchedCls | ProgramType::SchedAct => Rules::Skb(true),
+            ProgramType::SocketFilter
+            | ProgramType::CgroupSkb
+            | ProgramType::LwtIn
+            | ProgramType::LwtOut
+            | ProgramType::LwtXmit
+            | ProgramType::LwtSeg6local => Rules::Skb(false),
+            ProgramType::FlowDissector => Rules::FlowDissector,
+            ProgramType::Netfilter => Rules::Netfilter,
+            ProgramType::SkLookup => Rules::SkLookup,
+            ProgramType::Syscall => Rules::ContextOnly {
+                most: u16::MAX as usize,
+                is_returned: true,
+            },
+            ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => Rules::ContextOnly {
+                most: context_only::MOST_ARGUMENTS,
+                is_returned: false,
+            },
             _ => return None,
         };
-        Some(PacketProgram {
-            context,
-            has_link_header,
-        })
+        Some(TestProgram { kind, rules })
     }
 
-    /// A frame for a test run.
+    /// True for types that get packets.
+    pub fn has_packet(self) -> bool {
+        matches!(
+            self.rules,
+            Rules::Xdp | Rules::Skb(_) | Rules::FlowDissector | Rules::Netfilter
+        )
+    }
+
+    /// Input of a test run: a frame, and the context that is given, empty for none. Types
+    /// without packets take an empty frame.
     ///
     /// # Errors
-    /// The kernel's for frames of a size that it does not take.
-    pub fn test_input(self, frame: &[u8]) -> Result<PacketInput, Errno> {
-        self.check_size(frame)?;
-        Ok(match self.context == XDP {
-            true => self.input(frame, PacketBuffer::with_linear_part(frame, MAX_LINEAR)),
-            false => self.captured(frame),
-        })
+    /// The kernel's for what it does not take.
+    pub fn test_input(
+        self,
+        frame: &[u8],
+        context: &[u8],
+        system: &System,
+    ) -> Result<TestInput, Errno> {
+        match self.rules {
+            Rules::Xdp => xdp::test_input(frame, context, system),
+            Rules::Skb(has_link_header) => skb::test_input(frame, context, has_link_header, system),
+            Rules::FlowDissector => flow_dissector::test_input(frame, context),
+            Rules::Netfilter => netfilter::test_input(frame, context),
+            Rules::SkLookup => sk_lookup::test_input(frame, context),
+            Rules::ContextOnly { most, is_returned } => {
+                context_only::test_input(frame, context, most, is_returned)
+            }
+        }
     }
 
-    /// A frame of any length, in one piece.
-    pub fn captured(self, frame: &[u8]) -> PacketInput {
-        let data = match self.has_link_header {
-            true => frame,
-            false => &frame[LINK_HEADER.min(frame.len())..],
-        };
-        self.input(frame, PacketBuffer::linear(data))
+    /// A frame of any length, in one piece, for types that get packets.
+    pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
+        match self.rules {
+            Rules::Xdp => Some(xdp::captured(frame)),
+            Rules::Skb(has_link_header) => Some(skb::captured(frame, has_link_header)),
+            Rules::FlowDissector => Some(flow_dissector::input(frame, 0)),
+            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => None,
+        }
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
-    pub fn sizes(self, frame: &[u8]) -> (usize, usize) {
-        let most = if self.context == XDP {
-            MAX_XDP
-        } else {
-            MAX_SKB
-        };
-        let network_header = match ethertype(frame) {
-            _ if self.context == XDP => 0,
-            Some(0x0800) => 20,
-            Some(0x86dd) => 40,
-            _ => 0,
-        };
-        (LINK_HEADER + network_header, most)
-    }
-
-    fn check_size(self, frame: &[u8]) -> Result<(), Errno> {
-        let (least, most) = self.sizes(frame);
-        match frame.len() {
-            len if len < least => Err(Errno::EINVAL),
-            len if len > most && self.context == XDP => Err(Errno::ENOMEM),
-            len if len > most => Err(Errno::EINVAL),
-            _ => Ok(()),
-        }
-    }
-
-    fn input(self, frame: &[u8], packet: PacketBuffer) -> PacketInput {
-        let mut context = vec![0; self.context.size];
-        match self.context == XDP {
-            true => put(&mut context, xdp::INGRESS_IFINDEX, IFINDEX),
-            false => fill_skb(&mut context, frame, packet.len()),
-        }
-        let link_header = match self.has_link_header {
-            true => Vec::new(),
-            false => frame[..LINK_HEADER.min(frame.len())].to_vec(),
-        };
-        PacketInput {
-            program: self,
-            packet,
-            context,
-            link_header,
+    pub fn sizes(self, frame: &[u8]) -> RangeInclusive<usize> {
+        match self.rules {
+            Rules::Xdp => xdp::SIZES,
+            Rules::Skb(_) => skb::sizes(frame),
+            Rules::FlowDissector => flow_dissector::SIZES,
+            Rules::Netfilter => netfilter::sizes(frame),
+            Rules::SkLookup | Rules::ContextOnly { .. } => 0..=0,
         }
     }
 }
 
-impl PacketInput {
+impl TestInput {
+    /// Offset of the pointer to the flow keys in the context of a flow dissector.
+    pub const FLOW_KEYS: usize = 144;
+
+    /// What a run returns in place of the program's result.
+    pub fn retval(&self, result: u32) -> u32 {
+        match self.rules {
+            Rules::SkLookup => sk_lookup::retval(result),
+            _ => result,
+        }
+    }
+
     /// Sets the index of the interface that the packet comes from.
     pub fn set_ifindex(&mut self, ifindex: u32) {
-        let at = match self.program.context == XDP {
-            true => xdp::INGRESS_IFINDEX,
-            false => skb::IFINDEX,
-        };
-        put(&mut self.context, at, ifindex);
+        match self.rules {
+            Rules::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
+            Rules::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
+            Rules::FlowDissector
+            | Rules::Netfilter
+            | Rules::SkLookup
+            | Rules::ContextOnly { .. } => {}
+        }
     }
 
-    /// Writes the addresses of the packet's linear part into the context.
-    pub fn set_addresses(&mut self, address: u32) {
-        let linear = self.packet.linear_len() as u32;
-        let all = self.packet.len() as u32;
-        let context = &mut self.context;
-        (self.program.context).set_packet(context, address, linear, all);
-    }
-
-    /// The packet after a run, as a test run returns it: in front of a packet without
-    /// link-layer header are as many zeros.
+    /// What a test run returns as data: the packet after the run, or the flow keys.
     pub fn data_out(&self) -> Vec<u8> {
-        let mut data = vec![0; self.link_header.len()];
-        data.extend_from_slice(&self.packet.to_vec());
-        data
+        match (&self.rules, &self.packet) {
+            (Rules::Xdp, Some(packet)) => xdp::data_out(packet),
+            (Rules::Skb(has_link_header), Some(packet)) => skb::data_out(packet, *has_link_header),
+            (Rules::FlowDissector, Some(packet)) => {
+                flow_dissector::data_out(self.flow_keys.as_deref().unwrap_or(&[]), packet)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The context after the run, as a test run returns it.
+    pub fn context_out(&self) -> Vec<u8> {
+        match self.rules {
+            Rules::Xdp => xdp::context_out(self),
+            Rules::Skb(_) => skb::context_out(self),
+            Rules::ContextOnly { is_returned, .. } if is_returned => self.context.clone(),
+            Rules::ContextOnly { .. } => Vec::new(),
+            Rules::FlowDissector | Rules::Netfilter | Rules::SkLookup => self.given.clone(),
+        }
     }
 
     /// The frame after a run: at most so many bytes of the packet, with the link-layer
     /// header in front.
     pub fn kept_frame(&self, most: usize) -> Vec<u8> {
-        let packet = self.packet.to_vec();
-        let kept = &packet[..most.min(packet.len())];
-        [&self.link_header[..], kept].concat()
-    }
-
-    /// The context after a run, as a test run returns it.
-    pub fn context_out(&self) -> Vec<u8> {
-        let mut out = vec![0; self.context.len()];
-        if self.program.context == XDP {
-            put(&mut out, xdp::DATA_END, self.packet.linear_len() as u32);
-            return out;
+        let Some(packet) = &self.packet else {
+            return Vec::new();
+        };
+        let bytes = packet.to_vec();
+        let kept = &bytes[..most.min(bytes.len())];
+        match self.rules {
+            Rules::Skb(false) => [skb::link_header(packet), kept].concat(),
+            _ => kept.to_vec(),
         }
-        for &(at, len) in skb::RETURNED {
-            out[at..at + len].copy_from_slice(&self.context[at..at + len]);
-        }
-        out
     }
 }
 
-/// What a frame from the loopback device has in its `struct __sk_buff`.
-fn fill_skb(context: &mut [u8], frame: &[u8], len: usize) {
-    put(context, skb::IFINDEX, IFINDEX);
-    put(context, skb::PACKET_TYPE, packet_type(frame));
-    put(context, skb::PROTOCOL, u32::from(protocol(frame).to_be()));
-    put(context, skb::WIRE_LEN, len as u32);
-    let network = frame.get(LINK_HEADER..).unwrap_or(&[]);
-    // A socket of the packet's addresses belongs to it: from is here, to is there.
-    match ethertype(frame) {
-        Some(0x0800) if network.len() >= 20 => {
-            put(context, skb::FAMILY, 2);
-            copy(context, skb::LOCAL_IP4, &network[12..16]);
-            copy(context, skb::REMOTE_IP4, &network[16..20]);
-        }
-        Some(0x86dd) if network.len() >= 40 => {
-            put(context, skb::FAMILY, 10);
-            copy(context, skb::LOCAL_IP6, &network[8..24]);
-            copy(context, skb::REMOTE_IP6, &network[24..40]);
-        }
-        _ => {}
+/// A context that was given, cut or filled with zeros to the size of its structure; E2BIG
+/// if it has other bytes than zero behind it.
+pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
+    let (known, rest) = context.split_at(size.min(context.len()));
+    if rest.iter().any(|byte| *byte != 0) {
+        return Err(Errno::E2BIG);
     }
+    let mut known = known.to_vec();
+    known.resize(size, 0);
+    Ok(known)
 }
 
-fn ethertype(frame: &[u8]) -> Option<u16> {
-    let bytes = frame.get(12..14)?;
-    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
-}
-
-/// `eth_type_trans`: the type of the frame; a length is LLC, or Novell's form of it.
-fn protocol(frame: &[u8]) -> u16 {
-    const LEAST_TYPE: u16 = 0x0600;
-    const NOVELL: u16 = 1;
-    const LLC: u16 = 4;
-    match ethertype(frame) {
-        Some(found) if found >= LEAST_TYPE => found,
-        _ if frame.get(14..16) == Some(&[0xff, 0xff]) => NOVELL,
-        _ => LLC,
-    }
-}
-
-/// Whom the frame is for, seen from the loopback device, whose address and broadcast
-/// address are 0.
-fn packet_type(frame: &[u8]) -> u32 {
-    const HOST: u32 = 0;
-    const MULTICAST: u32 = 2;
-    const OTHER_HOST: u32 = 3;
-    match frame.first_chunk::<6>() {
-        Some([0, 0, 0, 0, 0, 0]) => HOST,
-        Some([first, ..]) if first & 1 != 0 => MULTICAST,
-        _ => OTHER_HOST,
-    }
-}
-
-fn put(context: &mut [u8], at: usize, value: u32) {
+pub(super) fn put(context: &mut [u8], at: usize, value: u32) {
     copy(context, at, &value.to_le_bytes());
 }
 
-fn copy(context: &mut [u8], at: usize, bytes: &[u8]) {
+pub(super) fn copy(context: &mut [u8], at: usize, bytes: &[u8]) {
     context[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Offsets in `struct xdp_md`.
-mod xdp {
-    pub(super) const DATA_END: usize = 4;
-    pub(super) const INGRESS_IFINDEX: usize = 12;
-}
-
-/// Offsets in `struct __sk_buff`.
-mod skb {
-    pub(super) const PACKET_TYPE: usize = 4;
-    pub(super) const PROTOCOL: usize = 16;
-    pub(super) const IFINDEX: usize = 40;
-    pub(super) const FAMILY: usize = 88;
-    pub(super) const REMOTE_IP4: usize = 92;
-    pub(super) const LOCAL_IP4: usize = 96;
-    pub(super) const REMOTE_IP6: usize = 100;
-    pub(super) const LOCAL_IP6: usize = 116;
-    pub(super) const WIRE_LEN: usize = 160;
-
-    /// What a test run returns: mark, priority, ingress_ifindex, ifindex, cb, tstamp,
-    /// wire_len, gso_segs, hwtstamp.
-    pub(super) const RETURNED: &[(usize, usize)] = &[
-        (8, 4),
-        (32, 4),
-        (36, 4),
-        (40, 4),
-        (48, 20),
-        (152, 8),
-        (160, 4),
-        (164, 4),
-        (184, 8),
-    ];
+pub(super) fn get(context: &[u8], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&context[at..at + 4]);
+    u32::from_le_bytes(bytes)
 }

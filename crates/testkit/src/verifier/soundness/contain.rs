@@ -10,8 +10,6 @@ use verifier::RecordedState;
 use verifier::domain::Scalar;
 use verifier::state::{Frame, PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, SlotKind, StackSlot};
 
-use super::setting::Layout;
-
 /// What an abstract state claims of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
@@ -34,7 +32,8 @@ pub(super) struct Caller {
 pub(super) struct View<'v, 'm> {
     pub(super) moment: &'v Moment<'v, 'm>,
     pub(super) callers: &'v [Caller],
-    pub(super) layout: &'v Layout,
+    /// Address of the context.
+    pub(super) context: u64,
 }
 
 /// Where a run is outside of a state.
@@ -176,7 +175,7 @@ impl View<'_, '_> {
         if reg.may_be_null() && value == 0 {
             return true;
         }
-        let layout = self.layout;
+        let [meta, packet, end] = self.moment.memory.packet_bounds().unwrap_or_default();
         // The variable part of the offset from an object's start.
         let variable = |start: u64| {
             value
@@ -185,7 +184,7 @@ impl View<'_, '_> {
         };
         let is_from = |start: u64| is_number_in(&reg.num, variable(start));
         match reg.kind {
-            RegKind::Ctx => is_from(layout.context),
+            RegKind::Ctx => is_from(self.context),
             RegKind::MapPtr { map, .. } => {
                 let pointer = self.moment.memory.map_pointer(map.0);
                 pointer.is_some_and(is_from)
@@ -198,19 +197,18 @@ impl View<'_, '_> {
                 end.is_some_and(is_from)
             }
             RegKind::Packet { range } => {
-                let end = layout.packet + layout.packet_len;
                 let is_proven = match range {
                     PKT_AT_END => value >= end,
                     PKT_BEYOND_END => value > end,
                     range => {
-                        let reach = (variable(layout.packet) as i64).saturating_add(range.into());
-                        range == 0 || reach <= layout.packet_len as i64
+                        let reach = (variable(packet) as i64).saturating_add(range.into());
+                        range == 0 || reach <= (end - packet) as i64
                     }
                 };
-                is_proven && is_from(layout.packet)
+                is_proven && is_from(packet)
             }
-            RegKind::PacketMeta { .. } => is_from(layout.packet),
-            RegKind::PacketEnd => value == layout.packet + layout.packet_len,
+            RegKind::PacketMeta { .. } => is_from(meta),
+            RegKind::PacketEnd => value == end,
             // Not written, or of a kind that runs here do not have.
             _ => true,
         }

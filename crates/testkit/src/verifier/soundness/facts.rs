@@ -7,7 +7,6 @@ use verifier::{Branch, Pointer, PointerKind, ProgramFacts, Value};
 use vm::MemoryPort;
 
 use super::contain::is_number_in;
-use super::setting::Layout;
 
 /// Values of a map at most.
 const MAX_VALUES: u32 = 4096;
@@ -34,16 +33,17 @@ impl Claims {
 /// Holds a run to facts.
 pub(super) struct FactWatch<'w> {
     claims: &'w Claims,
-    layout: Layout,
+    /// Address of the context.
+    context: u64,
     last: Option<usize>,
     executed: Vec<bool>,
 }
 
 impl<'w> FactWatch<'w> {
-    pub(super) fn new(claims: &'w Claims, layout: Layout) -> FactWatch<'w> {
+    pub(super) fn new(claims: &'w Claims, context: u64) -> FactWatch<'w> {
         FactWatch {
             claims,
-            layout,
+            context,
             last: None,
             executed: vec![false; claims.facts.insns.len()],
         }
@@ -135,13 +135,14 @@ impl<'w> FactWatch<'w> {
         if pointer.may_be_null && value == 0 {
             return true;
         }
-        let (layout, memory) = (&self.layout, moment.memory);
+        let memory = moment.memory;
+        let [meta, packet, end] = memory.packet_bounds().unwrap_or_default();
         let is_from = |start: u64| {
             let offset = value.wrapping_sub(start) as i64;
             (pointer.offset.min..=pointer.offset.max).contains(&offset)
         };
         match pointer.kind {
-            PointerKind::Context => is_from(layout.context),
+            PointerKind::Context => is_from(self.context),
             PointerKind::Map(map) => memory.map_pointer(map.0).is_some_and(is_from),
             PointerKind::MapValue(map) => (0..MAX_VALUES)
                 .map_while(|number| memory.numbered_map_value(map.0, number))
@@ -151,8 +152,9 @@ impl<'w> FactWatch<'w> {
                 let end = number.and_then(|number| memory.frame_end(number));
                 end.is_some_and(is_from)
             }
-            PointerKind::Packet | PointerKind::PacketMeta => is_from(layout.packet),
-            PointerKind::PacketEnd => is_from(layout.packet + layout.packet_len),
+            PointerKind::Packet => is_from(packet),
+            PointerKind::PacketMeta => is_from(meta),
+            PointerKind::PacketEnd => is_from(end),
             // Runs here have none of these.
             PointerKind::MapKey(_)
             | PointerKind::Memory { .. }

@@ -28,7 +28,7 @@ pub use facts::FactCounts;
 use super::simple::{Target, assembled, generated, generated_program};
 use contain::Claim;
 use facts::{Claims, Garbage};
-use setting::{Layout, Setting};
+use setting::Setting;
 use watch::{Recording, Watcher};
 
 /// Instructions of a run at most.
@@ -317,8 +317,8 @@ impl Runner {
         };
         counts.runs += 1;
         let mut watcher = None;
-        let (trap, left) = self.perform(seed, |layout| {
-            watcher.insert(Watcher::new(&self.recordings, &self.claims, layout))
+        let (trap, left) = self.perform(seed, |context| {
+            watcher.insert(Watcher::new(&self.recordings, &self.claims, context))
         })?;
         if let Some(watcher) = watcher {
             counts.steps += watcher.steps;
@@ -355,19 +355,18 @@ impl Runner {
     fn perform<'o, O: Observer + 'o>(
         &self,
         seed: u64,
-        observer: impl FnOnce(Layout) -> &'o mut O,
+        observer: impl FnOnce(u64) -> &'o mut O,
     ) -> Result<(Option<Trap>, Left), End> {
         let input = self.setting.input(seed);
         let (mut packet, mut context) = (input.packet, input.context);
-        let frame = packet.clone();
+        let frame = packet.to_vec();
         let legacy = Packet::whole(&frame, &Metadata::UNKNOWN);
         let guard = RunGuard::new();
         let prepared = (self.setting).prepare(&guard, &mut packet, &mut context, seed);
-        let (mut memory, layout) =
-            prepared.map_err(|no_room| End::Uncovered(no_room.to_string()))?;
+        let (mut memory, at) = prepared.map_err(|no_room| End::Uncovered(no_room.to_string()))?;
         let mut calls = self.setting.calls(seed);
         let entry = Entry {
-            arguments: [layout.context, 0, 0, 0, 0],
+            arguments: [at, 0, 0, 0, 0],
         };
         let limits = Limits {
             instructions: MAX_STEPS,
@@ -378,13 +377,11 @@ impl Runner {
             calls: &mut calls,
             packet: Some(&legacy),
         };
-        let finish = self
-            .program
-            .run_observed(cx, entry, &limits, observer(layout));
+        let finish = self.program.run_observed(cx, entry, &limits, observer(at));
         drop(memory);
         let left = Left {
             outcome: finish.outcome.as_ref().ok().copied(),
-            packet,
+            packet: packet.to_vec(),
             context,
             maps: self.setting.contents(&guard),
         };

@@ -7,7 +7,7 @@ use program::Program;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::{Random, SplitMix};
-use vm::{CellSlice, World};
+use vm::{CellSlice, HEADROOM, PacketBuffer, World};
 
 use crate::ebpf::Choices;
 
@@ -15,16 +15,10 @@ use crate::ebpf::Choices;
 const MAX_ENTRIES: u32 = 4096;
 /// `BPF_F_RDONLY_PROG`: programs may only read the map.
 const RDONLY_PROG: u32 = 1 << 7;
+/// Bytes behind a packet that programs can add.
+const TAILROOM: usize = 256;
 /// Most bytes of a packet.
 const MAX_PACKET: u32 = 220;
-
-/// Where the model address space has what pointers point to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Layout {
-    pub(super) context: u64,
-    pub(super) packet: u64,
-    pub(super) packet_len: u64,
-}
 
 /// What the runs of a program have in common.
 pub(super) struct Setting {
@@ -44,7 +38,7 @@ struct ArrayMap {
 
 /// Packet and context of one run.
 pub(super) struct Input {
-    pub(super) packet: Vec<u8>,
+    pub(super) packet: PacketBuffer,
     pub(super) context: Vec<u8>,
 }
 
@@ -100,7 +94,8 @@ impl Setting {
             _ => choices.below(MAX_PACKET),
         };
         // Linux gives programs at least the link-layer header.
-        let packet = (0..len.max(14)).map(|_| byte(&mut choices)).collect();
+        let packet: Vec<u8> = (0..len.max(14)).map(|_| byte(&mut choices)).collect();
+        let packet = PacketBuffer::new(self.context, &packet, HEADROOM, TAILROOM);
         let context = (0..self.context.size.div_ceil(4))
             .flat_map(|_| (choices.value() as u32).to_le_bytes())
             .collect();
@@ -126,21 +121,17 @@ impl Setting {
         }
     }
 
-    /// Lays out the input in a memory, with the maps filled.
+    /// Lays out the input in a memory, with the maps filled; the address of the context.
     pub(super) fn prepare<'m>(
         &'m self,
         guard: &'m RunGuard,
-        packet: &'m mut [u8],
+        packet: &'m mut PacketBuffer,
         context: &'m mut [u8],
         seed: u64,
-    ) -> Result<(Memory<'m>, Layout), NoRoom> {
+    ) -> Result<(Memory<'m>, u64), NoRoom> {
         self.fill_maps(guard, seed);
         let mut memory = Memory::new();
-        let packet_len = packet.len() as u64;
-        let packet = memory.add_packet(packet)?;
-        let packet = memory.address(packet);
-        let len = packet_len as u32;
-        self.context.set_packet(context, packet as u32, len, len);
+        memory.add_packet(packet)?;
         let context = memory.add_context(context)?;
         for (index, map) in (0..).zip(&self.maps) {
             memory.add_map(&*map.name, &map.map, guard, map.permission)?;
@@ -148,12 +139,8 @@ impl Setting {
                 memory.map_value(index, cells)?;
             }
         }
-        let layout = Layout {
-            context: memory.address(context),
-            packet,
-            packet_len,
-        };
-        Ok((memory, layout))
+        let context = memory.address(context);
+        Ok((memory, context))
     }
 
     /// The helpers of a run.

@@ -9,7 +9,6 @@ use verifier::RecordedStates;
 
 use super::contain::{Caller, Claim, View};
 use super::facts::{Claims, FactWatch};
-use super::setting::Layout;
 
 /// The states of a verification, with what they claim.
 pub(super) struct Recording {
@@ -21,7 +20,7 @@ pub(super) struct Recording {
 pub(super) struct Watcher<'w> {
     recordings: &'w [Recording],
     facts: FactWatch<'w>,
-    layout: Layout,
+    context: u64,
     callers: Vec<Caller>,
     last: Option<(usize, [u64; Reg::COUNT])>,
     /// By recording and instruction, the state that contained the run last.
@@ -36,13 +35,13 @@ impl<'w> Watcher<'w> {
     pub(super) fn new(
         recordings: &'w [Recording],
         claims: &'w Claims,
-        layout: Layout,
+        context: u64,
     ) -> Watcher<'w> {
         let insns = claims.facts.insns.len();
         Watcher {
             recordings,
-            facts: FactWatch::new(claims, layout),
-            layout,
+            facts: FactWatch::new(claims, context),
+            context,
             callers: Vec::new(),
             last: None,
             recent: vec![vec![0; insns]; recordings.len()],
@@ -70,7 +69,7 @@ impl<'w> Watcher<'w> {
         let view = View {
             moment,
             callers: &self.callers,
-            layout: &self.layout,
+            context: self.context,
         };
         for (recording, recent) in self.recordings.iter().zip(&mut self.recent) {
             let (claim, states) = (recording.claim, recording.states.at(moment.at));

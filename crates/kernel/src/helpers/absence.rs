@@ -1,0 +1,220 @@
+//! Helpers about what does not exist here: they return what the kernel returns where it does
+//! not exist either.
+
+use spec::Errno;
+use vm::{MemoryPort, World};
+
+use super::EFAULT;
+use super::bytes::Bytes;
+
+/// `u32 bpf_get_cgroup_classid(skb)`: 0, no class is configured.
+pub(super) fn get_cgroup_classid<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `u64 bpf_skb_cgroup_classid(skb)`: 0, no class is configured.
+pub(super) fn skb_cgroup_classid<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `u32 bpf_get_route_realm(skb)`: 0, the packet was not routed.
+pub(super) fn get_route_realm<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `long bpf_skb_get_xfrm_state(skb, u32 index, struct bpf_xfrm_state *state, u32 size, u64
+/// flags)`: `-EINVAL` and zeros, the packet went through no transformation.
+pub(super) fn skb_get_xfrm_state<M: MemoryPort>(
+    [_, _, to, size, _]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    memory.write(to, Bytes::zeroed(size as u32 as usize).get())?;
+    Ok(Errno::EINVAL.negated())
+}
+
+/// `struct bpf_sock *bpf_sk_lookup_tcp(ctx, struct bpf_sock_tuple *tuple, u32 size, u64 netns,
+/// u64 flags)`: null, there are no sockets.
+pub(super) fn sk_lookup_tcp<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `struct bpf_sock *bpf_sk_lookup_udp(…)`: as [`sk_lookup_tcp`].
+pub(super) fn sk_lookup_udp<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `struct bpf_sock *bpf_skc_lookup_tcp(…)`: as [`sk_lookup_tcp`].
+pub(super) fn skc_lookup_tcp<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `long bpf_sk_release(struct bpf_sock *sock)`: no lookup finds a socket, so that programs do
+/// not get here.
+pub(super) fn sk_release<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `long bpf_send_signal(u32 signal)`: `-EPERM`, the first process gets none.
+pub(super) fn send_signal<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(Errno::EPERM.negated())
+}
+
+/// `long bpf_send_signal_thread(u32 signal)`: as [`send_signal`].
+pub(super) fn send_signal_thread<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(Errno::EPERM.negated())
+}
+
+/// `long bpf_probe_read_user(void *to, u32 size, const void *from)`: `-EFAULT` and zeros, the
+/// process has no memory.
+pub(super) fn probe_read_user<M: MemoryPort>(
+    [to, size, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    no_memory(memory, to, size)
+}
+
+/// `long bpf_probe_read_user_str(void *to, u32 size, const void *from)`: as
+/// [`probe_read_user`].
+pub(super) fn probe_read_user_str<M: MemoryPort>(
+    [to, size, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    no_memory(memory, to, size)
+}
+
+/// `long bpf_copy_from_user(void *to, u32 size, const void *from)`: as [`probe_read_user`].
+pub(super) fn copy_from_user<M: MemoryPort>(
+    [to, size, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    no_memory(memory, to, size)
+}
+
+/// Zeros, and `-EFAULT` unless there is nothing to read.
+fn no_memory<M: MemoryPort>(memory: &mut M, to: u64, size: u64) -> Result<u64, M::Fault> {
+    let size = size as u32 as usize;
+    memory.write(to, Bytes::zeroed(size).get())?;
+    Ok(if size == 0 { 0 } else { EFAULT })
+}
+
+/// `long bpf_get_branch_snapshot(void *entries, u32 size, u64 flags)`: `-ENOENT`, there is no
+/// record of branches; `-EINVAL` for flags.
+pub(super) fn get_branch_snapshot<M: MemoryPort>(
+    [_, _, flags, ..]: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(match flags {
+        0 => Errno::ENOENT.negated(),
+        _ => Errno::EINVAL.negated(),
+    })
+}
+
+/// `long bpf_sys_close(u32 fd)`: `-EBADF`, no file is open.
+pub(super) fn sys_close<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(Errno::EBADF.negated())
+}
+
+/// `long bpf_kallsyms_lookup_name(const char *name, int size, int flags, u64 *address)`:
+/// `-ENOENT`, the kernel has no symbols; `-EINVAL` for flags and for a name that does not end
+/// with a zero byte.
+pub(super) fn kallsyms_lookup_name<M: MemoryPort>(
+    [name, size, flags, address, _]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    memory.write(address, &[0; 8])?;
+    let size = size as i32;
+    if flags as u32 != 0 || size <= 1 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let mut last = [0];
+    memory.read(name + size as u64 - 1, &mut last)?;
+    Ok(match last {
+        [0] => Errno::ENOENT.negated(),
+        _ => Errno::EINVAL.negated(),
+    })
+}
+
+/// `long bpf_perf_event_read(map, u64 flags)`: `-EINVAL` for flags, `-E2BIG` for an index
+/// behind the map's last, `-ENOENT`: no buffer counts.
+pub(super) fn perf_event_read<M: MemoryPort>(
+    [map, flags, ..]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    counter(memory, map, flags, world.cpu)
+}
+
+/// `long bpf_perf_event_read_value(map, u64 flags, struct bpf_perf_event_value *value, u32
+/// size)`: as [`perf_event_read`], with zeros; `-EINVAL` for another size than 24.
+pub(super) fn perf_event_read_value<M: MemoryPort>(
+    [map, flags, to, size, _]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let size = size as u32 as usize;
+    memory.write(to, Bytes::zeroed(size).get())?;
+    match size {
+        24 => counter(memory, map, flags, world.cpu),
+        _ => Ok(Errno::EINVAL.negated()),
+    }
+}
+
+fn counter<M: MemoryPort>(memory: &mut M, map: u64, flags: u64, cpu: u32) -> Result<u64, M::Fault> {
+    const INDEX: u64 = 0xffff_ffff;
+    let index = match flags & INDEX {
+        INDEX => cpu,
+        index => index as u32,
+    };
+    let entries = memory.map(map)?.max_entries();
+    Ok(match index {
+        _ if flags & !INDEX != 0 => Errno::EINVAL.negated(),
+        index if index >= entries => Errno::E2BIG.negated(),
+        _ => Errno::ENOENT.negated(),
+    })
+}

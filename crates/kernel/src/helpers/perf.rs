@@ -1,0 +1,48 @@
+//! `bpf_perf_event_output`: records for the host in perf buffers.
+
+use spec::Errno;
+use vm::{MemoryPort, World};
+
+use super::EFAULT;
+use super::bytes::Bytes;
+use super::map::status;
+
+/// Bits of the flags that name the buffer; all of them: the one of this CPU.
+const INDEX: u64 = 0xffff_ffff;
+/// Bits of the flags that count bytes of the packet (`BPF_F_CTXLEN_MASK`).
+const PACKET_BYTES: u64 = 0xf_ffff << 32;
+
+/// `long bpf_perf_event_output(ctx, map, u64 flags, void *data, u64 size)`: writes the data,
+/// and as many bytes of the packet as the flags say. `-EINVAL` for unknown flags, `-EFAULT`
+/// if the packet is shorter, `-E2BIG` and `-ENOENT` if there is no such buffer,
+/// `-EOPNOTSUPP` if it is another CPU's, `-ENOSPC` if the record does not fit.
+pub(super) fn perf_event_output<M: MemoryPort>(
+    [context, map, flags, data, size]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let has_packet = memory.has_packet(context);
+    let known = if has_packet {
+        INDEX | PACKET_BYTES
+    } else {
+        INDEX
+    };
+    if flags & !known != 0 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let mut record = Bytes::read(memory, data, size as usize)?.get().to_vec();
+    let packet_bytes = (flags >> 32) as usize;
+    if has_packet {
+        let mut bytes = Bytes::zeroed(packet_bytes);
+        if !memory.packet(context)?.read(0, bytes.get_mut()) {
+            return Ok(EFAULT);
+        }
+        record.extend_from_slice(bytes.get());
+    }
+    let index = match (flags & INDEX) as u32 {
+        u32::MAX => world.cpu,
+        index => index,
+    };
+    let map = memory.map(map)?;
+    Ok(status(map.perf_output(index, world.cpu, &record)))
+}

@@ -1,0 +1,27 @@
+//! Programs that get a context of the caller and no packet: syscall and raw tracepoints.
+
+use spec::Errno;
+
+use super::test_run::{Rules, TestInput};
+
+/// Most bytes of the arguments of a raw tracepoint, 12 numbers.
+pub(super) const MOST_ARGUMENTS: usize = 12 * 8;
+
+/// The program's context is what is given. EINVAL for data and for a longer context.
+pub(super) fn test_input(
+    data: &[u8],
+    context: &[u8],
+    most: usize,
+    is_returned: bool,
+) -> Result<TestInput, Errno> {
+    if !data.is_empty() || context.len() > most {
+        return Err(Errno::EINVAL);
+    }
+    Ok(TestInput {
+        rules: Rules::ContextOnly { most, is_returned },
+        packet: None,
+        context: context.to_vec(),
+        flow_keys: None,
+        given: Vec::new(),
+    })
+}

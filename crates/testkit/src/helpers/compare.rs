@@ -1,0 +1,273 @@
+//! Runs programs here and in the running kernel.
+
+use std::cell::Cell;
+use std::{fs, thread};
+
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
+use isa::ebpf::decode;
+use kernel::maps::{Host, Map, RunGuard, ValueLayout};
+use kernel::programs::{TestInput, TestProgram};
+use spec::SplitMix;
+use spec::programs::ProgramType;
+use sys::Errno;
+use sys::bpf::{LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
+use sys::network::OwnNamespace;
+use vm::{Interface, System, World};
+
+use super::Family;
+use super::case::{Case, Setup};
+use crate::ebpf::Choices;
+
+/// Source registers of `ld_imm64` for a map and for a value of a map.
+const PSEUDO_MAP_FD: u8 = 1;
+const PSEUDO_MAP_VALUE: u8 = 2;
+
+/// `BPF_F_SLEEPABLE`, which programs of type syscall have.
+const SLEEPABLE: u32 = 1 << 4;
+/// `BPF_F_XDP_HAS_FRAGS`: the program takes packets in several pieces.
+const XDP_HAS_FRAGS: u32 = 1 << 5;
+
+/// Most bytes that a test run returns.
+const MOST_DATA: usize = 128 << 10;
+
+/// Programs that were run on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Programs.
+    pub programs: u64,
+    /// Calls of helpers in them.
+    pub calls: u64,
+    /// What differs, as text.
+    pub differences: Vec<String>,
+}
+
+/// What a test run returns: the low half of the result, data and context; or why it does not.
+type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
+
+/// Runs so many programs of a family here and in the kernel, in a network namespace of its
+/// own.
+///
+/// # Errors
+/// Why the kernel cannot be asked.
+pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
+    let run = move || {
+        let _namespace = OwnNamespace::enter()?;
+        let system = own_system();
+        let mut choices = Choices::from_seed(seed);
+        let mut comparison = Comparison::default();
+        for _ in 0..programs {
+            let case = (family.make)(&mut choices);
+            let calls = Cell::new(0);
+            let ours = ours(&case, &system, &calls);
+            let theirs = theirs(&case)?;
+            comparison.programs += 1;
+            comparison.calls += calls.get();
+            if ours != theirs {
+                comparison.differences.push(format!(
+                    "{family:?}: here {ours:x?}\nin the kernel {theirs:x?}\n{:?}\n{}\n{:?}\n{:02x?}\n{:02x?}",
+                    case.kind, case.text, case.maps, case.packet, case.context
+                ));
+            }
+        }
+        Ok(comparison)
+    };
+    match thread::spawn(run).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// What helpers report of this thread.
+fn own_system() -> System {
+    let link = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let pid = link
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let name = fs::read("/proc/thread-self/comm").unwrap_or_default();
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().zip(name.trim_ascii_end()) {
+        *to = *from;
+    }
+    System {
+        pid: pid.unwrap_or_default(),
+        tgid: std::process::id(),
+        comm,
+        // That of a new namespace is down.
+        interfaces: vec![Interface {
+            index: System::LOOPBACK,
+            mtu: 65_536,
+            is_up: false,
+        }]
+        .into(),
+        ..System::DEFAULT
+    }
+}
+
+/// What a program leaves in the checked engine.
+fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
+    let rules = TestProgram::of(case.kind).expect("a type that is test-run");
+    let input = rules.test_input(&case.packet, &case.context, system);
+    let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
+    let result = run(case, &mut input, system, calls)?;
+    let retval = input.retval(result);
+    let context = match is_returned(case) {
+        true => input.context_out(),
+        false => Vec::new(),
+    };
+    Ok((retval, input.data_out(), context))
+}
+
+fn run(
+    case: &Case,
+    input: &mut TestInput,
+    system: &System,
+    calls: &Cell<u64>,
+) -> Result<u32, String> {
+    let maps: Vec<Map> = case.maps.iter().map(our_map).collect();
+    let guard = RunGuard::new();
+    let mut memory = Memory::new();
+    if let Some(packet) = &mut input.packet {
+        memory.add_packet(packet).expect("room for the packet");
+    }
+    if let Some(keys) = &mut input.flow_keys {
+        let keys = memory.add("flow keys", keys).expect("room for the keys");
+        let address = memory.address(keys).to_le_bytes();
+        input.context[TestInput::FLOW_KEYS..][..8].copy_from_slice(&address);
+    }
+    let context = (memory.add_context(&mut input.context)).expect("room for the context");
+    for map in &maps {
+        let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
+        added.expect("room for the map");
+    }
+    let slots = case.slots(|is_map, index| {
+        let address = match is_map {
+            true => memory.map_pointer(index),
+            false => memory.numbered_map_value(index, 0),
+        };
+        let address = address.expect("a map of the case");
+        (0, [address as i32, (address >> 32) as i32])
+    });
+    let entry = Entry {
+        arguments: [memory.address(context), 0, 0, 0, 0],
+    };
+    let mut table = Calls::resolved(|number, arguments, memory| {
+        calls.set(calls.get() + 1);
+        let (mut random, mut clock) = (SplitMix::new(0), || 0);
+        let mut world = World {
+            system,
+            ..World::new(&mut random, &mut clock, 0)
+        };
+        let helper = kernel::helpers::find(number)?;
+        Some(helper(arguments, memory, &mut world))
+    });
+    let cx = CheckedContext {
+        memory: &mut memory,
+        calls: &mut table,
+        packet: None,
+    };
+    let program = CheckedProgram::new(decode(&slots));
+    let outcome = program.run(cx, entry, &Limits::default()).outcome;
+    outcome
+        .map(|value| value as u32)
+        .map_err(|trap| trap.to_string())
+}
+
+fn our_map(Setup(params, value): &Setup) -> Map {
+    let layout = ValueLayout::plain(params.value_size as usize);
+    let map = Map::create(params, layout, &Host::default()).expect("a map that Linux creates");
+    if let Some(value) = value {
+        map.update(&[0; 4], value, 0).expect("an array");
+    }
+    map
+}
+
+fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
+    let map = KernelMap::create(&MapRequest {
+        map_type: params.map_type,
+        key_size: params.key_size,
+        value_size: params.value_size,
+        max_entries: params.max_entries,
+        flags: params.flags.0,
+        ..MapRequest::default()
+    })?;
+    if let Some(value) = value {
+        map.update(&[0; 4], value)?;
+        map.freeze()?;
+    }
+    Ok(map)
+}
+
+/// True if a test run returns the context. Without one that is given, the kernel takes zeros
+/// for it.
+fn is_returned(case: &Case) -> bool {
+    use ProgramType::{FlowDissector, Netfilter, RawTracepoint, SkLookup, Syscall, Xdp};
+    match case.kind {
+        Netfilter | RawTracepoint | Syscall => false,
+        Xdp | FlowDissector | SkLookup => !case.context.is_empty(),
+        _ => true,
+    }
+}
+
+/// The attach type that loading a type demands.
+fn attach_type(kind: ProgramType) -> u32 {
+    const SK_LOOKUP: u32 = 36;
+    const NETFILTER: u32 = 45;
+    match kind {
+        ProgramType::SkLookup => SK_LOOKUP,
+        ProgramType::Netfilter => NETFILTER,
+        _ => 0,
+    }
+}
+
+/// What a program leaves in the running kernel.
+fn theirs(case: &Case) -> Result<Left, Errno> {
+    let maps: Result<Vec<KernelMap>, Errno> = case.maps.iter().map(kernel_map).collect();
+    let maps = maps?;
+    let slots = case.slots(|is_map, index| {
+        let source = if is_map {
+            PSEUDO_MAP_FD
+        } else {
+            PSEUDO_MAP_VALUE
+        };
+        (source, [maps[index as usize].descriptor() as i32, 0])
+    });
+    let request = ProgLoad {
+        flags: match case.kind {
+            ProgramType::Syscall => SLEEPABLE,
+            _ if case.has_fragments => XDP_HAS_FRAGS,
+            _ => 0,
+        },
+        expected_attach_type: attach_type(case.kind),
+        ..ProgLoad::new(case.kind.number(), &slots)
+    };
+    let (loaded, _) = match request.load() {
+        Ok(loaded) => loaded,
+        Err(refused) if refused.errno == Errno::EPERM => return Err(refused.errno),
+        Err(refused) => {
+            let again = request.with_log(LogLevel::LEVEL1).load();
+            let why = again.map_err(|refused| refused.reason().to_owned());
+            return Ok(Err(format!("refused: {:?} {why:?}", refused.errno)));
+        }
+    };
+    let has_data = !matches!(
+        case.kind,
+        ProgramType::SkLookup | ProgramType::Syscall | ProgramType::RawTracepoint
+    );
+    let mut data = vec![0; if has_data { MOST_DATA } else { 0 }];
+    let mut context = vec![0; if is_returned(case) { 256 } else { 0 }];
+    let test = TestRun {
+        context: &case.context,
+        repeat: u32::from(!matches!(
+            case.kind,
+            ProgramType::Syscall | ProgramType::RawTracepoint
+        )),
+        ..TestRun::on(&case.packet)
+    };
+    let result = match loaded.test_run(&test, &mut data, &mut context) {
+        Ok(result) => result,
+        Err(errno) => return Ok(Err(format!("errno {}", errno.0))),
+    };
+    data.truncate(result.data_len);
+    context.truncate(result.context_len);
+    Ok(Ok((result.retval, data, context)))
+}

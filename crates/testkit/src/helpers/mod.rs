@@ -1,0 +1,35 @@
+//! Helpers here and in the running kernel: programs that call them with ordinary, edge and
+//! wrong arguments, run on both sides ([`compare`]), and the page that lists helpers.
+
+mod case;
+mod compare;
+mod packets;
+mod page;
+mod values;
+
+pub use compare::{Comparison, compare};
+pub use page::page;
+
+use case::Case;
+
+use crate::ebpf::Choices;
+
+/// Programs that call some helpers.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// What they call.
+    pub name: &'static str,
+    /// Makes one program with its input.
+    make: fn(&mut Choices<'_>) -> Case,
+}
+
+impl std::fmt::Debug for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All families.
+pub fn families() -> impl Iterator<Item = Family> {
+    values::FAMILIES.iter().chain(packets::FAMILIES).copied()
+}
