@@ -132,25 +132,34 @@ impl PacketBuffer {
         headroom: usize,
         tailroom: usize,
     ) -> PacketBuffer {
-        let mut bytes = Vec::with_capacity(headroom + data.len() + tailroom);
-        bytes.resize(headroom, 0);
-        bytes.extend_from_slice(data);
-        let end = bytes.len();
-        bytes.resize(end + tailroom, 0);
-        PacketBuffer {
+        let mut packet = PacketBuffer {
             context,
-            bytes,
-            meta: headroom,
-            start: headroom,
-            end,
+            bytes: Vec::with_capacity(headroom + data.len() + tailroom),
+            meta: 0,
+            start: 0,
+            end: 0,
             fragments: Vec::new(),
             moves: 0,
-            state: PacketState {
-                link_header: headroom,
-                network_header: headroom,
-                ..PacketState::default()
-            },
-        }
+            state: PacketState::default(),
+        };
+        packet.refill(data, headroom, tailroom);
+        packet
+    }
+
+    /// Makes it another packet, in the memory that it has.
+    pub fn refill(&mut self, data: &[u8], headroom: usize, tailroom: usize) {
+        let end = headroom + data.len();
+        self.bytes.clear();
+        self.bytes.resize(headroom, 0);
+        self.bytes.extend_from_slice(data);
+        self.bytes.resize(end + tailroom, 0);
+        self.fragments.clear();
+        (self.meta, self.start, self.end) = (headroom, headroom, end);
+        self.state = PacketState {
+            link_header: headroom,
+            network_header: headroom,
+            ..PacketState::default()
+        };
     }
 
     /// Adds a fragment behind the packet.

@@ -51,6 +51,9 @@ usage: cargo xtask CHORE
                `oracle ebpf N` for another number of programs for the engines), and
                docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release;
                minutes, and half an hour
+  oracle helpers
+               compare helpers with those of the running kernel, 237,000 calls: results,
+               error numbers, packets and contexts; as root
   oracle maps [OPERATIONS]
                  replays operations on maps of each kind, 100,000 by default, here and in
                  the running kernel, and prints a table
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
+        ["oracle", "helpers"] => oracle::ask_about_helpers(oracle::HELPER_PROGRAMS),
         ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
         ["oracle", "maps", operations] => match operations.parse() {
             Ok(operations) => oracle::ask_about_maps(operations),

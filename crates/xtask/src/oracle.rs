@@ -22,6 +22,9 @@ pub(crate) const ENGINE_PROGRAMS: u64 = 10_000_000;
 /// Seeds for blobs of types, eight blobs each.
 pub(crate) const BTF_SEEDS: u64 = 25_000;
 
+/// Programs of each family that calls helpers.
+pub(crate) const HELPER_PROGRAMS: u64 = 3_000;
+
 /// Operations on maps of each kind.
 pub(crate) const MAP_OPERATIONS: u64 = 100_000;
 
@@ -54,6 +57,28 @@ pub(crate) fn ask_about_maps(operations: u64) -> Outcome {
     match differences.next() {
         None => Ok(()),
         Some(_) => Err("maps differ from the kernel's".into()),
+    }
+}
+
+/// Compares helpers: so many programs of each family.
+pub(crate) fn ask_about_helpers(programs: u64) -> Outcome {
+    println!("| helpers | programs | calls | differences |\n|---|---:|---:|---:|");
+    let (mut calls, mut first) = (0, None);
+    for family in testkit::helpers::families() {
+        let comparison = testkit::helpers::compare(family, 1, programs);
+        let comparison = comparison.map_err(|errno| format!("not asked: {errno}"))?;
+        let (name, differences) = (family.name, comparison.differences.len());
+        println!(
+            "| {name} | {} | {} | {differences} |",
+            comparison.programs, comparison.calls
+        );
+        calls += comparison.calls;
+        first = first.or_else(|| comparison.differences.into_iter().next());
+    }
+    println!("\n{calls} calls");
+    match first {
+        None => Ok(()),
+        Some(difference) => Err(format!("helpers differ from the kernel's: {difference}").into()),
     }
 }
 

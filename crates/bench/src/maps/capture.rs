@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use beebox::captures::{CaptureError, Event, Input};
 use lower::ContextKind;
 use spec::SplitMix;
-use vm::{DirectContext, RunGuard, World};
+use vm::{DirectContext, HEADROOM, PacketBuffer, RunGuard, World, XDP};
 
 use super::BEEBOX;
 use super::firewall;
@@ -70,7 +70,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let program = program.ok_or_else(|| failed("no XDP program".into()))?;
     let mut context = DirectContext::new(&[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);
-    let mut packet = Vec::new();
+    let mut packet = PacketBuffer::new(XDP, &[], HEADROOM, 0);
     let mut guard = RunGuard::new();
     let mut count = 0;
     while let Some(event) = input.next_event().map_err(unreadable)? {
@@ -83,8 +83,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
         }
         count += 1;
         // Programs may write to the packet.
-        packet.clear();
-        packet.extend_from_slice(record.data());
+        packet.refill(record.data(), HEADROOM, 0);
         let world = World::new(&mut random, &mut clock, 0);
         program.run(&mut packet, &mut context, &guard, world);
     }

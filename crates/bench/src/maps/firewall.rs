@@ -33,7 +33,7 @@ pub(super) fn measure(
         theirs.fill(blocked_map(&program)?, &blocked())?;
     }
     let mut race = Race::new(TITLE, &[()]);
-    race.add_contender(BEEBOX, ours.contender(packet()));
+    race.add_contender(BEEBOX, ours.contender(&packet()));
     if let Some(theirs) = &theirs {
         race.add_contender(KERNEL, theirs.contender(packet()));
     }

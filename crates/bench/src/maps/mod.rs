@@ -96,7 +96,7 @@ fn measure(
         theirs.fill(0, &entries)?;
     }
     let mut race = Race::new(workload.title, &[()]);
-    race.add_contender(BEEBOX, ours.contender(workload.first_packet()));
+    race.add_contender(BEEBOX, ours.contender(&workload.first_packet()));
     if let Some(theirs) = &theirs {
         race.add_contender(KERNEL, theirs.contender(workload.first_packet()));
     }

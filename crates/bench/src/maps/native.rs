@@ -9,7 +9,7 @@ use kernel::maps::{Host, Map, ValueLayout};
 use lower::{ContextKind, Lowered};
 use program::Program;
 use spec::SplitMix;
-use vm::{DirectContext, MapHandle, RunGuard, World};
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunGuard, World, XDP};
 
 use super::subject::{Verifier, failed};
 use super::workload::Entries;
@@ -73,10 +73,10 @@ impl Ours {
     }
 
     /// Runs on a packet that each run leaves for the next one.
-    pub(super) fn contender(&self, packet: Vec<u8>) -> Running<'_> {
+    pub(super) fn contender(&self, packet: &[u8]) -> Running<'_> {
         Running {
             ours: self,
-            packet,
+            packet: PacketBuffer::new(XDP, packet, HEADROOM, 0),
             context: DirectContext::new(&[]),
             random: SplitMix::new(1),
         }
@@ -86,7 +86,7 @@ impl Ours {
 /// Runs of a program.
 pub(super) struct Running<'o> {
     ours: &'o Ours,
-    packet: Vec<u8>,
+    packet: PacketBuffer,
     context: DirectContext,
     random: SplitMix,
 }

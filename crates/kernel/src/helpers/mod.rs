@@ -57,6 +57,15 @@ macro_rules! table {
 
         /// Numbers of the helpers that [`find`] has, ascending.
         pub const NUMBERS: &[i32] = &[$(numbers::$name,)*];
+
+        /// True for helpers about what does not exist here: they return what the kernel
+        /// returns where it does not exist.
+        pub fn is_about_absent(number: i32) -> bool {
+            match number {
+                $(numbers::$name => stringify!($module) == "absence",)*
+                _ => false,
+            }
+        }
     };
 }
 
@@ -155,6 +164,10 @@ table! {
     map::map_lookup_percpu_elem,
     world::ktime_get_tai_ns,
 }
+
+mod waiting;
+
+pub use waiting::why_waiting;
 
 /// The number of a helper; a wrong name does not compile.
 const fn number(name: &str) -> i32 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kernel::helpers::NUMBERS;
+use kernel::helpers::{NUMBERS, is_about_absent, why_waiting};
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 
@@ -40,19 +40,29 @@ pub fn page(registry: &Registry) -> String {
     }
     let is_built = |id: u32| NUMBERS.contains(&(id as i32));
     let built = users.keys().filter(|id| is_built(**id)).count();
+    let absent = users.keys().filter(|id| is_about_absent(**id as i32));
+    let absent = absent.count();
+    let (runs, all) = (built - absent, users.len());
     let mut page = format!(
         "# Helpers\n\n\
-         Helpers that Linux 6.18 offers to the {} program types that it test-runs, and whether\n\
-         Beebox runs them: {built} of {}. A call of one that is absent ends a run with an error\n\
-         that names it. The page is made by `cargo xtask helpers`, from the registry of the\n\
-         built-in kernel and the table of what is built.\n\n\
+         Helpers that Linux 6.18 offers to the {} program types that it test-runs: Beebox runs\n\
+         {built} of {all}, of which {absent} are about what does not exist here and return what Linux\n\
+         returns where it does not exist; {runs} work as in Linux. A call of one that waits for\n\
+         another part of Beebox ends a run with an error that names it.\n\n\
+         Results, error numbers, packets and contexts are compared with the running kernel's\n\
+         (`cargo xtask oracle helpers`). The page is made by `cargo xtask helpers`, from the\n\
+         registry of the built-in kernel and the table of what is built.\n\n\
          | number | helper | state | program types |\n|---:|---|---|---|\n",
         TYPES.len(),
-        users.len()
     );
     for (id, kinds) in &users {
         let name = spec::helpers::helper(*id as i32).map_or("?", |helper| helper.name);
-        let state = if is_built(*id) { "runs" } else { "absent" };
+        let state = match (is_built(*id), why_waiting(name)) {
+            (true, None) if is_about_absent(*id as i32) => "answers absence".to_owned(),
+            (true, None) => "runs".to_owned(),
+            (false, Some(why)) => format!("waits for {why}"),
+            (is_built, why) => panic!("{name}: built {is_built}, waiting {why:?}"),
+        };
         let kinds = match kinds.len() {
             len if len == TYPES.len() => "all".to_owned(),
             _ => {
