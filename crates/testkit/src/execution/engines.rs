@@ -12,7 +12,7 @@ use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use verifier::Proof;
-use vm::{DirectContext, MapHandle, RunGuard, World};
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunGuard, World};
 
 use super::maps;
 
@@ -83,7 +83,7 @@ impl Native {
     }
 
     pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Left {
-        let mut packet = packet.to_vec();
+        let mut packet = with_room(self.context, packet);
         let mut context = DirectContext::new(context);
         let mut random = SplitMix::new(seed);
         let mut clock = || seed;
@@ -93,10 +93,15 @@ impl Native {
         let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), world);
         Left {
             r0,
-            packet,
+            packet: packet.to_vec(),
             context: without_bounds(self.kind, &context.structure()[..self.context.size]),
         }
     }
+}
+
+/// A packet with the room around it that drivers leave.
+fn with_room(context: PacketContext, bytes: &[u8]) -> PacketBuffer {
+    PacketBuffer::new(context, bytes, HEADROOM, HEADROOM)
 }
 
 /// A program in the checked engine.
@@ -121,18 +126,10 @@ impl Checked {
     /// What a run leaves behind; the trap that ended it.
     pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Result<Left, String> {
         let guard = RunGuard::new();
-        let (mut packet, mut context) = (packet.to_vec(), context.to_vec());
-        let len = context[..4].to_vec();
-        let packet_len = packet.len() as u32;
+        let (mut packet, mut context) = (with_room(self.context, packet), context.to_vec());
         let mut memory = Memory::new();
         let refused = |error| format!("the checked engine's memory: {error:?}");
-        let data = memory.add_packet(&mut packet).map_err(refused)?;
-        let address = memory.address(data) as u32;
-        self.context
-            .set_packet(&mut context, address, packet_len, packet_len);
-        if self.kind == ContextKind::SkBuff {
-            context[..4].copy_from_slice(&len);
-        }
+        memory.add_packet(&mut packet).map_err(refused)?;
         let region = memory.add_context(&mut context).map_err(refused)?;
         for map in &self.maps {
             (memory.add_map("", &**map, &guard, Permission::ReadWrite)).map_err(refused)?;
@@ -157,7 +154,7 @@ impl Checked {
         drop(memory);
         Ok(Left {
             r0,
-            packet,
+            packet: packet.to_vec(),
             context: without_bounds(self.kind, &context),
         })
     }
