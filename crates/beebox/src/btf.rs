@@ -3,12 +3,29 @@
 pub use ::btf::{
     Array, Btf, BtfExt, Builder, CDump, COptions, Composite, Datasec, DeclTag, DedupError,
     Deduplicated, DumpError, Encoding, Enum, Enumerator, Func, FwdKind, Int, Kind, Linkage, Member,
-    Name, Param, ParseError, Proto, Shape, StrOffset, Type, TypeId, Var, VarSecinfo, dedup,
-    dedup_types, dump_c, dump_raw, dump_raw_type,
+    Name, Param, ParseError, Proto, RustDump, RustField, RustSize, Shape, StrOffset, Type, TypeId,
+    Var, VarSecinfo, dedup, dedup_types, dump_c, dump_raw, dump_raw_type,
 };
+
+/// Differences between two blobs.
+pub mod diff {
+    pub use ::btf::diff::{Change, Changed, MemberPlace, describe, diff};
+}
+
+/// Linux's check of a blob, with its log.
+pub mod validate {
+    pub use ::btf::validate::{BlobPlace, FieldFault, Pass, Reason, Refusal, kernel_log, validate};
+}
+
+/// Records of `.BTF.ext`.
+pub mod ext {
+    pub use ::btf::ext::{
+        CoreKind, CoreRelo, CoreSpec, ExtError, ExtFault, ExtFuncInfo, ExtLineInfo, TableKind,
+    };
+}
 
 /// CO-RE relocations: minimal BTF for objects, and why a relocation has no answer.
 pub mod core {
-    pub use ::btf::core::{CoreError, Minimal, MinimalBtf};
+    pub use ::btf::core::{CoreError, Minimal, MinimalBtf, Path};
     pub use ::btf::ext::{CoreKind, CoreSpec};
 }

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
+use beebox::btf::Btf;
 use beebox::kernel::{
     self, Features, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable,
 };
-use btf::Btf;
 
 use crate::answer::Failure;
 use crate::btf::Types;

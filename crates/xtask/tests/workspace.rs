@@ -54,7 +54,6 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
         "cli",
         &[
             "beebox",
-            "btf",
             "classic",
             "interp",
             "isa",

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use btf::Kind;
-use btf::diff::{Change, Changed, MemberPlace, diff};
+use beebox::btf::Kind;
+use beebox::btf::diff::{Change, Changed, MemberPlace, diff};
 use serde::Serialize;
 
 use super::input::Types;

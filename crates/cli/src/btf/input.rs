@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use beebox::btf::{Btf, BtfExt, Shape, TypeId};
 use beebox::kernel::KernelVersion;
-use btf::{Btf, BtfExt, Shape, TypeId};
 use object::{Object, ObjectSection};
 use sys::mapping::KernelFile;
 

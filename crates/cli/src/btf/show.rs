@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use btf::diff::describe;
-use btf::validate::{Refusal, validate};
-use btf::{Btf, Kind, Shape, Type, TypeId};
+use beebox::btf::diff::describe;
+use beebox::btf::validate::{Refusal, validate};
+use beebox::btf::{Btf, Kind, Shape, Type, TypeId};
 use serde::Serialize;
 
 use super::input::{FileArg, Types, find};
@@ -150,7 +150,7 @@ impl Summary {
 
 /// The kernel's message and its place.
 fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
-    use btf::validate::BlobPlace;
+    use beebox::btf::validate::BlobPlace;
     let message = refusal.reason.to_string();
     let id = match refusal.place {
         BlobPlace::Blob => return message,

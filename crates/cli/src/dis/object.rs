@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use beebox::Kernel;
+use beebox::btf::core::Path;
+use beebox::btf::ext::{CoreKind, CoreSpec};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
 use beebox::object::{ProgramTrial, Trial, TrialOutcome};
 use beebox::program::case::Case;
 use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
-use btf::core::Path;
-use btf::ext::{CoreKind, CoreSpec};
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Options};
 use serde_json::{Value, json};

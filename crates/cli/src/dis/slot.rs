@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use beebox::btf::Btf;
 use beebox::program::LineInfo;
-use btf::Btf;
 use isa::ebpf::{Flow, Insn};
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use btf::core::{CoreError, MinimalBtf};
-use btf::ext::{CoreKind, CoreSpec};
-use btf::{Btf, BtfExt};
+use beebox::btf::core::{CoreError, MinimalBtf};
+use beebox::btf::ext::{CoreKind, CoreSpec};
+use beebox::btf::{Btf, BtfExt};
 
 use crate::answer::{Answer, Failure};
 use crate::btf::Types;

@@ -4,8 +4,8 @@
 //! (`config.ports[2].low`); the value is a number or the name of an enumerator, and so
 //! is an index.
 
+use beebox::btf::{Btf, Shape, TypeId};
 use beebox::object::Object;
-use btf::{Btf, Shape, TypeId};
 
 use crate::answer::Failure;
 

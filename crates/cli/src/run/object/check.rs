@@ -207,7 +207,7 @@ fn global(
     object: &Object<'_>,
     loaded: &LoadedObject,
     name: &str,
-) -> Result<(btf::TypeId, Vec<u8>), String> {
+) -> Result<(beebox::btf::TypeId, Vec<u8>), String> {
     let Some(global) = object.global(name) else {
         let names: Vec<String> = object.globals().map(|global| global.name).collect();
         let names = names.join(", ");

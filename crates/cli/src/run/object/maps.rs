@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use beebox::btf::{Btf, TypeId};
 use beebox::program::MapKind;
 use beebox::run::{Errno, LoadedObject, ObjectMap};
-use btf::{Btf, TypeId};
 use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
 use serde_json::Value;
 
