@@ -320,7 +320,9 @@ fn mtu_call(choices: &mut Choices<'_>, len: usize) -> String {
 /// A call of XDP.
 fn xdp_call(choices: &mut Choices<'_>, len: usize) -> String {
     let near = len as i32;
-    let any = choices.value() as i32;
+    // Linux 6.18 computes a wrong length of a fragment from the least number, which has no
+    // positive one: it must not be asked.
+    let any = (choices.value() as i32).max(-i32::MAX);
     let call = match choices.below(8) {
         0 => {
             let delta = choices.pick(&[any, -14, -4, 4, 14, -200, -256, near - 14, near - 13]);
