@@ -1,16 +1,21 @@
 //! Verified programs as native code, in the checked engine and in the running kernel: equal
 //! results, packets, contexts and maps.
 
-use beebox_testkit::execution::{Setting, compare};
+use std::sync::Arc;
+
+use ::kernel::maps::{Host, Map, ValueLayout};
+use beebox_testkit::ebpf::Choices;
+use beebox_testkit::execution::{Features, Setting, compare, generate};
 use beebox_testkit::verifier::{Target, assembled, generated_program};
 use jit::memory::Pool;
-use jit::{Features, Native, Options};
-use lower::{ContextKind, Lowered, Unfit};
-use program::Program;
+use jit::{Native, Options};
+use lower::{ContextKind, Lowered, Pass, Passes, Unfit};
+use program::{MapDef, Program};
 use spec::Kernel;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 use verifier::Proof;
+use vm::MapHandle;
 
 const PROGRAMS: u64 = 600;
 
@@ -56,6 +61,36 @@ fn programs_with_maps_run_alike_with_every_pass_and_in_linux() {
 }
 
 #[test]
+fn every_pass_changes_some_program() {
+    let (kernel, registry) = kernel();
+    let lowered = |proof: &Proof, handles: &[Option<MapHandle>], passes| {
+        let find_call = ::kernel::helpers::find_call;
+        Lowered::from_verified_with(proof, handles, find_call, passes).unwrap()
+    };
+    let mut unused = Pass::ALL.to_vec();
+    for seed in 0..100 {
+        let program = generate(&mut Choices::from_seed(seed), Features::ALL).program;
+        let program = program.unwrap();
+        let proof = Proof::of(&program, &kernel, &registry).unwrap();
+        let handle = |def: &Arc<MapDef>| {
+            let value = ValueLayout::plain(def.params.value_size as usize);
+            let map = Map::create(&def.params, value, &Host { cpus: 4, seed: 1 }).unwrap();
+            if let Some(image) = def.initial_value() {
+                map.update(&[0; 4], &image.to_vec(), 0).unwrap();
+            }
+            Some(MapHandle::new(Arc::new(map)))
+        };
+        let handles: Vec<Option<MapHandle>> = program.maps().iter().map(handle).collect();
+        let all = lowered(&proof, &handles, Passes::ALL);
+        unused.retain(|&pass| {
+            let without = lowered(&proof, &handles, Passes::ALL.without(pass));
+            without.insns() == all.insns()
+        });
+    }
+    assert_eq!(unused, []);
+}
+
+#[test]
 fn a_program_runs_only_as_what_it_was_verified_for() {
     let (kernel, registry) = kernel();
     let build = |kind, text: &str| {
@@ -70,7 +105,7 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let proof = Proof::of(&program, &kernel, &registry).unwrap();
     let lowered = Lowered::from_verified(&proof, &[], find_call).unwrap();
     let options = Options {
-        features: Features::detect(),
+        features: jit::Features::detect(),
         ..Options::default()
     };
     let native = Native::compile(&lowered, &options, &Pool::new()).unwrap();
