@@ -285,3 +285,32 @@ fn options_set_the_world_of_a_run() {
     assert_eq!(other["time"], 99);
     assert!(last(&["--clock", "real", "--timeout", "60"])["time"].as_u64() > Some(0));
 }
+
+#[test]
+fn records_of_ring_buffers_are_shown_by_their_types() {
+    let flows = ["examples/packets/flows.bpf.o", "--pcap", SAMPLE];
+    let all = json(&flows);
+    let records = all["records"].as_array().unwrap();
+    assert!(records.len() > 10, "{}", records.len());
+    assert_eq!(records[0]["map"], "events");
+    let packets = records.iter().map(|record| record["packet"].as_u64());
+    assert!(packets.is_sorted() && records[0]["packet"] != 0);
+    for member in ["kind", "tcp_flags", "flow", "packets", "bytes", "time"] {
+        assert!(!records[0]["value"][member].is_null(), "{member}");
+    }
+    let of_engine = json(&[&flows[..], &["--engine", "checked"]].concat());
+    assert_eq!(of_engine["records"], all["records"]);
+    let bytes = json(&[&flows[..], &["--records", "events=flow"]].concat());
+    assert_ne!(bytes["records"][0]["value"], records[0]["value"]);
+    let text = run(&flows).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("record of events, packet "), "{text}");
+    for (given, part) in [
+        ("events", "no MAP=TYPE"),
+        ("events=nosuch", "no type nosuch"),
+        ("event=event", "there are "),
+    ] {
+        let (code, said) = complaint(&[&flows[..], &["--records", given]].concat());
+        assert!(code == 2 && said.contains(part), "{said}");
+    }
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ::kernel::programs::{PacketVerdict, verdict};
 use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType};
 
-use super::{PrintedText, RunError, RunnableProgram};
+use super::{PrintedText, RunError, RunRecord, RunnableProgram};
 use crate::captures::Input;
 
 /// Bytes of packets that are collected before they are written.
@@ -37,6 +37,8 @@ pub struct PacketRun {
     pub duration: Duration,
     /// What the program printed.
     pub printk: PrintedText,
+    /// Records of ring buffers, if they are taken.
+    pub records: Vec<RunRecord>,
 }
 
 /// Why runs stopped before the end of a capture. Packets before it were written.
@@ -141,6 +143,7 @@ impl RunnableProgram<'_> {
                         verdict: verdict(self.kind(), retval),
                         duration: start.elapsed(),
                         printk,
+                        records: self.records(),
                     };
                     observe(&run);
                     if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {

@@ -39,8 +39,9 @@ mod maps;
 mod native;
 mod printed;
 mod program;
+mod records;
 
-pub use ::kernel::maps::Map;
+pub use ::kernel::maps::{Map, Ring};
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use data::{DataError, Plain, TypedMap};
@@ -49,4 +50,5 @@ pub use load::{LoadOptions, LoadedObject, RunEngine};
 pub use maps::{Entry, ObjectMap};
 pub use printed::PrintedText;
 pub use program::{RunClock, RunnableProgram, TestRunOutput};
+pub use records::RunRecord;
 pub use spec::Errno;

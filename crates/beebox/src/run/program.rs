@@ -13,7 +13,7 @@ use spec::SplitMix;
 use spec::programs::ProgramType;
 use vm::{Deadline, DirectContext, Outcome, PacketBuffer, System, World};
 
-use super::{ObjectMap, PrintedText, RunEngine, RunError};
+use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
 /// A program in the form that its engine runs.
 pub(super) struct Prepared {
@@ -115,6 +115,7 @@ pub struct RunnableProgram<'o> {
     pub(super) packet_time: u64,
     limits: Limits,
     printed: PrintedText,
+    takes_records: bool,
 }
 
 /// What a test run returns.
@@ -132,6 +133,8 @@ pub struct TestRunOutput {
     pub duration: Duration,
     /// What all runs printed.
     pub printk: PrintedText,
+    /// Records of ring buffers, if they are taken.
+    pub records: Vec<RunRecord>,
 }
 
 impl<'o> RunnableProgram<'o> {
@@ -152,6 +155,7 @@ impl<'o> RunnableProgram<'o> {
             packet_time: 0,
             limits: Limits::default(),
             printed: PrintedText::default(),
+            takes_records: false,
         }
     }
 
@@ -172,6 +176,20 @@ impl<'o> RunnableProgram<'o> {
     /// [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    /// Takes the records of ring buffers after each packet, so that the buffers do not fill;
+    /// otherwise they wait there for [`Ring::consume`](crate::run::Ring::consume).
+    pub fn take_records(&mut self) {
+        self.takes_records = true;
+    }
+
+    /// The records that wait, if they are taken.
+    pub(super) fn records(&self) -> Vec<RunRecord> {
+        match self.takes_records {
+            true => records::take(self.maps.iter().flatten()),
+            false => Vec::new(),
+        }
     }
 
     /// The program type.
@@ -250,6 +268,7 @@ impl<'o> RunnableProgram<'o> {
             ctx_out: input.context_out(),
             duration: start.elapsed() / repeat,
             printk: std::mem::take(&mut self.printed),
+            records: self.records(),
         })
     }
 

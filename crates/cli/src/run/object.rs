@@ -4,6 +4,8 @@ mod check;
 mod expect;
 mod maps;
 mod output;
+mod progress;
+mod records;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -29,6 +31,8 @@ use crate::program_output::write_output;
 use crate::verify::globals;
 use expect::{ExpectFile, Statement};
 use output::{Ran, Report, Summary};
+use progress::Progress;
+use records::RecordTypes;
 
 /// The options of programs of objects.
 #[derive(clap::Args)]
@@ -62,6 +66,11 @@ pub(crate) struct ObjectArgs {
     /// Hold the run, or the runs that the file lists, to a file of expectations
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ebpf", "write", "dump_maps"])]
     expect: Option<PathBuf>,
+
+    /// The type of a ring buffer's records [default: that of their size to which a variable
+    /// of the object points]
+    #[arg(long, value_name = "MAP=TYPE", conflicts_with = "ebpf")]
+    records: Vec<String>,
 
     /// Print the maps after the run
     #[arg(long, conflicts_with = "ebpf")]
@@ -212,10 +221,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         });
     }
     let chosen = chosen.unwrap_or_default();
+    let types = RecordTypes::of(&object, &loaded, &own.records)?;
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
     set_up(&mut program);
+    program.take_records();
     let ran = match &own.pcap {
         None => on_packet(args, &mut program)?,
         Some(path) => on_capture(path, own.write.as_deref(), &mut program)?,
@@ -228,6 +239,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         kind,
         engine,
         not_native,
+        types,
         ran,
         maps: maps.transpose()?,
     };
@@ -357,7 +369,12 @@ fn on_capture(
         file: &mut file.writer,
     });
     let mut summary = Summary::default();
-    let stopped = program.run_capture(input, written, &mut |run| summary.add(run));
+    let mut progress = Progress::start();
+    let stopped = program.run_capture(input, written, &mut |run| {
+        summary.add(run);
+        progress.show(run.packet);
+    });
+    drop(progress);
     if let (Some((_, file)), Some(out), Ok(())) = (file, out, &stopped) {
         file.finish()?;
         summary.written_to = Some(out.display().to_string());

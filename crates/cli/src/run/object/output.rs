@@ -3,15 +3,19 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use beebox::run::{PacketRun, PrintedText, RunEngine, RunError, TestRunOutput};
+use beebox::run::{PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput};
 use report::value::Ordered;
 use serde_json::{Value, json};
 use spec::programs::ProgramType;
 
 use super::super::RunFormat;
 use super::super::output::{hex, hex_rows, trap_record};
+use super::records::{RecordTypes, Records};
 use crate::answer::{Answer, Failure};
 use crate::program_output::write_output;
+
+/// Records that are shown to people.
+const SHOWN_RECORDS: usize = 64;
 
 /// The counts of a run over a capture.
 #[derive(Default)]
@@ -24,6 +28,7 @@ pub(super) struct Summary {
     /// Texts that were printed, with the number of the packet.
     printk: Vec<(u64, String)>,
     printk_lost: u64,
+    records: Records,
     pub(super) written_to: Option<String>,
 }
 
@@ -33,6 +38,7 @@ impl Summary {
         self.kept += u64::from(run.verdict.kept.is_some());
         self.duration += run.duration;
         self.printk_lost += run.printk.lost;
+        self.records.add(run.packet, &run.records);
         for text in &run.printk.texts {
             match self.printk.len() < PrintedText::MOST {
                 true => self.printk.push((run.packet, text.clone())),
@@ -83,18 +89,20 @@ pub(super) enum Ran {
 }
 
 /// What is printed.
-pub(super) struct Report {
+pub(super) struct Report<'a> {
     pub(super) prog: String,
     pub(super) kind: ProgramType,
     pub(super) engine: RunEngine,
     /// What native code does not support, if that is why the engine is another.
     pub(super) not_native: Option<String>,
+    /// The types of records.
+    pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
 }
 
-impl Report {
+impl Report<'_> {
     /// Prints it; a trap is a no.
     pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
         let text = match format {
@@ -120,6 +128,7 @@ impl Report {
                 writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
             }
         };
+        self.write_records(&mut text);
         if let Some(what) = &self.not_native {
             let _ = writeln!(text, "not native code, which does not support yet: {what}");
         }
@@ -129,6 +138,35 @@ impl Report {
             }
         }
         text
+    }
+
+    /// The records, with the packets of a capture.
+    fn records(&self) -> (Vec<(Option<u64>, &RunRecord)>, u64) {
+        match &self.ran {
+            Ran::Packet { run, .. } => {
+                (run.records.iter().map(|record| (None, record)).collect(), 0)
+            }
+            Ran::Capture(summary) => {
+                let kept = summary.records.kept.iter();
+                let kept = kept.map(|(packet, record)| (Some(*packet), record));
+                (kept.collect(), summary.records.lost)
+            }
+            Ran::Trap { .. } => (Vec::new(), 0),
+        }
+    }
+
+    fn write_records(&self, text: &mut String) {
+        let (records, lost) = self.records();
+        for (packet, record) in records.iter().take(SHOWN_RECORDS) {
+            let place = packet.map(|packet| format!(", packet {packet}"));
+            let value = serde_json::to_string(&self.types.show(record)).expect("keys are strings");
+            let place = place.unwrap_or_default();
+            let _ = writeln!(text, "record of {}{place}: {value}", record.map);
+        }
+        let rest = records.len().saturating_sub(SHOWN_RECORDS) as u64 + lost;
+        if rest > 0 {
+            let _ = writeln!(text, "{rest} more records; --format json has them");
+        }
     }
 
     fn record(&self) -> Ordered {
@@ -185,6 +223,24 @@ impl Report {
                     }
                 }
             }
+        }
+        let (records, lost) = self.records();
+        if !records.is_empty() {
+            let records = records.iter().map(|(packet, record)| {
+                let mut members = Vec::new();
+                if let Some(packet) = packet {
+                    members.push(("packet".to_owned(), Ordered::Scalar(json!(packet))));
+                }
+                let map = Ordered::Scalar(json!(record.map));
+                members.push(("map".to_owned(), map));
+                members.push(("value".to_owned(), self.types.show(record)));
+                Ordered::Object(members)
+            });
+            members.push(("records".to_owned(), Ordered::List(records.collect())));
+        }
+        if lost > 0 {
+            let lost = Ordered::Scalar(json!(lost));
+            members.push(("records_lost".to_owned(), lost));
         }
         if let Some(maps) = &self.maps {
             members.push(("maps".to_owned(), maps.clone()));

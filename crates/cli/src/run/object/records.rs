@@ -1,0 +1,122 @@
+//! Records of ring buffers, shown by their types.
+//!
+//! BTF does not say what the records of a ring buffer are. `--records MAP=TYPE` does; without
+//! it a record has the type to which a variable of the object points
+//! (`struct event *unused_event`), if exactly one such type has its size.
+
+use beebox::object::Object;
+use beebox::run::{LoadedObject, RunRecord};
+use btf::{Btf, Kind, Shape, TypeId};
+use report::value::{Ordered, bytes_to_json, to_json};
+
+use super::maps;
+use crate::answer::Failure;
+
+/// Types of records.
+pub(super) struct RecordTypes<'a> {
+    types: Option<&'a Btf<'a>>,
+    /// Types that were given, by map.
+    given: Vec<(String, TypeId)>,
+    /// Types to which variables point, with their sizes.
+    pointed: Vec<(u64, TypeId)>,
+}
+
+/// Most bytes of records that are kept.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Records, with the number of the packet.
+#[derive(Default)]
+pub(super) struct Records {
+    pub(super) kept: Vec<(u64, RunRecord)>,
+    bytes: usize,
+    /// Number of records beyond those.
+    pub(super) lost: u64,
+}
+
+impl Records {
+    pub(super) fn add(&mut self, packet: u64, records: &[RunRecord]) {
+        for record in records {
+            self.bytes += record.bytes.len() + record.map.len();
+            match self.bytes <= MOST_BYTES {
+                true => self.kept.push((packet, record.clone())),
+                false => self.lost += 1,
+            }
+        }
+    }
+}
+
+impl<'a> RecordTypes<'a> {
+    /// The types of an object's records; `given` are `MAP=TYPE`.
+    pub(super) fn of(
+        object: &'a Object<'_>,
+        loaded: &LoadedObject,
+        given: &[String],
+    ) -> Result<RecordTypes<'a>, Failure> {
+        let types = object.btf();
+        let mut found = RecordTypes {
+            types,
+            given: Vec::new(),
+            pointed: Vec::new(),
+        };
+        for given in given {
+            let wrong = |what: String| Failure::new(format_args!("--records {given}: {what}"));
+            let (map, name) = given
+                .split_once('=')
+                .ok_or_else(|| wrong("it is no MAP=TYPE".to_owned()))?;
+            let (map, name) = (map.trim(), name.trim());
+            maps::find(loaded, map).map_err(&wrong)?;
+            let of_types = types.ok_or_else(|| wrong("the object has no types".to_owned()))?;
+            let kinds = [
+                Kind::Struct,
+                Kind::Union,
+                Kind::Typedef,
+                Kind::Int,
+                Kind::Enum,
+            ];
+            let id = kinds.iter().find_map(|kind| of_types.find(*kind, name));
+            let id = id
+                .ok_or_else(|| wrong(format!("the object has no type {name}")))?
+                .id();
+            found.given.push((map.to_owned(), id));
+        }
+        for global in types.iter().flat_map(|_| object.globals()) {
+            let target = types.and_then(|types| pointee(types, global.ty));
+            if let Some(target) = target
+                && !found.pointed.contains(&target)
+            {
+                found.pointed.push(target);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A record by its type, or its bytes.
+    pub(super) fn show(&self, record: &RunRecord) -> Ordered {
+        let size = record.bytes.len() as u64;
+        let given = self.given.iter().find(|(map, _)| *map == record.map);
+        let mut fitting = self.pointed.iter().filter(|(of, _)| *of == size);
+        let ty = match (given, fitting.next(), fitting.next()) {
+            (Some((_, ty)), ..) => Some(*ty),
+            (None, Some((_, ty)), None) => Some(*ty),
+            _ => None,
+        };
+        match self.types.zip(ty) {
+            Some((types, ty)) => to_json(types, ty, &record.bytes),
+            None => bytes_to_json(&record.bytes),
+        }
+    }
+}
+
+/// Size and id of the structure that a type points to.
+fn pointee(types: &Btf<'_>, ty: TypeId) -> Option<(u64, TypeId)> {
+    let ty = types.get(types.skip_modifiers(ty)?)?;
+    let Shape::Ptr(target) = ty.shape() else {
+        return None;
+    };
+    let target = types.skip_modifiers(target)?;
+    let is_composite = matches!(
+        types.get(target)?.shape(),
+        Shape::Struct(_) | Shape::Union(_)
+    );
+    is_composite.then(|| Some((u64::from(types.size_of(target)?), target)))?
+}
