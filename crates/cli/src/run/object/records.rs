@@ -4,9 +4,9 @@
 //! it a record has the type to which a variable of the object points
 //! (`struct event *unused_event`), if exactly one such type has its size.
 
+use beebox::btf::{Btf, Kind, Shape, TypeId};
 use beebox::object::Object;
 use beebox::run::{LoadedObject, RunRecord};
-use btf::{Btf, Kind, Shape, TypeId};
 use report::value::{Ordered, bytes_to_json, to_json};
 
 use super::maps;
