@@ -82,12 +82,12 @@ impl Failure {
 
     /// Prints the failure on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("beebox: {}", self.what);
+        diagnostic!("beebox: {}", self.what);
         if let Some(excerpt) = &self.excerpt {
-            eprintln!("{excerpt}");
+            diagnostic!("{excerpt}");
         }
         if let Some(hint) = &self.hint {
-            eprintln!("  try: {hint}");
+            diagnostic!("  try: {hint}");
         }
         ExitCode::from(2)
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut memory = memory.map_err(|error| wrong("the memory", error))?;
     if args.debug {
         for (index, insn) in program.insns().iter().enumerate() {
-            eprintln!("{index:4}: {insn}");
+            diagnostic!("{index:4}: {insn}");
         }
     }
     if args.engine.is_unchecked() {
@@ -98,7 +98,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(Answer::Yes)
         }
         Err(trap) => {
-            eprintln!("{trap}");
+            diagnostic!("{trap}");
             Ok(Answer::No)
         }
     }

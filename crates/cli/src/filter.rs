@@ -176,7 +176,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
     )?;
     if let Some(warning) = programs.warning() {
-        eprintln!("beebox: warning: {warning}");
+        diagnostic!("beebox: warning: {warning}");
     }
     if let Some(number) = args.why {
         return why::explain(&paths, &programs, number, args.format == AnswerFormat::Json);

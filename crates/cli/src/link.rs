@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(Answer::Yes)
         }
         Err(error) if error.blame() == Blame::User => {
-            eprintln!("beebox: {error}");
+            diagnostic!("beebox: {error}");
             Ok(Answer::No)
         }
         Err(error) => {

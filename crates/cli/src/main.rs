@@ -2,6 +2,14 @@
 //! a `run` that answers yes, no, or why it could not answer.
 #![deny(unsafe_code)]
 
+/// Writes a line to standard error. A closed standard error is no fault of the command.
+macro_rules! diagnostic {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+
 mod answer;
 mod answer_format;
 mod asm;

@@ -266,7 +266,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let kernel = args.kernel.read()?;
         let results = run::verify(&job, &kernel)?;
         if let Some(note) = assumed(&kernel, FOR_VERIFYING) {
-            eprintln!("beebox: verified for {}, {note}", kernel.name());
+            diagnostic!("beebox: verified for {}, {note}", kernel.name());
         }
         failures = results.failures;
         failures.extend(results.rows.iter().flat_map(recorded::differences));

@@ -118,7 +118,15 @@ mod tests {
 
     #[test]
     fn conversions_that_read_memory_are_found() {
-        for format in ["%s", "a %-12s b", "%%%s", "%pI4", "%d %pi6", "%pks"] {
+        for format in [
+            "%s",
+            "a %-12s b",
+            "%%%s",
+            "%pI4",
+            "%d %pi6",
+            "%pks", // A blank is a flag.
+            "100% sure",
+        ] {
             assert!(follows_pointers(format.as_bytes()), "{format}");
         }
         for format in [
@@ -130,7 +138,7 @@ mod tests {
             "%p",
             "%pK",
             "%",
-            "100% sure",
+            "100%, sure",
         ] {
             assert!(!follows_pointers(format.as_bytes()), "{format}");
         }

@@ -182,7 +182,7 @@ impl Chosen {
         thread::scope(|scope| {
             scope.spawn(move || {
                 if waiting.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-                    eprintln!(
+                    diagnostic!(
                         "beebox: note: libpcap's optimizer is still at work on the expression; \
                          -O leaves it out"
                     );

@@ -49,7 +49,7 @@ pub(super) fn filter_all(
         false => one_after_the_other(inputs, programs, options, output.as_mut(), args)?,
     };
     if let Some(warning) = programs.link_type_warning() {
-        eprintln!("beebox: warning: {warning}");
+        diagnostic!("beebox: warning: {warning}");
     }
     let written = target.map_or(Ok(()), output::Target::finish);
     let written = written.map_err(|error| output::failure(args.output.as_deref(), &error));

@@ -58,14 +58,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     }
     write_output(&minimal.finish().blob, Some(&args.output))?;
     if relocations == 0 {
-        eprintln!("beebox: the objects have no CO-RE relocations: the BTF is empty");
+        diagnostic!("beebox: the objects have no CO-RE relocations: the BTF is empty");
     }
     if by_id > 0 {
         let reads = match by_id {
             1 => "1 relocation reads the id of a kernel type".to_owned(),
             _ => format!("{by_id} relocations read ids of kernel types"),
         };
-        eprintln!(
+        diagnostic!(
             "beebox: {reads} (bpf_core_type_id_kernel): minimal BTF has other ids than the kernel"
         );
     }

@@ -184,11 +184,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
         Ok(loaded) => loaded,
         Err(NotLoaded::Refused { program, refusal }) => {
-            eprintln!(
+            diagnostic!(
                 "beebox: {name}: program {program} is refused: {}",
                 refusal.message
             );
-            eprintln!("  try: beebox verify {name} --prog {program} --explain");
+            diagnostic!("  try: beebox verify {name} --prog {program} --explain");
             return Ok(Answer::No);
         }
         Err(error) => return Err(not_loaded(error, &kernel, &name)),

@@ -53,7 +53,7 @@ impl RawProgram {
     pub(crate) fn read(&self) -> Result<CheckedProgram, Failure> {
         let path = self.file.as_path();
         if path == Path::new("-") && io::stdin().is_terminal() {
-            eprintln!("beebox: type a program and end it with Ctrl-D");
+            diagnostic!("beebox: type a program and end it with Ctrl-D");
         }
         let file = read_file(path)?;
         let form = match self.form {

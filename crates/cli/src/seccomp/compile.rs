@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let compiled = args.options.compile(&name, &bytes, shape)?;
     for note in &compiled.notes {
-        eprintln!("{name}: note: {}", note_text(note));
+        diagnostic!("{name}: note: {}", note_text(note));
     }
     let default = if args.output.is_some() {
         ClassicForm::Raw
@@ -82,6 +82,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .map(|arch| arch.name())
         .collect();
     let count = compiled.program.len();
-    eprintln!("{name}: {count} instructions for {}", archs.join(", "));
+    diagnostic!("{name}: {count} instructions for {}", archs.join(", "));
     Ok(Answer::Yes)
 }

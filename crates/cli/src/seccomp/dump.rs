@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         write_output(&bytes, path.as_deref())?;
         if let Some(path) = path {
             let (name, length) = (&program.name, program.insns.len());
-            eprintln!(
+            diagnostic!(
                 "{name}: {length} instructions, written to {}",
                 path.display()
             );

@@ -187,7 +187,7 @@ impl Program {
     /// Prints the notes on standard error.
     pub(crate) fn print_notes(&self) {
         for note in &self.notes {
-            eprintln!("{}: note: {}", self.name, note_text(note));
+            diagnostic!("{}: note: {}", self.name, note_text(note));
         }
     }
 }

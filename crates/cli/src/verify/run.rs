@@ -154,7 +154,7 @@ fn verify_file(
     let mut is_noted = false;
     let mut verify = |loaded: Loaded| {
         if let (Some(refusal), false) = (&loaded.btf_refusal, is_noted) {
-            eprintln!(
+            diagnostic!(
                 "beebox: {name}: Linux refuses its BTF ({refusal}), so it is loaded without, \
                  as by libbpf"
             );

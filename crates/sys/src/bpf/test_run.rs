@@ -79,6 +79,8 @@ impl LoadedProgram {
             [] => 0,
             bytes => bytes.as_mut_ptr() as u64,
         };
+        // Of syscall programs the kernel writes the context back to where it was read.
+        let mut context_in = run.context.to_vec();
         let mut attributes = ProgramTestRun {
             program: self.fd.as_raw_fd() as u32,
             data_size_in: size(run.data.len())?,
@@ -88,7 +90,7 @@ impl LoadedProgram {
             repeat: run.repeat,
             context_size_in: size(run.context.len())?,
             context_size_out: size(context_out.len())?,
-            context_in: address(run.context),
+            context_in: address_mut(&mut context_in),
             context_out: address_mut(context_out),
             flags: run.flags,
             cpu: run.cpu,
@@ -96,7 +98,7 @@ impl LoadedProgram {
             ..ProgramTestRun::default()
         };
         // SAFETY: each address is zero or that of a slice whose length stands
-        // beside it; the kernel writes only to the two that are ours to write.
+        // beside it; the kernel writes only to the three that are ours to write.
         unsafe { call(&mut attributes) }?;
         Ok(TestRunResult {
             retval: attributes.retval,
