@@ -1,7 +1,8 @@
 //! Programs of which a verifier once answered wrongly: `cases/unsound` has those that
 //! kernels accepted, each with the fix it is about, `cases/differences` those of which
 //! ours did not answer as the kernel; and of rules that were read in the kernel's source:
-//! `cases/fields` has special fields of map values. Our answer is the one that the kernel gave when the
+//! `cases/fields` has special fields of map values, `cases/tail-calls` what a tail call needs.
+//! Our answer is the one that the kernel gave when the
 //! case was recorded, and the one that the running kernel gives: verdict, error number,
 //! last line and counts.
 //!
@@ -115,5 +116,12 @@ fn programs_that_showed_a_difference_get_the_kernels_answer() {
 fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
     let (count, differ) = compare("cases/fields", &kernel_data::linux_6_18());
     assert!(count >= 12, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn tail_calls_are_allowed_where_the_kernel_allows_them() {
+    let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
+    assert!(count >= 17, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }

@@ -12,6 +12,7 @@ use spec::calls::{
 use spec::{Clock, Random};
 
 use super::memory::{BadAccess, Memory};
+use super::tail::TailTargets;
 
 /// Errors of a helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ type Resolver<'c> =
 pub struct Calls<'c> {
     table: BTreeMap<i32, Box<Helper<'c>>>,
     resolver: Option<Box<Resolver<'c>>>,
+    pub(super) tail_targets: Option<Box<dyn TailTargets + 'c>>,
 }
 
 impl<'c> Calls<'c> {
@@ -78,6 +80,11 @@ impl<'c> Calls<'c> {
         helper: impl FnMut([u64; 5], &mut Memory<'_>) -> Result<u64, CallFault> + 'c,
     ) {
         self.table.insert(number, Box::new(helper));
+    }
+
+    /// Lets programs make tail calls; without targets their helper is unknown.
+    pub fn set_tail_targets(&mut self, targets: impl TailTargets + 'c) {
+        self.tail_targets = Some(Box::new(targets));
     }
 
     /// True if there is a helper with this number.

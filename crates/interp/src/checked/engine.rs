@@ -5,6 +5,7 @@
 //! of instruction.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::time::Instant;
 
 use isa::ebpf::{
@@ -12,9 +13,11 @@ use isa::ebpf::{
 };
 use packet::{Metadata, Packet};
 
+use super::calls::CallFault;
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
 use super::memory::{Access, BadAccess, Memory};
 use super::observe::{Moment, Observer};
+use super::tail::{MAX_TAIL_CALLS, TAIL_CALL};
 use super::trap::{Missing, Reason, Trap};
 use super::{
     CheckedContext, CheckedProgram, DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS,
@@ -42,6 +45,8 @@ fn named_mut(regs: &mut [u64; REGISTERS]) -> &mut [u64; Reg::COUNT] {
 /// Reason for the end of the loop.
 enum Stop {
     Returned(u64),
+    /// The run goes on at this slot of another program, [`Run::current`].
+    Switched(usize),
     Trapped(Box<Reason>),
 }
 
@@ -54,15 +59,21 @@ impl<R: Into<Reason>> From<R> for Stop {
 
 /// State of a run.
 struct Run<'r, 'w, 'm, 'c> {
-    program: &'r CheckedProgram,
+    /// The program that a tail call went on with, if it is not the one that the run began
+    /// with.
+    current: Option<Arc<CheckedProgram>>,
     limits: &'r Limits,
     cx: CheckedContext<'w, 'm, 'c>,
     regs: [u64; REGISTERS],
     /// Index of the region that each base register accessed last.
     hints: [usize; REGISTERS],
     frames: Frames,
+    /// Number of frames below the first one of the executing program.
+    base: usize,
     /// Remaining fall-throughs of `may_goto` in this activation.
     may_goto: u64,
+    /// Tail calls made.
+    tail_calls: u32,
     /// Remaining instructions, without the loop's current slice.
     budget: u64,
     /// The last instruction, when the loop has ended.
@@ -82,37 +93,51 @@ pub(super) fn execute<O: Observer>(
     regs[FP] = cx.memory.push_frame();
     let mut run = Run {
         hints: [cx.memory.newest(); REGISTERS],
-        program,
+        current: None,
         limits,
         cx,
         regs,
         frames: Frames::new(limits),
+        base: 0,
         may_goto: MAY_GOTO_LOOPS,
+        tail_calls: 0,
         budget: limits.instructions,
         at: 0,
     };
-    let stop = run.go(observer);
+    let mut pc = 0;
+    let outcome = loop {
+        let current = run.current.clone();
+        let program = current.as_deref().unwrap_or(program);
+        match run.go(program, pc, observer) {
+            Stop::Returned(value) => break Ok(value),
+            Stop::Switched(next) => pc = next,
+            Stop::Trapped(reason) => {
+                break Err(Trap {
+                    at: run.at,
+                    insn: program.insns.get(run.at).copied(),
+                    reason: *reason,
+                });
+            }
+        }
+    };
     Finish {
-        outcome: match stop {
-            Stop::Returned(value) => Ok(value),
-            Stop::Trapped(reason) => Err(Trap {
-                at: run.at,
-                insn: program.insns.get(run.at).copied(),
-                reason: *reason,
-            }),
-        },
+        outcome,
         executed: limits.instructions - run.budget,
         registers: *named(&run.regs),
     }
 }
 
 impl Run<'_, '_, '_, '_> {
-    /// Performs instructions until the run ends.
-    fn go<O: Observer>(&mut self, observer: &mut O) -> Stop {
-        let program = self.program;
+    /// Performs instructions of a program from a slot on, until the run ends or goes on in
+    /// another program.
+    fn go<O: Observer>(
+        &mut self,
+        program: &CheckedProgram,
+        mut pc: usize,
+        observer: &mut O,
+    ) -> Stop {
         let steps = program.steps.as_slice();
         let mut at = 0;
-        let mut pc = 0;
         let mut fuel = 0;
         let stop = 'run: loop {
             /// The value of a result; an error ends the run.
@@ -148,7 +173,7 @@ impl Run<'_, '_, '_, '_> {
                 step,
                 pc,
                 attempt,
-                match self.execute_insn(at) {
+                match self.execute_insn(program, at) {
                     Ok(next) => pc = next,
                     Err(stop) => break stop,
                 }
@@ -156,15 +181,15 @@ impl Run<'_, '_, '_, '_> {
             fuel -= 1;
         };
         self.at = at;
-        // An exit counts as executed, an instruction that trapped does not.
-        self.budget += fuel - u64::from(matches!(stop, Stop::Returned(_)));
+        // An exit or a tail call counts as executed, an instruction that trapped does not.
+        self.budget += fuel - u64::from(!matches!(stop, Stop::Trapped(_)));
         stop
     }
 
     /// Executes an instruction of any kind; returns the slot of the next one.
     #[inline(never)]
-    fn execute_insn(&mut self, at: usize) -> Result<usize, Stop> {
-        let insn = self.program.insns[at];
+    fn execute_insn(&mut self, program: &CheckedProgram, at: usize) -> Result<usize, Stop> {
+        let insn = program.insns[at];
         let pc = at + 1;
         match insn {
             Insn::Alu {
@@ -259,7 +284,7 @@ impl Run<'_, '_, '_, '_> {
                 if !self.limits.indirect_jumps {
                     return Err(Missing::IndirectJumps.into());
                 }
-                return self.function(dst);
+                return function(program, self.regs[dst.index()]);
             }
             Insn::MayGoto { off } => {
                 if self.may_goto == 0 {
@@ -281,6 +306,9 @@ impl Run<'_, '_, '_, '_> {
                     return self.leave();
                 }
             }
+            Insn::Call(Callee::Helper(TAIL_CALL)) if self.cx.calls.tail_targets.is_some() => {
+                self.tail_call()?;
+            }
             Insn::Call(Callee::Helper(number)) => self.call(number)?,
             Insn::Call(Callee::Local(off)) => return self.enter(after(pc, off), pc),
             Insn::Call(callee @ Callee::Kfunc { .. }) => {
@@ -288,7 +316,7 @@ impl Run<'_, '_, '_, '_> {
             }
             Insn::CallReg { dst } => match i32::try_from(self.regs[dst.index()]) {
                 Ok(number) => self.call(number)?,
-                Err(_) => return self.enter(self.function(dst)?, pc),
+                Err(_) => return self.enter(function(program, self.regs[dst.index()])?, pc),
             },
             Insn::Exit => return self.leave(),
             Insn::Invalid { fault, .. } => return Err(Reason::Invalid(fault).into()),
@@ -368,24 +396,43 @@ impl Run<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The slot of the function at the address in a register.
-    fn function(&self, reg: Reg) -> Result<usize, Stop> {
-        let address = self.regs[reg.index()];
-        let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
-        let slot = offset.map(|offset| (offset / 8) as usize);
-        slot.filter(|slot| *slot < self.program.insns.len())
-            .ok_or_else(|| Reason::NoFunction(address).into())
+    /// Goes on with the program at an index of a program array in place of the executing
+    /// function; returns if there is none or too many tail calls were made.
+    fn tail_call(&mut self) -> Result<(), Stop> {
+        let [context, array, index] = [self.regs[1], self.regs[2], self.regs[3]];
+        let Some(array) = self.cx.memory.map_at(array) else {
+            let fault = CallFault::Refused("r2 points to no map".into());
+            return Err(Reason::Call(TAIL_CALL, fault).into());
+        };
+        let targets = self.cx.calls.tail_targets.as_ref();
+        let target = targets.and_then(|targets| targets.target(array, index as u32));
+        let Some(target) = target.filter(|_| self.tail_calls < MAX_TAIL_CALLS) else {
+            return Ok(());
+        };
+        self.tail_calls += 1;
+        self.current = Some(target);
+        self.base = self.frames.depth();
+        self.cx.memory.pop_frame();
+        self.regs = [0; REGISTERS];
+        self.regs[1] = context;
+        self.regs[FP] = self.cx.memory.push_frame();
+        self.hints = [self.cx.memory.newest(); REGISTERS];
+        self.may_goto = MAY_GOTO_LOOPS;
+        Err(Stop::Switched(0))
     }
 
     /// Calls the function at a slot; it returns to `return_to`.
     fn enter(&mut self, function: usize, return_to: usize) -> Result<usize, Stop> {
         let mut saved = [0; CALLEE_SAVED.end - CALLEE_SAVED.start];
         saved.copy_from_slice(&self.regs[CALLEE_SAVED]);
-        self.frames.push(Caller {
+        let caller = Caller {
             return_to,
             saved,
             may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
-        })?;
+            program: self.current.clone(),
+            base: self.base,
+        };
+        self.frames.push(caller, self.base)?;
         self.regs[FP] = self.cx.memory.push_frame();
         self.hints[FP] = self.cx.memory.newest();
         Ok(function)
@@ -400,7 +447,17 @@ impl Run<'_, '_, '_, '_> {
         self.regs[CALLEE_SAVED].copy_from_slice(&caller.saved);
         self.hints[FP] = self.cx.memory.newest();
         self.may_goto = caller.may_goto;
-        Ok(caller.return_to)
+        self.base = caller.base;
+        let is_same = match (&self.current, &caller.program) {
+            (None, None) => true,
+            (Some(current), Some(program)) => Arc::ptr_eq(current, program),
+            _ => false,
+        };
+        if is_same {
+            return Ok(caller.return_to);
+        }
+        self.current = caller.program;
+        Err(Stop::Switched(caller.return_to))
     }
 
     /// Takes the next slice of the budget and checks the deadline.
@@ -433,6 +490,8 @@ struct Caller {
     return_to: usize,
     saved: [u64; CALLEE_SAVED.end - CALLEE_SAVED.start],
     may_goto: u64,
+    program: Option<Arc<CheckedProgram>>,
+    base: usize,
 }
 
 /// The callee-saved registers: `r6` to `r10`.
@@ -450,13 +509,22 @@ impl Frames {
         self.callers.len()
     }
 
-    fn push(&mut self, caller: Caller) -> Result<(), Reason> {
-        if self.callers.len() + 1 == self.limit {
+    /// Adds a frame to a program whose first one has `base` frames below it.
+    fn push(&mut self, caller: Caller, base: usize) -> Result<(), Reason> {
+        if self.callers.len() - base + 1 == self.limit {
             return Err(Reason::FrameLimit(self.limit));
         }
         self.callers.push(caller);
         Ok(())
     }
+}
+
+/// The slot of the function at an address.
+fn function(program: &CheckedProgram, address: u64) -> Result<usize, Stop> {
+    let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
+    let slot = offset.map(|offset| (offset / 8) as usize);
+    slot.filter(|slot| *slot < program.insns.len())
+        .ok_or_else(|| Reason::NoFunction(address).into())
 }
 
 /// The slot at an offset from the next one; the fetch checks that it is in the program.

@@ -14,13 +14,14 @@
 //! | addresses | virtual: they depend only on the order in which regions were added, and lie below 2^32, so runs are deterministic and contexts with 32-bit address fields work ([`Memory`]) |
 //! | registers | `r1` to `r5` are arguments of the caller, `r10` is the end of the first frame, the others are 0 |
 //! | stack | [`FRAME_BYTES`] zeroed bytes for each frame, unmapped when it returns; frames are not adjacent |
-//! | calls | as many frames as [`Limits`] allows (Linux: 8); `r6` to `r10` are callee-saved, `r1` to `r5` keep the callee's values |
+//! | calls | as many frames of one program as [`Limits`] allows (Linux: 8); `r6` to `r10` are callee-saved, `r1` to `r5` keep the callee's values |
 //! | `callx`, `gotox` | to a function address, which a 64-bit immediate loads; `callx` of a small number calls the helper of that number; `gotox` only if [`Limits`] enables it |
 //! | `may_goto` | falls through [`MAY_GOTO_LOOPS`] times in each activation of a function, then jumps |
 //! | atomics | need natural alignment, as in Linux; the memory is not shared |
 //! | packet loads | from the packet of the run, by Linux's rules; outside it the function returns 0 |
 //! | address-space casts | between spaces 0 and 1: the low 32 bits, as in Linux without the user's base address |
 //! | maps | those that were added to the memory, by index; each value is a region |
+//! | tail calls | to the programs of [`TailTargets`], at most [`MAX_TAIL_CALLS`] in a run; the program that is left names its traps |
 //! | other maps, BTF ids, kfuncs | a trap |
 //!
 //! Cost of an instruction: one match on a table of the frequent rows, and for an access
@@ -34,6 +35,7 @@ mod frequent;
 mod maps;
 mod memory;
 mod observe;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod trap;
@@ -43,6 +45,7 @@ pub use memory::{
     Access, AccessError, BadAccess, Memory, NoRoom, Permission, RegionId, RegionInfo,
 };
 pub use observe::{Moment, Observer};
+pub use tail::{MAX_TAIL_CALLS, TailTargets};
 pub use trap::{Missing, Reason, Trap};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
@@ -124,7 +127,8 @@ pub struct Entry {
 pub struct Limits {
     /// Number of instructions.
     pub instructions: u64,
-    /// Number of frames, 1 to [`MOST_FRAMES`].
+    /// Number of frames of one program, 1 to [`MOST_FRAMES`]; tail calls from functions add
+    /// those of the programs that they enter.
     pub frames: usize,
     /// Deadline, checked every [`DEADLINE_INTERVAL`] instructions.
     pub deadline: Option<Instant>,

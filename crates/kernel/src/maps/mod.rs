@@ -132,6 +132,13 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Checks a program that uses the map, when it is loaded: the first program of a program
+    /// array decides which others it takes. EINVAL if this one does not fit.
+    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+        let _ = class;
+        Ok(())
+    }
+
     /// The program at an index, for a tail call.
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
         let _ = index;
@@ -301,6 +308,14 @@ impl Map {
     /// The parameters of its creation.
     pub fn params(&self) -> &MapParams {
         &self.definition.params
+    }
+
+    /// Checks a program that uses the map, when it is loaded (`bpf_prog_map_compatible`).
+    ///
+    /// # Errors
+    /// EINVAL if the map is a program array that belongs to programs of another class.
+    pub fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+        self.operations.admit(class)
     }
 
     /// What programs do with it.

@@ -8,7 +8,8 @@ use super::resources::{NoResources, ProgramClass, Resources, StoredProgram};
 use super::slots::{self, Slots};
 use super::{Definition, Operations};
 
-/// Programs that may call each other: the first one that is stored decides which.
+/// Programs that may call each other: the first one that is stored or uses the array decides
+/// which.
 #[derive(Debug)]
 pub(super) struct ProgArray {
     slots: Slots<StoredProgram>,
@@ -62,15 +63,20 @@ impl Operations for ProgArray {
                 false => Errno::EBADF,
             });
         };
-        if *self.owner.get_or_init(|| program.class) != program.class {
-            return Err(Errno::EINVAL);
-        }
+        self.admit(&program.class)?;
         self.slots.set(index, Some(program));
         Ok(())
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.slots.next_key(key, next)
+    }
+
+    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+        match class.fits(self.owner.get_or_init(|| *class)) {
+            true => Ok(()),
+            false => Err(Errno::EINVAL),
+        }
     }
 
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {

@@ -65,6 +65,23 @@ pub struct ProgramClass {
     pub attach_type: u32,
     /// It was loaded with `BPF_F_XDP_HAS_FRAGS`.
     pub has_frags: bool,
+    /// It runs as native code.
+    pub is_native: bool,
+    /// Identities of the maps for cgroups that it uses, the shared one and the one with a
+    /// value for each CPU; 0: none.
+    pub cgroup_storage: [u64; 2],
+}
+
+impl ProgramClass {
+    /// True if the program may be in an array that belongs to a program of this class.
+    pub(super) fn fits(&self, owner: &ProgramClass) -> bool {
+        let mut storage = self.cgroup_storage.iter().zip(&owner.cgroup_storage);
+        self.program_type == owner.program_type
+            && self.attach_type == owner.attach_type
+            && self.has_frags == owner.has_frags
+            && self.is_native == owner.is_native
+            && storage.all(|(own, owner)| *own == 0 || own == owner)
+    }
 }
 
 /// A map that another map holds.

@@ -120,6 +120,8 @@ impl Objects {
                 program_type,
                 attach_type,
                 has_frags: flags & HAS_FRAGS != 0,
+                is_native: true,
+                cgroup_storage: [0; 2],
             },
         };
         self.descriptors.push(loaded.descriptor());
