@@ -45,5 +45,5 @@ pub use packet_buffer::{
 };
 pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{PacketRules, load_packet, load_packet_outside};
-pub use system::{Interface, System};
+pub use system::{NetDevice, System};
 pub use unchecked::Unchecked;

@@ -23,7 +23,7 @@ pub struct System {
     /// Cookie of the network namespace; the first one's is 1.
     pub netns_cookie: u64,
     /// The network interfaces.
-    pub interfaces: Cow<'static, [Interface]>,
+    pub interfaces: Cow<'static, [NetDevice]>,
     /// NUMA node of all CPUs.
     pub numa_node: u32,
     /// Nanoseconds that the machine was suspended since it started: what the clock of
@@ -37,7 +37,7 @@ pub struct System {
 
 /// A network interface with Ethernet headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct NetDevice {
     /// Index, from 1.
     pub index: u32,
     /// Most bytes behind the link-layer header.
@@ -64,7 +64,7 @@ impl System {
         pid_namespace: (0, 0),
         cgroups: Cow::Borrowed(&[1]),
         netns_cookie: 1,
-        interfaces: Cow::Borrowed(&[Interface {
+        interfaces: Cow::Borrowed(&[NetDevice {
             index: System::LOOPBACK,
             mtu: 65_536,
             is_up: true,
@@ -76,7 +76,7 @@ impl System {
     };
 
     /// The interface of an index.
-    pub fn interface(&self, index: u32) -> Option<&Interface> {
+    pub fn interface(&self, index: u32) -> Option<&NetDevice> {
         let mut interfaces = self.interfaces.iter();
         interfaces.find(|interface| interface.index == index)
     }

@@ -26,10 +26,20 @@ pub enum NotLoaded {
         /// Error number; [`Errno::ENOTSUPP`] for kinds that are not built.
         errno: Errno,
     },
-    /// The map has other maps or programs from the start, which is not built.
+    /// The map has other maps from the start, which is not built.
     Entries {
         /// Name.
         name: String,
+    },
+    /// A program array does not take a program.
+    ProgramArray {
+        /// Name of the map.
+        map: String,
+        /// Name of the program.
+        program: String,
+        /// Error number: EINVAL if the array belongs to programs of another class, EBADF if
+        /// the program is not loaded.
+        errno: Errno,
     },
     /// Programs of this type get no packets, or it is not built.
     Type {
@@ -69,9 +79,24 @@ impl fmt::Display for NotLoaded {
                     errno => write!(f, ": Linux does not create it: {errno}"),
                 }
             }
-            NotLoaded::Entries { name } => write!(
+            NotLoaded::Entries { name } => {
+                write!(f, "map {name}: maps in maps cannot be run with yet")
+            }
+            NotLoaded::ProgramArray {
+                map,
+                program,
+                errno: Errno::EBADF,
+            } => write!(
                 f,
-                "map {name}: maps and programs in maps cannot be run with yet"
+                "map {map}: it holds program {program}, which is not loaded"
+            ),
+            NotLoaded::ProgramArray {
+                map,
+                program,
+                errno,
+            } => write!(
+                f,
+                "map {map}: it does not take program {program}, whose type, attach type or flags are not those of its first program: {errno}"
             ),
             NotLoaded::Type { program, kind } => write!(
                 f,

@@ -11,7 +11,7 @@ use verifier::{Proof, Verdict};
 use vm::MapHandle;
 
 use super::program::Prepared;
-use super::{NotLoaded, ObjectMap, RunnableProgram, native};
+use super::{NotLoaded, ObjectMap, RunnableProgram, native, tail_calls};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl LoadedObject {
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
         };
-        let pool = Pool::new();
+        let mut programs = Vec::new();
         for program in linked.programs {
             let program = program.program;
             let Some(rules) = TestProgram::of(program.kind()) else {
@@ -119,17 +119,23 @@ impl LoadedObject {
                 false => Some(prove(&program, kernel)?),
             };
             loaded.create_maps(&program, &host)?;
-            let proof = proof.filter(|_| options.engine == RunEngine::Native);
-            let native = proof.map(|proof| {
-                let maps = loaded.maps.iter().map(|map| {
-                    let map = map.as_ref()?;
-                    Some(MapHandle::new(map.map.clone()))
-                });
-                let maps: Vec<_> = maps.collect();
-                native::compile(&proof, &maps, &pool, options.checks_deadline)
-            });
-            loaded.programs.push(Prepared::new(program, rules, native));
+            programs.push((program, rules, proof));
         }
+        let pool = Pool::new();
+        let handles = loaded.maps.iter().map(|map| {
+            let map = map.as_ref()?;
+            Some(MapHandle::new(map.map.clone()))
+        });
+        let handles: Vec<_> = handles.collect();
+        let is_native = options.engine == RunEngine::Native;
+        for (program, rules, proof) in programs {
+            let native = proof
+                .filter(|_| is_native)
+                .map(|proof| native::compile(&proof, &handles, &pool, options.checks_deadline));
+            let prepared = Prepared::new(program, rules, native, &loaded.maps);
+            loaded.programs.push(prepared);
+        }
+        tail_calls::fill(&loaded.maps, &loaded.programs, !options.unverified)?;
         Ok(loaded)
     }
 
@@ -150,9 +156,12 @@ impl LoadedObject {
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let mut programs = self.programs.iter();
-        let prepared = programs.find(|prepared| prepared.program.name() == name)?;
-        let (maps, random) = (&self.maps, &mut self.random);
-        Some(RunnableProgram::new(prepared, maps, random, self.cpu))
+        let place = programs.position(|prepared| prepared.program.name() == name)?;
+        let (programs, maps) = (&self.programs[..], &self.maps[..]);
+        let random = &mut self.random;
+        Some(RunnableProgram::new(
+            programs, place, maps, random, self.cpu,
+        ))
     }
 
     /// The map of this name, if a program uses it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, ValueLayout};
-use program::{InitialContents, MapDef};
+use program::{InitialContents, MapDef, MapEntry};
 use spec::Errno;
 use spec::maps::MapFlags;
 
@@ -32,12 +32,17 @@ impl ObjectMap {
             errno,
         };
         match &def.contents {
-            InitialContents::Entries(entries) if entries.is_empty() => {}
-            InitialContents::Value { .. } => {}
-            InitialContents::Entries(_) => {
-                let name = def.name.clone();
-                return Err(NotLoaded::Entries { name });
+            // Programs are put in when all are loaded.
+            InitialContents::Entries(entries) => {
+                if entries
+                    .iter()
+                    .any(|(_, entry)| matches!(entry, MapEntry::Map(_)))
+                {
+                    let name = def.name.clone();
+                    return Err(NotLoaded::Entries { name });
+                }
             }
+            InitialContents::Value { .. } => {}
             InitialContents::Arena { .. }
             | InitialContents::StructOps { .. }
             | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),

@@ -40,6 +40,7 @@ mod native;
 mod printed;
 mod program;
 mod records;
+mod tail_calls;
 
 pub use ::kernel::maps::{Map, Ring};
 pub use ::kernel::programs::PacketVerdict;

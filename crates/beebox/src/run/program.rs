@@ -1,5 +1,6 @@
 //! Runs of a program on a packet.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
@@ -8,7 +9,7 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::{Imm64, Insn};
 use jit::Native;
 use lower::ContextKind;
-use program::{MapId, Program};
+use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use vm::{Deadline, DirectContext, Outcome, PacketBuffer, System, World};
@@ -19,10 +20,8 @@ use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 pub(super) struct Prepared {
     pub(super) program: Program,
     rules: TestProgram,
-    /// The maps that it uses; instructions of the checked engine name them by their place
-    /// here.
-    maps: Vec<MapId>,
-    checked: CheckedProgram,
+    /// Instructions name maps by their place among those that are created.
+    checked: Arc<CheckedProgram>,
     native: Option<Native>,
     /// Why there is no native code although it was asked for.
     not_native: Option<String>,
@@ -34,17 +33,16 @@ impl Prepared {
         program: Program,
         rules: TestProgram,
         native: Option<Result<Native, String>>,
+        maps: &[Option<ObjectMap>],
     ) -> Prepared {
         let (native, not_native) = match native {
             None => (None, None),
             Some(Ok(native)) => (Some(native), None),
             Some(Err(why)) => (None, Some(why)),
         };
-        let maps = program.used_maps();
         let place = |index: &mut i32| {
-            if let Some(at) = maps.iter().position(|map| map.0 as i32 == *index) {
-                *index = at as i32;
-            }
+            let before = maps.iter().take(usize::try_from(*index).unwrap_or(0));
+            *index = before.flatten().count() as i32;
         };
         let mut insns = program.decode();
         for insn in &mut insns {
@@ -56,10 +54,9 @@ impl Prepared {
         }
         Prepared {
             rules,
-            checked: CheckedProgram::new(insns),
+            checked: Arc::new(CheckedProgram::new(insns)),
             native,
             not_native,
-            maps,
             program,
         }
     }
@@ -104,6 +101,8 @@ pub enum RunClock {
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
+    /// All programs of the object; tail calls go on with them.
+    programs: &'o [Prepared],
     prepared: &'o Prepared,
     maps: &'o [Option<ObjectMap>],
     random: &'o mut SplitMix,
@@ -139,13 +138,15 @@ pub struct TestRunOutput {
 
 impl<'o> RunnableProgram<'o> {
     pub(super) fn new(
-        prepared: &'o Prepared,
+        programs: &'o [Prepared],
+        place: usize,
         maps: &'o [Option<ObjectMap>],
         random: &'o mut SplitMix,
         cpu: u32,
     ) -> RunnableProgram<'o> {
         RunnableProgram {
-            prepared,
+            programs,
+            prepared: &programs[place],
             maps,
             random,
             cpu,
@@ -331,10 +332,8 @@ impl<'o> RunnableProgram<'o> {
             input.context[field..field + address.len()].copy_from_slice(&address);
         }
         let context = memory.add_context(&mut input.context)?;
-        for id in &self.prepared.maps {
-            if let Some(map) = self.maps.get(id.0 as usize).and_then(Option::as_ref) {
-                memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
-            }
+        for map in self.maps.iter().flatten() {
+            memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
         }
         let entry = Entry {
             arguments: [memory.address(context), 0, 0, 0, 0],
@@ -350,6 +349,13 @@ impl<'o> RunnableProgram<'o> {
             };
             Some(helper(arguments, memory, &mut world))
         });
+        let (programs, maps) = (self.programs, self.maps);
+        calls.set_tail_targets(|array: u32, index: u32| {
+            let array = maps.iter().flatten().nth(array as usize)?;
+            let stored = array.map.operations().program(index)?;
+            let target = programs.get(stored.id as usize)?;
+            Some(target.checked.clone())
+        });
         let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut calls,
@@ -359,7 +365,9 @@ impl<'o> RunnableProgram<'o> {
         match finish.outcome {
             Ok(value) => Ok(value as u32),
             Err(trap) => {
-                let line = self.prepared.line_at(trap.at);
+                // After a tail call the instruction may be another program's.
+                let is_own = self.prepared.program.decode().get(trap.at).copied() == trap.insn;
+                let line = is_own.then(|| self.prepared.line_at(trap.at)).flatten();
                 Err(RunError::of_trap(trap, line))
             }
         }

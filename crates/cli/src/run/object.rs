@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use beebox::Kernel;
 use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
-use beebox::object::Object;
+use beebox::object::{Contents, InitialEntry, Object};
 use beebox::raw::Limits;
 use beebox::run::{
     CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError,
@@ -170,6 +170,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             loading.push(program.to_owned());
         }
     }
+    loading.extend(programs_in_arrays(&object, &loading));
     object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
     globals::apply(&mut object, &globals::read(&own.set)?)
         .map_err(|failure| failure.within(&name))?;
@@ -301,6 +302,27 @@ fn choose(object: &Object<'_>, name: Option<&str>) -> Result<String, Failure> {
         (several, None) => Err(Failure::new("several programs run on packets")
             .hint(format_args!("--prog with one of {}", several.join(", ")))),
     }
+}
+
+/// Programs that program arrays hold from the start, of the types of those that run.
+fn programs_in_arrays(object: &Object<'_>, running: &[String]) -> Vec<String> {
+    let kinds: Vec<_> = object
+        .programs()
+        .filter(|(_, program)| running.iter().any(|name| program.name == **name))
+        .map(|(_, program)| program.kind)
+        .collect();
+    let mut held = Vec::new();
+    for (_, map) in object.maps().iter() {
+        if let Contents::Entries(entries) = map.contents() {
+            held.extend(entries.values());
+        }
+    }
+    let is_held = |id| held.contains(&&InitialEntry::Program(id));
+    object
+        .programs()
+        .filter(|(id, program)| is_held(*id) && kinds.contains(&program.kind))
+        .map(|(_, program)| program.name.to_string())
+        .collect()
 }
 
 /// The types that run on packets.

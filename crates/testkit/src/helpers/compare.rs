@@ -12,7 +12,7 @@ use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
 use sys::network::OwnNamespace;
-use vm::{Interface, System, World};
+use vm::{NetDevice, System, World};
 
 use super::Family;
 use super::case::{Case, Setup};
@@ -93,7 +93,7 @@ fn own_system() -> System {
         tgid: std::process::id(),
         comm,
         // That of a new namespace is down.
-        interfaces: vec![Interface {
+        interfaces: vec![NetDevice {
             index: System::LOOPBACK,
             mtu: 65_536,
             is_up: false,

@@ -53,10 +53,22 @@ fn is_percpu(map: &ObjectMap) -> bool {
     )
 }
 
-/// The entries of all maps, by name.
+/// True if the elements of a map have keys, by which they can be read.
+fn has_keys(map: &ObjectMap) -> bool {
+    !matches!(
+        map.map.kind(),
+        MapKind::Ringbuf
+            | MapKind::UserRingbuf
+            | MapKind::Queue
+            | MapKind::Stack
+            | MapKind::BloomFilter
+    )
+}
+
+/// The entries of all maps that have keys, by name.
 pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
     let mut maps = Vec::new();
-    for map in loaded.maps() {
+    for map in loaded.maps().filter(|map| has_keys(map)) {
         let entries = entries(map, types);
         let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
         maps.push((map.def.name.clone(), entries?));
