@@ -3,7 +3,7 @@
 use isa::ebpf::{Callee, Insn, Reg};
 use jit::memory::Pool;
 use jit::{Native, Options};
-use lower::{Lowered, Unfit};
+use lower::{Lowered, Problem, Unfit};
 use program::{MapId, Program};
 use verifier::{PointerKind, Proof};
 use vm::MapHandle;
@@ -42,7 +42,18 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             at(program, *slot, what)
         }
         Unfit::Reference(slot) => at(program, *slot, "the address of a function or variable"),
-        Unfit::Malformed(malformed) => at(program, malformed.slot, &malformed.problem.to_string()),
+        Unfit::Malformed(malformed) => {
+            let what = match malformed.problem {
+                Problem::UnknownHelper(number) => match spec::helpers::helper(number) {
+                    Some(helper) => {
+                        format!("a call of bpf_{}", helper.name.trim_start_matches("bpf_"))
+                    }
+                    None => format!("a call of helper {number}"),
+                },
+                problem => problem.to_string(),
+            };
+            at(program, malformed.slot, &what)
+        }
     }
 }
 
