@@ -262,7 +262,7 @@ fn printed_text_and_the_engine_are_shown() {
 }
 
 #[test]
-fn options_set_the_world_of_a_run() {
+fn options_set_clock_cpu_and_interface_of_a_run() {
     let last = |words: &[&str]| {
         let words = [&[REPORT, "--prog", "report", "--packet", "zero:60"], words].concat();
         let mut of_engines = ["native", "checked"].map(|engine| {

@@ -12,7 +12,7 @@ use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{
     Deadline, DirectContext, DirectLookup, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
-    RunContext, RunGuard, World,
+    RunContext, RunGuard,
 };
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
@@ -455,7 +455,7 @@ impl Native {
         budget: u64,
         deadline: Option<Deadline>,
     ) -> Outcome {
-        let processor = cx.packet.meta().cpu;
+        let processor = cx.cpu();
         let run_context: *mut RunContext<'_> = cx;
         let mut context = NativeContext {
             run_context: run_context.cast(),
@@ -558,14 +558,14 @@ impl OnContext<'_> {
     /// If the maps have no values for the CPU. With the panic of a helper, when the program
     /// has ended.
     #[inline]
-    pub fn run(
+    pub fn run<'r>(
         self,
         packet: &mut PacketBuffer,
         context: &mut DirectContext,
-        guard: &RunGuard,
-        world: World<'_>,
+        guard: &'r RunGuard,
+        cx: RunContext<'r>,
     ) -> u64 {
-        match self.run_until(packet, context, guard, world, None) {
+        match self.run_until(packet, context, guard, cx, None) {
             Outcome::Returned(r0) => r0,
             // There is neither a budget nor a deadline.
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
@@ -579,37 +579,24 @@ impl OnContext<'_> {
     /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
     /// [`Options::deadline`].
     #[inline]
-    pub fn run_until(
+    pub fn run_until<'r>(
         self,
         packet: &mut PacketBuffer,
         context: &mut DirectContext,
-        guard: &RunGuard,
-        world: World<'_>,
+        guard: &'r RunGuard,
+        mut cx: RunContext<'r>,
         deadline: Option<Deadline>,
     ) -> Outcome {
         assert!(
             self.native.checks_deadline || deadline.is_none(),
             "the code was compiled without deadline checks"
         );
-        assert!(world.cpu < self.native.cpus, "the maps have fewer CPUs");
+        assert!(cx.cpu() < self.native.cpus, "the maps have fewer CPUs");
         context.set_packet(packet);
         let r1 = (&raw mut *context).expose_provenance() as u64;
-        let metadata = Metadata {
-            cpu: world.cpu,
-            ..Metadata::UNKNOWN
-        };
         // The program's loads and stores reach the packet through the context.
-        let no_packet = Packet::whole(&[], &metadata);
-        let mut cx = RunContext {
-            guard: Some(guard),
-            printk: match world.printk {
-                Some(printk) => Some(&mut *printk),
-                None => None,
-            },
-            system: world.system,
-            context: r1,
-            ..RunContext::new(&no_packet, world.random, Some(world.clock))
-        };
+        cx.context = r1;
+        cx.guard = Some(guard);
         // SAFETY: the verifier proved that the program accesses its context, laid out as
         // lowering assumes, the packet, its stack, and values of its maps, which the guard
         // and the handles keep.

@@ -49,6 +49,13 @@ impl Metadata {
         link_header: None,
         network_header: 0,
     };
+
+    /// Unknown metadata but for the CPU that the packet is on.
+    pub const fn of_cpu(cpu: u32) -> Metadata {
+        let mut metadata = Metadata::UNKNOWN;
+        metadata.cpu = cpu;
+        metadata
+    }
 }
 
 /// A network device.

@@ -5,11 +5,12 @@ use beebox_testkit::ebpf::Choices;
 use beebox_testkit::verifier::assembled;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::decode;
+use packet::{Metadata, Packet};
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use sys::bpf::{ProgLoad, TestRun};
 use sys::tracing::PrintkTrace;
-use vm::World;
+use vm::RunContext;
 
 const WHAT: &str = "text that programs print in the running kernel";
 
@@ -21,14 +22,15 @@ fn ours(text: &str) -> (u32, Option<Vec<u8>>) {
     let mut memory = Memory::new();
     let mut printed = None;
     let mut printk = |text: &[u8]| printed = Some(text.to_vec());
+    let (mut random, mut clock) = (SplitMix::new(0), || 0);
+    let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
+    let mut cx = RunContext {
+        printk: Some(&mut printk),
+        ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
+    };
     let mut calls = Calls::resolved(|number, arguments, memory| {
-        let (mut random, mut clock) = (SplitMix::new(0), || 0);
-        let mut world = World {
-            printk: Some(&mut printk),
-            ..World::new(&mut random, &mut clock, 0)
-        };
         let helper = kernel::helpers::find(number)?;
-        Some(helper(arguments, memory, &mut world))
+        Some(helper(arguments, memory, &mut cx))
     });
     let cx = CheckedContext {
         memory: &mut memory,

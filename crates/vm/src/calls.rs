@@ -50,7 +50,7 @@ extern "C" fn get_smp_processor_id(
     _: u64,
     cx: &mut RunContext<'_>,
 ) -> u64 {
-    cx.packet.meta().cpu.into()
+    cx.cpu().into()
 }
 
 extern "C" fn ktime_get_ns(_: u64, _: u64, _: u64, _: u64, _: u64, cx: &mut RunContext<'_>) -> u64 {

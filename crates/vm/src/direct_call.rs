@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 
-use crate::{Call, Direct, RunContext, World};
+use crate::{Call, Direct, RunContext};
 
 /// The function through which code of verified programs calls a helper that is written
 /// over a memory port. A panic of the helper does not leave it: see [`RunContext::panic`].
 pub fn direct_call<H>(_: H) -> Call
 where
-    H: Fn([u64; 5], &mut Direct, &mut World<'_>) -> Result<u64, Infallible> + Copy + 'static,
+    H: Fn([u64; 5], &mut Direct, &mut RunContext<'_>) -> Result<u64, Infallible> + Copy + 'static,
 {
     const { assert!(size_of::<H>() == 0, "a function item, not a pointer") };
     call::<H>
@@ -29,7 +29,7 @@ unsafe extern "C" fn call<H>(
     cx: &mut RunContext<'_>,
 ) -> u64
 where
-    H: Fn([u64; 5], &mut Direct, &mut World<'_>) -> Result<u64, Infallible> + Copy + 'static,
+    H: Fn([u64; 5], &mut Direct, &mut RunContext<'_>) -> Result<u64, Infallible> + Copy + 'static,
 {
     let call = || {
         // SAFETY: the type has no bytes and is `Copy`, and there was a value of it.
@@ -38,21 +38,7 @@ where
         // SAFETY: the guard outlives the call, and the arguments are those of a verified
         // program.
         let mut memory = unsafe { Direct::new(guard, cx.context) };
-        let mut no_clock = || 0;
-        let mut world = World {
-            random: &mut *cx.random,
-            clock: match &mut cx.clock {
-                Some(clock) => &mut **clock,
-                None => &mut no_clock,
-            },
-            printk: match &mut cx.printk {
-                Some(printk) => Some(&mut **printk),
-                None => None,
-            },
-            cpu: cx.packet.meta().cpu,
-            system: cx.system,
-        };
-        let Ok(result) = helper([r1, r2, r3, r4, r5], &mut memory, &mut world);
+        let Ok(result) = helper([r1, r2, r3, r4, r5], &mut memory, cx);
         result
     };
     match panic::catch_unwind(AssertUnwindSafe(call)) {

@@ -152,7 +152,7 @@ unsafe extern "C" fn lookup<T: WordLookup, const BYTES: usize, const N: usize>(
     let map = unsafe { &*ptr::with_exposed_provenance::<T>(map as usize) };
     // SAFETY: the verifier proved that the key has the map's size.
     let key = unsafe { read_key::<BYTES, N>(key) };
-    let value = map.lookup_words(cx.packet.meta().cpu, key);
+    let value = map.lookup_words(cx.cpu(), key);
     value.map_or(0, |cells| cells.address().expose_provenance() as u64)
 }
 

@@ -4,9 +4,7 @@
 //! with a fault that ends the run; that of an engine for verified programs follows
 //! pointers and has no faults.
 
-use spec::{Clock, Printk, Random};
-
-use crate::{MapObject, PacketBuffer, System, system};
+use crate::{MapObject, PacketBuffer, RunContext};
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
@@ -62,32 +60,6 @@ pub trait MemoryPort {
     fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Self::Fault>;
 }
 
-/// The world outside a program: what does not follow from its memory.
-pub struct World<'a> {
-    /// The source of random numbers.
-    pub random: &'a mut dyn Random,
-    /// The clock of the time helpers.
-    pub clock: &'a mut dyn Clock,
-    /// The receiver of printed text; without one it is lost.
-    pub printk: Option<&'a mut dyn Printk>,
-    /// Number of the CPU that the run is on.
-    pub cpu: u32,
-    /// The machine and the process.
-    pub system: &'a System,
-}
-
-impl<'a> World<'a> {
-    /// A world with the default [`System`], in which printed text is lost.
-    pub fn new(random: &'a mut dyn Random, clock: &'a mut dyn Clock, cpu: u32) -> World<'a> {
-        World {
-            random,
-            clock,
-            printk: None,
-            cpu,
-            system: &system::DEFAULT,
-        }
-    }
-}
-
 /// A helper: gets `r1` to `r5`, returns `r0`.
-pub type Helper<M> = fn([u64; 5], &mut M, &mut World<'_>) -> Result<u64, <M as MemoryPort>::Fault>;
+pub type Helper<M> =
+    fn([u64; 5], &mut M, &mut RunContext<'_>) -> Result<u64, <M as MemoryPort>::Fault>;

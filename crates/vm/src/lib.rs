@@ -34,7 +34,7 @@ pub use direct_call::direct_call;
 pub use direct_context::DirectContext;
 pub use direct_lookup::{DirectLookup, Elements, LookupFunction, WordLookup};
 pub use guard::RunGuard;
-pub use helper::{Helper, MemoryPort, World};
+pub use helper::{Helper, MemoryPort};
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };

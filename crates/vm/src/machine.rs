@@ -32,7 +32,7 @@ pub enum Outcome {
 
 /// Inputs and host services of a run beside the machine.
 pub struct RunContext<'a> {
-    /// The packet that packet loads and helpers read.
+    /// The packet that the loads of classic programs read, with the number of the CPU.
     pub packet: &'a Packet<'a>,
     /// The source of random numbers.
     pub random: &'a mut dyn Random,
@@ -69,6 +69,12 @@ impl<'a> RunContext<'a> {
             guard: None,
             panic: None,
         }
+    }
+
+    /// Number of the CPU that the run is on.
+    #[inline]
+    pub fn cpu(&self) -> u32 {
+        self.packet.meta().cpu
     }
 
     /// The clock's time; 0 without a clock.

@@ -81,7 +81,7 @@ fn only_linux_reads_before_the_packet() {
 }
 
 #[test]
-fn calls_take_five_numbers_and_the_world() {
+fn calls_take_five_numbers_and_the_run_context() {
     let meta = Metadata {
         cpu: 5,
         ..Metadata::UNKNOWN

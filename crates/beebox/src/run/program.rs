@@ -9,10 +9,11 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::{Imm64, Insn};
 use jit::Native;
 use lower::ContextKind;
+use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
-use vm::{Deadline, DirectContext, Outcome, PacketBuffer, System, World};
+use vm::{Deadline, DirectContext, Outcome, PacketBuffer, RunContext, System};
 
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
@@ -302,16 +303,18 @@ impl<'o> RunnableProgram<'o> {
     ) -> Result<u32, RunError> {
         let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
         let mut clock = || nanoseconds(clock, packet_time, clock_set);
-        let world = World {
+        let metadata = Metadata::of_cpu(self.cpu);
+        let no_packet = Packet::whole(&[], &metadata);
+        let cx = RunContext {
             printk: Some(&mut self.printed),
-            ..World::new(self.random, &mut clock, self.cpu)
+            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
         let program = native.on_context(self.prepared.context_kind());
         let program = program.expect("the code was compiled for this type of program");
         let deadline = self.limits.deadline.map(Deadline::at);
         let mut context = DirectContext::new(fields);
         let guard = RunGuard::new();
-        let outcome = program.run_until(packet, &mut context, &guard, world, deadline);
+        let outcome = program.run_until(packet, &mut context, &guard, cx, deadline);
         fields.copy_from_slice(&context.structure()[..fields.len()]);
         match outcome {
             Outcome::Returned(value) => Ok(value as u32),
@@ -339,15 +342,16 @@ impl<'o> RunnableProgram<'o> {
             arguments: [memory.address(context), 0, 0, 0, 0],
         };
         let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
-        let (random, printed, cpu) = (&mut *self.random, &mut self.printed, self.cpu);
+        let mut clock = || nanoseconds(clock, packet_time, clock_set);
+        let metadata = Metadata::of_cpu(self.cpu);
+        let no_packet = Packet::whole(&[], &metadata);
+        let mut cx = RunContext {
+            printk: Some(&mut self.printed),
+            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
+        };
         let mut calls = Calls::resolved(|number, arguments, memory| {
             let helper = ::kernel::helpers::find(number)?;
-            let mut clock = || nanoseconds(clock, packet_time, clock_set);
-            let mut world = World {
-                printk: Some(&mut *printed),
-                ..World::new(&mut *random, &mut clock, cpu)
-            };
-            Some(helper(arguments, memory, &mut world))
+            Some(helper(arguments, memory, &mut cx))
         });
         let (programs, maps) = (self.programs, self.maps);
         calls.set_tail_targets(|array: u32, index: u32| {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use beebox::captures::{CaptureError, Event, Input};
 use lower::ContextKind;
+use packet::{Metadata, Packet};
 use spec::SplitMix;
-use vm::{DirectContext, HEADROOM, PacketBuffer, RunGuard, World, XDP};
+use vm::{DirectContext, HEADROOM, PacketBuffer, RunContext, RunGuard, XDP};
 
 use super::BEEBOX;
 use super::firewall;
@@ -70,6 +71,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let program = program.ok_or_else(|| failed("no XDP program".into()))?;
     let mut context = DirectContext::new(&[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);
+    let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let mut packet = PacketBuffer::new(XDP, &[], HEADROOM, 0);
     let mut guard = RunGuard::new();
     let mut count = 0;
@@ -84,8 +86,8 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
         count += 1;
         // Programs may write to the packet.
         packet.refill(record.data(), HEADROOM, 0);
-        let world = World::new(&mut random, &mut clock, 0);
-        program.run(&mut packet, &mut context, &guard, world);
+        let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
+        program.run(&mut packet, &mut context, &guard, cx);
     }
     Ok(count)
 }

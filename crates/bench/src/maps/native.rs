@@ -7,9 +7,10 @@ use jit::memory::Pool;
 use jit::{Features, Native, Options};
 use kernel::maps::{Host, Map, ValueLayout};
 use lower::{ContextKind, Lowered};
+use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunGuard, World, XDP};
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
 
 use super::subject::{Verifier, failed};
 use super::workload::Entries;
@@ -99,13 +100,15 @@ impl Running<'_> {
         };
         let mut result = 0;
         let (mut guard, mut clock) = (RunGuard::new(), || 0);
+        let metadata = Metadata::of_cpu(CPU);
+        let no_packet = Packet::whole(&[], &metadata);
         for round in 0..rounds {
             if round % BATCH == 0 {
                 drop(guard);
                 guard = RunGuard::new();
             }
-            let world = World::new(&mut self.random, &mut clock, CPU);
-            result = program.run(&mut self.packet, &mut self.context, &guard, world);
+            let cx = RunContext::new(&no_packet, &mut self.random, Some(&mut clock));
+            result = program.run(&mut self.packet, &mut self.context, &guard, cx);
         }
         result as u32
     }

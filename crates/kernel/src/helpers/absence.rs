@@ -2,7 +2,7 @@
 //! not exist either.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::EFAULT;
 use super::bytes::Bytes;
@@ -11,7 +11,7 @@ use super::bytes::Bytes;
 pub(super) fn get_cgroup_classid<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -20,7 +20,7 @@ pub(super) fn get_cgroup_classid<M: MemoryPort>(
 pub(super) fn skb_cgroup_classid<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -29,7 +29,7 @@ pub(super) fn skb_cgroup_classid<M: MemoryPort>(
 pub(super) fn get_route_realm<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -39,7 +39,7 @@ pub(super) fn get_route_realm<M: MemoryPort>(
 pub(super) fn skb_get_xfrm_state<M: MemoryPort>(
     [_, _, to, size, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.write(to, Bytes::zeroed(size as u32 as usize).get())?;
     Ok(Errno::EINVAL.negated())
@@ -50,7 +50,7 @@ pub(super) fn skb_get_xfrm_state<M: MemoryPort>(
 pub(super) fn sk_lookup_tcp<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -59,7 +59,7 @@ pub(super) fn sk_lookup_tcp<M: MemoryPort>(
 pub(super) fn sk_lookup_udp<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -68,7 +68,7 @@ pub(super) fn sk_lookup_udp<M: MemoryPort>(
 pub(super) fn skc_lookup_tcp<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -78,7 +78,7 @@ pub(super) fn skc_lookup_tcp<M: MemoryPort>(
 pub(super) fn sk_release<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -87,7 +87,7 @@ pub(super) fn sk_release<M: MemoryPort>(
 pub(super) fn send_signal<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(Errno::EPERM.negated())
 }
@@ -96,7 +96,7 @@ pub(super) fn send_signal<M: MemoryPort>(
 pub(super) fn send_signal_thread<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(Errno::EPERM.negated())
 }
@@ -106,7 +106,7 @@ pub(super) fn send_signal_thread<M: MemoryPort>(
 pub(super) fn probe_read_user<M: MemoryPort>(
     [to, size, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     no_memory(memory, to, size)
 }
@@ -116,7 +116,7 @@ pub(super) fn probe_read_user<M: MemoryPort>(
 pub(super) fn probe_read_user_str<M: MemoryPort>(
     [to, size, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     no_memory(memory, to, size)
 }
@@ -125,7 +125,7 @@ pub(super) fn probe_read_user_str<M: MemoryPort>(
 pub(super) fn copy_from_user<M: MemoryPort>(
     [to, size, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     no_memory(memory, to, size)
 }
@@ -142,7 +142,7 @@ fn no_memory<M: MemoryPort>(memory: &mut M, to: u64, size: u64) -> Result<u64, M
 pub(super) fn get_branch_snapshot<M: MemoryPort>(
     [_, _, flags, ..]: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(match flags {
         0 => Errno::ENOENT.negated(),
@@ -154,7 +154,7 @@ pub(super) fn get_branch_snapshot<M: MemoryPort>(
 pub(super) fn sys_close<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(Errno::EBADF.negated())
 }
@@ -165,7 +165,7 @@ pub(super) fn sys_close<M: MemoryPort>(
 pub(super) fn kallsyms_lookup_name<M: MemoryPort>(
     [name, size, flags, address, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.write(address, &[0; 8])?;
     let size = size as i32;
@@ -185,9 +185,9 @@ pub(super) fn kallsyms_lookup_name<M: MemoryPort>(
 pub(super) fn perf_event_read<M: MemoryPort>(
     [map, flags, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    counter(memory, map, flags, world.cpu)
+    counter(memory, map, flags, cx.cpu())
 }
 
 /// `long bpf_perf_event_read_value(map, u64 flags, struct bpf_perf_event_value *value, u32
@@ -195,12 +195,12 @@ pub(super) fn perf_event_read<M: MemoryPort>(
 pub(super) fn perf_event_read_value<M: MemoryPort>(
     [map, flags, to, size, _]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
     memory.write(to, Bytes::zeroed(size).get())?;
     match size {
-        24 => counter(memory, map, flags, world.cpu),
+        24 => counter(memory, map, flags, cx.cpu()),
         _ => Ok(Errno::EINVAL.negated()),
     }
 }

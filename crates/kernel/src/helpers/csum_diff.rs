@@ -1,6 +1,6 @@
 //! `bpf_csum_diff`: what a checksum changes by when bytes are replaced.
 
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`: the ones' complement sum of
 /// `to` without `from` and with `seed`, folded to 16 bits. Sizes that are not multiples of
@@ -8,7 +8,7 @@ use vm::{MemoryPort, World};
 pub(super) fn csum_diff<M: MemoryPort>(
     [from, from_size, to, to_size, seed]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let (from_size, to_size) = (from_size as u32, to_size as u32);
     let from = sum(memory, from, from_size)?;

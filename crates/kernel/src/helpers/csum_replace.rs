@@ -2,7 +2,7 @@
 //! what was replaced.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::EFAULT;
 use super::csum_diff::{add, fold};
@@ -25,7 +25,7 @@ const IPV6: u64 = 0x80;
 pub(super) fn l3_csum_replace<M: MemoryPort>(
     [context, offset, from, to, flags]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if flags & !FIELD_SIZE != 0 {
         return Ok(Errno::EINVAL.negated());
@@ -38,7 +38,7 @@ pub(super) fn l3_csum_replace<M: MemoryPort>(
 pub(super) fn l4_csum_replace<M: MemoryPort>(
     [context, offset, from, to, flags]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let known = FIELD_SIZE | PSEUDO_HEADER | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     if flags & !known != 0 {

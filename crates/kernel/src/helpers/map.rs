@@ -1,7 +1,7 @@
 //! Helpers that work on the entries of maps.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
 
@@ -9,10 +9,10 @@ use super::bytes::Bytes;
 pub(super) fn map_lookup_elem<M: MemoryPort>(
     [map, key, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let key = Bytes::read(memory, key, memory.map(map)?.key_size())?;
-    memory.lookup(map, world.cpu, key.get())
+    memory.lookup(map, cx.cpu(), key.get())
 }
 
 /// `void *bpf_map_lookup_percpu_elem(map, key, u32 cpu)`: the address of the value of
@@ -20,7 +20,7 @@ pub(super) fn map_lookup_elem<M: MemoryPort>(
 pub(super) fn map_lookup_percpu_elem<M: MemoryPort>(
     [map, key, cpu, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let object = memory.map(map)?;
     let (cpu, copies) = (cpu as u32, object.copies());
@@ -35,30 +35,30 @@ pub(super) fn map_lookup_percpu_elem<M: MemoryPort>(
 pub(super) fn map_update_elem<M: MemoryPort>(
     [map, key, value, flags, _]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let key = Bytes::read(memory, key, map.key_size())?;
     let value = Bytes::read(memory, value, map.value_size())?;
-    Ok(status(map.update(world.cpu, key.get(), value.get(), flags)))
+    Ok(status(map.update(cx.cpu(), key.get(), value.get(), flags)))
 }
 
 /// `long bpf_map_delete_elem(map, key)`.
 pub(super) fn map_delete_elem<M: MemoryPort>(
     [map, key, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let key = Bytes::read(memory, key, map.key_size())?;
-    Ok(status(map.delete(world.cpu, key.get())))
+    Ok(status(map.delete(cx.cpu(), key.get())))
 }
 
 /// `long bpf_map_push_elem(map, value, u64 flags)`.
 pub(super) fn map_push_elem<M: MemoryPort>(
     [map, value, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let value = Bytes::read(memory, value, map.value_size())?;
@@ -69,7 +69,7 @@ pub(super) fn map_push_elem<M: MemoryPort>(
 pub(super) fn map_pop_elem<M: MemoryPort>(
     [map, value, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let mut bytes = vec![0; map.value_size()];
@@ -85,7 +85,7 @@ pub(super) fn map_pop_elem<M: MemoryPort>(
 pub(super) fn map_peek_elem<M: MemoryPort>(
     [map, value, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let mut bytes = vec![0; map.value_size()];

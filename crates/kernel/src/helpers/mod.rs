@@ -12,6 +12,7 @@ mod process;
 mod redirect;
 mod ringbuf;
 mod room;
+mod run_context;
 mod skb;
 mod snprintf;
 mod socket;
@@ -20,7 +21,6 @@ mod strtox;
 mod trace_printk;
 mod tunnel;
 mod vlan;
-mod world;
 mod xdp;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
@@ -73,10 +73,10 @@ table! {
     map::map_lookup_elem,
     map::map_update_elem,
     map::map_delete_elem,
-    world::ktime_get_ns,
+    run_context::ktime_get_ns,
     trace_printk::trace_printk,
-    world::get_prandom_u32,
-    world::get_smp_processor_id,
+    run_context::get_prandom_u32,
+    run_context::get_smp_processor_id,
     packet::skb_store_bytes,
     csum_replace::l3_csum_replace,
     csum_replace::l4_csum_replace,
@@ -104,7 +104,7 @@ table! {
     skb::skb_pull_data,
     skb::csum_update,
     skb::set_hash_invalid,
-    world::get_numa_node_id,
+    run_context::get_numa_node_id,
     room::skb_change_head,
     xdp::xdp_adjust_head,
     socket::get_socket_cookie,
@@ -134,11 +134,11 @@ table! {
     absence::probe_read_user,
     absence::probe_read_user_str,
     absence::send_signal_thread,
-    world::jiffies64,
+    run_context::jiffies64,
     process::get_ns_current_pid_tgid,
     socket::get_netns_cookie,
     process::get_current_ancestor_cgroup_id,
-    world::ktime_get_boot_ns,
+    run_context::ktime_get_boot_ns,
     ringbuf::ringbuf_output,
     ringbuf::ringbuf_reserve,
     ringbuf::ringbuf_submit,
@@ -149,7 +149,7 @@ table! {
     absence::skb_cgroup_classid,
     redirect::redirect_neigh,
     redirect::redirect_peer,
-    world::ktime_get_coarse_ns,
+    run_context::ktime_get_coarse_ns,
     mtu::check_mtu,
     snprintf::snprintf,
     absence::sys_close,
@@ -162,7 +162,7 @@ table! {
     xdp::xdp_store_bytes,
     skb::skb_set_tstamp,
     map::map_lookup_percpu_elem,
-    world::ktime_get_tai_ns,
+    run_context::ktime_get_tai_ns,
 }
 
 mod waiting;

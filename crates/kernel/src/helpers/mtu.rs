@@ -1,7 +1,7 @@
 //! `bpf_check_mtu`: whether a packet fits through an interface.
 
 use spec::Errno;
-use vm::{MemoryPort, System, World, XDP};
+use vm::{MemoryPort, RunContext, System, XDP};
 
 use super::skb::get;
 use crate::programs::LINK_HEADER;
@@ -21,7 +21,7 @@ const SEGMENTS_TOO_LONG: u64 = 2;
 pub(super) fn check_mtu<M: MemoryPort>(
     [context, index, len_at, difference, flags]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let mut bytes = [0; 4];
     memory.read(len_at, &mut bytes)?;
@@ -43,7 +43,7 @@ pub(super) fn check_mtu<M: MemoryPort>(
         (0, false) => get(memory, context, IFINDEX)?,
         (index, _) => index,
     };
-    let Some(interface) = world.system.interface(index) else {
+    let Some(interface) = cx.system.interface(index) else {
         return Ok(Errno::ENODEV.negated());
     };
     let header = LINK_HEADER as i32;

@@ -1,7 +1,7 @@
 //! Helpers that read and write bytes of packets.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
 use super::{EFAULT, skb};
@@ -20,7 +20,7 @@ const INVALIDATE_HASH: u64 = 2;
 pub(super) fn skb_load_bytes<M: MemoryPort>(
     [context, offset, to, len, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let mut bytes = Bytes::zeroed(len as u32 as usize);
     let packet = memory.packet(context)?;
@@ -37,7 +37,7 @@ pub(super) fn skb_load_bytes<M: MemoryPort>(
 pub(super) fn skb_load_bytes_relative<M: MemoryPort>(
     [context, offset, to, len, start]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let mut bytes = Bytes::zeroed(len as u32 as usize);
     let packet = memory.packet(context)?;
@@ -64,7 +64,7 @@ pub(super) fn skb_load_bytes_relative<M: MemoryPort>(
 pub(super) fn skb_store_bytes<M: MemoryPort>(
     [context, offset, from, len, flags]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Ok(Errno::EINVAL.negated());

@@ -1,7 +1,7 @@
 //! `bpf_perf_event_output`: records for the host in perf buffers.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::EFAULT;
 use super::bytes::Bytes;
@@ -19,7 +19,7 @@ const PACKET_BYTES: u64 = 0xf_ffff << 32;
 pub(super) fn perf_event_output<M: MemoryPort>(
     [context, map, flags, data, size]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let has_packet = memory.has_packet(context);
     let known = if has_packet {
@@ -40,9 +40,9 @@ pub(super) fn perf_event_output<M: MemoryPort>(
         record.extend_from_slice(bytes.get());
     }
     let index = match (flags & INDEX) as u32 {
-        u32::MAX => world.cpu,
+        u32::MAX => cx.cpu(),
         index => index,
     };
     let map = memory.map(map)?;
-    Ok(status(map.perf_output(index, world.cpu, &record)))
+    Ok(status(map.perf_output(index, cx.cpu(), &record)))
 }

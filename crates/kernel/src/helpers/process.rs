@@ -1,7 +1,7 @@
 //! Helpers that report the process that a program runs in.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// Bytes of `struct bpf_pidns_info`: thread id and process id.
 const PIDNS_INFO: usize = 8;
@@ -10,27 +10,27 @@ const PIDNS_INFO: usize = 8;
 pub(super) fn get_current_pid_tgid<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(u64::from(world.system.tgid) << 32 | u64::from(world.system.pid))
+    Ok(u64::from(cx.system.tgid) << 32 | u64::from(cx.system.pid))
 }
 
 /// `u64 bpf_get_current_uid_gid(void)`: group id above the user id.
 pub(super) fn get_current_uid_gid<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(u64::from(world.system.gid) << 32 | u64::from(world.system.uid))
+    Ok(u64::from(cx.system.gid) << 32 | u64::from(cx.system.uid))
 }
 
 /// `u64 bpf_get_current_cgroup_id(void)`.
 pub(super) fn get_current_cgroup_id<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(world.system.cgroup())
+    Ok(cx.system.cgroup())
 }
 
 /// `u64 bpf_get_current_ancestor_cgroup_id(int level)`: 0 for a level below the process's
@@ -38,14 +38,14 @@ pub(super) fn get_current_cgroup_id<M: MemoryPort>(
 pub(super) fn get_current_ancestor_cgroup_id<M: MemoryPort>(
     [level, ..]: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(ancestor(world, level))
+    Ok(ancestor(cx, level))
 }
 
 /// The cgroup of the process, at a level below the root; 0 if it is not so deep.
-pub(super) fn ancestor(world: &World<'_>, level: u64) -> u64 {
-    let cgroups = &world.system.cgroups;
+pub(super) fn ancestor(cx: &RunContext<'_>, level: u64) -> u64 {
+    let cgroups = &cx.system.cgroups;
     cgroups.get(level as u32 as usize).copied().unwrap_or(0)
 }
 
@@ -54,9 +54,9 @@ pub(super) fn ancestor(world: &World<'_>, level: u64) -> u64 {
 pub(super) fn get_current_comm<M: MemoryPort>(
     [to, size, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let comm = world.system.comm;
+    let comm = cx.system.comm;
     let len = comm.iter().take_while(|byte| **byte != 0).count();
     let mut bytes = vec![0; size as u32 as usize];
     let room = bytes.len().saturating_sub(1);
@@ -72,15 +72,15 @@ pub(super) fn get_current_comm<M: MemoryPort>(
 pub(super) fn get_ns_current_pid_tgid<M: MemoryPort>(
     [dev, ino, to, size, _]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
-    let is_own = (dev, ino) == world.system.pid_namespace;
+    let is_own = (dev, ino) == cx.system.pid_namespace;
     if size != PIDNS_INFO || !is_own {
         memory.write(to, &vec![0; size])?;
         return Ok(Errno::EINVAL.negated());
     }
-    memory.write(to, &world.system.pid.to_ne_bytes())?;
-    memory.write(to + 4, &world.system.tgid.to_ne_bytes())?;
+    memory.write(to, &cx.system.pid.to_ne_bytes())?;
+    memory.write(to + 4, &cx.system.tgid.to_ne_bytes())?;
     Ok(0)
 }

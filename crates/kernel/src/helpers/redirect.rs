@@ -2,7 +2,7 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{ClonedPacket, MemoryPort, Redirect, World, XDP};
+use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 
 use super::skb::get;
 use crate::programs::field::GSO_SIZE;
@@ -27,7 +27,7 @@ const NEIGHBOUR: u32 = 20;
 pub(super) fn redirect<M: MemoryPort>(
     [index, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let is_xdp = memory.packet(memory.context())?.context() == XDP;
     match (is_xdp, flags) {
@@ -48,7 +48,7 @@ pub(super) fn redirect<M: MemoryPort>(
 pub(super) fn redirect_neigh<M: MemoryPort>(
     [index, _, size, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if flags != 0 || (1..NEIGHBOUR).contains(&(size as u32)) {
         return Ok(TC_ACT_SHOT);
@@ -62,7 +62,7 @@ pub(super) fn redirect_neigh<M: MemoryPort>(
 pub(super) fn redirect_peer<M: MemoryPort>(
     [index, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if flags != 0 {
         return Ok(TC_ACT_SHOT);
@@ -77,7 +77,7 @@ pub(super) fn redirect_peer<M: MemoryPort>(
 pub(super) fn redirect_map<M: MemoryPort>(
     [map, key, flags, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     const BROADCAST: u64 = 8;
     const EXCLUDE_INGRESS: u64 = 16;
@@ -90,7 +90,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
         return Ok(XDP_ABORTED);
     }
     let key = key as u32;
-    let has_target = memory.lookup(map, world.cpu, &key.to_ne_bytes())? != 0;
+    let has_target = memory.lookup(map, cx.cpu(), &key.to_ne_bytes())? != 0;
     if !has_target && flags & BROADCAST == 0 {
         memory.change_packet(memory.context(), |packet| packet.state.redirect = None)?;
         return Ok(flags & ACTION);
@@ -111,7 +111,7 @@ fn record<M: MemoryPort>(memory: &mut M, redirect: Redirect) -> Result<(), M::Fa
 pub(super) fn clone_redirect<M: MemoryPort>(
     [context, index, flags, ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if flags & !INGRESS != 0 {
         return Ok(Errno::EINVAL.negated());
@@ -120,7 +120,7 @@ pub(super) fn clone_redirect<M: MemoryPort>(
         return Ok(Errno::EBADMSG.negated());
     }
     let index = index as u32;
-    let Some(interface) = world.system.interface(index) else {
+    let Some(interface) = cx.system.interface(index) else {
         return Ok(Errno::EINVAL.negated());
     };
     let is_ingress = flags & INGRESS != 0;

@@ -1,14 +1,14 @@
 //! Helpers that hand records to the host through ring buffers.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// `long bpf_ringbuf_output(map, void *data, u64 size, u64 flags)`: 0, `-EAGAIN` if there
 /// is no room, `-EINVAL` for unknown flags.
 pub(super) fn ringbuf_output<M: MemoryPort>(
     [map, data, size, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let ring = memory.map(map)?;
     let mut bytes = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn ringbuf_output<M: MemoryPort>(
 pub(super) fn ringbuf_query<M: MemoryPort>(
     [map, what, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(memory.map(map)?.query(what))
 }
@@ -35,7 +35,7 @@ pub(super) fn ringbuf_query<M: MemoryPort>(
 pub(super) fn ringbuf_reserve<M: MemoryPort>(
     [map, size, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.reserve(map, size, flags)
 }
@@ -45,7 +45,7 @@ pub(super) fn ringbuf_reserve<M: MemoryPort>(
 pub(super) fn ringbuf_submit<M: MemoryPort>(
     [record, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.submit(record, false)?;
     Ok(0)
@@ -55,7 +55,7 @@ pub(super) fn ringbuf_submit<M: MemoryPort>(
 pub(super) fn ringbuf_discard<M: MemoryPort>(
     [record, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.submit(record, true)?;
     Ok(0)

@@ -1,7 +1,7 @@
 //! Helpers that add and remove bytes of a socket buffer.
 
 use spec::Errno;
-use vm::{Checksum, MemoryPort, PacketBuffer, World};
+use vm::{Checksum, MemoryPort, PacketBuffer, RunContext};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
 use crate::programs::field::{GSO_SEGS, GSO_SIZE};
@@ -38,7 +38,7 @@ fn is_gso<M: MemoryPort>(memory: &M, context: u64) -> Result<bool, M::Fault> {
 pub(super) fn skb_change_tail<M: MemoryPort>(
     [context, len, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let len = len as u32 as usize;
     let packet = memory.packet(context)?;
@@ -68,7 +68,7 @@ pub(super) fn skb_change_tail<M: MemoryPort>(
 pub(super) fn skb_change_head<M: MemoryPort>(
     [context, len, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let len = len as u32;
     let new = memory.packet(context)?.len() as u64 + u64::from(len);
@@ -90,7 +90,7 @@ pub(super) fn skb_change_head<M: MemoryPort>(
 pub(super) fn skb_change_proto<M: MemoryPort>(
     [context, to, flags, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     const DIFFERENCE: usize = IPV6 - IPV4;
     if flags != 0 {
@@ -128,7 +128,7 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
 pub(super) fn skb_adjust_room<M: MemoryPort>(
     [context, difference, mode, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     const DECAP: u64 = DECAP_IPV4 | DECAP_IPV6;
     let difference = difference as i32;

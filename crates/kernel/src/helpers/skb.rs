@@ -2,7 +2,7 @@
 //! timestamp.
 
 use spec::{Errno, SplitMix};
-use vm::{Checksum, MemoryPort, World};
+use vm::{Checksum, MemoryPort, RunContext};
 
 use super::vlan;
 use crate::programs::field::{HASH, PACKET_TYPE, PROTOCOL, TSTAMP, TSTAMP_TYPE};
@@ -51,7 +51,7 @@ pub(super) fn clear_hash<M: MemoryPort>(memory: &mut M, context: u64) -> Result<
 pub(super) fn set_hash_invalid<M: MemoryPort>(
     [context, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     clear_hash(memory, context)?;
     Ok(0)
@@ -61,7 +61,7 @@ pub(super) fn set_hash_invalid<M: MemoryPort>(
 pub(super) fn set_hash<M: MemoryPort>(
     [context, hash, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.change_packet(context, |packet| packet.state.has_hash = true)?;
     set(memory, context, HASH, hash as u32)?;
@@ -73,7 +73,7 @@ pub(super) fn set_hash<M: MemoryPort>(
 pub(super) fn get_hash_recalc<M: MemoryPort>(
     [context, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let packet = memory.packet(context)?;
     if packet.state.has_hash {
@@ -116,7 +116,7 @@ fn flow(protocol: u16, network: &[u8]) -> Vec<u8> {
 pub(super) fn csum_update<M: MemoryPort>(
     [context, sum, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     memory.change_packet(context, |packet| match &mut packet.state.checksum {
         Checksum::Complete(complete) => {
@@ -133,7 +133,7 @@ pub(super) fn csum_update<M: MemoryPort>(
 pub(super) fn csum_level<M: MemoryPort>(
     [context, level, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     /// Most layers (`SKB_MAX_CSUM_LEVEL`).
     const MOST: u8 = 3;
@@ -162,7 +162,7 @@ pub(super) fn csum_level<M: MemoryPort>(
 pub(super) fn skb_change_type<M: MemoryPort>(
     [context, kind, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     /// `PACKET_OTHERHOST`, the last type of received packets.
     const LAST: u32 = 3;
@@ -179,7 +179,7 @@ pub(super) fn skb_change_type<M: MemoryPort>(
 pub(super) fn skb_set_tstamp<M: MemoryPort>(
     [context, time, kind, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if !matches!(protocol(memory, context)?, ETHERTYPE_IPV4 | ETHERTYPE_IPV6) {
         return Ok(Errno::EOPNOTSUPP.negated());
@@ -200,7 +200,7 @@ pub(super) fn skb_set_tstamp<M: MemoryPort>(
 pub(super) fn skb_pull_data<M: MemoryPort>(
     [context, len, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(match len as u32 as usize <= memory.packet(context)?.len() {
         true => 0,
@@ -213,7 +213,7 @@ pub(super) fn skb_pull_data<M: MemoryPort>(
 pub(super) fn skb_ecn_set_ce<M: MemoryPort>(
     [context, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let protocol = protocol(memory, context)?;
     memory.change_packet(context, |packet| {

@@ -5,7 +5,7 @@
 //! no symbols and no secret to hash them with.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// Most arguments (`MAX_BPRINTF_VARARGS`).
 const MOST_ARGUMENTS: u64 = 12;
@@ -49,7 +49,7 @@ impl ArgumentBuffer {
 pub(super) fn snprintf<M: MemoryPort>(
     [to, size, format, data, data_len]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
     let Some(arguments) = arguments(data, data_len, memory)? else {

@@ -1,7 +1,7 @@
 //! Helpers about the socket and the cgroup of a packet. A packet's socket is one of the
 //! process that runs the program.
 
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::process::ancestor;
 
@@ -9,25 +9,25 @@ use super::process::ancestor;
 pub(super) fn skb_cgroup_id<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(world.system.cgroup())
+    Ok(cx.system.cgroup())
 }
 
 /// `u64 bpf_skb_ancestor_cgroup_id(skb, int level)`: 0 for a level below the cgroup.
 pub(super) fn skb_ancestor_cgroup_id<M: MemoryPort>(
     [_, level, ..]: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(ancestor(world, level))
+    Ok(ancestor(cx, level))
 }
 
 /// `u64 bpf_get_socket_cookie(skb)`: a number of the socket. There is one.
 pub(super) fn get_socket_cookie<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(1)
 }
@@ -36,7 +36,7 @@ pub(super) fn get_socket_cookie<M: MemoryPort>(
 pub(super) fn get_socket_uid<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
 }
@@ -45,7 +45,7 @@ pub(super) fn get_socket_uid<M: MemoryPort>(
 pub(super) fn get_netns_cookie<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(world.system.netns_cookie)
+    Ok(cx.system.netns_cookie)
 }

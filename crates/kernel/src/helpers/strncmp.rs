@@ -1,13 +1,13 @@
 //! `bpf_strncmp`: compares text.
 
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// `long bpf_strncmp(s1, u32 s1_sz, s2)`: -1, 0 or 1; at most `s1_sz` bytes are compared,
 /// and none after a zero byte of both.
 pub(super) fn strncmp<M: MemoryPort>(
     [first, size, second, _, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     for at in 0..u64::from(size as u32) {
         let (mut a, mut b) = ([0], [0]);

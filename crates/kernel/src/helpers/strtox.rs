@@ -1,7 +1,7 @@
 //! `bpf_strtol` and `bpf_strtoul`: numbers in text.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 /// Most bytes of a number after blanks and sign; what follows is not looked at.
 const MOST_DIGITS: usize = 63;
@@ -20,7 +20,7 @@ struct Parsed {
 pub(super) fn strtol<M: MemoryPort>(
     arguments: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     convert(arguments, memory, |parsed| {
         let number = match parsed.is_negative {
@@ -40,7 +40,7 @@ pub(super) fn strtol<M: MemoryPort>(
 pub(super) fn strtoul<M: MemoryPort>(
     arguments: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     convert(arguments, memory, |parsed| match parsed.is_negative {
         true => Err(Errno::EINVAL),

@@ -1,9 +1,10 @@
 //! Helpers over a memory of one buffer with a packet in it.
 
+use packet::{Metadata, Packet};
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::MapKind;
-use vm::{MapObject, MemoryPort, PacketBuffer, RunGuard, SKB, World};
+use vm::{MapObject, MemoryPort, PacketBuffer, RunContext, RunGuard, SKB};
 
 use super::{NUMBERS, find};
 use crate::maps::{Host, Map, ValueLayout};
@@ -109,8 +110,10 @@ fn call(memory: &mut Buffer, name: &str, arguments: [u64; 5]) -> Result<u64, u64
     let number = spec::helpers::number(name).unwrap();
     let mut random = SplitMix::new(0);
     let mut clock = || 77;
-    let mut world = World::new(&mut random, &mut clock, 3);
-    find(number).unwrap()(arguments, memory, &mut world)
+    let metadata = Metadata::of_cpu(3);
+    let packet = Packet::whole(&[], &metadata);
+    let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
+    find(number).unwrap()(arguments, memory, &mut cx)
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn checksums_change_by_what_is_replaced() {
 }
 
 #[test]
-fn the_world_answers() {
+fn clock_cpu_and_process_are_reported() {
     let mut memory = buffer();
     assert_eq!(call(&mut memory, "bpf_ktime_get_ns", [0; 5]), Ok(77));
     assert_eq!(call(&mut memory, "bpf_get_smp_processor_id", [0; 5]), Ok(3));

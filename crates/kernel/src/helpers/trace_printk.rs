@@ -2,7 +2,7 @@
 //! watches the run, as [`super::snprintf`] makes it.
 
 use spec::Errno;
-use vm::{MemoryPort, World};
+use vm::{MemoryPort, RunContext};
 
 use super::snprintf;
 
@@ -15,9 +15,9 @@ const BUFFER: usize = 1024;
 pub(super) fn trace_printk<M: MemoryPort>(
     [format, size, arguments @ ..]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    print(format, size, &arguments, memory, world)
+    print(format, size, &arguments, memory, cx)
 }
 
 /// `long bpf_trace_vprintk(const char *fmt, u32 fmt_size, const void *data, u32 data_len)`:
@@ -25,10 +25,10 @@ pub(super) fn trace_printk<M: MemoryPort>(
 pub(super) fn trace_vprintk<M: MemoryPort>(
     [format, size, data, data_len, _]: [u64; 5],
     memory: &mut M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     match snprintf::arguments(data, data_len, memory)? {
-        Some(arguments) => print(format, size, &arguments, memory, world),
+        Some(arguments) => print(format, size, &arguments, memory, cx),
         None => Ok(Errno::EINVAL.negated()),
     }
 }
@@ -38,7 +38,7 @@ fn print<M: MemoryPort>(
     size: u64,
     arguments: &[u64],
     memory: &M,
-    world: &mut World<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let mut bytes = vec![0; size as u32 as usize];
     memory.read(format, &mut bytes)?;
@@ -47,7 +47,7 @@ fn print<M: MemoryPort>(
     };
     match snprintf::text(&bytes[..end], arguments, BUFFER, memory) {
         Ok(text) => {
-            if let Some(printk) = &mut world.printk {
+            if let Some(printk) = &mut cx.printk {
                 let shown = &text[..text.len().min(BUFFER - 1)];
                 // A zero byte (`%c`) ends it.
                 let end = shown.iter().position(|byte| *byte == 0);

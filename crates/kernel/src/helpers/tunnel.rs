@@ -1,7 +1,7 @@
 //! Helpers for the tunnel that a packet goes through next.
 
 use spec::Errno;
-use vm::{MemoryPort, Tunnel, World};
+use vm::{MemoryPort, RunContext, Tunnel};
 
 use super::bytes::Bytes;
 
@@ -43,7 +43,7 @@ const MOST_OPTIONS: usize = 255;
 pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
     [context, key, size, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
     let known = IPV6 | ZERO_CSUM | DONT_FRAGMENT | SEQUENCE | NO_KEY;
@@ -96,7 +96,7 @@ pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
 pub(super) fn skb_get_tunnel_key<M: MemoryPort>(
     [context, to, size, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
     let is_ipv6 = flags & IPV6 != 0;
@@ -142,7 +142,7 @@ fn written(tunnel: &Tunnel, has_flags: bool) -> [u8; KEY] {
 pub(super) fn skb_set_tunnel_opt<M: MemoryPort>(
     [context, from, size, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;
     if memory.packet(context)?.state.tunnel.is_none() || !size.is_multiple_of(4) {
@@ -168,7 +168,7 @@ pub(super) fn skb_set_tunnel_opt<M: MemoryPort>(
 pub(super) fn skb_get_tunnel_opt<M: MemoryPort>(
     [context, to, size, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let mut bytes = Bytes::zeroed(size as u32 as usize);
     let tunnel = memory.packet(context)?.state.tunnel.as_ref();

@@ -2,7 +2,7 @@
 //! device strips it, and the others are in the packet.
 
 use spec::Errno;
-use vm::{MemoryPort, PacketBuffer, World};
+use vm::{MemoryPort, PacketBuffer, RunContext};
 
 use super::skb::{get, protocol, set, set_protocol};
 use crate::programs::LINK_HEADER;
@@ -47,7 +47,7 @@ pub(super) fn inner_protocol(packet: &PacketBuffer, protocol: u16) -> u16 {
 pub(super) fn skb_vlan_push<M: MemoryPort>(
     [context, kind, tci, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let kind = match u16::from_be(kind as u16) {
         kind if is_tag(kind) => kind,
@@ -82,7 +82,7 @@ pub(super) fn skb_vlan_push<M: MemoryPort>(
 pub(super) fn skb_vlan_pop<M: MemoryPort>(
     [context, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     if get(memory, context, VLAN_PRESENT)? != 0 {
         set(memory, context, VLAN_PRESENT, 0)?;

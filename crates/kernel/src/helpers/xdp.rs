@@ -1,7 +1,7 @@
 //! Helpers of XDP that change the bounds of a packet or access all of its bytes.
 
 use spec::Errno;
-use vm::{MemoryPort, PacketBuffer, World};
+use vm::{MemoryPort, PacketBuffer, RunContext};
 
 use super::EFAULT;
 use super::bytes::Bytes;
@@ -19,7 +19,7 @@ const FRAGMENT: usize = 4096;
 pub(super) fn xdp_adjust_head<M: MemoryPort>(
     [context, delta, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let delta = delta as i32 as isize;
     memory.change_packet(context, |packet| {
@@ -40,7 +40,7 @@ pub(super) fn xdp_adjust_head<M: MemoryPort>(
 pub(super) fn xdp_adjust_meta<M: MemoryPort>(
     [context, delta, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let delta = delta as i32 as isize;
     memory.change_packet(context, |packet| {
@@ -62,7 +62,7 @@ pub(super) fn xdp_adjust_meta<M: MemoryPort>(
 pub(super) fn xdp_adjust_tail<M: MemoryPort>(
     [context, delta, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let delta = delta as i32;
     memory.change_packet(context, |packet| {
@@ -114,7 +114,7 @@ fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno
 pub(super) fn xdp_get_buff_len<M: MemoryPort>(
     [context, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(memory.packet(context)?.len() as u64)
 }
@@ -124,7 +124,7 @@ pub(super) fn xdp_get_buff_len<M: MemoryPort>(
 pub(super) fn xdp_load_bytes<M: MemoryPort>(
     [context, offset, to, len, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let (offset, len) = (u64::from(offset as u32), u64::from(len as u32));
     if offset > MOST || len > MOST {
@@ -146,7 +146,7 @@ pub(super) fn xdp_load_bytes<M: MemoryPort>(
 pub(super) fn xdp_store_bytes<M: MemoryPort>(
     [context, offset, from, len, _]: [u64; 5],
     memory: &mut M,
-    _: &mut World<'_>,
+    _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let (offset, len) = (u64::from(offset as u32), u64::from(len as u32));
     if offset > MOST || len > MOST {

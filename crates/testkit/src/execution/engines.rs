@@ -8,11 +8,12 @@ use jit::{Features, Options};
 use kernel::maps::Map;
 use kernel::programs::{PacketContext, SKB, XDP};
 use lower::{ContextKind, Lowered, Passes};
+use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunGuard, World};
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard};
 
 use super::maps;
 
@@ -87,10 +88,12 @@ impl Native {
         let mut context = DirectContext::new(context);
         let mut random = SplitMix::new(seed);
         let mut clock = || seed;
-        let world = World::new(&mut random, &mut clock, CPU);
+        let metadata = Metadata::of_cpu(CPU);
+        let no_packet = Packet::whole(&[], &metadata);
+        let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
         let program = self.native.on_context(self.kind);
         let program = program.expect("the program was lowered for this context");
-        let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), world);
+        let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
         Left {
             r0,
             packet: packet.to_vec(),
@@ -136,11 +139,13 @@ impl Checked {
         }
         let arguments = [memory.address(region), 0, 0, 0, 0];
         let mut random = SplitMix::new(seed);
+        let mut clock = || seed;
+        let metadata = Metadata::of_cpu(CPU);
+        let no_packet = Packet::whole(&[], &metadata);
+        let mut cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
         let mut calls = Calls::resolved(|number, arguments, memory| {
-            let mut clock = || seed;
-            let mut world = World::new(&mut random, &mut clock, CPU);
             let helper = ::kernel::helpers::find(number)?;
-            Some(helper(arguments, memory, &mut world))
+            Some(helper(arguments, memory, &mut cx))
         });
         let cx = CheckedContext {
             memory: &mut memory,

@@ -7,12 +7,13 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{TestInput, TestProgram};
+use packet::{Metadata, Packet};
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
 use sys::network::OwnNamespace;
-use vm::{NetDevice, System, World};
+use vm::{NetDevice, RunContext, System};
 
 use super::Family;
 use super::case::{Case, Setup};
@@ -153,12 +154,13 @@ fn run(
     let mut table = Calls::resolved(|number, arguments, memory| {
         calls.set(calls.get() + 1);
         let (mut random, mut clock) = (SplitMix::new(0), || 0);
-        let mut world = World {
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut cx = RunContext {
             system,
-            ..World::new(&mut random, &mut clock, 0)
+            ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
         let helper = kernel::helpers::find(number)?;
-        Some(helper(arguments, memory, &mut world))
+        Some(helper(arguments, memory, &mut cx))
     });
     let cx = CheckedContext {
         memory: &mut memory,

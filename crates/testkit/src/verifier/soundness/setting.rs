@@ -3,11 +3,12 @@
 use interp::checked::{Calls, Memory, NoRoom, Permission};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{self, PacketContext};
+use packet::{Metadata, Packet};
 use program::Program;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::{Random, SplitMix};
-use vm::{CellSlice, HEADROOM, PacketBuffer, World};
+use vm::{CellSlice, HEADROOM, PacketBuffer, RunContext};
 
 use crate::ebpf::Choices;
 
@@ -148,15 +149,17 @@ impl Setting {
         let mut random = SplitMix::new(seed);
         let mut ticks = SplitMix::new(!seed);
         let cpu = random.next_u32() % self.cpus.max(1);
+        let metadata = Metadata::of_cpu(cpu);
         let mut now = 0u64;
         Calls::resolved(move |number, arguments, memory| {
             let mut clock = || {
                 now += u64::from(ticks.next_u32());
                 now
             };
-            let mut world = World::new(&mut random, &mut clock, cpu);
+            let packet = Packet::whole(&[], &metadata);
+            let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
             let helper = kernel::helpers::find(number)?;
-            Some(helper(arguments, memory, &mut world))
+            Some(helper(arguments, memory, &mut cx))
         })
     }
 
