@@ -12,6 +12,8 @@ use beebox::object::{
     SectionFault, UnlinkedObject,
 };
 
+use spec::programs::ProgramType;
+
 use crate::answer::Failure;
 use crate::kernel_input::built_in_hint;
 use crate::program_input::{name, read_at_most};
@@ -144,6 +146,17 @@ fn link_hint(error: &Error, path: &Path, others: &[PathBuf]) -> Option<String> {
             "beebox link -o linked.o {} OTHER.o, if another object defines {symbol}",
             name(path)
         ),
+    })
+}
+
+/// What to do about a section name that implies no program type.
+pub(crate) const SET_TYPE: &str = "--type TYPE, as --type xdp, sets what section names do not say";
+
+/// The type of programs of `--type`.
+pub(crate) fn program_type(name: &str) -> Result<ProgramType, String> {
+    ProgramType::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = ProgramType::ALL.iter().map(|kind| kind.name()).collect();
+        format!("expected one of {}", names.join(", "))
     })
 }
 

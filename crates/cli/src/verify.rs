@@ -21,6 +21,7 @@ use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, assumed};
+use crate::object_input::{SET_TYPE, program_type};
 use crate::program_output::{print, write_output};
 use filter::Filters;
 use joined::Joined;
@@ -62,8 +63,9 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Read files that are neither objects nor cases as the instructions of a program of
-    /// this type: bytes, bytes in hexadecimal, or text in LLVM's assembly language
+    /// The type of programs whose section names imply none (as `xdp_pass` of libbpf before
+    /// 1.0). Files that are neither objects nor cases are read as the instructions of a
+    /// program of this type: bytes, bytes in hexadecimal, or text in LLVM's assembly language
     #[arg(long = "type", value_name = "TYPE", value_parser = program_type)]
     kind: Option<ProgramType>,
 
@@ -197,13 +199,6 @@ fn number(text: &str) -> Result<u32, String> {
     parsed.map_err(|error| error.to_string())
 }
 
-fn program_type(name: &str) -> Result<ProgramType, String> {
-    ProgramType::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = ProgramType::ALL.iter().map(|kind| kind.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
-}
-
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let filters = Filters::read(&args.filter)?;
     let emit = Emit::read(&args.emit, &args.sort)?;
@@ -334,11 +329,13 @@ fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
     if count(Verdict::Failure) > 0 {
         return Ok(Answer::No);
     }
-    match count(Verdict::Unsupported) {
-        0 => Ok(Answer::Yes),
-        1 => Err(Failure::new("a program could not be judged")),
-        many => Err(Failure::new(format_args!(
-            "{many} programs could not be judged"
-        ))),
-    }
+    let failure = match count(Verdict::Unsupported) {
+        0 => return Ok(Answer::Yes),
+        1 => Failure::new("a program could not be judged"),
+        many => Failure::new(format_args!("{many} programs could not be judged")),
+    };
+    Err(match rows.iter().any(|row| row.prog_type == row::UNTYPED) {
+        true => failure.hint(SET_TYPE),
+        false => failure,
+    })
 }

@@ -17,6 +17,7 @@ use crate::relocate::patches::{Patches, Reader};
 use crate::sections::{Role, Sections};
 use crate::types::read_types;
 use spec::Kernel;
+use spec::programs::ProgramType;
 
 /// Maximum length of the licence in bytes.
 const MAX_LICENSE: usize = 63;
@@ -210,6 +211,18 @@ impl<'a> Object<'a> {
     pub fn program_mut(&mut self, name: &str) -> Option<&mut ProgramDef<'a>> {
         let id = self.codes.program_named(name.as_bytes())?;
         self.codes.get_mut(id)
+    }
+
+    /// Sets the type of every program whose section name implies none.
+    pub fn set_missing_kinds(&mut self, kind: ProgramType) {
+        for id in 0..self.codes.len() as u32 {
+            if let Some(code) = self.codes.get_mut(ProgramId(id))
+                && !code.is_function
+                && code.kind.is_none()
+            {
+                code.set_kind(kind);
+            }
+        }
     }
 
     /// Sets autoload of each program.

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use beebox::Kernel;
 use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
-use beebox::object::{Contents, InitialEntry, Object};
+use beebox::object::{self, AttachFault, Contents, InitialEntry, Object};
 use beebox::raw::Limits;
 use beebox::run::{
     CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError,
@@ -26,7 +26,7 @@ use spec::programs::ProgramType;
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
-use crate::object_input::{ObjectFile, refused};
+use crate::object_input::{ObjectFile, SET_TYPE, program_type, refused};
 use crate::program_output::write_output;
 use crate::verify::globals;
 use expect::{ExpectFile, Statement};
@@ -41,6 +41,11 @@ pub(crate) struct ObjectArgs {
     /// The program [default: the only one that runs on packets]
     #[arg(long, value_name = "NAME", conflicts_with = "ebpf")]
     prog: Option<String>,
+
+    /// The type of programs whose section names imply none, as `xdp`
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "ebpf")]
+    #[arg(value_parser = program_type)]
+    kind: Option<ProgramType>,
 
     /// Run on each packet of a capture, at the time of its capture
     #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
@@ -138,6 +143,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
+    if let Some(kind) = own.kind {
+        object.set_missing_kinds(kind);
+    }
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
     let has_input = args.packet.is_some() || own.pcap.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
@@ -344,7 +352,12 @@ fn names(object: &Object<'_>) -> String {
 fn not_loaded(error: NotLoaded, kernel: &Kernel, name: &str) -> Failure {
     let can_run = matches!(error, NotLoaded::NotJudged { .. });
     match error {
-        NotLoaded::Link(error) => refused(*error, Some(kernel)),
+        NotLoaded::Link(error) => match error.problem() {
+            object::Problem::Attach(AttachFault::NoType { .. }) => {
+                refused(*error, None).hint(SET_TYPE)
+            }
+            _ => refused(*error, Some(kernel)),
+        },
         error => {
             let failure = Failure::new(error).within(name);
             match can_run {

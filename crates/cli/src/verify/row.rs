@@ -16,6 +16,9 @@ use crate::program_output;
 /// Bytes of the largest file of results.
 const LARGEST: u64 = 256 << 20;
 
+/// `prog_type` of a program whose section name implies none, and none is set.
+pub(super) const UNTYPED: &str = "unspec";
+
 /// Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -20,7 +20,7 @@ use super::facts::FactTable;
 use super::filter::Filters;
 use super::globals::{self, Assignment};
 use super::row::{Explained, Row, Verdict};
-use super::{recorded, single, top_lines};
+use super::{recorded, row, single, top_lines};
 use crate::answer::Failure;
 use crate::btf::Types;
 use crate::object_input::{ObjectFile, refused_beside};
@@ -146,6 +146,9 @@ fn verify_file(
     }
     let refused = RefCell::new(None);
     let change = |object: &mut Object<'_>| {
+        if let Some(kind) = job.kind {
+            object.set_missing_kinds(kind);
+        }
         if let Err(failure) = globals::apply(object, &job.globals) {
             refused.replace(Some(failure));
         }
@@ -197,7 +200,10 @@ fn verify_one(
     registry: &Registry,
 ) -> Row {
     let mut row = Row::empty(file, &loaded.name);
-    row.prog_type = loaded.kind.map_or("unspec", |kind| kind.name()).to_owned();
+    row.prog_type = loaded
+        .kind
+        .map_or(row::UNTYPED, |kind| kind.name())
+        .to_owned();
     match &loaded.program {
         Err(error) => row.reason = format!("not loaded: {error}"),
         Ok(program) => {
