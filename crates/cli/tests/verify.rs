@@ -311,6 +311,44 @@ fn folded_stacks_sum_to_the_instructions_and_name_calls() {
     assert!(shown.contains("stack_deep → last\n"), "{shown}");
 }
 
+/// A copy of the firewall whose section is called as libbpf before 1.0 permitted. The
+/// names have the same length.
+fn untyped_firewall() -> tempfile::NamedTempFile {
+    let mut object = std::fs::read(root().join("examples/packets/firewall.bpf.o")).unwrap();
+    let name = b"xdp\0";
+    for at in 0..object.len() - name.len() {
+        if object[at..].starts_with(name) {
+            object[at..at + name.len()].copy_from_slice(b"fw0\0");
+        }
+    }
+    let mut file = tempfile::Builder::new()
+        .suffix(".bpf.o")
+        .tempfile()
+        .unwrap();
+    std::io::Write::write_all(&mut file, &object).unwrap();
+    file
+}
+
+#[test]
+fn a_type_is_set_where_the_section_name_implies_none() {
+    let file = untyped_firewall();
+    let path = file.path().to_str().unwrap();
+    let output = verify(&[path]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--type xdp"), "{said}");
+    let csv = text(&verify(&[
+        path,
+        "--type",
+        "xdp",
+        "-e",
+        "prog,verdict,prog_type",
+        "--format",
+        "csv",
+    ]));
+    assert_eq!(csv.lines().nth(1), Some("firewall,success,xdp"), "{csv}");
+}
+
 #[test]
 fn refusals_are_explained_as_text_and_as_data() {
     let file = format!("{EXPLAINED}/c/null-check.bpf.o");

@@ -1,11 +1,15 @@
 //! Wording of causes: arguments of helpers and kfuncs, maps.
 
+use object::{CORE_POISON, KFUNC_POISON, MAP_POISON};
 use verifier::domain::Scalar;
 use verifier::reason::{BoundsFault, Cause, Check, Explanation, KnownValue, MapMisuse, SizeFault};
 
 use super::bounds::edits;
 use super::{Words, any_of};
 use crate::explain::value::{known, range};
+
+/// Numbers that libbpf's placeholders of one kind take: one for each extern or map.
+const MOST_NUMBERS: i32 = 1_000_000;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     let kind = explanation.program_type;
@@ -15,12 +19,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             types,
             other_attach,
         } => unavailable(kind, helper, types, *other_attach),
-        Cause::HelperUnknown { number } => Words::new(
-            "helper-unknown",
-            format!("no helper has the number {number}"),
-        )
-        .needed("the number of a helper that this kernel has")
-        .help("the program may be made for a newer kernel, or call a function that was not linked"),
+        Cause::HelperUnknown { number } => unknown(*number),
         Cause::PacketLoad => Words::new(
             "packet-load",
             format!("{kind} programs have no packet loads (`*(u8 *)skb[…]`)"),
@@ -97,6 +96,45 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Cause::Map { map, kind: of, fault } => map_words(explanation, map, of, fault),
         _ => Words::new("other", "the call is not allowed here"),
     }
+}
+
+/// A call of a number that no helper has. libbpf writes such numbers where an object refers
+/// to what the kernel lacks, so that the program is refused only if the call is reachable.
+fn unknown(number: i32) -> Words {
+    if number == CORE_POISON {
+        return Words::new(
+            "core-relocation",
+            "this instruction depends on a type or field that the kernel lacks",
+        )
+        .needed("a kernel with the type and field, or a path that does not reach it there")
+        .help(
+            "bpf_core_field_exists or bpf_core_type_exists around it; `beebox dis` names the field",
+        );
+    }
+    if (KFUNC_POISON..KFUNC_POISON + MOST_NUMBERS).contains(&number) {
+        return Words::new(
+            "kfunc-missing",
+            "the kernel lacks this kernel function, which is declared `__weak`",
+        )
+        .needed("a kernel with the function, or a path that does not reach the call without it")
+        .help(
+            "`if (bpf_ksym_exists(FUNCTION))` around it; the module that has it: --module-btf FILE",
+        );
+    }
+    if (MAP_POISON..MAP_POISON + MOST_NUMBERS).contains(&number) {
+        return Words::new(
+            "map-missing",
+            "this instruction uses a map that is not created",
+        )
+        .needed("the map, or a path that does not reach its use without it")
+        .help("let the map be created: the kernel needs its kind, and autocreate must be on");
+    }
+    Words::new(
+        "helper-unknown",
+        format!("no helper has the number {number}"),
+    )
+    .needed("the number of a helper that this kernel has")
+    .help("the program may be made for a newer kernel, or call a function that was not linked")
 }
 
 fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> Words {
