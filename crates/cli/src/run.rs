@@ -1,7 +1,7 @@
 //! `beebox run`.
 
-mod memory;
-mod object;
+pub(crate) mod memory;
+pub(crate) mod object;
 mod output;
 mod program;
 mod trace;

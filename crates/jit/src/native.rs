@@ -483,7 +483,7 @@ impl Native {
 fn cpus(program: &Lowered) -> u32 {
     let copies = program.lookups().iter().filter_map(|lookup| match lookup {
         DirectLookup::Elements(elements) => Some(elements.copies()),
-        DirectLookup::Function(_) => None,
+        DirectLookup::Maps(_) | DirectLookup::Function(_) => None,
     });
     copies
         .filter(|copies| *copies > 1)

@@ -196,7 +196,7 @@ impl Lowered {
         let index = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)).ok();
         match index.and_then(|index| self.lookups.get(index)) {
             Some(DirectLookup::Function(function)) => Some(function.call()),
-            Some(DirectLookup::Elements(_)) => None,
+            Some(DirectLookup::Elements(_) | DirectLookup::Maps(_)) => None,
             None => (self.find_call)(number),
         }
     }

@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::guard::ReservedRecord;
+use crate::map::MapEntry;
 use crate::{DirectContext, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
@@ -39,9 +39,10 @@ impl Direct {
     }
 
     fn object(&self, pointer: u64) -> &dyn MapObject {
-        let handle = ptr::with_exposed_provenance::<Arc<dyn MapObject>>(pointer as usize);
-        // SAFETY: it is the address of a handle (`new`), whose program outlives the run.
-        unsafe { &**handle }
+        let handle = ptr::with_exposed_provenance::<MapEntry>(pointer as usize);
+        // SAFETY: it is the address of a handle (`new`). Its program, or the guard of a map that
+        // was looked up in another one, outlives the run.
+        unsafe { &*(*handle).map }
     }
 }
 
@@ -136,8 +137,11 @@ impl MemoryPort for Direct {
 
     #[inline]
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Infallible> {
-        let value = self.object(map).lookup(self.guard(), cpu, key);
-        Ok(value.map_or(0, |cells| cells.address().expose_provenance() as u64))
+        let (object, guard) = (self.object(map), self.guard());
+        Ok(match object.lookup(guard, cpu, key) {
+            Some(cells) => cells.address().expose_provenance() as u64,
+            None => object.inner(guard, key).unwrap_or(0),
+        })
     }
 
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Infallible> {

@@ -14,6 +14,9 @@ use crate::{Call, CellSlice, Cells, RunContext};
 pub enum DirectLookup {
     /// Values at equal distances, by index.
     Elements(Elements),
+    /// Values as before, which are addresses of [`MapHandle`](crate::MapHandle)s or 0: the maps
+    /// of a map of maps.
+    Maps(Elements),
     /// A function.
     Function(LookupFunction),
 }

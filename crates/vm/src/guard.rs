@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_epoch::Guard;
 
@@ -37,6 +39,23 @@ impl RunGuard {
     /// Calls the function when all guards that exist now are dropped.
     pub fn defer(&self, recycle: impl FnOnce() + Send + 'static) {
         self.epoch.defer(recycle);
+    }
+
+    /// Calls functions that wait for guards of other threads, as far as those are dropped.
+    pub fn flush(&self) {
+        self.epoch.flush();
+    }
+
+    /// Waits until all guards that exist now are dropped (Linux's `synchronize_rcu`). The
+    /// calling thread must have none.
+    pub fn synchronize() {
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
+        RunGuard::new().defer(move || done.store(true, Ordering::Release));
+        while !is_done.load(Ordering::Acquire) {
+            RunGuard::new().flush();
+            std::thread::yield_now();
+        }
     }
 
     /// Remembers a record that was reserved.

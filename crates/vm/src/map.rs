@@ -1,6 +1,7 @@
 //! Maps as programs reach them.
 
 use std::fmt;
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use spec::Errno;
@@ -31,6 +32,18 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 
     /// The value that programs may address without a lookup, if the map has one.
     fn direct_value(&self) -> Option<CellSlice<'_>>;
+
+    /// The address of the handle of the map that a map of maps holds under a key. It is valid
+    /// while the guard exists.
+    fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
+        let _ = (guard, key);
+        None
+    }
+
+    /// The maps that a map of maps holds now.
+    fn inner_maps(&self) -> Vec<MapHandle> {
+        Vec::new()
+    }
 
     /// How native code looks up keys without the helper, if there is such a way.
     fn direct_lookup(&self) -> Option<DirectLookup> {
@@ -95,17 +108,53 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 
 /// A map at an address that stands for it in the instructions of verified programs.
 #[derive(Clone, Debug)]
-pub struct MapHandle(Arc<Arc<dyn MapObject>>);
+pub struct MapHandle(Arc<MapEntry>);
+
+/// What is at the address of a handle. Native code reads its fields.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct MapEntry {
+    pub(crate) map: Arc<dyn MapObject>,
+    /// Of an array with one value for each index the address of the first; otherwise 0.
+    elements: u64,
+    /// Number of its indices, and bytes from one to the next.
+    entries: u32,
+    stride: u32,
+}
 
 impl MapHandle {
     /// A handle of this map. Its address is valid as long as it or a clone exists.
     pub fn new(map: Arc<dyn MapObject>) -> MapHandle {
-        MapHandle(Arc::new(map))
+        let mut entry = MapEntry {
+            map,
+            elements: 0,
+            entries: 0,
+            stride: 0,
+        };
+        if let Some(DirectLookup::Elements(elements)) = entry.map.direct_lookup()
+            && elements.copies() == 1
+            && let Ok(stride) = u32::try_from(elements.stride())
+        {
+            entry.elements = elements.address();
+            entry.entries = elements.entries();
+            entry.stride = stride;
+        }
+        MapHandle(Arc::new(entry))
     }
+
+    /// Bytes from the address to that of the first value, a number of 8 bytes, of an array
+    /// with one value for each index; the number is 0 for other maps.
+    pub const ELEMENTS: usize = offset_of!(MapEntry, elements);
+
+    /// Bytes from the address to the number of indices of such an array, 4 bytes.
+    pub const ENTRIES: usize = offset_of!(MapEntry, entries);
+
+    /// Bytes from the address to the distance of its values, 4 bytes.
+    pub const STRIDE: usize = offset_of!(MapEntry, stride);
 
     /// The map.
     pub fn map(&self) -> &Arc<dyn MapObject> {
-        &self.0
+        &self.0.map
     }
 
     /// The address.

@@ -96,12 +96,12 @@ impl Error for CaptureStop {
 
 impl RunnableProgram<'_> {
     /// Runs the program on each packet of a capture, of any length. What goes on is written as the program left it. `observe` is called after
-    /// each run.
+    /// each run, with the packet as it was captured.
     pub fn run_capture(
         &mut self,
         mut input: Input,
         mut output: Option<Written<'_>>,
-        observe: &mut dyn FnMut(&PacketRun),
+        observe: &mut dyn FnMut(&PacketRun, &[u8]),
     ) -> Result<(), CaptureStop> {
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
@@ -145,7 +145,7 @@ impl RunnableProgram<'_> {
                         printk,
                         records: self.records(),
                     };
-                    observe(&run);
+                    observe(&run, record.data());
                     if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {
                         let frame = after.kept_frame(most);
                         if let Err(error) = encoder.put_changed(&record, &frame, &mut kept) {

@@ -26,10 +26,14 @@ pub enum NotLoaded {
         /// Error number; [`Errno::ENOTSUPP`] for kinds that are not built.
         errno: Errno,
     },
-    /// The map has other maps from the start, which is not built.
-    Entries {
-        /// Name.
-        name: String,
+    /// The map holds another map from the start, which it does not take.
+    InnerMap {
+        /// Name of the map.
+        map: String,
+        /// Name of the other map.
+        inner: String,
+        /// Error number.
+        errno: Errno,
     },
     /// A program array does not take a program.
     ProgramArray {
@@ -79,8 +83,8 @@ impl fmt::Display for NotLoaded {
                     errno => write!(f, ": Linux does not create it: {errno}"),
                 }
             }
-            NotLoaded::Entries { name } => {
-                write!(f, "map {name}: maps in maps cannot be run with yet")
+            NotLoaded::InnerMap { map, inner, errno } => {
+                write!(f, "map {map}: it does not take map {inner}: {errno}")
             }
             NotLoaded::ProgramArray {
                 map,

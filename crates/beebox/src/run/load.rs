@@ -1,5 +1,7 @@
 //! Loading: an object's programs and maps, ready to run.
 
+use std::sync::atomic::AtomicU32;
+
 use ::kernel::maps::{Host, Map};
 use ::kernel::programs::TestProgram;
 use jit::memory::Pool;
@@ -11,7 +13,7 @@ use verifier::{Proof, Verdict};
 use vm::MapHandle;
 
 use super::program::Prepared;
-use super::{NotLoaded, ObjectMap, RunnableProgram, native, tail_calls};
+use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +77,9 @@ pub struct LoadedObject {
     pub(super) globals: Vec<Global>,
     random: SplitMix,
     cpu: u32,
+    pub(super) host: Host,
+    /// Number of maps that the host put into maps of maps.
+    pub(super) inner_maps: AtomicU32,
 }
 
 impl LoadedObject {
@@ -104,6 +109,8 @@ impl LoadedObject {
             globals: object.globals().collect(),
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
+            host,
+            inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
         for program in linked.programs {
@@ -135,6 +142,7 @@ impl LoadedObject {
             let prepared = Prepared::new(program, rules, native, &loaded.maps);
             loaded.programs.push(prepared);
         }
+        inner_maps::fill(&loaded.maps)?;
         tail_calls::fill(&loaded.maps, &loaded.programs, !options.unverified)?;
         Ok(loaded)
     }
@@ -162,6 +170,20 @@ impl LoadedObject {
         Some(RunnableProgram::new(
             programs, place, maps, random, self.cpu,
         ))
+    }
+
+    /// A program by its name, to run on another CPU and with random numbers of its own: threads
+    /// that run programs at the same time have one each.
+    pub fn program_on<'o>(
+        &'o self,
+        name: &str,
+        cpu: u32,
+        random: &'o mut SplitMix,
+    ) -> Option<RunnableProgram<'o>> {
+        let mut programs = self.programs.iter();
+        let place = programs.position(|prepared| prepared.program.name() == name)?;
+        let (programs, maps) = (&self.programs[..], &self.maps[..]);
+        Some(RunnableProgram::new(programs, place, maps, random, cpu))
     }
 
     /// The map of this name, if a program uses it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, ValueLayout};
-use program::{InitialContents, MapDef, MapEntry};
+use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::MapFlags;
 
@@ -32,23 +32,22 @@ impl ObjectMap {
             errno,
         };
         match &def.contents {
-            // Programs are put in when all are loaded.
-            InitialContents::Entries(entries) => {
-                if entries
-                    .iter()
-                    .any(|(_, entry)| matches!(entry, MapEntry::Map(_)))
-                {
-                    let name = def.name.clone();
-                    return Err(NotLoaded::Entries { name });
-                }
-            }
-            InitialContents::Value { .. } => {}
+            // Programs and maps are put in when all are there.
+            InitialContents::Entries(_) | InitialContents::Value { .. } => {}
             InitialContents::Arena { .. }
             | InitialContents::StructOps { .. }
             | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),
         }
-        let layout = ValueLayout::plain(def.params.value_size as usize);
-        let map = Map::create(&def.params, layout, host).map_err(failed)?;
+        let layout = |def: &MapDef| ValueLayout::plain(def.params.value_size as usize);
+        let template = match &def.inner {
+            Some(inner) => {
+                let inner = Map::create(&inner.params, layout(inner), host);
+                Some(Arc::new(inner.map_err(failed)?))
+            }
+            None => None,
+        };
+        let map = Map::create_with(&def.params, layout(def), host, template.as_deref());
+        let map = map.map_err(failed)?;
         if let Some(image) = def.initial_value() {
             map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?;
         }
@@ -59,6 +58,13 @@ impl ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
         })
+    }
+
+    /// Creates a map that fits this map of maps; EINVAL if this is none.
+    pub(super) fn create_inner(&self, host: &Host) -> Result<Map, Errno> {
+        let inner = self.def.inner.as_ref().ok_or(Errno::EINVAL)?;
+        let layout = ValueLayout::plain(inner.params.value_size as usize);
+        Map::create(&inner.params, layout, host)
     }
 
     /// What programs may do to its values.

@@ -34,6 +34,7 @@
 mod capture;
 mod data;
 mod error;
+mod inner_maps;
 mod load;
 mod maps;
 mod native;
@@ -42,14 +43,16 @@ mod program;
 mod records;
 mod tail_calls;
 
+pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Map, Ring};
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use data::{DataError, Plain, TypedMap};
 pub use error::{NotLoaded, RunError, TrapPlace};
+pub use inner_maps::InnerMap;
 pub use load::{LoadOptions, LoadedObject, RunEngine};
 pub use maps::{Entry, ObjectMap};
 pub use printed::PrintedText;
 pub use program::{RunClock, RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
-pub use spec::Errno;
+pub use spec::{Errno, SplitMix};

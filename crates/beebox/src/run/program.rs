@@ -13,7 +13,9 @@ use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
-use vm::{Deadline, DirectContext, Outcome, PacketBuffer, RunContext, System};
+use vm::{
+    Deadline, DirectContext, MapHandle, MapObject as _, Outcome, PacketBuffer, RunContext, System,
+};
 
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
@@ -324,6 +326,8 @@ impl<'o> RunnableProgram<'o> {
 
     fn run_checked(&mut self, input: &mut TestInput) -> Result<u32, RunError> {
         let guard = RunGuard::new();
+        let maps = self.maps.iter().flatten();
+        let inner: Vec<MapHandle> = maps.flat_map(|map| map.map.inner_maps()).collect();
         let mut memory = Memory::new();
         if let Some(packet) = &mut input.packet {
             memory.add_packet(packet)?;
@@ -337,6 +341,9 @@ impl<'o> RunnableProgram<'o> {
         let context = memory.add_context(&mut input.context)?;
         for map in self.maps.iter().flatten() {
             memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
+        }
+        for handle in &inner {
+            memory.add_inner_map(handle, &guard)?;
         }
         let entry = Entry {
             arguments: [memory.address(context), 0, 0, 0, 0],

@@ -405,7 +405,7 @@ fn on_capture(
     });
     let mut summary = Summary::default();
     let mut progress = Progress::start();
-    let stopped = program.run_capture(input, written, &mut |run| {
+    let stopped = program.run_capture(input, written, &mut |run, _| {
         summary.add(run);
         progress.show(run.packet);
     });
@@ -429,7 +429,7 @@ fn on_capture(
 }
 
 /// The format of a name that ends in `.pcap` or `.pcapng`, else that of the input.
-fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
+pub(crate) fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
     let suffix = out.extension().and_then(|suffix| suffix.to_str());
     match (suffix, input.format()) {
         (Some("pcapng"), _) => Ok(Format::Pcapng),
@@ -444,16 +444,16 @@ fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, F
 
 /// The file that packets are written to. It gets its name when it is complete: until then
 /// it has another, and an unfinished one is removed.
-struct OutputFile {
+pub(crate) struct OutputFile {
     path: PathBuf,
     /// Its name until it is complete; `None` for what is no regular file.
     unfinished: Option<PathBuf>,
-    writer: BufWriter<File>,
+    pub(crate) writer: BufWriter<File>,
 }
 
 impl OutputFile {
     /// Creates the output, which must not be the input.
-    fn create(path: &Path, out: &Path) -> Result<OutputFile, Failure> {
+    pub(crate) fn create(path: &Path, out: &Path) -> Result<OutputFile, Failure> {
         if out == Path::new("-") {
             let failure = Failure::new("-w -: standard output holds the results");
             return Err(failure.hint("the name of a file"));
@@ -484,7 +484,7 @@ impl OutputFile {
     }
 
     /// Gives the file its name.
-    fn finish(mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let flushed = self.writer.flush();
         let finished = flushed.and_then(|()| match &self.unfinished {
             Some(unfinished) => fs::rename(unfinished, &self.path),
@@ -505,7 +505,7 @@ impl Drop for OutputFile {
     }
 }
 
-pub(super) fn unreadable(path: &Path, error: CaptureError) -> Failure {
+pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
     let name = path.display();
     match &error {
         CaptureError::Io { source, .. } => Failure::of_file(path, source),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use spec::maps::MapKind;
-use vm::{CellSlice, MapObject, RunGuard};
+use vm::{CellSlice, MapHandle, MapObject, RunGuard};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
@@ -22,7 +22,11 @@ const MOST_MAPS: usize = 1 << 20;
 
 /// The maps of a program, by index.
 #[derive(Default)]
-pub(super) struct Maps<'m>(Vec<Mapped<'m>>);
+pub(super) struct Maps<'m>(
+    Vec<Mapped<'m>>,
+    /// Indices of maps in maps, by the address of their handle.
+    HashMap<u64, u32>,
+);
 
 struct Mapped<'m> {
     name: Cow<'m, str>,
@@ -76,16 +80,33 @@ impl<'m> Maps<'m> {
         Ok(())
     }
 
+    /// Adds a map that a map of maps holds.
+    pub(super) fn push_inner(
+        &mut self,
+        handle: &'m MapHandle,
+        guard: &'m RunGuard,
+    ) -> Result<(), NoRoom> {
+        let index = self.0.len() as u32;
+        let (map, permission) = (&**handle.map(), Permission::ReadWrite);
+        self.push("(inner)".into(), map, guard, permission)?;
+        self.1.insert(handle.address(), index);
+        Ok(())
+    }
+
     pub(super) fn object(&self, index: u32) -> Option<&'m dyn MapObject> {
         self.0.get(index as usize).map(|mapped| mapped.map)
     }
 
-    /// The address of the value of a key; 0 if it has none.
+    /// The address of the value of a key, or the pointer to the map of a key; 0 if it has none.
     pub(super) fn lookup(&mut self, index: u32, cpu: u32, key: &[u8]) -> Result<u64, NoRoom> {
         let mapped = &self.0[index as usize];
         match mapped.map.lookup(mapped.guard, cpu, key) {
             Some(value) => self.value(index, value),
-            None => Ok(0),
+            None => {
+                let inner = mapped.map.inner(mapped.guard, key);
+                let index = inner.and_then(|address| self.1.get(&address).copied());
+                Ok(index.and_then(|index| self.pointer(index)).unwrap_or(0))
+            }
         }
     }
 

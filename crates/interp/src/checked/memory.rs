@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use vm::{CellSlice, FRAME_BYTES, MapObject, MemoryPort, PacketBuffer, RunGuard};
+use vm::{CellSlice, FRAME_BYTES, MapHandle, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
 use super::calls::CallFault;
 use super::maps::Maps;
@@ -293,6 +293,16 @@ impl<'m> Memory<'m> {
         permission: Permission,
     ) -> Result<(), NoRoom> {
         self.maps.push(name.into(), map, guard, permission)
+    }
+
+    /// Adds a map that a map of maps holds, behind the maps of the program. Without it lookups
+    /// find no map.
+    pub fn add_inner_map(
+        &mut self,
+        handle: &'m MapHandle,
+        guard: &'m RunGuard,
+    ) -> Result<(), NoRoom> {
+        self.maps.push_inner(handle, guard)
     }
 
     /// The pointer to the program's map of that index.

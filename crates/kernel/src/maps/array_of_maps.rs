@@ -1,27 +1,51 @@
 //! `array_of_maps`: maps of one definition by index.
+//!
+//! Programs read the address of the map's handle from a cell. A map that is replaced stays
+//! until the runs that began before are over.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use spec::Errno;
+use vm::{Cells, DirectLookup, Elements, MapHandle};
 
 use super::resources::{NoResources, Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
-use super::{Definition, Map, Operations};
+use super::{Definition, Map, Operations, RunGuard};
 
 /// Maps by index.
 #[derive(Debug)]
 pub(super) struct ArrayOfMaps {
     slots: Slots<StoredMap>,
+    /// By index the address of the map's handle, or 0.
+    addresses: Arc<Cells>,
     template: Template,
+    order: Mutex<()>,
 }
 
 impl ArrayOfMaps {
     pub(super) fn new(map: &Definition, inner: Option<&Map>) -> Result<ArrayOfMaps, Errno> {
         Ok(ArrayOfMaps {
             template: Template::of(inner)?,
+            order: Mutex::new(()),
             slots: Slots::new(map.params.max_entries)?,
+            addresses: Arc::new(
+                Cells::zeroed(map.params.max_entries as usize).map_err(|_| Errno::ENOMEM)?,
+            ),
         })
+    }
+
+    /// Replaces the map at an index in range; true if there was one.
+    fn set(&self, index: u32, inner: Option<Arc<StoredMap>>) -> bool {
+        let address = inner.as_ref().map_or(0, |inner| inner.handle.address());
+        // The cell follows the slot in each thread; a lock orders those of several.
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = self.slots.set(index, inner);
+        self.addresses.as_slice()[index as usize].store(address, Release);
+        let was_there = replaced.is_some();
+        retire(replaced);
+        was_there
     }
 }
 
@@ -31,7 +55,11 @@ impl Operations for ArrayOfMaps {
     }
 
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
-        self.slots.delete(key)
+        let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
+        match self.set(index, None) {
+            true => Ok(()),
+            false => Err(Errno::ENOENT),
+        }
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
@@ -57,7 +85,7 @@ impl Operations for ArrayOfMaps {
         }
         let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
         let inner = self.template.find(slots::number(value)?, resources)?;
-        self.slots.set(index, Some(inner));
+        self.set(index, Some(inner));
         Ok(())
     }
 
@@ -67,5 +95,31 @@ impl Operations for ArrayOfMaps {
 
     fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
         self.slots.get(self.slots.index(key)?)
+    }
+
+    fn inner_address(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
+        let index = self.slots.index(key)?;
+        let address = self.addresses.as_slice()[index as usize].load(Acquire);
+        (address != 0).then_some(address)
+    }
+
+    fn inner_maps(&self) -> Vec<MapHandle> {
+        let inner = self.slots.all();
+        inner.map(|inner| inner.handle.clone()).collect()
+    }
+
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+        let cells = Arc::clone(&self.addresses);
+        let elements = Elements::new(cells, self.slots.count(), 1, 1);
+        elements.map(DirectLookup::Maps)
+    }
+}
+
+/// Drops what runs may still use when those that exist now are over.
+pub(super) fn retire<T: Send + 'static>(replaced: Option<T>) {
+    if let Some(replaced) = replaced {
+        let guard = RunGuard::new();
+        guard.defer(move || drop(replaced));
+        guard.flush();
     }
 }

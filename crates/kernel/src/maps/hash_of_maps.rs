@@ -5,13 +5,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
+use vm::MapHandle;
 
+use super::array_of_maps::retire;
 use super::flags::{EXIST, NOEXIST};
 use super::hash::Hash;
 use super::resources::{NoResources, Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
-use super::{Definition, Entries, Host, Map, Operations, key};
+use super::{Definition, Entries, Host, Map, Operations, RunGuard, key};
 
 /// Maps by key.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl Operations for HashOfMaps {
         let at = entries.iter().position(|entry| *entry.key == *key);
         entries.swap_remove(at.ok_or(Errno::ENOENT)?);
         let entries = (!entries.is_empty()).then(|| Arc::new(entries));
-        self.buckets.set(bucket, entries);
+        retire(self.buckets.set(bucket, entries));
         *count -= 1;
         Ok(())
     }
@@ -132,7 +134,7 @@ impl Operations for HashOfMaps {
                 entries.push(Entry { key, map });
             }
         }
-        self.buckets.set(bucket, Some(Arc::new(entries)));
+        retire(self.buckets.set(bucket, Some(Arc::new(entries))));
         Ok(())
     }
 
@@ -167,7 +169,7 @@ impl Operations for HashOfMaps {
         }
         if delete {
             *count -= found.len() as u32;
-            self.buckets.set(bucket, None);
+            retire(self.buckets.set(bucket, None));
         }
         let entry = |entry: Entry| (entry.key, entry.map.id.to_ne_bytes().into());
         Some(found.into_iter().map(entry).collect())
@@ -175,5 +177,19 @@ impl Operations for HashOfMaps {
 
     fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
         self.find(key)
+    }
+
+    fn inner_address(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
+        Some(self.find(key)?.handle.address())
+    }
+
+    fn inner_maps(&self) -> Vec<MapHandle> {
+        let entries = self.buckets.all();
+        entries
+            .flat_map(|entries| {
+                let handles = entries.iter().map(|entry| entry.map.handle.clone());
+                handles.collect::<Vec<_>>()
+            })
+            .collect()
     }
 }

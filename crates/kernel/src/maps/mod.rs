@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, DirectLookup, MapObject};
+use vm::{CellSlice, DirectLookup, MapHandle, MapObject};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -149,6 +149,18 @@ pub trait Operations: fmt::Debug + Send + Sync {
     fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
         let _ = key;
         None
+    }
+
+    /// The address of the handle of the map of a key in a map of maps. It is valid while the
+    /// guard exists.
+    fn inner_address(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
+        let _ = (guard, key);
+        None
+    }
+
+    /// The maps that a map of maps holds now.
+    fn inner_maps(&self) -> Vec<MapHandle> {
+        Vec::new()
     }
 
     /// The perf buffer at an index. E2BIG if it is out of range, ENOENT if there is none.
@@ -458,6 +470,14 @@ impl MapObject for Map {
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {
         self.operations.direct_value()
+    }
+
+    fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
+        self.operations.inner_address(guard, key)
+    }
+
+    fn inner_maps(&self) -> Vec<MapHandle> {
+        self.operations.inner_maps()
     }
 
     fn direct_lookup(&self) -> Option<DirectLookup> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use spec::programs::ProgramType;
+use vm::MapHandle;
 
 use super::{Map, PerfBuffer};
 
@@ -91,4 +92,17 @@ pub struct StoredMap {
     pub id: u32,
     /// The map.
     pub map: Arc<Map>,
+    /// What programs get when they look it up.
+    pub(super) handle: MapHandle,
+}
+
+impl StoredMap {
+    /// A map with its id.
+    pub fn new(id: u32, map: Arc<Map>) -> StoredMap {
+        StoredMap {
+            id,
+            handle: MapHandle::new(map.clone()),
+            map,
+        }
+    }
 }

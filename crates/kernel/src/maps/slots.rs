@@ -36,6 +36,17 @@ impl<T> Slots<T> {
         (index < self.count).then_some(index)
     }
 
+    /// Number of slots.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// What all slots hold.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<T>> {
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        blocks.flat_map(|block| block.iter().filter_map(ArcSwapOption::load_full))
+    }
+
     /// What a slot holds. Slots out of range are empty.
     pub(super) fn get(&self, index: u32) -> Option<Arc<T>> {
         let block = self.blocks.get(index as usize / BLOCK)?.get()?;

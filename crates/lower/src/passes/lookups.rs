@@ -17,13 +17,15 @@ pub(super) struct Lookups {
     /// By map: how it is looked up, and the index among those that are used.
     maps: Vec<(Option<DirectLookup>, Option<usize>)>,
     used: Vec<DirectLookup>,
+    /// Lookups in arrays are inlined.
+    is_inlined: bool,
 }
 
 impl Lookups {
     pub(super) fn new(maps: &[Option<MapHandle>], passes: Passes) -> Lookups {
         let is_chosen = |lookup: &DirectLookup| {
             passes.contains(match lookup {
-                DirectLookup::Elements(_) => Pass::ArrayLookups,
+                DirectLookup::Elements(_) | DirectLookup::Maps(_) => Pass::ArrayLookups,
                 DirectLookup::Function(_) => Pass::MapLookups,
             })
         };
@@ -34,6 +36,7 @@ impl Lookups {
         Lookups {
             maps: maps.iter().map(|handle| (lookup(handle), None)).collect(),
             used: Vec::new(),
+            is_inlined: passes.contains(Pass::ArrayLookups),
         }
     }
 
@@ -43,12 +46,18 @@ impl Lookups {
             return None;
         };
         let fact = fact.call?;
-        let (lookup, used) = self.maps.get_mut(fact.map?.0 as usize)?;
+        let map = fact.map?.0 as usize;
+        if map >= self.maps.len() {
+            // A map that was looked up in another one.
+            return self.is_inlined.then(inner_element);
+        }
+        let (lookup, used) = self.maps.get_mut(map)?;
         let lookup = lookup.as_ref()?;
         let sequence = match lookup {
-            DirectLookup::Elements(elements) => {
+            DirectLookup::Elements(elements) | DirectLookup::Maps(elements) => {
                 let index = fact.key.filter(|_| fact.is_key_in_bounds);
-                element(elements, index.and_then(|key| u32::try_from(key).ok()))?
+                let index = index.and_then(|key| u32::try_from(key).ok());
+                element(elements, index, matches!(lookup, DirectLookup::Maps(_)))?
             }
             DirectLookup::Function(_) => Vec::new(),
         };
@@ -57,7 +66,7 @@ impl Lookups {
             self.used.push(lookup.clone());
         }
         Some(match lookup {
-            DirectLookup::Elements(_) => sequence,
+            DirectLookup::Elements(_) | DirectLookup::Maps(_) => sequence,
             DirectLookup::Function(function) => {
                 let mut call = load(Reg::R1, function.address()).to_vec();
                 call.push(Insn::Call(Callee::Helper(FIRST_LOOKUP + index as i32)));
@@ -72,9 +81,9 @@ impl Lookups {
     }
 }
 
-/// The address of the value at an index, or at the one that `r2` points to; `None` for
-/// values that are too large for the immediates.
-fn element(elements: &Elements, index: Option<u32>) -> Option<Vec<Insn>> {
+/// The address of the value at an index, or at the one that `r2` points to, or that value if
+/// values are maps; `None` for values that are too large for the immediates.
+fn element(elements: &Elements, index: Option<u32>, is_map: bool) -> Option<Vec<Insn>> {
     let stride = elements.stride();
     i32::try_from(stride).ok()?;
     let mut insns = Vec::new();
@@ -107,12 +116,52 @@ fn element(elements: &Elements, index: Option<u32>) -> Option<Vec<Insn>> {
     } else {
         insns.push(alu(AluOp::Mov, Reg::R0, Operand::Reg(Reg::R1)));
     }
+    if is_map {
+        insns.push(field(Reg::R0, Reg::R0, Size::DW, 0));
+    }
     if is_checked {
         insns.push(Insn::Goto { off: 1 });
         insns[1] = branch_beyond(elements.entries(), insns.len() as i16 - 2);
         insns.push(alu(AluOp::Mov, Reg::R0, Operand::Imm(0)));
     }
     Some(insns)
+}
+
+/// A lookup in the map of the handle that `r1` points to: the address of the value if it is an
+/// array with one value for each index, otherwise a call of the helper.
+fn inner_element() -> Vec<Insn> {
+    let jump = |cond, dst, src, off| Insn::Jump {
+        cond,
+        width: Width::W64,
+        dst,
+        src,
+        off,
+    };
+    vec![
+        field(Reg::R3, Reg::R1, Size::DW, MapHandle::ELEMENTS),
+        jump(Cond::Eq, Reg::R3, Operand::Imm(0), 9),
+        field(Reg::R0, Reg::R2, Size::W, 0),
+        field(Reg::R4, Reg::R1, Size::W, MapHandle::ENTRIES),
+        jump(Cond::Ge, Reg::R0, Operand::Reg(Reg::R4), 4),
+        field(Reg::R4, Reg::R1, Size::W, MapHandle::STRIDE),
+        alu(AluOp::Mul, Reg::R0, Operand::Reg(Reg::R4)),
+        alu(AluOp::Add, Reg::R0, Operand::Reg(Reg::R3)),
+        Insn::Goto { off: 3 },
+        alu(AluOp::Mov, Reg::R0, Operand::Imm(0)),
+        Insn::Goto { off: 1 },
+        Insn::Call(Callee::Helper(MAP_LOOKUP_ELEM)),
+    ]
+}
+
+/// Loads a field of a structure.
+fn field(dst: Reg, base: Reg, size: Size, offset: usize) -> Insn {
+    Insn::Load {
+        size,
+        signed: false,
+        dst,
+        base,
+        off: offset as i16,
+    }
 }
 
 /// A jump if the index in `r1` is not below the number of entries.

@@ -133,10 +133,10 @@ impl Objects {
     fn add_map(&mut self, shape: &Shape, cpus: u32) -> Result<(), Errno> {
         let kernel = KernelMap::create(&request(shape)).map_err(errno)?;
         let value = ValueLayout::plain(shape.0.value_size as usize);
-        let stored = StoredMap {
-            id: kernel.info().map_err(errno)?.id,
-            map: Arc::new(Map::create(&shape.0, value, &Host { cpus, seed: 7 })?),
-        };
+        let stored = StoredMap::new(
+            kernel.info().map_err(errno)?.id,
+            Arc::new(Map::create(&shape.0, value, &Host { cpus, seed: 7 })?),
+        );
         self.descriptors.push(kernel.descriptor());
         self.maps
             .insert(kernel.descriptor(), (kernel, Arc::new(stored)));

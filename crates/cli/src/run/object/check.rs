@@ -163,7 +163,7 @@ fn run(
         Statement::Capture { path, .. } => {
             let input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
             let mut summary = Summary::default();
-            match program.run_capture(input, None, &mut |run| summary.add(run)) {
+            match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
                 Ok(()) => Ok(Ok(Ran::Capture(summary))),
                 Err(CaptureStop::Run {
                     error: error @ RunError::Trap(_),
