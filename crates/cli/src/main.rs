@@ -19,6 +19,7 @@ mod conformance;
 mod dis;
 mod file_hint;
 mod filter;
+mod gateway;
 mod generate;
 mod kernel_input;
 mod link;
@@ -64,6 +65,7 @@ enum Command {
     Link(link::Args),
     Gen(generate::Args),
     Verify(verify::Args),
+    Gateway(gateway::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Link(args) => link::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Gateway(args) => gateway::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => completions::write_man_pages(args, Cli::command()),
     };

@@ -50,11 +50,13 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
             "packet", "program", "seccomp", "spec", "sys", "verifier", "vm",
         ],
     )],
+    &[("gateway", &["beebox"])],
     &[(
         "cli",
         &[
             "beebox",
             "classic",
+            "gateway",
             "interp",
             "isa",
             "jit",

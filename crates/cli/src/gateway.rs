@@ -1,0 +1,40 @@
+//! `beebox gateway`: one module per subcommand.
+
+mod compile;
+mod diff;
+mod explain;
+mod input;
+mod run;
+
+use clap::Subcommand;
+
+use crate::answer::{Answer, Failure};
+
+/// Compile, run, explain and compare access rules of a packet gateway
+///
+/// RULES is a file with a rule on a line: an action (pass, drop, redirect INTERFACE, count,
+/// sample 1/N), then what it matches: `proto tcp from 10.0.0.0/8 to 192.0.2.0/24 port 80,443`.
+/// The first rule that matches decides; `default drop` decides about other packets.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Compile(compile::Args),
+    Run(run::Args),
+    Explain(explain::Args),
+    Diff(diff::Args),
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    match args.command {
+        Command::Compile(args) => compile::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Diff(args) => diff::run(args),
+    }
+}

@@ -1,0 +1,131 @@
+//! `beebox gateway compile`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use gateway::Field;
+use gateway::analysis::{self, BUDGET};
+
+use super::input;
+use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::program_output::write_output;
+
+/// Compile rules, and list those that decide about no packet
+///
+/// The exit code is 1 if a rule before makes another one superfluous.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The rules
+    #[arg(value_name = "RULES")]
+    rules: PathBuf,
+
+    /// Write the compiled set
+    #[arg(short, long, value_name = "STATE")]
+    output: Option<PathBuf>,
+
+    /// Comparisons that the search for rules without packets may take
+    #[arg(long, value_name = "N", default_value_t = BUDGET)]
+    budget: u64,
+
+    /// Only compile: list no rules
+    #[arg(long)]
+    no_analysis: bool,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let (set, _) = input::read_set(&args.rules)?;
+    let start = Instant::now();
+    let compiled = input::compile(&set, &args.rules)?;
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    if let Some(path) = &args.output {
+        let bytes = gateway::write_state(&set, compiled.table());
+        write_output(&bytes, Some(path))?;
+    }
+    let (shadowed, unreachable) = match args.no_analysis {
+        true => Default::default(),
+        false => (
+            analysis::shadowed(&set),
+            analysis::unreachable(&set, args.budget),
+        ),
+    };
+    let by_union = unreachable
+        .rules
+        .iter()
+        .filter(|rule| shadowed.iter().all(|it| it.rule != **rule));
+    let by_union: Vec<u32> = by_union.copied().collect();
+    let sizes = compiled.sizes();
+    let text = match args.format.format() {
+        AnswerFormat::Json => {
+            let classes: serde_json::Map<_, _> = Field::ALL
+                .iter()
+                .zip(sizes.classes)
+                .map(|(field, count)| (field.name().replace(' ', "_"), count.into()))
+                .collect();
+            let shadowed: Vec<_> = shadowed
+                .iter()
+                .map(|it| serde_json::json!({"rule": it.rule, "by": it.by}))
+                .collect();
+            let answer = serde_json::json!({
+                "rules": sizes.rules,
+                "classes": classes,
+                "blocks": sizes.blocks,
+                "bytes_used": sizes.used,
+                "bytes": sizes.table,
+                "cache": sizes.key_bits.is_some(),
+                "compile_ms": milliseconds,
+                "shadowed": shadowed,
+                "unreachable": by_union,
+                "not_decided": unreachable.undecided,
+            });
+            format!("{answer}\n")
+        }
+        AnswerFormat::Text => {
+            let mut text = format!("{} rules, compiled in {milliseconds:.1} ms\n", sizes.rules);
+            for (field, count) in Field::ALL.iter().zip(sizes.classes) {
+                text += &format!("{:<20} {count:>7} classes\n", field.name());
+            }
+            text += &format!(
+                "{} blocks of 512 rules; table of {} KiB, of which {} are used; cache {}\n",
+                sizes.blocks,
+                sizes.table >> 10,
+                sizes.used.div_ceil(1024),
+                match sizes.key_bits {
+                    Some(bits) => format!("with keys of {bits} bits"),
+                    None => "off: the classes do not fit its keys".to_owned(),
+                }
+            );
+            for it in &shadowed {
+                text += &format!(
+                    "rule {} decides about no packet: rule {} matches all that it matches\n",
+                    it.rule, it.by
+                );
+            }
+            for rule in &by_union {
+                text += &format!(
+                    "rule {rule} decides about no packet: the rules before it together match all that it matches\n"
+                );
+            }
+            if let (Some(first), count) =
+                (unreachable.undecided.first(), unreachable.undecided.len())
+            {
+                text += &format!(
+                    "not decided within the budget of {} comparisons: {count} rules from rule {first} on\n",
+                    args.budget
+                );
+            }
+            text
+        }
+    };
+    // The compiled set takes standard output if it is written there.
+    if args.output.as_deref() != Some("-".as_ref()) {
+        write_output(text.as_bytes(), None)?;
+    }
+    Ok(match shadowed.is_empty() && by_union.is_empty() {
+        true => Answer::Yes,
+        false => Answer::No,
+    })
+}

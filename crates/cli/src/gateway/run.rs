@@ -1,0 +1,266 @@
+//! `beebox gateway run`: the data plane on the packets of a capture.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use beebox::captures::Input;
+use beebox::run::{CaptureStop, LoadOptions, SplitMix, Written};
+use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
+
+use super::input;
+use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::kernel_input::KernelArgs;
+use crate::program_input::name;
+use crate::program_output::write_output;
+use crate::run::object::{OutputFile, output_format, unreadable};
+
+/// Judge the packets of a capture by the gateway's program
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The rules, as text or compiled
+    #[arg(value_name = "RULES|STATE")]
+    rules: PathBuf,
+
+    /// The capture
+    #[arg(long, value_name = "IN")]
+    pcap: PathBuf,
+
+    /// Write the packets that go on
+    #[arg(short, long, value_name = "OUT")]
+    write: Option<PathBuf>,
+
+    /// List each packet with its verdict and the number of its rule, 0 for none
+    #[arg(long)]
+    per_packet: bool,
+
+    /// The program: at XDP or at tc
+    #[arg(long, value_enum, default_value = "xdp")]
+    hook: HookName,
+
+    /// Rules and talkers that are listed
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    format: FormatArgs,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
+}
+
+/// Where packets are judged.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum HookName {
+    /// XDP
+    Xdp,
+    /// tc
+    Tc,
+}
+
+/// What became of the packets.
+#[derive(Default)]
+struct Summary {
+    /// By name of the verdict.
+    verdicts: Vec<(&'static str, Hits)>,
+    talkers: HashMap<Address, Hits>,
+    /// Lines of packets.
+    lines: String,
+}
+
+impl Summary {
+    fn verdict(&mut self, name: &'static str, bytes: u64) {
+        let at = self.verdicts.iter().position(|(known, _)| *known == name);
+        let at = at.unwrap_or_else(|| {
+            self.verdicts.push((name, Hits::default()));
+            self.verdicts.len() - 1
+        });
+        add(&mut self.verdicts[at].1, bytes);
+    }
+
+    /// The senders of most packets.
+    fn top(&self, count: usize) -> Vec<(Address, Hits)> {
+        let mut all: Vec<_> = self.talkers.iter().map(|(a, hits)| (*a, *hits)).collect();
+        all.sort_by_key(|(address, hits)| (std::cmp::Reverse(hits.packets), address.to_string()));
+        all.truncate(count);
+        all
+    }
+}
+
+fn add(hits: &mut Hits, bytes: u64) {
+    hits.packets += 1;
+    hits.bytes += bytes;
+}
+
+/// The verdict of an action in output.
+fn verdict_of(action: &Action) -> &'static str {
+    match action {
+        Action::Pass | Action::Count | Action::Sample(_) => "pass",
+        Action::Drop => "drop",
+        Action::Redirect(_) => "redirect",
+    }
+}
+
+/// The verdict that a program returned, as output names it.
+fn verdict_name(returned: &str) -> &'static str {
+    match returned {
+        "XDP_PASS" | "TC_ACT_OK" => "pass",
+        "XDP_DROP" | "TC_ACT_SHOT" => "drop",
+        "XDP_REDIRECT" | "TC_ACT_REDIRECT" => "redirect",
+        _ => "other",
+    }
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let rules = input::read(&args.rules)?;
+    let kernel = args.kernel.read()?;
+    let hook = match args.hook {
+        HookName::Xdp => Hook::Xdp,
+        HookName::Tc => Hook::Tc,
+    };
+    let (table, set) = (&rules.table, &rules.set);
+    let options = LoadOptions::default();
+    let plane = Plane::load(table, hook, Capacity::of(table), &kernel, true, &options);
+    let plane = plane.map_err(Failure::new)?;
+    let mut random = SplitMix::new(0);
+    let mut summary = Summary::default();
+    let mut fault = None;
+    let is_json = args.format.format() == AnswerFormat::Json;
+    {
+        let mut program = (plane.program(hook, 0, &mut random))
+            .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
+        let path = &args.pcap;
+        let mut input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+        let mut file = match &args.write {
+            Some(out) => Some((
+                output_format(&mut input, path, out)?,
+                OutputFile::create(path, out)?,
+            )),
+            None => None,
+        };
+        let written = file.as_mut().map(|(format, file)| Written {
+            format: *format,
+            file: &mut file.writer,
+        });
+        let stopped = program.run_capture(input, written, &mut |run, frame| {
+            let verdict = verdict_name(&run.verdict.name);
+            summary.verdict(verdict, run.bytes as u64);
+            if let Header::Ip(packet) = Header::of(frame) {
+                let talker = summary.talkers.entry(packet.source).or_default();
+                add(talker, run.bytes as u64);
+            }
+            if args.per_packet {
+                match plane.last_rule(0) {
+                    Ok(rule) => {
+                        let rule = rule.unwrap_or(0);
+                        let rule = if rule as usize > set.rules.len() { 0 } else { rule };
+                        let packet = run.packet;
+                        summary.lines += &match is_json {
+                            true => format!(
+                                "{{\"packet\":{packet},\"verdict\":\"{verdict}\",\"rule\":{rule}}}\n"
+                            ),
+                            false => format!("{packet:>8}  {verdict:<8}  {rule}\n"),
+                        };
+                    }
+                    Err(error) => fault = Some(error),
+                }
+            }
+        });
+        stopped.map_err(|stop| match stop {
+            CaptureStop::Capture(error) => unreadable(path, error),
+            stop => Failure::new(stop).within(name(path)),
+        })?;
+        if let Some((_, file)) = file {
+            file.finish()?;
+        }
+    }
+    if let Some(error) = fault {
+        return Err(Failure::new(error));
+    }
+    let hits = plane.hits().map_err(Failure::new)?;
+    let text = match (args.per_packet, is_json) {
+        (true, true) => summary.lines,
+        (true, false) => format!("  packet  verdict   rule\n{}", summary.lines),
+        (false, true) => json(set, &summary, &hits, args.top),
+        (false, false) => table_text(set, &summary, &hits, args.top),
+    };
+    write_output(text.as_bytes(), None)?;
+    Ok(Answer::Yes)
+}
+
+/// Rules with hits, most first, then by number.
+fn by_hits(hits: &[Hits]) -> Vec<(u32, Hits)> {
+    let mut rules: Vec<(u32, Hits)> = (0..).zip(hits.iter().copied()).collect();
+    rules.retain(|(_, hits)| hits.packets > 0);
+    rules.sort_by_key(|(rule, hits)| (std::cmp::Reverse(hits.packets), *rule));
+    rules
+}
+
+fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
+    let mut text = String::from("verdict      packets         bytes\n");
+    for (verdict, hits) in &summary.verdicts {
+        text += &format!("{verdict:<9} {:>10} {:>13}\n", hits.packets, hits.bytes);
+    }
+    text += "\n   packets         bytes  rule\n";
+    for (rule, hits) in by_hits(hits).iter().take(top) {
+        let rule = input::describe_rule(set, *rule);
+        text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
+    }
+    let unused = (1..=set.rules.len()).filter(|rule| hits[*rule].packets == 0);
+    text += &format!(
+        "{} of {} rules hit no packet\n",
+        unused.count(),
+        set.rules.len()
+    );
+    text += "\n   packets         bytes  source\n";
+    for (address, hits) in summary.top(top) {
+        text += &format!("{:>10} {:>13}  {address}\n", hits.packets, hits.bytes);
+    }
+    text
+}
+
+fn json(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
+    let verdicts: Vec<_> = summary
+        .verdicts
+        .iter()
+        .map(|(verdict, hits)| {
+            serde_json::json!({
+                "verdict": verdict, "packets": hits.packets, "bytes": hits.bytes,
+            })
+        })
+        .collect();
+    let count = set.rules.len() as u32;
+    let rules: Vec<_> = by_hits(hits)
+        .iter()
+        .map(|(rule, hits)| {
+            let mut entry = serde_json::json!({
+                "rule": if *rule > count { 0 } else { *rule },
+                "verdict": verdict_of(set.action(*rule)),
+                "packets": hits.packets,
+                "bytes": hits.bytes,
+            });
+            if *rule > count {
+                let why = if *rule == count + 1 {
+                    "other"
+                } else {
+                    "malformed"
+                };
+                entry["why"] = why.into();
+            }
+            entry
+        })
+        .collect();
+    let talkers: Vec<_> = summary
+        .top(top)
+        .into_iter()
+        .map(|(address, hits)| {
+            serde_json::json!({
+                "source": address.to_string(), "packets": hits.packets, "bytes": hits.bytes,
+            })
+        })
+        .collect();
+    let answer = serde_json::json!({
+        "verdicts": verdicts, "rules": rules, "talkers": talkers,
+    });
+    format!("{answer}\n")
+}
