@@ -8,7 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::object::Object;
-use beebox::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine};
+use beebox::program::AttachType;
+use beebox::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine, RunError};
+use sys::bpf::TestRun;
+use testkit::kernel::load::{LoadRequest, load as load_in_kernel};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -107,4 +110,41 @@ fn equal_seeds_give_equal_runs() {
     assert_eq!(random(1, RunEngine::Native), first);
     assert_eq!(random(1, RunEngine::Checked), first);
     assert_ne!(random(2, RunEngine::Native), first);
+}
+
+/// Linux loads programs for entries of device and CPU maps, but does not test-run them.
+#[test]
+fn programs_behind_a_redirection_are_not_test_run() {
+    let file = fs::read(repository().join("examples/packets/firewall.bpf.o")).unwrap();
+    let kernel = kernel_data::linux_6_18();
+    let packet = [0; 64];
+    for attach in [AttachType::XdpDevmap, AttachType::XdpCpumap] {
+        let mut object = Object::open(&file).unwrap();
+        object.program_mut("firewall").unwrap().attach = Some(attach);
+        let mut loaded = LoadedObject::load(&object, &kernel, &LoadOptions::default()).unwrap();
+        let mut firewall = loaded.program("firewall").unwrap();
+        let refused = firewall.test_run(&packet).unwrap_err();
+        assert_eq!(refused, RunError::AttachType(attach));
+
+        let linked = object.link(&kernel).unwrap();
+        let request = LoadRequest {
+            log_level: 0,
+            log_size: 0,
+        };
+        let theirs = load_in_kernel(&linked.programs[0].program, request);
+        let theirs = theirs.map_err(|fault| format!("{fault:?}"));
+        let Some(theirs) = oracle::found("test runs of the kernel", theirs) else {
+            return;
+        };
+        let theirs = match theirs.answer.result {
+            Ok(theirs) => theirs,
+            Err(errno) => {
+                assert_eq!(errno.0, 1, "a refusal that is not one of privilege");
+                oracle::skip("test runs of the kernel", errno);
+                return;
+            }
+        };
+        let answer = theirs.test_run(&TestRun::on(&packet), &mut [0; 64], &mut []);
+        assert_eq!(answer.err().map(|errno| errno.0), Some(22));
+    }
 }

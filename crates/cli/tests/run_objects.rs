@@ -213,6 +213,31 @@ fn wrong_input_is_named() {
 }
 
 #[test]
+fn sizes_that_an_object_leaves_to_its_loader_are_set() {
+    let with = |size| {
+        let words = [FIREWALL, "--packet", "00", "--max-entries", size];
+        complaint(&words)
+    };
+    let (code, said) = with("open_ports=0");
+    assert_eq!(code, 2);
+    assert!(
+        said.contains("map open_ports (hash): Linux does not create it: EINVAL"),
+        "{said}"
+    );
+    assert!(said.contains("try: --max-entries open_ports=N"), "{said}");
+    let (code, said) = with("ports=1");
+    assert_eq!(code, 2);
+    assert!(said.contains("no map is called \"ports\""), "{said}");
+    assert!(said.contains("open_ports"), "{said}");
+    for wrong in ["open_ports", "open_ports=many", "open_ports=-1"] {
+        assert_eq!(with(wrong).0, 2, "{wrong}");
+    }
+    let sized = ["--max-entries", "open_ports=2", "--dump-maps"];
+    let ran = json(&[&[FIREWALL, "--pcap", SAMPLE][..], &sized].concat());
+    assert_eq!(ran["packets"], 298);
+}
+
+#[test]
 fn a_refused_program_runs_only_unverified_and_traps() {
     let port = "examples/verify/port.bpf.o";
     let options = format!(

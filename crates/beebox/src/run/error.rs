@@ -6,7 +6,7 @@ use std::fmt;
 use interp::checked::{NoRoom, Reason, Trap};
 use spec::Errno;
 use spec::maps::MapKind;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
 
 /// Why an object is not loaded.
@@ -137,6 +137,9 @@ pub enum RunError {
     },
     /// Programs of this type get no packets.
     NoPackets(ProgramType),
+    /// Linux does not test-run programs of this attach type (EINVAL): those that entries of
+    /// device and CPU maps hold run behind a redirection.
+    AttachType(AttachType),
     /// Test runs take no packet of this size.
     Size {
         /// The kernel's error number.
@@ -190,6 +193,12 @@ impl fmt::Display for RunError {
             RunError::NoPackets(kind) => {
                 write!(f, "programs of type {} do not run on captures", kind.name())
             }
+            RunError::AttachType(attach) => write!(
+                f,
+                "Linux's test run answers EINVAL to programs of attach type {}, which run behind a \
+                 redirection",
+                attach.name()
+            ),
             RunError::Helper(number) => match spec::helpers::helper(*number) {
                 Some(helper) => write!(f, "helper {} cannot be called yet", helper.name),
                 None => write!(f, "there is no helper {number}"),

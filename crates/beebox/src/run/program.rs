@@ -12,7 +12,7 @@ use lower::ContextKind;
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use vm::{
     Deadline, DirectContext, MapHandle, MapObject as _, Outcome, PacketBuffer, RunContext, System,
 };
@@ -31,6 +31,17 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Refuses what Linux does not test-run.
+    fn check_attach_type(&self) -> Result<(), RunError> {
+        let attach = AttachType::from_number(self.program.expected_attach_type());
+        match (self.program.kind(), attach) {
+            (ProgramType::Xdp, Some(attach @ (AttachType::XdpDevmap | AttachType::XdpCpumap))) => {
+                Err(RunError::AttachType(attach))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
         program: Program,
@@ -238,13 +249,15 @@ impl<'o> RunnableProgram<'o> {
     /// packets take an empty packet.
     ///
     /// # Errors
-    /// [`RunError::Context`] for contexts that the kernel does not take.
+    /// [`RunError::Context`] for contexts that the kernel does not take,
+    /// [`RunError::AttachType`] for programs of entries of device and CPU maps.
     pub fn test_run_with_context(
         &mut self,
         packet: &[u8],
         context: &[u8],
         repeat: u32,
     ) -> Result<TestRunOutput, RunError> {
+        self.prepared.check_attach_type()?;
         let rules = self.prepared.rules;
         let sizes = rules.sizes(packet);
         let refused = |errno| match sizes.contains(&packet.len()) {
@@ -281,6 +294,7 @@ impl<'o> RunnableProgram<'o> {
         &mut self,
         frame: &[u8],
     ) -> Result<(u32, TestInput, PrintedText), RunError> {
+        self.prepared.check_attach_type()?;
         let input = self.prepared.rules.captured(frame);
         let mut input = input.ok_or(RunError::NoPackets(self.kind()))?;
         let retval = self.run(&mut input)?;

@@ -1,5 +1,6 @@
 //! `beebox run FILE.o`: a program of an object on a packet or a capture.
 
+mod changes;
 mod check;
 mod expect;
 mod maps;
@@ -13,9 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::Kernel;
 use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
-use beebox::object::{self, AttachFault, Contents, InitialEntry, Object};
+use beebox::object::{Contents, InitialEntry, Object};
 use beebox::raw::Limits;
 use beebox::run::{
     CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError,
@@ -26,9 +26,10 @@ use spec::programs::ProgramType;
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
-use crate::object_input::{ObjectFile, SET_TYPE, program_type, refused};
+use crate::object_input::ObjectFile;
 use crate::program_output::write_output;
 use crate::verify::globals;
+use changes::{Changes, not_loaded};
 use expect::{ExpectFile, Statement};
 use output::{Ran, Report, Summary};
 use progress::Progress;
@@ -41,11 +42,6 @@ pub(crate) struct ObjectArgs {
     /// The program [default: the only one that runs on packets]
     #[arg(long, value_name = "NAME", conflicts_with = "ebpf")]
     prog: Option<String>,
-
-    /// The type of programs whose section names imply none, as `xdp`
-    #[arg(long = "type", value_name = "TYPE", conflicts_with = "ebpf")]
-    #[arg(value_parser = program_type)]
-    kind: Option<ProgramType>,
 
     /// Run on each packet of a capture, at the time of its capture
     #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
@@ -80,6 +76,9 @@ pub(crate) struct ObjectArgs {
     /// Print the maps after the run
     #[arg(long, conflicts_with = "ebpf")]
     dump_maps: bool,
+
+    #[command(flatten)]
+    changes: Changes,
 
     /// Set a global variable before loading, as `limit = 10`; @FILE holds one on each line
     #[arg(long, value_name = "GLOBAL", conflicts_with = "ebpf")]
@@ -143,9 +142,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
-    if let Some(kind) = own.kind {
-        object.set_missing_kinds(kind);
-    }
+    let changed = own.changes.apply(&mut object);
+    changed.map_err(|failure| failure.within(&name))?;
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
     let has_input = args.packet.is_some() || own.pcap.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
@@ -200,7 +198,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             diagnostic!("  try: beebox verify {name} --prog {program} --explain");
             return Ok(Answer::No);
         }
-        Err(error) => return Err(not_loaded(error, &kernel, &name)),
+        Err(error) => return Err(not_loaded(error, &object, &kernel, &name)),
     };
     if let Some(path) = &own.maps {
         maps::fill(&loaded, object.btf(), path)?;
@@ -347,25 +345,6 @@ fn names(object: &Object<'_>) -> String {
         .programs()
         .map(|(_, program)| program.name.to_string());
     names.collect::<Vec<_>>().join(", ")
-}
-
-fn not_loaded(error: NotLoaded, kernel: &Kernel, name: &str) -> Failure {
-    let can_run = matches!(error, NotLoaded::NotJudged { .. });
-    match error {
-        NotLoaded::Link(error) => match error.problem() {
-            object::Problem::Attach(AttachFault::NoType { .. }) => {
-                refused(*error, None).hint(SET_TYPE)
-            }
-            _ => refused(*error, Some(kernel)),
-        },
-        error => {
-            let failure = Failure::new(error).within(name);
-            match can_run {
-                true => failure.hint("--unverified runs it all the same"),
-                false => failure,
-            }
-        }
-    }
 }
 
 fn on_packet(args: &Args, program: &mut RunnableProgram<'_>) -> Result<Ran, Failure> {

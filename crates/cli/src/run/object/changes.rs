@@ -1,0 +1,87 @@
+//! What the command line changes in an object before it is loaded, as loaders do.
+
+use beebox::Kernel;
+use beebox::object::{AttachFault, Object, Problem};
+use beebox::program::ProgramType;
+use beebox::run::NotLoaded;
+
+use crate::answer::Failure;
+use crate::object_input::{SET_TYPE, program_type, refused};
+
+/// The options.
+#[derive(clap::Args)]
+pub(super) struct Changes {
+    /// The type of programs whose section names imply none, as `xdp`
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "ebpf")]
+    #[arg(value_parser = program_type)]
+    kind: Option<ProgramType>,
+
+    /// The size of a map, for maps whose size the object leaves to its loader
+    #[arg(long, value_name = "MAP=N", conflicts_with = "ebpf")]
+    #[arg(value_parser = max_entries)]
+    max_entries: Vec<(String, u32)>,
+}
+
+impl Changes {
+    /// Changes the object.
+    ///
+    /// # Errors
+    /// For sizes of maps that the object lacks.
+    pub(super) fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
+        if let Some(kind) = self.kind {
+            object.set_missing_kinds(kind);
+        }
+        for (name, entries) in &self.max_entries {
+            let Some(id) = object.maps().named(name) else {
+                let known: Vec<_> = object.maps().iter().map(|(_, map)| map.name()).collect();
+                let failure = Failure::new(format_args!("no map is called {name:?}"));
+                return Err(failure.hint(format_args!("one of {}", known.join(", "))));
+            };
+            if let Some(map) = object.maps_mut().get_mut(id) {
+                map.set_max_entries(*entries);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn max_entries(text: &str) -> Result<(String, u32), String> {
+    let parts = text.split_once('=');
+    let (map, number) = parts.ok_or("expected MAP=N, as flows=1024")?;
+    let number = number.trim().parse();
+    let number = number.map_err(|_| "expected a number from 0 to 4294967295 behind `=`")?;
+    Ok((map.trim().to_owned(), number))
+}
+
+/// What is said of an object that is not loaded, and what to do.
+pub(super) fn not_loaded(
+    error: NotLoaded,
+    object: &Object<'_>,
+    kernel: &Kernel,
+    name: &str,
+) -> Failure {
+    let hint = match &error {
+        NotLoaded::NotJudged { .. } => Some("--unverified runs it all the same".to_owned()),
+        NotLoaded::Map { name, .. } => {
+            let id = object.maps().named(name);
+            let map = id.and_then(|id| object.maps().get(id));
+            map.filter(|map| map.params().max_entries == 0).map(|_| {
+                format!("--max-entries {name}=N: the object leaves its size to its loader")
+            })
+        }
+        _ => None,
+    };
+    match error {
+        NotLoaded::Link(error) => match error.problem() {
+            Problem::Attach(AttachFault::NoType { .. }) => refused(*error, None).hint(SET_TYPE),
+            _ => refused(*error, Some(kernel)),
+        },
+        error => {
+            let failure = Failure::new(error).within(name);
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+    }
+}
