@@ -11,7 +11,7 @@ use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{
-    Deadline, DirectContext, DirectLookup, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
+    Deadline, DirectAccess, DirectContext, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
     RunContext, RunGuard,
 };
 
@@ -102,6 +102,27 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
+/// A program was to run on a CPU for which its maps have no values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchCpu {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Number of CPUs for which the maps have values.
+    pub cpus: u32,
+}
+
+impl fmt::Display for NoSuchCpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoSuchCpu { cpu, cpus } = self;
+        write!(
+            f,
+            "CPU {cpu}: the program's maps have values for {cpus} CPUs, numbered from 0"
+        )
+    }
+}
+
+impl std::error::Error for NoSuchCpu {}
+
 /// The arguments that a run passes to the code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arguments {
@@ -151,8 +172,8 @@ pub struct Native {
     rules: PacketRules,
     /// The maps that the code refers to by address.
     _maps: Vec<MapHandle>,
-    /// The lookups that it refers to by address.
-    _lookups: Vec<DirectLookup>,
+    /// What operations on maps refer to by address.
+    _accesses: Vec<DirectAccess>,
     /// Number of CPUs that it may run on.
     cpus: u32,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
@@ -221,7 +242,7 @@ impl Native {
             rules: program.packet_rules(),
             _maps: program.maps().to_vec(),
             cpus: cpus(program),
-            _lookups: program.lookups().to_vec(),
+            _accesses: program.map_accesses().to_vec(),
             code_map: if options.map {
                 code.code_map()
             } else {
@@ -481,10 +502,13 @@ impl Native {
 
 /// CPUs that a program may run on: those of which its maps have values.
 fn cpus(program: &Lowered) -> u32 {
-    let copies = program.lookups().iter().filter_map(|lookup| match lookup {
-        DirectLookup::Elements(elements) => Some(elements.copies()),
-        DirectLookup::Maps(_) | DirectLookup::Function(_) => None,
-    });
+    let copies = program
+        .map_accesses()
+        .iter()
+        .filter_map(|access| match access {
+            DirectAccess::Elements(elements) => Some(elements.copies()),
+            DirectAccess::Maps(_) | DirectAccess::Function(_) => None,
+        });
     copies
         .filter(|copies| *copies > 1)
         .min()
@@ -554,9 +578,11 @@ impl OnContext<'_> {
     /// The program's `r0`. Packet and context are left as the program leaves them; `guard`
     /// keeps the values of maps that it looks up.
     ///
+    /// # Errors
+    /// If the maps have no values for the CPU.
+    ///
     /// # Panics
-    /// If the maps have no values for the CPU. With the panic of a helper, when the program
-    /// has ended.
+    /// With the panic of a helper, when the program has ended.
     #[inline]
     pub fn run<'r>(
         self,
@@ -564,16 +590,19 @@ impl OnContext<'_> {
         context: &mut DirectContext,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
-    ) -> u64 {
-        match self.run_until(packet, context, guard, cx, None) {
+    ) -> Result<u64, NoSuchCpu> {
+        Ok(match self.run_until(packet, context, guard, cx, None)? {
             Outcome::Returned(r0) => r0,
             // There is neither a budget nor a deadline.
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
-        }
+        })
     }
 
     /// As [`OnContext::run`], until a deadline: the outcome may be
     /// [`Outcome::DeadlinePassed`], with packet, context and maps as the program left them.
+    ///
+    /// # Errors
+    /// As [`OnContext::run`].
     ///
     /// # Panics
     /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
@@ -586,12 +615,15 @@ impl OnContext<'_> {
         guard: &'r RunGuard,
         mut cx: RunContext<'r>,
         deadline: Option<Deadline>,
-    ) -> Outcome {
+    ) -> Result<Outcome, NoSuchCpu> {
         assert!(
             self.native.checks_deadline || deadline.is_none(),
             "the code was compiled without deadline checks"
         );
-        assert!(cx.cpu() < self.native.cpus, "the maps have fewer CPUs");
+        let (cpu, cpus) = (cx.cpu(), self.native.cpus);
+        if cpu >= cpus {
+            return Err(NoSuchCpu { cpu, cpus });
+        }
         context.set_packet(packet);
         let r1 = (&raw mut *context).expose_provenance() as u64;
         // The program's loads and stores reach the packet through the context.
@@ -609,6 +641,6 @@ impl OnContext<'_> {
         if let Some(payload) = cx.panic {
             panic::resume_unwind(payload);
         }
-        outcome
+        Ok(outcome)
     }
 }

@@ -27,9 +27,9 @@ pub use vm::PacketRules;
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use passes::{FIRST_LOOKUP, Optimized};
+use passes::{FIRST_FUNCTION, Optimized};
 use verifier::Proof;
-use vm::{Call, DirectLookup, MapHandle, Unchecked};
+use vm::{Call, DirectAccess, MapHandle, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -100,7 +100,7 @@ pub struct Lowered {
     packet_rules: PacketRules,
     find_call: FindCall,
     maps: Vec<MapHandle>,
-    lookups: Vec<DirectLookup>,
+    accesses: Vec<DirectAccess>,
     /// The slot of the program that each instruction comes from, if passes moved them.
     origins: Option<Vec<u32>>,
     stack: Vec<(u32, u32)>,
@@ -126,7 +126,7 @@ impl Lowered {
             insns,
             find_call: vm::find_call,
             maps: Vec::new(),
-            lookups: Vec::new(),
+            accesses: Vec::new(),
             origins: None,
             stack: Vec::new(),
         }
@@ -144,7 +144,7 @@ impl Lowered {
             packet_rules: PacketRules::Kernel,
             find_call: vm::find_call,
             maps: Vec::new(),
-            lookups: Vec::new(),
+            accesses: Vec::new(),
             origins: None,
             stack: Vec::new(),
         })
@@ -173,7 +173,7 @@ impl Lowered {
     ) -> Result<Lowered, Unfit> {
         let kind = ContextKind::of(proof.program().kind())?;
         let insns = verified::rewrite(proof, maps)?;
-        let Optimized { code, lookups } = passes::apply(insns, proof.facts(), maps, passes);
+        let Optimized { code, accesses } = passes::apply(insns, proof.facts(), maps, passes);
         let mut lowered = Lowered {
             functions: Vec::new(),
             insns: code.insns,
@@ -181,7 +181,7 @@ impl Lowered {
             packet_rules: PacketRules::Kernel,
             find_call,
             maps: maps.iter().flatten().cloned().collect(),
-            lookups,
+            accesses,
             origins: Some(code.origins),
             stack: proof.facts().stack.clone(),
         };
@@ -193,17 +193,17 @@ impl Lowered {
 
     /// The function of a helper that the program may call.
     pub fn call(&self, number: i32) -> Option<Call> {
-        let index = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)).ok();
-        match index.and_then(|index| self.lookups.get(index)) {
-            Some(DirectLookup::Function(function)) => Some(function.call()),
-            Some(DirectLookup::Elements(_) | DirectLookup::Maps(_)) => None,
+        let index = usize::try_from(number.wrapping_sub(FIRST_FUNCTION)).ok();
+        match index.and_then(|index| self.accesses.get(index)) {
+            Some(DirectAccess::Function(function)) => Some(function.call()),
+            Some(DirectAccess::Elements(_) | DirectAccess::Maps(_)) => None,
             None => (self.find_call)(number),
         }
     }
 
-    /// What lookups refer to by address; it has to exist as long as the code.
-    pub fn lookups(&self) -> &[DirectLookup] {
-        &self.lookups
+    /// What operations on maps refer to by address; it has to exist as long as the code.
+    pub fn map_accesses(&self) -> &[DirectAccess] {
+        &self.accesses
     }
 
     /// The slot of the program that the instruction at a slot comes from.

@@ -1,12 +1,12 @@
 //! Passes over verified programs, by the verifier's facts. Each is optional: a program
 //! computes the same without it.
 
+mod accesses;
 mod facts;
-mod lookups;
 
 use isa::ebpf::Insn;
 use verifier::ProgramFacts;
-use vm::{DirectLookup, MapHandle};
+use vm::{DirectAccess, MapHandle};
 
 use crate::patch::{Patched, Patches};
 
@@ -22,8 +22,8 @@ pub enum Pass {
     DeadCode,
     /// Lookups in arrays become computations of addresses.
     ArrayLookups,
-    /// Lookups in other maps call the function of the map.
-    MapLookups,
+    /// Lookups in other maps, and output to ring buffers, call a function of the map.
+    MapFunctions,
 }
 
 /// A set of passes.
@@ -37,7 +37,7 @@ impl Pass {
         Pass::Branches,
         Pass::DeadCode,
         Pass::ArrayLookups,
-        Pass::MapLookups,
+        Pass::MapFunctions,
     ];
 }
 
@@ -71,15 +71,15 @@ impl Default for Passes {
     }
 }
 
-/// Number of the first function in [`Optimized::lookups`], as the number of a helper.
-pub(crate) const FIRST_LOOKUP: i32 = 1 << 30;
+/// Number of the first function in [`Optimized::accesses`], as the number of a helper.
+pub(crate) const FIRST_FUNCTION: i32 = 1 << 30;
 
 /// A program after the passes.
 pub(crate) struct Optimized {
     pub(crate) code: Patched,
-    /// What instructions refer to: the functions among them by [`FIRST_LOOKUP`] and their
+    /// What instructions refer to: the functions among them by [`FIRST_FUNCTION`] and their
     /// index.
-    pub(crate) lookups: Vec<DirectLookup>,
+    pub(crate) accesses: Vec<DirectAccess>,
 }
 
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
@@ -97,7 +97,7 @@ pub(crate) fn apply(
         facts::decide_branches(&mut insns, facts);
     }
     let mut patches = Patches::default();
-    let mut lookups = lookups::Lookups::new(maps, passes);
+    let mut accesses = accesses::Accesses::new(maps, passes);
     let removes_dead = passes.contains(Pass::DeadCode);
     for (slot, (&insn, fact)) in insns.iter().zip(&facts.insns).enumerate() {
         if let Insn::Imm64High = insn {
@@ -105,19 +105,19 @@ pub(crate) fn apply(
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = lookups.replace(insn, fact) {
+        } else if let Some(sequence) = accesses.replace(insn, fact) {
             patches.replace(slot, insn, sequence);
         }
     }
-    let lookups = lookups.into_used();
+    let accesses = accesses.into_used();
     match patches.apply(&insns) {
-        Some(code) => Optimized { code, lookups },
+        Some(code) => Optimized { code, accesses },
         None => Optimized {
             code: Patched {
                 origins: (0..insns.len() as u32).collect(),
                 insns,
             },
-            lookups: Vec::new(),
+            accesses: Vec::new(),
         },
     }
 }

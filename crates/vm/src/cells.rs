@@ -7,6 +7,7 @@
 
 use std::alloc::{self, Layout};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{
@@ -33,6 +34,19 @@ impl fmt::Display for OutOfMemory {
 }
 
 impl std::error::Error for OutOfMemory {}
+
+/// Cells of a [`CellGroup`].
+const GROUP: usize = 4;
+
+/// Four cells, three of them as numbers of 4 bytes: half a cache line.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CellGroup {
+    /// The first three cells.
+    pub words: [AtomicU32; 6],
+    /// The last cell.
+    pub cell: AtomicU64,
+}
 
 /// Bytes of a cache line, to which owned cells are aligned.
 const LINE: usize = 64;
@@ -114,12 +128,15 @@ impl Cells {
         unsafe { self.cells.as_ref() }
     }
 
-    /// All cells as numbers of 4 bytes; for memory that is accessed in no other way.
+    /// All cells in groups of four; for cells that are accessed in no other way. Cells behind
+    /// the last group are left out.
     #[inline(always)]
-    pub fn as_halves(&self) -> &[AtomicU32] {
+    pub fn as_groups(&self) -> &[CellGroup] {
+        const { assert!(size_of::<CellGroup>() == GROUP * CELL_BYTES) };
+        const { assert!(align_of::<CellGroup>() <= LINE) };
         let cells = self.as_slice();
-        // SAFETY: the same memory, as large and aligned as needed.
-        unsafe { slice::from_raw_parts(cells.as_ptr().cast(), 2 * cells.len()) }
+        // SAFETY: the same memory, aligned to a line where there is any, and initialised.
+        unsafe { slice::from_raw_parts(cells.as_ptr().cast(), cells.len() / GROUP) }
     }
 
     /// The first `len` bytes of the cells from `start` on.
@@ -158,6 +175,24 @@ pub struct CellSlice<'a> {
     len: usize,
 }
 
+/// Address of borrowed cells; for native code.
+#[derive(Clone, Copy, Debug)]
+pub struct CellAddress<'a>(NonNull<u8>, PhantomData<&'a AtomicU64>);
+
+impl<'a> CellAddress<'a> {
+    /// The address of the first of these cells.
+    #[inline(always)]
+    pub fn of(cells: &'a [AtomicU64]) -> CellAddress<'a> {
+        CellAddress(NonNull::from(cells).cast(), PhantomData)
+    }
+
+    /// The address, aligned to 8.
+    #[inline(always)]
+    pub fn get(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+}
+
 impl<'a> CellSlice<'a> {
     /// The first `len` bytes of these cells.
     ///
@@ -185,6 +220,12 @@ impl<'a> CellSlice<'a> {
     pub fn address(self) -> *mut u8 {
         // A cell may be changed through a shared reference.
         self.cells.as_ptr().cast_mut().cast()
+    }
+
+    /// The cells all of whose bytes are in the slice.
+    #[inline(always)]
+    pub fn whole_cells(self) -> &'a [AtomicU64] {
+        &self.cells[..self.len / CELL_BYTES]
     }
 
     /// Reads `out.len()` bytes from offset `at` on.
@@ -289,6 +330,19 @@ impl fmt::Debug for CellSlice<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_are_the_same_memory() {
+        let cells = Cells::zeroed(11).unwrap();
+        let groups = cells.as_groups();
+        assert_eq!(groups.len(), 2);
+        groups[1].words[5].store(7, Relaxed);
+        groups[1].cell.store(9, Relaxed);
+        assert!(Cells::zeroed(0).unwrap().as_groups().is_empty());
+        let bytes = cells.slice(0, 88).to_vec();
+        let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((number(52), number(56)), (7, 9));
+    }
 
     #[test]
     fn any_part_is_read_and_written() {

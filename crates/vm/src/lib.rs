@@ -11,13 +11,14 @@ mod cells;
 mod context;
 mod deadline;
 mod direct;
+mod direct_access;
 mod direct_call;
 mod direct_context;
-mod direct_lookup;
 mod guard;
 mod helper;
 mod machine;
 mod map;
+mod map_function;
 mod meter;
 mod packet_buffer;
 mod packet_context;
@@ -26,19 +27,20 @@ mod system;
 mod unchecked;
 
 pub use calls::{Call, find_call};
-pub use cells::{CELL_BYTES, CellSlice, Cells, OutOfMemory};
+pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use direct::Direct;
+pub use direct_access::{DirectAccess, Elements};
 pub use direct_call::direct_call;
 pub use direct_context::DirectContext;
-pub use direct_lookup::{DirectLookup, Elements, LookupFunction, WordLookup};
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort};
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
 pub use map::{MapHandle, MapObject};
+pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
 pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 
-use crate::{CellSlice, DirectLookup, RunGuard};
+use crate::{CellSlice, DirectAccess, MapFunction, RunGuard};
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
@@ -46,7 +46,13 @@ pub trait MapObject: fmt::Debug + Send + Sync {
     }
 
     /// How native code looks up keys without the helper, if there is such a way.
-    fn direct_lookup(&self) -> Option<DirectLookup> {
+    fn direct_lookup(&self) -> Option<DirectAccess> {
+        None
+    }
+
+    /// The function that adds records of native code in place of the helper, if there is
+    /// one.
+    fn direct_output(&self) -> Option<MapFunction> {
         None
     }
 
@@ -131,7 +137,7 @@ impl MapHandle {
             entries: 0,
             stride: 0,
         };
-        if let Some(DirectLookup::Elements(elements)) = entry.map.direct_lookup()
+        if let Some(DirectAccess::Elements(elements)) = entry.map.direct_lookup()
             && elements.copies() == 1
             && let Ok(stride) = u32::try_from(elements.stride())
         {

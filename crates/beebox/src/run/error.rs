@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use interp::checked::{NoRoom, Reason, Trap};
+use jit::NoSuchCpu;
 use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
@@ -153,6 +154,8 @@ pub enum RunError {
     Helper(i32),
     /// The deadline of the runs passed.
     Deadline,
+    /// The maps have no values for the CPU.
+    Cpu(NoSuchCpu),
     /// The packet does not fit into the model address space.
     NoRoom(NoRoom),
     /// The program did what no verified program does.
@@ -175,6 +178,12 @@ impl RunError {
             Reason::Deadline(_) => RunError::Deadline,
             _ => RunError::Trap(Box::new(TrapPlace { trap, line })),
         }
+    }
+}
+
+impl From<NoSuchCpu> for RunError {
+    fn from(error: NoSuchCpu) -> RunError {
+        RunError::Cpu(error)
     }
 }
 
@@ -204,6 +213,7 @@ impl fmt::Display for RunError {
                 None => write!(f, "there is no helper {number}"),
             },
             RunError::Deadline => f.write_str("the time limit passed before the program ended"),
+            RunError::Cpu(error) => error.fmt(f),
             RunError::NoRoom(no_room) => write!(f, "{no_room}"),
             RunError::Trap(place) => {
                 write!(f, "{}", place.trap)?;

@@ -50,6 +50,7 @@ pub use capture::{CaptureStop, PacketRun, Written};
 pub use data::{DataError, Plain, TypedMap};
 pub use error::{NotLoaded, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
+pub use jit::NoSuchCpu;
 pub use load::{LoadOptions, LoadedObject, RunEngine};
 pub use maps::{Entry, ObjectMap};
 pub use printed::PrintedText;

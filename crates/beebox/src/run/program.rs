@@ -332,7 +332,7 @@ impl<'o> RunnableProgram<'o> {
         let guard = RunGuard::new();
         let outcome = program.run_until(packet, &mut context, &guard, cx, deadline);
         fields.copy_from_slice(&context.structure()[..fields.len()]);
-        match outcome {
+        match outcome? {
             Outcome::Returned(value) => Ok(value as u32),
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
         }

@@ -14,7 +14,7 @@ use crate::report::{Report, Target, Unit};
 
 pub(super) const KEY: &str = "firewall";
 const TITLE: &str = "firewall, one packet";
-const OBJECT: &[u8] = include_bytes!("../../../../examples/packets/firewall.bpf.o");
+pub(super) const OBJECT: &[u8] = include_bytes!("../../../../examples/packets/firewall.bpf.o");
 
 pub(super) fn measure(
     verifier: &Verifier,

@@ -108,9 +108,12 @@ impl Running<'_> {
                 guard = RunGuard::new();
             }
             let cx = RunContext::new(&no_packet, &mut self.random, Some(&mut clock));
-            result = program.run(&mut self.packet, &mut self.context, &guard, cx);
+            match program.run(&mut self.packet, &mut self.context, &guard, cx) {
+                Ok(r0) => result = r0 as u32,
+                Err(_) => return crate::race::NO_ANSWER,
+            }
         }
-        result as u32
+        result
     }
 
     /// Discards the records that runs left in ring buffers.

@@ -20,6 +20,17 @@ impl Bytes {
         }
     }
 
+    /// So many zeros; `None` if there is no memory for them.
+    pub(super) fn try_zeroed(len: usize) -> Option<Bytes> {
+        if len <= Bytes::SHORT {
+            return Some(Bytes::zeroed(len));
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).ok()?;
+        bytes.resize(len, 0);
+        Some(Bytes::Long(bytes))
+    }
+
     /// Bytes of the memory.
     #[inline(always)]
     pub(super) fn read<M: MemoryPort>(

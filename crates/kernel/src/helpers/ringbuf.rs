@@ -3,6 +3,8 @@
 use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
+use super::bytes::Bytes;
+
 /// `long bpf_ringbuf_output(map, void *data, u64 size, u64 flags)`: 0, `-EAGAIN` if there
 /// is no room, `-EINVAL` for unknown flags.
 pub(super) fn ringbuf_output<M: MemoryPort>(
@@ -11,13 +13,11 @@ pub(super) fn ringbuf_output<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let ring = memory.map(map)?;
-    let mut bytes = Vec::new();
-    if bytes.try_reserve_exact(size as usize).is_err() {
+    let Some(mut bytes) = Bytes::try_zeroed(size as usize) else {
         return Ok(Errno::EAGAIN.negated());
-    }
-    bytes.resize(size as usize, 0);
-    memory.read(data, &mut bytes)?;
-    Ok(super::map::status(ring.output(&bytes, flags)))
+    };
+    memory.read(data, bytes.get_mut())?;
+    Ok(super::map::status(ring.output(bytes.get(), flags)))
 }
 
 /// `u64 bpf_ringbuf_query(map, u64 flags)`: bytes that wait, size, position of the host or

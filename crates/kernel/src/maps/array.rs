@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{CellSlice, Cells, DirectLookup, Elements};
+use vm::{CellSlice, Cells, DirectAccess, Elements};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
@@ -114,10 +114,10 @@ impl Operations for Array {
         Some(CellSlice::new(self.element(index, cpu), self.value.size))
     }
 
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
         let cells = Arc::clone(&self.cells);
         let elements = Elements::new(cells, self.entries, self.copies, self.value.cells());
-        elements.map(DirectLookup::Elements)
+        elements.map(DirectAccess::Elements)
     }
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spec::Errno;
-use vm::{Cells, DirectLookup, Elements, MapHandle};
+use vm::{Cells, DirectAccess, Elements, MapHandle};
 
 use super::resources::{NoResources, Resources, StoredMap};
 use super::slots::{self, Slots};
@@ -108,10 +108,10 @@ impl Operations for ArrayOfMaps {
         inner.map(|inner| inner.handle.clone()).collect()
     }
 
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
         let cells = Arc::clone(&self.addresses);
         let elements = Elements::new(cells, self.slots.count(), 1, 1);
-        elements.map(DirectLookup::Maps)
+        elements.map(DirectAccess::Maps)
     }
 }
 

@@ -1,51 +1,39 @@
 //! Hash tables: `hash`, `percpu_hash`, `lru_hash` and `lru_percpu_hash`.
 //!
-//! Chained hashing as in Linux's `kernel/bpf/hashtab.c`: a power of two of buckets, at least
-//! four for each entry; each bucket is a singly linked list of elements of a [`Pool`].
-//! Lookups take no lock. As elements are recycled at once, a walk may be led into another
-//! bucket; the end of each list names its bucket, so such a walk is noticed and repeated
-//! (the kernel's `hlist_nulls`). Updates and deletions lock the bucket.
+//! Elements of a [`Pool`] in [`Buckets`] by hash. Lookups take no lock, updates and deletions
+//! lock the bucket.
 //!
-//! An update of an existing key of a map with one value an element puts a new element in
-//! front of the old one: pointers that programs got before still point to the old value.
-//! For that, preallocated maps have a spare element for each CPU.
+//! An update of an existing key of a map with one value an element puts a new element in the
+//! place of the old one: pointers that programs got before still point to the old value.
+//! For that, preallocated maps have spare elements.
 //!
-//! LRU maps evict by the second-chance (clock) algorithm when no element is free: elements
-//! are visited in a circle; the reference bit of a visited one is cleared, and the first
-//! element without it is evicted. Lookups by programs set it. Linux's lists approximate the
-//! same, and may evict before the map is full.
+//! LRU maps evict by the second-chance algorithm ([`Clock`]) when no element is free.
+//! Lookups by programs and updates mark elements. Linux's lists approximate the same, and
+//! may evict before the map is full.
 //!
-//! Layout of an element, in cells: hash and link to the next element; key; value, or a
-//! value for each CPU.
+//! Layout of an element, in cells: hash and link to the next element of a chain; key;
+//! value, or a value for each CPU.
+
+mod buckets;
+mod eviction;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use spec::Errno;
-use vm::{CellSlice, Cells, DirectLookup, LookupFunction, OutOfMemory, WordLookup};
+use vm::{CELL_BYTES, CellAddress, CellSlice, DirectAccess, MapFunction, OutOfMemory, WordLookup};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
-use super::pool::Pool;
-use super::spin_lock::{SpinGuard, SpinLock};
+use super::pool::{Line, Pool};
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
-
-/// A link of this value or more ends a list and names its bucket.
-const END: u32 = 1 << 31;
-
-/// Cell at which the key starts.
-const KEY: usize = 1;
-
-/// No element.
-const NONE: u32 = u32::MAX;
+use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
+use eviction::Clock;
 
 /// A hash table; see the module's text.
 #[derive(Debug)]
 pub(super) struct Hash {
-    /// The first element of each bucket, as numbers of 4 bytes.
-    heads: Cells,
-    /// Locks of buckets, each for all whose number has the same low bits.
-    locks: Box<[SpinLock]>,
+    buckets: Buckets,
     pool: Pool,
     seed: u64,
     key_size: usize,
@@ -55,9 +43,9 @@ pub(super) struct Hash {
     /// Values of an element: the possible CPUs, or 1.
     copies: u32,
     is_percpu: bool,
-    /// Spare elements by CPU, for updates; empty where there are none.
-    spare: Box<[AtomicU32]>,
     limit: Limit,
+    /// Elements are cache lines with one value, and lookups mark none.
+    has_plain_lines: bool,
 }
 
 /// What keeps the number of entries within the map's limit.
@@ -71,84 +59,52 @@ enum Limit {
     Evict(Clock),
 }
 
-/// The hand of second-chance eviction, and a mark for each element.
-#[derive(Debug)]
-struct Clock {
-    hand: AtomicU32,
-    marks: Box<[AtomicBool]>,
-}
-
-/// The lock of a bucket.
-struct Locked<'a> {
-    head: &'a AtomicU32,
-    _guard: SpinGuard<'a>,
-}
-
-/// An element in a locked bucket, with the one before it.
-#[derive(Clone, Copy)]
-struct Found {
-    index: u32,
-    before: Option<u32>,
-}
-
 impl Hash {
     pub(super) fn new(map: &Definition, host: &Host) -> Result<Hash, Errno> {
         let entries = map.params.max_entries;
         let is_percpu = map.is_percpu();
-        let is_lru = map.is_lru();
         let is_preallocated = map.params.flags.0 & flags::NO_PREALLOC == 0;
         let copies = if is_percpu { host.cpus } else { 1 };
-        // Per-CPU values are updated in place.
-        let spares = if is_preallocated && !is_percpu {
-            host.cpus
-        } else {
-            0
-        };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
         let stride = in_cache_line(value_start + map.value.cells() * copies as usize);
-        let buckets = (entries.checked_next_power_of_two())
-            .filter(|buckets| *buckets <= MOST_BUCKETS)
-            .ok_or(Errno::E2BIG)?
-            * BUCKETS_PER_ENTRY;
-        let no_memory = |_: OutOfMemory| Errno::ENOMEM;
-        let pool = match is_preallocated {
-            true => Pool::preallocated(stride, entries + spares, host.cpus).map_err(no_memory)?,
-            false => Pool::growing(stride, entries, END, host.cpus).map_err(no_memory)?,
+        let rounded = (entries.checked_next_power_of_two())
+            .filter(|entries| *entries <= MOST_ENTRIES)
+            .ok_or(Errno::E2BIG)?;
+        // Per-CPU values are updated in place.
+        let spares = match is_preallocated && !is_percpu {
+            true => Buckets::spares(rounded),
+            false => 0,
         };
-        let spare: Result<Box<[AtomicU32]>, Errno> = (0..spares)
-            .map(|cpu| {
-                Ok(AtomicU32::new(
-                    pool.take(cpu).map_err(no_memory)?.unwrap_or(NONE),
-                ))
-            })
-            .collect();
+        let no_memory = |_: OutOfMemory| Errno::ENOMEM;
+        let buckets = Buckets::new(rounded).map_err(no_memory)?;
+        let pool = match is_preallocated {
+            true => Pool::preallocated(stride, entries + spares, host.cpus),
+            false => Pool::growing(stride, entries, MOST_ELEMENTS, host.cpus),
+        };
+        let pool = pool.map_err(no_memory)?;
+        for _ in 0..spares {
+            let spare = pool.take(0).map_err(no_memory)?;
+            spare.inspect(|index| buckets.add_spare(*index));
+        }
         Ok(Hash {
-            heads: new_heads(buckets)?,
-            locks: (0..buckets.min(MOST_LOCKS))
-                .map(|_| SpinLock::default())
-                .collect(),
+            buckets,
+            pool,
             seed: map.seed(host),
             key_size,
             value_start,
             value: map.value.clone(),
             copies,
             is_percpu,
-            spare: spare?,
-            limit: match (is_lru, is_preallocated) {
-                (true, _) => Limit::Evict(Clock {
-                    hand: AtomicU32::new(0),
-                    marks: (0..entries + spares)
-                        .map(|_| AtomicBool::new(false))
-                        .collect(),
-                }),
+            has_plain_lines: stride == LINE && !is_percpu && !map.is_lru(),
+            limit: match (map.is_lru(), is_preallocated) {
+                (true, _) => Limit::Evict(Clock::new(entries + spares)),
                 (false, true) => Limit::Pool,
                 (false, false) => Limit::Count {
                     entries: AtomicU32::new(0),
                     most: entries,
                 },
             },
-            pool,
         })
     }
 
@@ -187,122 +143,43 @@ impl Hash {
         Ok(())
     }
 
-    #[inline(always)]
-    fn heads(&self) -> &[AtomicU32] {
-        self.heads.as_halves()
-    }
-
-    #[inline(always)]
-    fn bucket_of(&self, hash: u32) -> u32 {
-        hash & (self.heads().len() as u32 - 1)
-    }
-
-    /// The element of a key, found without a lock.
-    #[inline]
-    fn find(&self, hash: u32, key: &[u8]) -> Option<u32> {
-        let found = self.find_by(hash, |cells| key::equals(cells, key));
-        found.map(|(index, _)| index)
-    }
-
-    /// The element of a key and its cells, which `is_key` recognises by its cells, found without a lock.
+    /// The element of a key and its cells, which `is_key` recognises, found without a lock.
     #[inline(always)]
     fn find_by(
         &self,
         hash: u32,
         is_key: impl Fn(&[AtomicU64]) -> bool,
     ) -> Option<(u32, &[AtomicU64])> {
-        let bucket = self.bucket_of(hash);
-        loop {
-            let mut link = self.heads()[bucket as usize].load(Acquire);
-            while link < END {
-                let element = self.pool.element(link);
-                let header = element[0].load(Acquire);
-                if header as u32 == hash && is_key(&element[KEY..]) {
-                    return Some((link, element));
-                }
-                link = (header >> 32) as u32;
-            }
-            if link - END == bucket {
-                return None;
-            }
-        }
+        self.buckets.find(&self.pool, hash, is_key)
     }
 
     fn lock(&self, hash: u32) -> Locked<'_> {
-        let bucket = self.bucket_of(hash) as usize;
-        let lock = &self.locks[bucket & (self.locks.len() - 1)];
-        Locked {
-            head: &self.heads()[bucket],
-            _guard: lock.lock(),
-        }
-    }
-
-    /// The element of a key in a locked bucket.
-    fn find_locked(&self, bucket: &Locked<'_>, hash: u32, key: &[u8]) -> Option<Found> {
-        self.search(bucket, |_, element, its_hash| {
-            its_hash == hash && key::equals(&element[KEY..], key)
-        })
-    }
-
-    /// The first element of a locked bucket of which the test holds.
-    fn search(
-        &self,
-        bucket: &Locked<'_>,
-        mut test: impl FnMut(u32, &[AtomicU64], u32) -> bool,
-    ) -> Option<Found> {
-        let mut before = None;
-        let mut link = bucket.head.load(Relaxed);
-        while link < END {
-            let element = self.pool.element(link);
-            let header = element[0].load(Relaxed);
-            if test(link, element, header as u32) {
-                return Some(Found {
-                    index: link,
-                    before,
-                });
-            }
-            before = Some(link);
-            link = (header >> 32) as u32;
-        }
-        None
-    }
-
-    /// Makes an element the first of its bucket.
-    fn link(&self, bucket: &Locked<'_>, index: u32, hash: u32) {
-        let head = bucket.head.load(Relaxed);
-        self.pool.element(index)[0].store(header(hash, head), Release);
-        bucket.head.store(index, Release);
-    }
-
-    /// Takes an element out of its bucket.
-    fn unlink(&self, bucket: &Locked<'_>, found: Found) {
-        let next = (self.pool.element(found.index)[0].load(Relaxed) >> 32) as u32;
-        match found.before {
-            None => bucket.head.store(next, Release),
-            Some(before) => {
-                let cell = &self.pool.element(before)[0];
-                let hash = cell.load(Relaxed) as u32;
-                cell.store(header(hash, next), Release);
-            }
-        }
+        self.buckets.lock(&self.pool, hash)
     }
 
     /// The cells of an element's value on a CPU.
-    #[inline(always)]
     fn value_cells(&self, index: u32, cpu: u32) -> &[AtomicU64] {
-        self.value_in(self.pool.element(index), cpu)
+        let start = self.value_on(cpu);
+        &self.pool.element(index)[start..start + self.value.cells()]
     }
 
+    /// The value on a CPU, given the cells of an element and what is behind them.
     #[inline(always)]
-    fn value_in<'e>(&self, element: &'e [AtomicU64], cpu: u32) -> &'e [AtomicU64] {
-        let cells = self.value.cells();
-        let copy = if self.is_percpu { cpu % self.copies } else { 0 };
-        let start = self.value_start + copy as usize * cells;
-        &element[start..start + cells]
+    fn value_in<'e>(&self, element: &'e [AtomicU64], cpu: u32) -> CellSlice<'e> {
+        CellSlice::new(&element[self.value_on(cpu)..], self.value.size)
     }
 
-    /// An element for a new entry.
-    fn new_element(&self, cpu: u32) -> Result<u32, Errno> {
+    /// Cell of an element at which the value on a CPU starts.
+    #[inline(always)]
+    fn value_on(&self, cpu: u32) -> usize {
+        match self.is_percpu {
+            true => self.value_start + (cpu % self.copies) as usize * self.value.cells(),
+            false => self.value_start,
+        }
+    }
+
+    /// An element for a new entry; `None` if one has to be evicted.
+    fn new_element(&self, cpu: u32) -> Result<Option<u32>, Errno> {
         if let Limit::Count { entries, most } = &self.limit {
             let count = |count: u32| (count < *most).then(|| count + 1);
             if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
@@ -310,8 +187,8 @@ impl Hash {
             }
         }
         match (self.pool.take(cpu), &self.limit) {
-            (Ok(Some(index)), _) => Ok(index),
-            (Ok(None), Limit::Evict(clock)) => self.evict(clock).ok_or(Errno::ENOMEM),
+            (Ok(Some(index)), _) => Ok(Some(index)),
+            (Ok(None), Limit::Evict(_)) => Ok(None),
             (Ok(None), Limit::Pool) => Err(Errno::E2BIG),
             (Ok(None) | Err(_), Limit::Count { entries, .. }) => {
                 entries.fetch_sub(1, Relaxed);
@@ -330,33 +207,21 @@ impl Hash {
     }
 
     /// Takes the element of an entry that was not looked up lately.
-    fn evict(&self, clock: &Clock) -> Option<u32> {
-        let count = clock.marks.len() as u32;
-        // The first round may only clear marks; other threads may take what the second finds.
-        for _ in 0..count.saturating_mul(4) {
-            let index = clock.hand.fetch_add(1, Relaxed) % count;
-            let mark = &clock.marks[index as usize];
-            if mark.load(Relaxed) {
-                mark.store(false, Relaxed);
-                continue;
-            }
-            let hash = self.pool.element(index)[0].load(Relaxed) as u32;
-            let bucket = self.lock(hash);
-            if let Some(found) = self.search(&bucket, |at, _, _| at == index) {
-                self.unlink(&bucket, found);
-                return Some(index);
-            }
-        }
-        None
+    fn evict(&self) -> Option<u32> {
+        let Limit::Evict(clock) = &self.limit else {
+            return None;
+        };
+        clock.candidates().find(|index| {
+            let bucket = self.lock(hash_of(self.pool.element(*index)));
+            let found = bucket.elements().find(|found| found.index == *index);
+            found.inspect(|found| bucket.remove(*found)).is_some()
+        })
     }
 
     #[inline(always)]
     fn mark(&self, index: u32) {
         if let Limit::Evict(clock) = &self.limit {
-            let mark = &clock.marks[index as usize];
-            if !mark.load(Relaxed) {
-                mark.store(true, Relaxed);
-            }
+            clock.mark(index);
         }
     }
 
@@ -393,84 +258,69 @@ impl Hash {
             return Err(Errno::EINVAL);
         }
         let hash = key::hash(key, self.seed);
-        // An element for a key that is new, as far as it shows without the lock.
-        let mut reserved = match self.find(hash, key) {
-            None if flags != EXIST => Some(self.new_element(cpu)?),
-            _ => None,
-        };
+        let mut evicted = None;
         loop {
             let bucket = self.lock(hash);
-            let old = self.find_locked(&bucket, hash, key);
-            let refusal = match old {
-                Some(_) if flags == NOEXIST => Some(Errno::EEXIST),
-                None if flags == EXIST => Some(Errno::ENOENT),
-                _ => None,
+            let old = bucket.find(hash, |cells| key::equals(cells, key));
+            let result = match old {
+                Some(_) if flags == NOEXIST => Err(Errno::EEXIST),
+                None if flags == EXIST => Err(Errno::ENOENT),
+                Some(old) if self.is_percpu => {
+                    self.overwrite(old.index, cpu, values);
+                    self.mark(old.index);
+                    Ok(())
+                }
+                Some(old) => self.new_spare(&bucket, cpu).map(|index| {
+                    key::write(&self.pool.element(index)[KEY..], key);
+                    self.overwrite(index, cpu, values);
+                    bucket.replace(old, index, hash);
+                    if !bucket.keep_spare(old.index) {
+                        self.pool.give_back(cpu, old.index);
+                    }
+                    self.mark(index);
+                }),
+                None => {
+                    let index = match evicted.take() {
+                        None => self.new_element(cpu)?,
+                        evicted => evicted,
+                    };
+                    let Some(index) = index else {
+                        // Eviction locks another bucket.
+                        drop(bucket);
+                        evicted = Some(self.evict().ok_or(Errno::ENOMEM)?);
+                        continue;
+                    };
+                    key::write(&self.pool.element(index)[KEY..], key);
+                    self.fill(index, cpu, values);
+                    bucket.insert(index, hash);
+                    Ok(())
+                }
             };
-            if let Some(old) = old.filter(|_| refusal.is_none() && self.is_percpu) {
-                self.overwrite(old.index, cpu, values);
-                self.mark(old.index);
-            } else if let Some(old) = old.filter(|_| refusal.is_none()) {
-                let index = self.take_spare(cpu)?;
-                key::write(&self.pool.element(index)[KEY..], key);
-                self.overwrite(index, cpu, values);
-                self.link(&bucket, index, hash);
-                // The new element is the first now.
-                let before = old.before.or(Some(index));
-                self.unlink(&bucket, Found { before, ..old });
-                self.give_spare(cpu, old.index);
-                self.mark(index);
-            } else if refusal.is_none() {
-                let Some(index) = reserved.take() else {
-                    // Eviction locks another bucket.
-                    drop(bucket);
-                    reserved = Some(self.new_element(cpu)?);
-                    continue;
-                };
-                key::write(&self.pool.element(index)[KEY..], key);
-                self.fill(index, cpu, values);
-                self.link(&bucket, index, hash);
-            }
             drop(bucket);
-            reserved.inspect(|index| self.free(cpu, *index));
-            return refusal.map_or(Ok(()), Err);
+            evicted.inspect(|index| self.free(cpu, *index));
+            return result;
         }
     }
 
     /// An element to put in place of another.
-    fn take_spare(&self, cpu: u32) -> Result<u32, Errno> {
-        if let Some(spare) = self.spare_of(cpu) {
-            // Another thread on this CPU may have it: then from the pool.
-            let index = spare.swap(NONE, Relaxed);
-            if index != NONE {
-                return Ok(index);
-            }
+    fn new_spare(&self, bucket: &Locked<'_>, cpu: u32) -> Result<u32, Errno> {
+        if let Some(index) = bucket.take_spare() {
+            return Ok(index);
         }
         let index = self.pool.take(cpu).map_err(|_| Errno::ENOMEM)?;
         index.ok_or(Errno::ENOMEM)
-    }
-
-    /// Keeps an element that was replaced as the spare one, or frees it.
-    fn give_spare(&self, cpu: u32, index: u32) {
-        let keep =
-            |spare: &AtomicU32| (spare.compare_exchange(NONE, index, Relaxed, Relaxed)).is_ok();
-        if !self.spare_of(cpu).is_some_and(keep) {
-            self.pool.give_back(cpu, index);
-        }
-    }
-
-    fn spare_of(&self, cpu: u32) -> Option<&AtomicU32> {
-        self.spare.get(cpu as usize % self.spare.len().max(1))
     }
 
     /// Removes an entry; its values are read first if there is room for them.
     fn remove(&self, cpu: u32, key: &[u8], out: Option<&mut [u8]>) -> Result<(), Errno> {
         let hash = key::hash(key, self.seed);
         let bucket = self.lock(hash);
-        let found = self.find_locked(&bucket, hash, key).ok_or(Errno::ENOENT)?;
+        let found = bucket.find(hash, |cells| key::equals(cells, key));
+        let found = found.ok_or(Errno::ENOENT)?;
         if let Some(out) = out {
             self.read(found.index, out);
         }
-        self.unlink(&bucket, found);
+        bucket.remove(found);
         drop(bucket);
         self.free(cpu, found.index);
         Ok(())
@@ -483,14 +333,6 @@ impl Hash {
         }
     }
 
-    /// The first element of the buckets from this one on.
-    fn first_from(&self, bucket: u32) -> Option<u32> {
-        let heads = self.heads()[bucket as usize..].iter();
-        heads
-            .map(|head| head.load(Acquire))
-            .find(|head| *head < END)
-    }
-
     fn key_of(&self, index: u32, out: &mut [u8]) {
         let cells = &self.pool.element(index)[KEY..];
         CellSlice::new(cells, self.key_size).read(0, out);
@@ -500,35 +342,19 @@ impl Hash {
 /// Bytes that Linux keeps with an element beside key and value.
 const KERNEL_ELEMENT: u64 = 48;
 
-/// Buckets for each entry: most lists have one element at most, so that the processor
-/// predicts the walk.
-const BUCKETS_PER_ENTRY: u32 = 4;
+/// Most entries, rounded up to a power of two: the memory of Linux's buckets has fewer than
+/// 2^32 bytes, 16 for each.
+const MOST_ENTRIES: u32 = 1 << 27;
 
-/// Most buckets in Linux: their memory has fewer than 2^32 bytes, 16 for each.
-const MOST_BUCKETS: u32 = 1 << 27;
+/// Most elements of a pool that grows.
+const MOST_ELEMENTS: u32 = 1 << 31;
 
-/// The cells of an element with so many in use: small elements lie in one cache line of 8.
+/// Cells of a cache line.
+const LINE: usize = size_of::<Line>() / CELL_BYTES;
+
+/// The cells of an element with so many in use: small elements have a cache line each.
 fn in_cache_line(cells: usize) -> usize {
-    match cells {
-        ..=8 => cells.next_power_of_two(),
-        more => more,
-    }
-}
-
-fn header(hash: u32, next: u32) -> u64 {
-    u64::from(next) << 32 | u64::from(hash)
-}
-
-/// Most locks of a map.
-const MOST_LOCKS: u32 = 1 << 10;
-
-/// The heads of empty buckets.
-fn new_heads(count: u32) -> Result<Cells, Errno> {
-    let heads = Cells::zeroed(count.div_ceil(2) as usize).map_err(|_| Errno::ENOMEM)?;
-    for (number, head) in (END..).zip(heads.as_halves()) {
-        head.store(number, Relaxed);
-    }
-    Ok(heads)
+    cells.max(LINE)
 }
 
 impl WordLookup for Hash {
@@ -537,26 +363,51 @@ impl WordLookup for Hash {
     }
 
     #[inline(always)]
-    fn lookup_words<const N: usize>(&self, cpu: u32, key: [u64; N]) -> Option<CellSlice<'_>> {
+    fn lookup_words<const N: usize>(
+        &self,
+        cpu: impl Fn() -> u32,
+        key: [u64; N],
+    ) -> Option<CellAddress<'_>> {
         let hash = key::hash_words(key.into_iter(), self.seed);
-        let is_key = |cells: &[AtomicU64]| key::equals_words(cells, key.into_iter());
-        let (index, element) = self.find_by(hash, is_key)?;
+        if !self.has_plain_lines {
+            return self.lookup_others(cpu(), key, hash);
+        }
+        let is_key = |line: &Line| key::equals_array(&line[KEY..], key);
+        match self.buckets.find_line(&self.pool, hash, is_key) {
+            // The value is behind the key.
+            Attempt::Found(line) => line.get(KEY + N..).map(CellAddress::of),
+            Attempt::Absent => None,
+            Attempt::Unclear => self.lookup_others(0, key, hash),
+        }
+    }
+}
+
+impl Hash {
+    /// As [`WordLookup::lookup_words`], of keys that are not found at once.
+    #[inline(never)]
+    fn lookup_others<const N: usize>(
+        &self,
+        cpu: u32,
+        key: [u64; N],
+        hash: u32,
+    ) -> Option<CellAddress<'_>> {
+        let (index, element) = self.find_by(hash, |cells| key::equals_array(cells, key))?;
         self.mark(index);
-        Some(CellSlice::new(self.value_in(element, cpu), self.value.size))
+        Some(CellAddress::of(&element[self.value_on(cpu)..]))
     }
 }
 
 impl Operations for Hash {
     #[inline]
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
-        let index = self.find(key::hash(key, self.seed), key)?;
+        let hash = key::hash(key, self.seed);
+        let (index, element) = self.find_by(hash, |cells| key::equals(cells, key))?;
         self.mark(index);
-        let cells = self.value_cells(index, cpu);
-        Some(CellSlice::new(cells, self.value.size))
+        Some(self.value_in(element, cpu))
     }
 
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
-        LookupFunction::of(self).map(DirectLookup::Function)
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
+        MapFunction::lookup(self).map(DirectAccess::Function)
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
@@ -568,7 +419,9 @@ impl Operations for Hash {
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
-        let index = (self.find(key::hash(key, self.seed), key)).ok_or(Errno::ENOENT)?;
+        let hash = key::hash(key, self.seed);
+        let found = self.find_by(hash, |cells| key::equals(cells, key));
+        let (index, _) = found.ok_or(Errno::ENOENT)?;
         self.read(index, out);
         Ok(())
     }
@@ -582,20 +435,16 @@ impl Operations for Hash {
     }
 
     fn buckets(&self) -> u32 {
-        self.heads().len() as u32
+        self.buckets.count()
     }
 
     fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
         let locked = self.lock(bucket);
-        let mut found = Vec::new();
-        self.search(&locked, |index, _, _| {
-            found.push(index);
-            false
-        });
+        let found: Vec<_> = locked.elements().collect();
         if found.len() > most {
             return None;
         }
-        let entry = |&index: &u32| {
+        let entry = |&Found { index, .. }: &Found| {
             let mut key = vec![0; self.key_size].into_boxed_slice();
             self.key_of(index, &mut key);
             let len = match self.is_percpu {
@@ -608,32 +457,39 @@ impl Operations for Hash {
         };
         let entries = found.iter().map(entry).collect();
         if delete {
-            for &index in &found {
-                let place = self.search(&locked, |at, _, _| at == index);
-                place.inspect(|place| self.unlink(&locked, *place));
+            // Removing an element of the chain changes where the one behind it is.
+            while let Some(next) = locked.elements().next() {
+                locked.remove(next);
             }
             drop(locked);
-            found.iter().for_each(|index| self.free(0, *index));
+            found.iter().for_each(|found| self.free(0, found.index));
         }
         Some(entries)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
-        let after = key.and_then(|key| {
+        let mut from = 0;
+        if let Some(key) = key {
             let hash = key::hash(key, self.seed);
-            let index = self.find(hash, key)?;
-            let link = (self.pool.element(index)[0].load(Acquire) >> 32) as u32;
-            Some((self.bucket_of(hash), link))
-        });
-        let following = match after {
-            None => self.first_from(0),
-            Some((_, link)) if link < END => Some(link),
-            Some((bucket, _)) if bucket as usize + 1 < self.heads().len() => {
-                self.first_from(bucket + 1)
+            let bucket = self.lock(hash);
+            if let Some(found) = bucket.find(hash, |cells| key::equals(cells, key)) {
+                let mut behind = bucket.elements();
+                behind.find(|element| element.index == found.index);
+                if let Some(following) = behind.next() {
+                    self.key_of(following.index, next);
+                    return Ok(());
+                }
+                from = (hash & (self.buckets.count() - 1)) + 1;
             }
-            Some(_) => None,
-        };
-        self.key_of(following.ok_or(Errno::ENOENT)?, next);
-        Ok(())
+        }
+        while let Some(number) = self.buckets.first_used(from) {
+            let bucket = self.lock(number);
+            if let Some(first) = bucket.elements().next() {
+                self.key_of(first.index, next);
+                return Ok(());
+            }
+            from = number + 1;
+        }
+        Err(Errno::ENOENT)
     }
 }

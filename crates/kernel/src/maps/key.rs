@@ -35,6 +35,17 @@ pub(super) fn equals_words(cells: &[AtomicU64], mut words: impl Iterator<Item = 
     words.all(|word| cells.next().is_some_and(|cell| cell.load(Relaxed) == word))
 }
 
+/// True if the first cells hold the key, given in numbers of 8 bytes.
+#[inline(always)]
+pub(super) fn equals_array<const N: usize>(cells: &[AtomicU64], key: [u64; N]) -> bool {
+    cells.first_chunk::<N>().is_some_and(|cells| {
+        let pairs = cells.iter().zip(key);
+        pairs.fold(0, |differences, (cell, word)| {
+            differences | cell.load(Relaxed) ^ word
+        }) == 0
+    })
+}
+
 /// Writes the key into the cells.
 #[inline(always)]
 pub(super) fn write(cells: &[AtomicU64], key: &[u8]) {

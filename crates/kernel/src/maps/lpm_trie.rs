@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::{CellSlice, DirectLookup, LookupFunction, WordLookup};
+use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};
 
 use super::flags::{self, EXIST, NOEXIST};
 use super::pool::Pool;
@@ -277,7 +277,11 @@ impl WordLookup for LpmTrie {
     }
 
     #[inline(always)]
-    fn lookup_words<const N: usize>(&self, _: u32, key: [u64; N]) -> Option<CellSlice<'_>> {
+    fn lookup_words<const N: usize>(
+        &self,
+        _: impl Fn() -> u32,
+        key: [u64; N],
+    ) -> Option<CellAddress<'_>> {
         // The prefix's bytes begin behind its length, in the upper half of the first number.
         let data: [u64; N] = std::array::from_fn(|at| {
             let next = key.get(at + 1).map_or(0, |next| next << 32);
@@ -315,13 +319,13 @@ impl WordLookup for LpmTrie {
             let side = data[len as usize / 64] >> (63 - len % 64) & 1;
             link = (children >> (32 * side)) as u32;
         }
-        found.map(|node| CellSlice::new(self.value(node), self.value.size))
+        found.map(|node| CellAddress::of(self.value(node)))
     }
 }
 
 impl Operations for LpmTrie {
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
-        LookupFunction::of(self).map(DirectLookup::Function)
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
+        MapFunction::lookup(self).map(DirectAccess::Function)
     }
 
     fn lookup<'g>(&'g self, _: &'g RunGuard, _: u32, key: &[u8]) -> Option<CellSlice<'g>> {

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, DirectLookup, MapHandle, MapObject};
+use vm::{CellSlice, DirectAccess, MapFunction, MapHandle, MapObject};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -74,7 +74,13 @@ pub trait Operations: fmt::Debug + Send + Sync {
     }
 
     /// How native code looks up keys without the helper, if there is such a way.
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
+        None
+    }
+
+    /// The function that adds records of native code in place of the helper, if there is
+    /// one.
+    fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
         None
     }
 
@@ -480,8 +486,12 @@ impl MapObject for Map {
         self.operations.inner_maps()
     }
 
-    fn direct_lookup(&self) -> Option<DirectLookup> {
+    fn direct_lookup(&self) -> Option<DirectAccess> {
         Arc::clone(&self.operations).direct_lookup()
+    }
+
+    fn direct_output(&self) -> Option<MapFunction> {
+        Arc::clone(&self.operations).direct_output()
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {

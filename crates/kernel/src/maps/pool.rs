@@ -3,18 +3,28 @@
 //! An element is an index; its cells stay allocated until the pool is dropped, so a pointer
 //! to a freed element stays valid memory, as with Linux's preallocated hashes, and may see
 //! the element's next use. Elements come from blocks, each as large as all before it
-//! together (an element of the first is found soonest), or from a single block that holds them all. Freed elements are kept in lists,
-//! one for each CPU to reduce contention; an empty list takes from the others.
+//! together (an element of the first is found soonest), or from a single block that holds
+//! them all. Freed elements are linked through their first cell, in a list for each CPU to
+//! reduce contention; an empty list takes from the others.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use vm::{Cells, OutOfMemory};
+
+use super::spin_lock::SpinLock;
 
 /// Fewest and most elements of the first block of a pool that grows.
 const FIRST_BLOCK: u32 = 64;
 const MOST_IN_FIRST: u32 = 1 << 18;
+
+/// No element.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The cells of a cache line.
+pub(super) type Line = [AtomicU64; 8];
 
 /// See the module's text.
 pub(super) struct Pool {
@@ -31,11 +41,20 @@ pub(super) struct Pool {
     free: Box<[Free]>,
 }
 
-/// A list of freed elements, and their number, so that an empty one is not locked.
-#[derive(Default)]
+/// A list of freed elements: the first one, or [`NONE`]. The upper half of an element's
+/// first cell is the next one; the lower half stays as it is.
 struct Free {
-    len: AtomicUsize,
-    list: Mutex<Vec<u32>>,
+    lock: SpinLock,
+    head: AtomicU32,
+}
+
+impl Default for Free {
+    fn default() -> Free {
+        Free {
+            lock: SpinLock::default(),
+            head: AtomicU32::new(NONE),
+        }
+    }
 }
 
 impl Pool {
@@ -92,6 +111,13 @@ impl Pool {
         &cells.as_slice()[start..start + self.stride]
     }
 
+    /// An element of the first block, where each has the cells of a line.
+    #[inline(always)]
+    pub(super) fn line(&self, index: u32) -> Option<&Line> {
+        let (lines, _) = self.first.as_slice().as_chunks();
+        lines.get(index as usize)
+    }
+
     /// The block of an element behind the first block, and its index there.
     #[inline(never)]
     fn later(&self, index: u32) -> (&Cells, u32) {
@@ -107,47 +133,53 @@ impl Pool {
     }
 
     /// An element that is not in use, from the lists of this CPU first; `None` if all are.
-    /// Its cells hold what they held.
+    /// Its cells hold what they held. A reader that sees what is written to them from now on
+    /// and then executes an acquire fence sees all that was done before the element was
+    /// freed.
     pub(super) fn take(&self, cpu: u32) -> Result<Option<u32>, OutOfMemory> {
-        let Some(index) = self.take_index(cpu) else {
-            return Ok(None);
-        };
-        if index >= self.first_len {
-            let (block, _) = self.place(index);
-            if self.blocks[block].get().is_none()
-                && let Err(error) = self.allocate(block)
-            {
-                self.give_back(cpu, index);
-                return Err(error);
-            }
-        }
-        Ok(Some(index))
-    }
-
-    fn take_index(&self, cpu: u32) -> Option<u32> {
         let lists = self.free.len();
         let own = cpu as usize % lists;
         // Each list is unlocked before the next one is locked.
-        if let index @ Some(_) = self.pop(own) {
-            return index;
+        let index = match self.pop(own) {
+            None => self.take_unused()?,
+            freed => freed,
+        };
+        let index = index.or_else(|| (1..lists).find_map(|step| self.pop((own + step) % lists)));
+        fence(Release);
+        Ok(index)
+    }
+
+    /// An element that was never handed out; its block is allocated.
+    fn take_unused(&self) -> Result<Option<u32>, OutOfMemory> {
+        let mut index = self.used();
+        while index < self.capacity {
+            if index >= self.first_len {
+                let (block, _) = self.place(index);
+                if self.blocks[block].get().is_none() {
+                    self.allocate(block)?;
+                }
+            }
+            match (self.used).compare_exchange_weak(index, index + 1, Relaxed, Relaxed) {
+                Ok(_) => return Ok(Some(index)),
+                Err(now) => index = now,
+            }
         }
-        let next = |used: u32| (used < self.capacity).then(|| used + 1);
-        if self.used() < self.capacity
-            && let Ok(index) = self.used.fetch_update(Relaxed, Relaxed, next)
-        {
-            return Some(index);
-        }
-        (1..lists).find_map(|step| self.pop((own + step) % lists))
+        Ok(None)
     }
 
     fn pop(&self, list: usize) -> Option<u32> {
-        if self.free[list].len.load(Relaxed) == 0 {
+        let list = &self.free[list];
+        if list.head.load(Relaxed) == NONE {
             return None;
         }
-        let mut elements = self.list(list);
-        let index = elements.pop();
-        self.free[list].len.store(elements.len(), Relaxed);
-        index
+        let _guard = list.lock.lock();
+        let index = list.head.load(Relaxed);
+        if index == NONE {
+            return None;
+        }
+        let next = (self.element(index)[0].load(Relaxed) >> 32) as u32;
+        list.head.store(next, Relaxed);
+        Some(index)
     }
 
     #[cold]
@@ -161,18 +193,13 @@ impl Pool {
 
     /// Frees an element, into the list of this CPU.
     pub(super) fn give_back(&self, cpu: u32, index: u32) {
-        let list = cpu as usize % self.free.len();
-        let mut elements = self.list(list);
-        elements.push(index);
-        self.free[list].len.store(elements.len(), Relaxed);
-    }
-
-    fn list(&self, list: usize) -> MutexGuard<'_, Vec<u32>> {
-        // A list is whole after every step, so a panic elsewhere does not matter.
-        self.free[list]
-            .list
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let list = &self.free[cpu as usize % self.free.len()];
+        let _guard = list.lock.lock();
+        let next = list.head.load(Relaxed);
+        let first = &self.element(index)[0];
+        let lower_half = first.load(Relaxed) & u64::from(u32::MAX);
+        first.store(u64::from(next) << 32 | lower_half, Relaxed);
+        list.head.store(index, Relaxed);
     }
 
     /// Elements that were handed out at least once: all in use have a lower index.

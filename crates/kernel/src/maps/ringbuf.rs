@@ -8,10 +8,10 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::{CELL_BYTES, CellSlice, Cells};
+use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, RecordOutput};
 
 use super::flags;
 use super::spin_lock::SpinLock;
@@ -135,14 +135,7 @@ impl Ring {
 
     /// `bpf_ringbuf_output`: a record with these bytes.
     pub fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
-        if flags & !WAKEUP != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let record = self.reserve(bytes.len() as u64, 0).ok_or(Errno::EAGAIN)?;
-        record.bytes.write(0, bytes);
-        // No other thread writes the header of a reserved record.
-        (self.header(record.position)).store(bytes.len() as u64, Release);
-        Ok(())
+        self.output_with(bytes.len() as u64, flags, |record| record.write(0, bytes))
     }
 
     /// `bpf_ringbuf_query`: bytes that wait for the host (0), size of the ring (1), position
@@ -191,7 +184,30 @@ impl Ring {
     }
 }
 
+impl RecordOutput for Ring {
+    #[inline]
+    fn output_with(
+        &self,
+        len: u64,
+        flags: u64,
+        fill: impl FnOnce(CellSlice<'_>),
+    ) -> Result<(), Errno> {
+        if flags & !WAKEUP != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let record = self.reserve(len, 0).ok_or(Errno::EAGAIN)?;
+        fill(record.bytes);
+        // No other thread writes the header of a reserved record.
+        self.header(record.position).store(len, Release);
+        Ok(())
+    }
+}
+
 impl Operations for Ring {
+    fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
+        Some(MapFunction::output(self))
+    }
+
     fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }

@@ -96,6 +96,54 @@ fn threads_lose_and_duplicate_no_element() {
 }
 
 #[test]
+fn threads_find_what_is_always_there() {
+    const ALWAYS: u32 = 8;
+    const ENTRIES: u32 = 64;
+    for (kind, flags) in [
+        (MapKind::Hash, MapFlags(0)),
+        (MapKind::Hash, MapFlags::NO_PREALLOC),
+        (MapKind::PercpuHash, MapFlags(0)),
+    ] {
+        for threads in [2, 8] {
+            let map = map(kind, 8, ENTRIES, flags);
+            let map = map.operations();
+            for number in 0..ALWAYS {
+                let (key, value) = entry(number);
+                map.update(0, &key, &value, 0).unwrap();
+            }
+            thread::scope(|scope| {
+                for number in 0..threads {
+                    let is_writer = number % 2 == 0;
+                    scope.spawn(move || {
+                        let mut state: u32 = number + 1;
+                        for _ in 0..30_000 {
+                            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                            let always = entry(state >> 8 & (ALWAYS - 1));
+                            let other = entry(ALWAYS + (state >> 16 & (ENTRIES - 1)));
+                            let guard = RunGuard::new();
+                            match state >> 29 {
+                                0..4 if is_writer => {
+                                    map.update(number, &always.0, &always.1, 0).unwrap();
+                                }
+                                4 | 5 if is_writer => {
+                                    // The map may be full.
+                                    let _ = map.update(number, &other.0, &other.1, 0);
+                                }
+                                6 | 7 if is_writer => drop(map.delete(number, &other.0)),
+                                _ => {
+                                    let found = map.lookup(&guard, number, &always.0);
+                                    assert!(found.is_some(), "{kind:?}, {threads} threads");
+                                }
+                            }
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn an_lru_map_keeps_what_programs_look_up() {
     let map = map(MapKind::LruHash, 8, 100, MapFlags(0));
     let operations = map.operations();

@@ -93,7 +93,8 @@ impl Native {
         let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
         let program = self.native.on_context(self.kind);
         let program = program.expect("the program was lowered for this context");
-        let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
+        let run = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
+        let r0 = run.expect("the maps have values for this CPU");
         Left {
             r0,
             packet: packet.to_vec(),

@@ -1,82 +1,98 @@
-//! Lookups in a map that is the same in every run.
+//! Operations on a map that is the same in every run, without the helper.
 
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 use verifier::InsnFact;
-use vm::{DirectLookup, Elements, MapHandle};
+use vm::{DirectAccess, Elements, MapHandle};
 
-use super::{FIRST_LOOKUP, Pass, Passes};
+use super::{FIRST_FUNCTION, Pass, Passes};
 
-const MAP_LOOKUP_ELEM: i32 = match spec::helpers::number("bpf_map_lookup_elem") {
-    Some(number) => number,
-    None => panic!("no helper has this name"),
-};
+const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
+const RINGBUF_OUTPUT: i32 = number("bpf_ringbuf_output");
 
-/// The lookups of a program.
-pub(super) struct Lookups {
-    /// By map: how it is looked up, and the index among those that are used.
-    maps: Vec<(Option<DirectLookup>, Option<usize>)>,
-    used: Vec<DirectLookup>,
-    /// Lookups in arrays are inlined.
-    is_inlined: bool,
+const fn number(helper: &str) -> i32 {
+    match spec::helpers::number(helper) {
+        Some(number) => number,
+        None => panic!("no helper has this name"),
+    }
 }
 
-impl Lookups {
-    pub(super) fn new(maps: &[Option<MapHandle>], passes: Passes) -> Lookups {
-        let is_chosen = |lookup: &DirectLookup| {
-            passes.contains(match lookup {
-                DirectLookup::Elements(_) | DirectLookup::Maps(_) => Pass::ArrayLookups,
-                DirectLookup::Function(_) => Pass::MapLookups,
-            })
-        };
-        let lookup = |handle: &Option<MapHandle>| {
-            let lookup = handle.as_ref()?.map().direct_lookup();
-            lookup.filter(is_chosen)
-        };
-        Lookups {
-            maps: maps.iter().map(|handle| (lookup(handle), None)).collect(),
+/// The operations of a program.
+pub(super) struct Accesses<'m> {
+    maps: &'m [Option<MapHandle>],
+    passes: Passes,
+    /// Map and helper of those that are used.
+    known: Vec<(u32, i32)>,
+    used: Vec<DirectAccess>,
+}
+
+impl Accesses<'_> {
+    pub(super) fn new(maps: &[Option<MapHandle>], passes: Passes) -> Accesses<'_> {
+        Accesses {
+            maps,
+            passes,
+            known: Vec::new(),
             used: Vec::new(),
-            is_inlined: passes.contains(Pass::ArrayLookups),
         }
     }
 
-    /// What takes the place of an instruction, if it is a lookup in one map.
+    /// What takes the place of an instruction, if it is an operation on one map.
     pub(super) fn replace(&mut self, insn: Insn, fact: &InsnFact) -> Option<Vec<Insn>> {
-        let Insn::Call(Callee::Helper(MAP_LOOKUP_ELEM)) = insn else {
+        let Insn::Call(Callee::Helper(helper)) = insn else {
             return None;
         };
+        if !matches!(helper, MAP_LOOKUP_ELEM | RINGBUF_OUTPUT) {
+            return None;
+        }
         let fact = fact.call?;
-        let map = fact.map?.0 as usize;
-        if map >= self.maps.len() {
+        let map = fact.map?.0;
+        if map as usize >= self.maps.len() {
             // A map that was looked up in another one.
-            return self.is_inlined.then(inner_element);
+            let is_inlined = self.passes.contains(Pass::ArrayLookups);
+            return (is_inlined && helper == MAP_LOOKUP_ELEM).then(inner_element);
         }
-        let (lookup, used) = self.maps.get_mut(map)?;
-        let lookup = lookup.as_ref()?;
-        let sequence = match lookup {
-            DirectLookup::Elements(elements) | DirectLookup::Maps(elements) => {
-                let index = fact.key.filter(|_| fact.is_key_in_bounds);
-                let index = index.and_then(|key| u32::try_from(key).ok());
-                element(elements, index, matches!(lookup, DirectLookup::Maps(_)))?
-            }
-            DirectLookup::Function(_) => Vec::new(),
+        let known = self.known.iter().position(|known| *known == (map, helper));
+        let access = match known {
+            Some(index) => self.used[index].clone(),
+            None => self.access(map, helper)?,
         };
-        let index = *used.get_or_insert(self.used.len());
-        if index == self.used.len() {
-            self.used.push(lookup.clone());
-        }
-        Some(match lookup {
-            DirectLookup::Elements(_) | DirectLookup::Maps(_) => sequence,
-            DirectLookup::Function(function) => {
+        let index = known.unwrap_or(self.used.len());
+        let sequence = match &access {
+            DirectAccess::Elements(elements) | DirectAccess::Maps(elements) => {
+                let key = fact.key.filter(|_| fact.is_key_in_bounds);
+                let index = key.and_then(|key| u32::try_from(key).ok());
+                element(elements, index, matches!(access, DirectAccess::Maps(_)))?
+            }
+            DirectAccess::Function(function) => {
                 let mut call = load(Reg::R1, function.address()).to_vec();
-                call.push(Insn::Call(Callee::Helper(FIRST_LOOKUP + index as i32)));
+                call.push(Insn::Call(Callee::Helper(FIRST_FUNCTION + index as i32)));
                 call
             }
+        };
+        if known.is_none() {
+            self.known.push((map, helper));
+            self.used.push(access);
+        }
+        Some(sequence)
+    }
+
+    /// How a map does without a helper, if the passes say so.
+    fn access(&self, map: u32, helper: i32) -> Option<DirectAccess> {
+        let map = self.maps.get(map as usize)?.as_ref()?.map();
+        let access = match helper {
+            MAP_LOOKUP_ELEM => map.direct_lookup(),
+            _ => map.direct_output().map(DirectAccess::Function),
+        };
+        access.filter(|access| {
+            self.passes.contains(match access {
+                DirectAccess::Elements(_) | DirectAccess::Maps(_) => Pass::ArrayLookups,
+                DirectAccess::Function(_) => Pass::MapFunctions,
+            })
         })
     }
 
-    /// The lookups that instructions refer to.
-    pub(super) fn into_used(self) -> Vec<DirectLookup> {
+    /// What instructions refer to.
+    pub(super) fn into_used(self) -> Vec<DirectAccess> {
         self.used
     }
 }
