@@ -4,6 +4,7 @@
 //! random operations of bpf(2) on a map of each kind, and compares result, error number and
 //! value of each, and at the end all contents.
 
+mod descriptors;
 mod generate;
 mod objects;
 mod replay;
@@ -13,7 +14,7 @@ use std::fmt;
 use spec::Errno;
 use spec::maps::MapKind;
 
-pub use generate::{KINDS, Shape, WITHOUT_ELEMENTS};
+pub use generate::{KINDS, NOT_MADE, Shape, WITHOUT_ELEMENTS};
 pub use replay::{compare_creation, compare_operations};
 
 /// A result that differs from the kernel's.

@@ -8,10 +8,13 @@
 //! Readers never block. What programs got a pointer to stays valid memory until their
 //! [`RunGuard`] is dropped; what it holds after a deletion is as in Linux (see each kind).
 
+mod arena;
 mod array;
 mod array_of_maps;
 mod batch;
 mod bloom_filter;
+mod cgroup_array;
+mod cgroup_storage;
 mod cpumap;
 mod devmap;
 mod flags;
@@ -19,18 +22,26 @@ mod hash;
 mod hash_of_maps;
 mod host;
 mod key;
+mod local_storage;
 mod lpm_trie;
 mod perf_event_array;
 mod pool;
 mod prog_array;
 mod queue;
 mod resources;
+mod reuseport_sockarray;
 mod ringbuf;
 mod slots;
+mod socket;
+mod sockhash;
+mod sockmap;
 mod spin_lock;
+mod stack_trace;
+mod struct_ops;
 mod template;
 #[cfg(test)]
 mod tests;
+mod user_ringbuf;
 mod value;
 mod xskmap;
 
@@ -45,9 +56,12 @@ use vm::{CellSlice, DirectAccess, MapFunction, MapHandle, MapObject};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
+pub use local_storage::LocalStorage;
 pub use perf_event_array::PerfBuffer;
-pub use resources::{NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
+pub use resources::{Cgroup, NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
 pub use ringbuf::{Record, Ring};
+pub use socket::{Socket, SocketKind};
+pub use user_ringbuf::{UserRing, UserSample, UserSamples};
 pub use value::ValueLayout;
 pub use vm::RunGuard;
 
@@ -126,6 +140,23 @@ pub trait Operations: fmt::Debug + Send + Sync {
         self.store(key, value, flags)
     }
 
+    /// Reads the value of a key, which may name an object of the host.
+    fn copy_object(
+        &self,
+        key: &[u8],
+        out: &mut [u8],
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let _ = resources;
+        self.copy(key, out)
+    }
+
+    /// Removes the entry of a key, which may name an object of the host.
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+        let _ = resources;
+        self.delete(0, key)
+    }
+
     /// Number of buckets of a hash.
     fn buckets(&self) -> u32 {
         0
@@ -180,6 +211,28 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The ring of a user ring buffer.
+    fn user_ring(&self) -> Option<&UserRing> {
+        None
+    }
+
+    /// The values of local storage.
+    fn local_storage(&self) -> Option<&LocalStorage> {
+        None
+    }
+
+    /// The socket of a key in a map of sockets.
+    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
+        let _ = key;
+        None
+    }
+
+    /// The control group at an index. E2BIG if it is out of range, EAGAIN if there is none.
+    fn cgroup(&self, index: u32) -> Result<Arc<Cgroup>, Errno> {
+        let _ = index;
+        Err(Errno::EINVAL)
+    }
+
     /// Reads the value of a key and removes it.
     fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let _ = (key, out);
@@ -205,7 +258,10 @@ pub(crate) struct Definition {
 impl Definition {
     fn is_percpu(&self) -> bool {
         use MapKind::{LruPercpuHash, PercpuArray, PercpuHash};
-        matches!(self.kind, PercpuArray | PercpuHash | LruPercpuHash)
+        matches!(
+            self.kind,
+            PercpuArray | PercpuHash | LruPercpuHash | MapKind::PercpuCgroupStorage
+        )
     }
 
     fn is_lru(&self) -> bool {
@@ -252,9 +308,11 @@ impl Map {
         inner: Option<&Map>,
     ) -> Result<Map, Errno> {
         use MapKind::{
-            Array, ArrayOfMaps, BloomFilter, Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, LpmTrie,
-            LruHash, LruPercpuHash, PercpuArray, PercpuHash, PerfEventArray, ProgArray, Queue,
-            Ringbuf, Stack, Xskmap,
+            Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage,
+            Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie,
+            LruHash, LruPercpuHash, PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray,
+            ProgArray, Queue, ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap,
+            Stack, StackTrace, StructOps, TaskStorage, UserRingbuf, Xskmap,
         };
         let kind = params.kind().ok_or(Errno::EINVAL)?;
         if params.extra != 0 && !matches!(kind, BloomFilter | MapKind::Arena) {
@@ -282,13 +340,26 @@ impl Map {
             LpmTrie => lpm_trie::LpmTrie::check(map)?,
             Queue | Stack => queue::Queue::check(map)?,
             BloomFilter => bloom_filter::BloomFilter::check(map)?,
-            ProgArray | PerfEventArray | ArrayOfMaps => array::Array::check_objects(map)?,
+            ProgArray | PerfEventArray | CgroupArray | ArrayOfMaps => {
+                array::Array::check_objects(map)?;
+            }
             HashOfMaps => hash_of_maps::HashOfMaps::check(map)?,
             Devmap | DevmapHash => devmap::check(map)?,
             Cpumap => cpumap::Cpumap::check(map)?,
             Xskmap => xskmap::Xskmap::check(map)?,
-            Ringbuf => ringbuf::Ring::check(map)?,
-            _ => return Err(Errno::ENOTSUPP),
+            Ringbuf | UserRingbuf => ringbuf::Ring::check(map)?,
+            StackTrace => stack_trace::StackTrace::check(map)?,
+            CgroupStorage | PercpuCgroupStorage => cgroup_storage::CgroupStorage::check(map)?,
+            SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
+                local_storage::LocalStorage::check(map)?;
+            }
+            ReuseportSockarray => reuseport_sockarray::ReuseportSockarray::check(map)?,
+            Sockmap => sockmap::Sockmap::check(map)?,
+            Sockhash => sockhash::Sockhash::check(map)?,
+            Arena => arena::Arena::check(map)?,
+            StructOps => struct_ops::check(map)?,
+            // Linux 6.18 does not know them.
+            InsnArray | Rhash => return Err(Errno::EINVAL),
         }
         if token != 0 {
             return Err(Errno::EINVAL);
@@ -308,7 +379,21 @@ impl Map {
             Cpumap => Arc::new(cpumap::Cpumap::new(map, host)?),
             Xskmap => Arc::new(xskmap::Xskmap::new(map)?),
             Ringbuf => Arc::new(ringbuf::Ring::new(map)?),
-            _ => return Err(Errno::ENOTSUPP),
+            UserRingbuf => Arc::new(user_ringbuf::UserRing::new(map)?),
+            CgroupArray => Arc::new(cgroup_array::CgroupArray::new(map)?),
+            StackTrace => Arc::new(stack_trace::StackTrace::new(map)?),
+            CgroupStorage | PercpuCgroupStorage => {
+                Arc::new(cgroup_storage::CgroupStorage::new(map))
+            }
+            SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
+                Arc::new(local_storage::LocalStorage::new(map))
+            }
+            ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
+            Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
+            Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
+            Arena => Arc::new(arena::Arena),
+            // The check refuses them.
+            StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
         Ok(Map {
             definition,
@@ -350,12 +435,24 @@ impl Map {
         }
     }
 
-    /// `BPF_MAP_LOOKUP_ELEM`. EINVAL for a key or value of another length than the map's.
+    /// `BPF_MAP_LOOKUP_ELEM` where no descriptor is open. EINVAL for a key or value of another
+    /// length than the map's.
     pub fn lookup(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result<(), Errno> {
+        self.lookup_with(key, out, flags, &NoResources)
+    }
+
+    /// `BPF_MAP_LOOKUP_ELEM`; keys may name objects of the host.
+    pub fn lookup_with(
+        &self,
+        key: &[u8],
+        out: &mut [u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
         self.check_read()?;
         self.check_sizes(Some(key), Some(out.len()))?;
         self.check_flags(flags, flags::LOCK)?;
-        self.operations.copy(key, out)
+        self.operations.copy_object(key, out, resources)
     }
 
     /// `BPF_MAP_UPDATE_ELEM` where no descriptor is open.
@@ -377,11 +474,16 @@ impl Map {
         self.operations.store_object(key, value, flags, resources)
     }
 
-    /// `BPF_MAP_DELETE_ELEM`.
+    /// `BPF_MAP_DELETE_ELEM` where no descriptor is open.
     pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.delete_with(key, &NoResources)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM`; keys may name objects of the host.
+    pub fn delete_with(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
         self.check_write()?;
         self.check_sizes(Some(key), None)?;
-        self.operations.delete(0, key)
+        self.operations.delete_object(key, resources)
     }
 
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.

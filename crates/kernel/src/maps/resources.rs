@@ -1,12 +1,14 @@
-//! Objects that numbers in values stand for: programs, maps and perf buffers by descriptor,
-//! network interfaces by index.
+//! Objects that numbers in keys and values stand for: programs, maps, perf buffers, sockets,
+//! control groups and owners of local storage by descriptor, network interfaces by index.
 
 use std::sync::Arc;
 
+use spec::Errno;
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use vm::MapHandle;
 
-use super::{Map, PerfBuffer};
+use super::{Map, PerfBuffer, Socket};
 
 /// Finds the objects that bpf(2) finds by the numbers in a value.
 pub trait Resources {
@@ -28,11 +30,47 @@ pub trait Resources {
         None
     }
 
+    /// The socket of a descriptor.
+    fn socket(&self, descriptor: u32) -> Option<Arc<Socket>> {
+        let _ = descriptor;
+        None
+    }
+
+    /// The control group of a descriptor.
+    fn cgroup(&self, descriptor: u32) -> Option<Arc<Cgroup>> {
+        let _ = descriptor;
+        None
+    }
+
+    /// The identity of the object of a descriptor that local storage of this kind belongs to:
+    /// the cookie of a socket, the id of a control group, or what the host chooses for
+    /// inodes and tasks.
+    ///
+    /// # Errors
+    /// EBADF if nothing is open there or what is there is no such object, ENOTSOCK for a
+    /// descriptor that is no socket.
+    fn owner(&self, kind: MapKind, descriptor: u32) -> Result<u64, Errno> {
+        match kind {
+            MapKind::SkStorage => match self.socket(descriptor) {
+                Some(socket) => Ok(socket.cookie),
+                None if self.is_open(descriptor) => Err(Errno::ENOTSOCK),
+                None => Err(Errno::EBADF),
+            },
+            MapKind::CgrpStorage => match self.cgroup(descriptor) {
+                Some(cgroup) => Ok(cgroup.id),
+                None => Err(Errno::EBADF),
+            },
+            _ => Err(Errno::EBADF),
+        }
+    }
+
     /// True if there is a descriptor of this number, of whatever object.
     fn is_open(&self, descriptor: u32) -> bool {
         self.program(descriptor).is_some()
             || self.map(descriptor).is_some()
             || self.perf_buffer(descriptor).is_some()
+            || self.socket(descriptor).is_some()
+            || self.cgroup(descriptor).is_some()
     }
 
     /// True if there is an interface of this index.
@@ -47,6 +85,13 @@ pub trait Resources {
 pub struct NoResources;
 
 impl Resources for NoResources {}
+
+/// A model control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Its id.
+    pub id: u64,
+}
 
 /// What maps know of a program that they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
+use btf::TypeId;
 use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 use spec::{Random, SplitMix};
 
+use super::descriptors;
 use super::objects::Objects;
 
 /// The kinds of map that are compared.
-pub const KINDS: [MapKind; 19] = [
+pub const KINDS: [MapKind; 33] = [
     MapKind::Array,
     MapKind::PercpuArray,
     MapKind::Hash,
@@ -29,11 +31,46 @@ pub const KINDS: [MapKind; 19] = [
     MapKind::Cpumap,
     MapKind::Xskmap,
     MapKind::Ringbuf,
+    MapKind::UserRingbuf,
+    MapKind::StackTrace,
+    MapKind::CgroupArray,
+    MapKind::CgroupStorage,
+    MapKind::PercpuCgroupStorage,
+    MapKind::ReuseportSockarray,
+    MapKind::Sockmap,
+    MapKind::Sockhash,
+    MapKind::SkStorage,
+    MapKind::InodeStorage,
+    MapKind::TaskStorage,
+    MapKind::CgrpStorage,
+    MapKind::Arena,
+    MapKind::StructOps,
 ];
 
 /// The kinds without element operations that succeed: all that can be compared is errors.
-pub const WITHOUT_ELEMENTS: [MapKind; 3] =
-    [MapKind::PerfEventArray, MapKind::Xskmap, MapKind::Ringbuf];
+pub const WITHOUT_ELEMENTS: [MapKind; 10] = [
+    MapKind::PerfEventArray,
+    MapKind::Xskmap,
+    MapKind::Ringbuf,
+    MapKind::UserRingbuf,
+    MapKind::StackTrace,
+    MapKind::CgroupStorage,
+    MapKind::PercpuCgroupStorage,
+    MapKind::ReuseportSockarray,
+    MapKind::TaskStorage,
+    MapKind::Arena,
+];
+
+/// The kinds of which the kernel makes no map here: only the errors of creation are compared.
+pub const NOT_MADE: [MapKind; 1] = [MapKind::StructOps];
+
+/// Pages of the largest arena.
+const ARENA_PAGES: u32 = 1 << 20;
+
+fn is_local_storage(kind: MapKind) -> bool {
+    use MapKind::{CgrpStorage, InodeStorage, SkStorage, TaskStorage};
+    matches!(kind, SkStorage | InodeStorage | TaskStorage | CgrpStorage)
+}
 
 /// Parameters of a map, printed in one line.
 #[derive(Clone, Copy, Debug)]
@@ -111,26 +148,45 @@ pub(super) fn any_shape(dice: &mut Dice) -> Shape {
     for _ in 0..dice.below(3) {
         flags ^= 1 << dice.below(20);
     }
+    let value_size = match dice.one_in(2) {
+        // The sizes have to be those of types.
+        _ if is_local_storage(kind) => usual_value_size(kind, dice),
+        true => size(dice),
+        false => usual_value_size(kind, dice),
+    };
+    let (key_type, value_type) = types(kind, value_size, dice.one_in(8));
     Shape(MapParams {
         map_type: kind as u32,
         key_size,
-        value_size: match dice.one_in(2) {
-            true => size(dice),
-            false => usual_value_size(kind, dice),
-        },
+        value_size,
+        key_type,
+        value_type,
         max_entries: match kind {
-            MapKind::Ringbuf => dice.pick(&[0, 1, 4095, 4096, 8192, 12288, 1 << 16]),
+            MapKind::Ringbuf | MapKind::UserRingbuf => {
+                dice.pick(&[0, 1, 4095, 4096, 8192, 12288, 1 << 16])
+            }
+            MapKind::Arena => dice.pick(&[0, 1, 2, ARENA_PAGES, ARENA_PAGES + 1, u32::MAX]),
+            kind if is_local_storage(kind) => dice.pick(&[0, 0, 0, 0, 1]),
+            MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => dice.pick(&[0, 0, 0, 1]),
+            MapKind::StructOps => dice.pick(&[0, 1, 1, 2]),
             MapKind::Cpumap => dice.pick(&[0, 1, 2, 256, 257, u32::MAX]),
             _ => dice.pick(&[0, 1, 2, 7, 64]),
         },
         flags: MapFlags(flags),
-        extra: if dice.one_in(8) {
-            dice.pick(&[1, 15, 16])
-        } else {
-            0
+        extra: match (kind, dice.one_in(8)) {
+            (MapKind::Arena, _) => dice.pick(&[0, 1, 4096, 0xffff_f000, 1 << 44, u64::MAX << 12]),
+            (_, true) => dice.pick(&[1, 15, 16]),
+            (_, false) => 0,
         },
         ..MapParams::default()
     })
+}
+
+/// Types of keys and values, of kinds that have to have them.
+fn types(kind: MapKind, value_size: u32, are_left_out: bool) -> (TypeId, TypeId) {
+    let typed = is_local_storage(kind) && !are_left_out;
+    let types = typed.then(|| descriptors::types_of(value_size)).flatten();
+    types.unwrap_or((TypeId::VOID, TypeId::VOID))
 }
 
 /// Parameters of a map that can be created.
@@ -142,13 +198,23 @@ pub(super) fn usual_shape(kind: MapKind, dice: &mut Dice) -> Shape {
     // Linux keeps free elements of LRU maps in lists of CPUs and may evict early: the
     // universe of keys is far smaller than such a map.
     let max_entries = match kind {
-        MapKind::LruHash | MapKind::LruPercpuHash | MapKind::Ringbuf => 4096,
+        MapKind::LruHash | MapKind::LruPercpuHash | MapKind::Ringbuf | MapKind::UserRingbuf => 4096,
+        MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => 0,
+        kind if is_local_storage(kind) => 0,
         _ => dice.pick(&[1, 2, 5, 16, 64, 200]),
     };
+    let (key_size, value_size) = (usual_key_size(kind, dice), usual_value_size(kind, dice));
+    let value_size = match is_local_storage(kind) {
+        true => value_size.min(100),
+        false => value_size,
+    };
+    let (key_type, value_type) = types(kind, value_size, false);
     Shape(MapParams {
         map_type: kind as u32,
-        key_size: usual_key_size(kind, dice),
-        value_size: usual_value_size(kind, dice),
+        key_size,
+        value_size,
+        key_type,
+        value_type,
         max_entries,
         flags: MapFlags(flags),
         ..MapParams::default()
@@ -157,13 +223,19 @@ pub(super) fn usual_shape(kind: MapKind, dice: &mut Dice) -> Shape {
 
 fn usual_value_size(kind: MapKind, dice: &mut Dice) -> u32 {
     use MapKind::{
-        ArrayOfMaps, Cpumap, Devmap, DevmapHash, HashOfMaps, PerfEventArray, ProgArray, Ringbuf,
-        Xskmap,
+        Arena, ArrayOfMaps, CgroupArray, Cpumap, Devmap, DevmapHash, HashOfMaps, PerfEventArray,
+        ProgArray, ReuseportSockarray, Ringbuf, Sockhash, Sockmap, StackTrace, StructOps,
+        UserRingbuf, Xskmap,
     };
     match kind {
-        ProgArray | PerfEventArray | ArrayOfMaps | HashOfMaps | Xskmap => 4,
-        Devmap | DevmapHash | Cpumap => dice.pick(&[4, 8]),
-        Ringbuf => 0,
+        ProgArray | PerfEventArray | CgroupArray | ArrayOfMaps | HashOfMaps | Xskmap
+        | StructOps => 4,
+        Devmap | DevmapHash | Cpumap | ReuseportSockarray | Sockmap | Sockhash => {
+            dice.pick(&[4, 8])
+        }
+        Ringbuf | UserRingbuf | Arena => 0,
+        StackTrace => dice.pick(&[8, 64, 1016]),
+        kind if is_local_storage(kind) => dice.pick(&descriptors::TYPED_SIZES),
         _ => dice.pick(&[1, 2, 4, 7, 8, 12, 16, 40, 100]),
     }
 }
@@ -171,12 +243,17 @@ fn usual_value_size(kind: MapKind, dice: &mut Dice) -> u32 {
 /// True if keys are indexes or numbers of 4 bytes.
 fn has_number_keys(kind: MapKind) -> bool {
     use MapKind::{
-        Array, ArrayOfMaps, Cpumap, Devmap, DevmapHash, PercpuArray, PerfEventArray, ProgArray,
-        Xskmap,
+        Array, ArrayOfMaps, CgroupArray, Cpumap, Devmap, DevmapHash, PercpuArray, PerfEventArray,
+        ProgArray, ReuseportSockarray, Sockmap, StackTrace, StructOps, Xskmap,
     };
     matches!(
         kind,
         Array
+            | CgroupArray
+            | ReuseportSockarray
+            | Sockmap
+            | StackTrace
+            | StructOps
             | PercpuArray
             | ProgArray
             | PerfEventArray
@@ -191,7 +268,14 @@ fn has_number_keys(kind: MapKind) -> bool {
 fn usual_key_size(kind: MapKind, dice: &mut Dice) -> u32 {
     match kind {
         kind if has_number_keys(kind) => 4,
-        MapKind::Queue | MapKind::Stack | MapKind::BloomFilter | MapKind::Ringbuf => 0,
+        kind if is_local_storage(kind) => 4,
+        MapKind::Queue
+        | MapKind::Stack
+        | MapKind::BloomFilter
+        | MapKind::Ringbuf
+        | MapKind::UserRingbuf
+        | MapKind::Arena => 0,
+        MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => dice.pick(&[8, 16]),
         MapKind::LpmTrie => 4 + dice.pick(&[1, 2, 3, 4, 8, 9, 16]),
         _ => dice.pick(&[1, 2, 4, 5, 8, 12, 16, 33]),
     }
@@ -200,6 +284,8 @@ fn usual_key_size(kind: MapKind, dice: &mut Dice) -> u32 {
 fn usual_flags(kind: MapKind) -> u32 {
     match kind {
         MapKind::LpmTrie => MapFlags::NO_PREALLOC.0,
+        MapKind::Arena => MapFlags::MMAPABLE.0,
+        kind if is_local_storage(kind) => MapFlags::NO_PREALLOC.0,
         _ => 0,
     }
 }
@@ -229,6 +315,10 @@ pub(super) fn operation(
     dice: &mut Dice,
 ) -> Operation {
     let kind = MapKind::from_number(shape.0.map_type);
+    let key = |dice: &mut Dice| {
+        let named = kind.and_then(|kind| objects.key(kind, dice));
+        named.unwrap_or_else(|| key(shape, dice))
+    };
     let value = |dice: &mut Dice| {
         let named = kind.and_then(|kind| objects.value(kind, value_len, dice));
         named.unwrap_or_else(|| dice.bytes(value_len))
@@ -240,33 +330,30 @@ pub(super) fn operation(
         _ => 0,
     };
     match dice.below(21) {
-        0..=4 => Operation::Lookup(key(shape, dice), if dice.one_in(40) { 4 } else { 0 }),
+        0..=4 => Operation::Lookup(key(dice), if dice.one_in(40) { 4 } else { 0 }),
         5..=11 => {
             let value = value(dice);
-            Operation::Update(key(shape, dice), value, flags(dice))
+            Operation::Update(key(dice), value, flags(dice))
         }
-        12..=14 => Operation::Delete(key(shape, dice)),
-        15 | 16 => Operation::Take(
-            key(shape, dice),
-            if dice.one_in(20) { flags(dice) } else { 0 },
-        ),
-        17 => Operation::NextKey((!dice.one_in(4)).then(|| key(shape, dice))),
+        12..=14 => Operation::Delete(key(dice)),
+        15 | 16 => Operation::Take(key(dice), if dice.one_in(20) { flags(dice) } else { 0 }),
+        17 => Operation::NextKey((!dice.one_in(4)).then(|| key(dice))),
         // There are no batches without keys.
         18.. if shape.0.key_size == 0 => Operation::NextKey(None),
         18 => {
             let count = 1 + dice.below(5);
-            let keys = (0..count).flat_map(|_| key(shape, dice)).collect();
+            let keys = (0..count).flat_map(|_| key(dice)).collect();
             let values = (0..count).flat_map(|_| value(dice)).collect();
             Operation::UpdateBatch(keys, values)
         }
         19 => Operation::LookupBatch {
-            from: dice.one_in(2).then(|| key(shape, dice)),
+            from: dice.one_in(2).then(|| key(dice)),
             count: 1 + dice.below(20),
             delete: dice.one_in(20),
         },
         _ => {
             let count = 1 + dice.below(5);
-            Operation::DeleteBatch((0..count).flat_map(|_| key(shape, dice)).collect())
+            Operation::DeleteBatch((0..count).flat_map(|_| key(dice)).collect())
         }
     }
 }

@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::kernel::maps::{Host, Map, ProgramClass, Resources, StoredMap, StoredProgram, ValueLayout};
+use ::kernel::maps::{
+    Cgroup, Host, Map, ProgramClass, Resources, Socket, StoredMap, StoredProgram, ValueLayout,
+};
+use btf::TypeId;
 use isa::ebpf::{assemble, encode};
 use program::MapParams;
 use spec::Errno;
@@ -12,6 +15,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::{AttachType, ProgramType};
 use sys::bpf::{LoadedProgram, Map as KernelMap, MapRequest, ProgLoad};
 
+use super::descriptors::Descriptors;
 use super::errno;
 use super::generate::{Dice, Shape};
 
@@ -30,6 +34,7 @@ pub(super) struct Objects {
     maps: HashMap<u32, (KernelMap, Arc<StoredMap>)>,
     /// Descriptors of programs, then of maps, in the order in which they were made.
     descriptors: Vec<u32>,
+    others: Descriptors,
 }
 
 impl Objects {
@@ -39,6 +44,7 @@ impl Objects {
             programs: HashMap::new(),
             maps: HashMap::new(),
             descriptors: Vec::new(),
+            others: Descriptors::open()?,
         };
         let xdp = ProgramType::Xdp;
         for (program_type, attach_type, flags) in [
@@ -131,7 +137,7 @@ impl Objects {
     }
 
     fn add_map(&mut self, shape: &Shape, cpus: u32) -> Result<(), Errno> {
-        let kernel = KernelMap::create(&request(shape)).map_err(errno)?;
+        let kernel = KernelMap::create(&self.request(shape)).map_err(errno)?;
         let value = ValueLayout::plain(shape.0.value_size as usize);
         let stored = StoredMap::new(
             kernel.info().map_err(errno)?.id,
@@ -164,15 +170,57 @@ impl Objects {
         }
     }
 
+    /// A descriptor of the objects that a map of this kind refers to, at times another.
+    fn other(&self, kind: MapKind, dice: &mut Dice) -> u32 {
+        let fitting = self.others.of(kind);
+        match dice.one_in(8) || fitting.is_empty() {
+            true => self.descriptor(dice),
+            false => dice.pick(&fitting),
+        }
+    }
+
+    /// A key for a map of this kind; `None` where any bytes will do.
+    pub(super) fn key(&self, kind: MapKind, dice: &mut Dice) -> Option<Vec<u8>> {
+        use MapKind::{CgrpStorage, InodeStorage, SkStorage, TaskStorage};
+        matches!(kind, SkStorage | InodeStorage | TaskStorage | CgrpStorage)
+            .then(|| self.other(kind, dice).to_ne_bytes().to_vec())
+    }
+
+    /// The request to the kernel for a map of these parameters.
+    pub(super) fn request(&self, shape: &Shape) -> MapRequest<'_> {
+        let params = shape.0;
+        let is_typed = params.key_type != TypeId::VOID;
+        MapRequest {
+            map_type: params.map_type,
+            key_size: params.key_size,
+            value_size: params.value_size,
+            max_entries: params.max_entries,
+            flags: params.flags.0,
+            extra: params.extra,
+            numa_node: params.numa_node,
+            btf: is_typed.then_some(&self.others.types),
+            btf_key: params.key_type.0,
+            btf_value: params.value_type.0,
+            ..MapRequest::default()
+        }
+    }
+
     /// A value for a map of this kind; `None` where any bytes will do.
     pub(super) fn value(&self, kind: MapKind, len: usize, dice: &mut Dice) -> Option<Vec<u8>> {
         use MapKind::{
-            ArrayOfMaps, Cpumap, Devmap, DevmapHash, HashOfMaps, PerfEventArray, ProgArray, Xskmap,
+            ArrayOfMaps, CgroupArray, Cpumap, Devmap, DevmapHash, HashOfMaps, PerfEventArray,
+            ProgArray, ReuseportSockarray, Sockhash, Sockmap, Xskmap,
         };
         let number = match kind {
             Devmap | DevmapHash => dice.pick(&[LOOPBACK, LOOPBACK, LOOPBACK, 0, NOTHING]),
             Cpumap => dice.pick(&[0, 1, 64, 16384, 16385, u32::MAX]),
             ProgArray | PerfEventArray | ArrayOfMaps | HashOfMaps | Xskmap => self.descriptor(dice),
+            CgroupArray => self.other(kind, dice),
+            ReuseportSockarray | Sockmap | Sockhash => {
+                let high = u32::from(dice.one_in(20));
+                let value = [self.other(kind, dice).to_ne_bytes(), high.to_ne_bytes()].concat();
+                return Some(value[..len.min(8)].to_vec());
+            }
             _ => return None,
         };
         let program = match dice.below(3) {
@@ -196,22 +244,34 @@ impl Resources for Objects {
         Some(Arc::clone(stored))
     }
 
+    fn socket(&self, descriptor: u32) -> Option<Arc<Socket>> {
+        self.others.socket(descriptor)
+    }
+
+    fn cgroup(&self, descriptor: u32) -> Option<Arc<Cgroup>> {
+        self.others.cgroup(descriptor)
+    }
+
+    fn owner(&self, kind: MapKind, descriptor: u32) -> Result<u64, Errno> {
+        match (kind, self.is_open(descriptor)) {
+            (_, false) | (MapKind::TaskStorage, _) => Err(Errno::EBADF),
+            // Sockets have an inode each, programs and maps one in common.
+            (MapKind::InodeStorage, true) => Ok(match self.socket(descriptor) {
+                Some(socket) => socket.cookie,
+                None => 0,
+            }),
+            (MapKind::CgrpStorage, true) => {
+                let cgroup = self.cgroup(descriptor);
+                cgroup.map(|cgroup| cgroup.id).ok_or(Errno::EBADF)
+            }
+            _ => {
+                let socket = self.socket(descriptor);
+                socket.map(|socket| socket.cookie).ok_or(Errno::ENOTSOCK)
+            }
+        }
+    }
+
     fn has_interface(&self, index: u32) -> bool {
         index == LOOPBACK
-    }
-}
-
-/// The request to the kernel for a map of these parameters.
-pub(super) fn request(shape: &Shape) -> MapRequest<'static> {
-    let params = shape.0;
-    MapRequest {
-        map_type: params.map_type,
-        key_size: params.key_size,
-        value_size: params.value_size,
-        max_entries: params.max_entries,
-        flags: params.flags.0,
-        extra: params.extra,
-        numa_node: params.numa_node,
-        ..MapRequest::default()
     }
 }

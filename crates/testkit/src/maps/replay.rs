@@ -6,16 +6,20 @@ use spec::maps::MapKind;
 use sys::bpf::{Map as KernelMap, MapRequest};
 
 use super::generate::{Dice, Operation, Shape, any_shape, operation, usual_shape};
-use super::objects::{self, Objects};
+use super::objects::Objects;
 use super::{MapComparison, MapDifference, errno, name};
 
 /// A template for inner maps, in the kernel and ours.
 type Template<'a> = Option<(&'a KernelMap, &'a Map)>;
 
-fn create_kernel(shape: &Shape, inner: Template<'_>) -> Result<KernelMap, Errno> {
+fn create_kernel(
+    shape: &Shape,
+    objects: &Objects,
+    inner: Template<'_>,
+) -> Result<KernelMap, Errno> {
     let request = MapRequest {
         inner: inner.map(|(kernel, _)| kernel),
-        ..objects::request(shape)
+        ..objects.request(shape)
     };
     KernelMap::create(&request).map_err(errno)
 }
@@ -40,7 +44,7 @@ pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<MapComparison, Er
         if is_map_of_maps(&shape) && template.is_none() {
             continue;
         }
-        let kernel = create_kernel(&shape, template).map(drop);
+        let kernel = create_kernel(&shape, &objects, template).map(drop);
         let ours = create_ours(&shape, cpus, template).map(drop);
         comparison.operations += 1;
         comparison.successes += u64::from(kernel.is_ok());
@@ -59,10 +63,15 @@ pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<MapComparison, Er
 
 /// CPUs that the kernel's per-CPU maps have values for.
 fn possible_cpus() -> Result<u32, Errno> {
-    let mut dice = Dice::new(0);
-    let mut shape = usual_shape(MapKind::PercpuArray, &mut dice);
-    shape.0.value_size = 8;
-    Ok(create_kernel(&shape, None)?.value_len() as u32 / 8)
+    let request = MapRequest {
+        map_type: MapKind::PercpuArray.number(),
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        ..MapRequest::default()
+    };
+    let map = KernelMap::create(&request).map_err(errno)?;
+    Ok(map.value_len() as u32 / 8)
 }
 
 /// Replays `operations` random operations on a map of this kind. The error is the kernel's,
@@ -80,7 +89,7 @@ pub fn compare_operations(
         let shape = usual_shape(kind, &mut dice);
         let template = is_map_of_maps(&shape).then(|| objects.usual_template());
         let mut pair = Pair {
-            kernel: create_kernel(&shape, template)?,
+            kernel: create_kernel(&shape, &objects, template)?,
             ours: create_ours(&shape, cpus, template)?,
             objects: &objects,
             shape,
@@ -147,10 +156,10 @@ impl Pair<'_> {
     }
 
     fn is_ordered(&self) -> bool {
-        use MapKind::{DevmapHash, Hash, HashOfMaps, LruHash, LruPercpuHash, PercpuHash};
+        use MapKind::{DevmapHash, Hash, HashOfMaps, LruHash, LruPercpuHash, PercpuHash, Sockhash};
         !matches!(
             self.ours.kind(),
-            Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps | DevmapHash
+            Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps | DevmapHash | Sockhash
         )
     }
 
@@ -306,13 +315,16 @@ impl Pair<'_> {
                 if self.is_bloom_filter() {
                     out.fill(key.len() as u8);
                 }
-                self.ours.lookup(key, &mut out, *flags).map(|()| out)
+                (self.ours.lookup_with(key, &mut out, *flags, self.objects)).map(|()| out)
             }
             Operation::Update(key, value, flags) => {
                 let done = self.ours.update_with(key, value, *flags, self.objects);
                 done.map(|()| Vec::new())
             }
-            Operation::Delete(key) => self.ours.delete(key).map(|()| Vec::new()),
+            Operation::Delete(key) => {
+                let done = self.ours.delete_with(key, self.objects);
+                done.map(|()| Vec::new())
+            }
             Operation::Take(key, flags) => self
                 .ours
                 .lookup_and_delete(key, &mut out, *flags)

@@ -1,0 +1,61 @@
+//! `cgroup_array`: control groups by index, to compare packets and tasks with.
+
+use spec::Errno;
+
+use super::resources::{Cgroup, NoResources, Resources};
+use super::slots::{self, Slots};
+use super::{Definition, Operations};
+
+/// Control groups.
+#[derive(Debug)]
+pub(super) struct CgroupArray(Slots<Cgroup>);
+
+impl CgroupArray {
+    pub(super) fn new(map: &Definition) -> Result<CgroupArray, Errno> {
+        Ok(CgroupArray(Slots::new(map.params.max_entries)?))
+    }
+}
+
+impl Operations for CgroupArray {
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        self.0.delete(key)
+    }
+
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        if flags != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let cgroup = resources.cgroup(slots::number(value)?);
+        self.0.set(index, Some(cgroup.ok_or(Errno::EBADF)?));
+        Ok(())
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.0.next_key(key, next)
+    }
+
+    fn cgroup(&self, index: u32) -> Result<std::sync::Arc<Cgroup>, Errno> {
+        let key = index.to_ne_bytes();
+        let index = self.0.index(&key).ok_or(Errno::E2BIG)?;
+        self.0.get(index).ok_or(Errno::EAGAIN)
+    }
+}

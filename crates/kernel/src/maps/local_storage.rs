@@ -1,0 +1,149 @@
+//! `sk_storage`, `inode_storage`, `task_storage` and `cgrp_storage`: a value for each object
+//! of a kind (`kernel/bpf/bpf_local_storage.c` of Linux).
+//!
+//! Programs name an object by its identity, bpf(2) by a descriptor ([`Resources::owner`]).
+//! Values that a program got stay valid memory until its run is over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use spec::Errno;
+use spec::maps::MapKind;
+use vm::Cells;
+
+use super::flags::{self, EXIST, NOEXIST};
+use super::resources::{NoResources, Resources};
+use super::{Definition, Operations, ValueLayout, slots};
+
+/// Values by the identity of the object that they belong to.
+#[derive(Debug)]
+pub struct LocalStorage {
+    kind: MapKind,
+    value: ValueLayout,
+    values: RwLock<HashMap<u64, Arc<Cells>>>,
+}
+
+/// Most bytes of a value (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`): 2^16 - 1 less those that
+/// Linux keeps with it.
+pub(super) const MOST_VALUE: u32 = u16::MAX as u32 - KERNEL_ELEMENT;
+
+/// Bytes that Linux keeps with a value (`struct bpf_local_storage_elem`).
+const KERNEL_ELEMENT: u32 = 128;
+
+impl LocalStorage {
+    pub(super) fn new(map: &Definition) -> LocalStorage {
+        LocalStorage {
+            kind: map.kind,
+            value: map.value.clone(),
+            values: RwLock::default(),
+        }
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        let bits = params.flags.0;
+        if bits & !(flags::NO_PREALLOC | flags::CLONE) != 0
+            || bits & flags::NO_PREALLOC == 0
+            || params.max_entries != 0
+            || params.key_size != 4
+            || params.value_size == 0
+            || params.key_type.0 == 0
+            || params.value_type.0 == 0
+        {
+            return Err(Errno::EINVAL);
+        }
+        if params.value_size > MOST_VALUE {
+            return Err(Errno::E2BIG);
+        }
+        Ok(())
+    }
+
+    /// The value of an object.
+    pub fn get(&self, owner: u64) -> Option<Arc<Cells>> {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        values.get(&owner).cloned()
+    }
+
+    /// Changes or adds the value of an object, as the flags of an update allow; the value.
+    pub fn set(&self, owner: u64, value: &[u8], flags: u64) -> Result<Arc<Cells>, Errno> {
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        match values.get(&owner) {
+            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
+            None if flags == EXIST => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        // Pointers to an old value still read it.
+        let cells = Cells::zeroed(self.value.cells()).map_err(|_| Errno::ENOMEM)?;
+        self.value.write(cells.as_slice(), value);
+        let cells = Arc::new(cells);
+        values.insert(owner, Arc::clone(&cells));
+        Ok(cells)
+    }
+
+    /// Removes the value of an object. ENOENT if it has none.
+    pub fn remove(&self, owner: u64) -> Result<(), Errno> {
+        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        values.remove(&owner).map(drop).ok_or(Errno::ENOENT)
+    }
+
+    fn owner(&self, key: &[u8], resources: &dyn Resources) -> Result<u64, Errno> {
+        resources.owner(self.kind, slots::number(key)?)
+    }
+}
+
+impl Operations for LocalStorage {
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        self.delete_object(key, &NoResources)
+    }
+
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+        self.remove(self.owner(key, resources)?)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        self.copy_object(key, out, &NoResources)
+    }
+
+    fn copy_object(
+        &self,
+        key: &[u8],
+        out: &mut [u8],
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let owner = self.owner(key, resources)?;
+        let cells = self.get(owner).ok_or(Errno::ENOENT)?;
+        self.value.read(cells.as_slice(), out);
+        Ok(())
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let owner = self.owner(key, resources)?;
+        self.set(owner, value, flags).map(drop)
+    }
+
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn local_storage(&self) -> Option<&LocalStorage> {
+        Some(self)
+    }
+}

@@ -1,0 +1,110 @@
+//! `reuseport_sockarray`: model sockets of groups that share a port, by index.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+use spec::Errno;
+
+use super::flags::{self, EXIST, NOEXIST};
+use super::resources::{NoResources, Resources};
+use super::slots::{self, Slots};
+use super::socket::{self, Socket, SocketKind};
+use super::{Definition, Operations};
+
+/// Sockets by index.
+#[derive(Debug)]
+pub(super) struct ReuseportSockarray(Slots<Socket>);
+
+impl ReuseportSockarray {
+    pub(super) fn new(map: &Definition) -> Result<ReuseportSockarray, Errno> {
+        Ok(ReuseportSockarray(Slots::new(map.params.max_entries)?))
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        let bits = params.flags.0;
+        if params.max_entries == 0
+            || params.key_size != 4
+            || !matches!(params.value_size, 4 | 8)
+            || bits & !(flags::NUMA_NODE | flags::ACCESS) != 0
+            || !flags::access_is_consistent(bits)
+        {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Operations for ReuseportSockarray {
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let socket = self.0.set(index, None).ok_or(Errno::ENOENT)?;
+        socket.is_in_array.store(false, Release);
+        Ok(())
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        socket::read_cookie(out, || self.0.get(self.0.index(key)?))
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let descriptor = match value.try_into() {
+            Ok(value) => socket::descriptor_of_8(value)?,
+            Err(_) => slots::number(value)?,
+        };
+        let socket = socket::find(descriptor, resources)?;
+        match self.0.get(index) {
+            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
+            None if flags == EXIST => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        match socket.kind {
+            SocketKind::TcpOpen | SocketKind::TcpClosed | SocketKind::Udp => {}
+            SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Other => {
+                return Err(Errno::ENOTSUPP);
+            }
+        }
+        if !socket.is_in_group {
+            return Err(Errno::EINVAL);
+        }
+        // A socket is in one place of one array.
+        if (socket
+            .is_in_array
+            .compare_exchange(false, true, AcqRel, Acquire))
+        .is_err()
+        {
+            return Err(Errno::EBUSY);
+        }
+        if let Some(old) = self.0.set(index, Some(socket)) {
+            old.is_in_array.store(false, Release);
+        }
+        Ok(())
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.0.next_key(key, next)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
+        self.0.get(self.0.index(key)?)
+    }
+}

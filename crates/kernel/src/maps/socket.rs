@@ -1,0 +1,120 @@
+//! Model sockets, and what maps of sockets have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use spec::Errno;
+
+use super::Definition;
+use super::flags;
+use super::resources::Resources;
+
+/// A socket, as maps see it.
+#[derive(Debug)]
+pub struct Socket {
+    /// Its cookie, which lookups return.
+    pub cookie: u64,
+    /// What it is.
+    pub kind: SocketKind,
+    /// It shares its port with the sockets of a group (`SO_REUSEPORT`).
+    pub is_in_group: bool,
+    /// A `reuseport_sockarray` holds it.
+    pub(super) is_in_array: AtomicBool,
+}
+
+/// Protocol and state of a socket, as far as maps distinguish them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketKind {
+    /// TCP; listens or is connected.
+    TcpOpen,
+    /// TCP; neither.
+    TcpClosed,
+    /// UDP.
+    Udp,
+    /// A Unix datagram socket, or a connected stream.
+    Unix,
+    /// A Unix stream that is not connected.
+    UnixClosed,
+    /// Any other, which no map of sockets takes.
+    Other,
+}
+
+impl Socket {
+    /// A socket that is in no map.
+    pub fn new(cookie: u64, kind: SocketKind, is_in_group: bool) -> Socket {
+        Socket {
+            cookie,
+            kind,
+            is_in_group,
+            is_in_array: AtomicBool::new(false),
+        }
+    }
+
+    /// True if a `sockmap` or `sockhash` takes it.
+    fn is_redirectable(&self) -> bool {
+        match self.kind {
+            SocketKind::TcpOpen | SocketKind::Udp | SocketKind::Unix => true,
+            SocketKind::TcpClosed | SocketKind::UnixClosed | SocketKind::Other => false,
+        }
+    }
+}
+
+/// The kernel's rules of creation that `sockmap` and `sockhash` share.
+pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+    let params = &map.params;
+    let allowed = flags::NUMA_NODE | flags::RDONLY | flags::WRONLY;
+    if params.max_entries == 0
+        || params.key_size == 0
+        || !matches!(params.value_size, 4 | 8)
+        || params.flags.0 & !allowed != 0
+    {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// The socket of a descriptor. EBADF if nothing is open there, ENOTSOCK if it is no socket.
+pub(super) fn find(descriptor: u32, resources: &dyn Resources) -> Result<Arc<Socket>, Errno> {
+    match resources.socket(descriptor) {
+        Some(socket) => Ok(socket),
+        None if resources.is_open(descriptor) => Err(Errno::ENOTSOCK),
+        None => Err(Errno::EBADF),
+    }
+}
+
+/// The descriptor that a value of 8 bytes holds. EINVAL for numbers that no descriptor has.
+pub(super) fn descriptor_of_8(value: [u8; 8]) -> Result<u32, Errno> {
+    let number = i32::try_from(u64::from_ne_bytes(value)).map_err(|_| Errno::EINVAL)?;
+    Ok(number as u32)
+}
+
+/// The socket whose descriptor a value of a `sockmap` or `sockhash` holds, if such maps take
+/// it. Errors of [`find`]; EINVAL for numbers that no descriptor has, EOPNOTSUPP for other
+/// sockets.
+pub(super) fn find_redirectable(
+    value: &[u8],
+    resources: &dyn Resources,
+) -> Result<Arc<Socket>, Errno> {
+    let mut number = [0; 8];
+    let bytes = number.get_mut(..value.len()).ok_or(Errno::EINVAL)?;
+    bytes.copy_from_slice(value);
+    let socket = find(descriptor_of_8(number)?, resources)?;
+    match socket.is_redirectable() {
+        true => Ok(socket),
+        false => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+/// Writes the cookie of a socket, as bpf(2) reads it. ENOSPC if values have 4 bytes, ENOENT
+/// without a socket.
+pub(super) fn read_cookie(
+    out: &mut [u8],
+    socket: impl FnOnce() -> Option<Arc<Socket>>,
+) -> Result<(), Errno> {
+    if out.len() != 8 {
+        return Err(Errno::ENOSPC);
+    }
+    let socket = socket().ok_or(Errno::ENOENT)?;
+    out.copy_from_slice(&socket.cookie.to_ne_bytes());
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! `sockhash`: model sockets by key, to redirect to.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use spec::Errno;
+
+use super::flags::{EXIST, NOEXIST};
+use super::resources::{NoResources, Resources};
+use super::socket::{self, Socket};
+use super::{Definition, Operations};
+
+/// Sockets by key.
+#[derive(Debug)]
+pub(super) struct Sockhash {
+    most: u32,
+    sockets: RwLock<BTreeMap<Box<[u8]>, Arc<Socket>>>,
+}
+
+/// Most bytes of a key: what a program has on its stack.
+const MOST_KEY: u32 = 512;
+
+/// Most entries.
+const MOST_ENTRIES: u32 = 1 << 31;
+
+impl Sockhash {
+    pub(super) fn new(map: &Definition) -> Result<Sockhash, Errno> {
+        if map.params.max_entries > MOST_ENTRIES {
+            return Err(Errno::EINVAL);
+        }
+        Ok(Sockhash {
+            most: map.params.max_entries,
+            sockets: RwLock::default(),
+        })
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        socket::check(map)?;
+        match map.params.key_size > MOST_KEY {
+            true => Err(Errno::E2BIG),
+            false => Ok(()),
+        }
+    }
+
+    fn find(&self, key: &[u8]) -> Option<Arc<Socket>> {
+        let sockets = self.sockets.read().unwrap_or_else(PoisonError::into_inner);
+        sockets.get(key).cloned()
+    }
+}
+
+impl Operations for Sockhash {
+    /// Programs update with sockets instead of descriptors.
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
+        sockets.remove(key).map(drop).ok_or(Errno::ENOENT)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        socket::read_cookie(out, || self.find(key))
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let socket = socket::find_redirectable(value, resources)?;
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
+        match sockets.contains_key(key) {
+            true if flags == NOEXIST => return Err(Errno::EEXIST),
+            false if flags == EXIST => return Err(Errno::ENOENT),
+            false if sockets.len() as u64 >= self.most.into() => return Err(Errno::E2BIG),
+            _ => {}
+        }
+        sockets.insert(key.into(), socket);
+        Ok(())
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        let sockets = self.sockets.read().unwrap_or_else(PoisonError::into_inner);
+        let from = match key.filter(|key| sockets.contains_key(*key)) {
+            Some(key) => Excluded(key),
+            None => Unbounded,
+        };
+        let mut following = sockets.range::<[u8], _>((from, Unbounded));
+        let (following, _) = following.next().ok_or(Errno::ENOENT)?;
+        next.copy_from_slice(following);
+        Ok(())
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
+        self.find(key)
+    }
+}

@@ -1,0 +1,78 @@
+//! `sockmap`: model sockets by index, to redirect to.
+
+use std::sync::Arc;
+
+use spec::Errno;
+
+use super::flags::{EXIST, NOEXIST};
+use super::resources::{NoResources, Resources};
+use super::slots::Slots;
+use super::socket::{self, Socket};
+use super::{Definition, Operations};
+
+/// Sockets by index.
+#[derive(Debug)]
+pub(super) struct Sockmap(Slots<Socket>);
+
+impl Sockmap {
+    pub(super) fn new(map: &Definition) -> Result<Sockmap, Errno> {
+        Ok(Sockmap(Slots::new(map.params.max_entries)?))
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        match map.params.key_size {
+            4 => socket::check(map),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+impl Operations for Sockmap {
+    /// Programs update with sockets instead of descriptors.
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        let index = self.0.index(key).ok_or(Errno::EINVAL)?;
+        self.0.set(index, None).map(drop).ok_or(Errno::EINVAL)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        socket::read_cookie(out, || self.0.get(self.0.index(key)?))
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let socket = socket::find_redirectable(value, resources)?;
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        match self.0.get(index) {
+            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
+            None if flags == EXIST => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        self.0.set(index, Some(socket));
+        Ok(())
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.0.next_key(key, next)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
+        self.0.get(self.0.index(key)?)
+    }
+}
