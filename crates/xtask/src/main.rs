@@ -114,7 +114,9 @@ usage: cargo xtask CHORE
                the same of programs of the selftests and of our own with one instruction
                changed (needs the selftests; says so where they are absent)
   soak program SEED
-               print the program that is generated from a seed, as a case";
+               print the program that is generated from a seed, as a case
+  tsan         run tests of maps under threads with ThreadSanitizer (needs nightly Rust;
+               says so where there is none)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -131,6 +133,7 @@ fn main() -> ExitCode {
         ["listing"] => listing::record(),
         ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),
+        ["tsan"] => nightly::test_with_tsan(),
         ["optimizations"] => optimizations::count(),
         ["oracle"] => oracle::ask_about_classic()
             .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS))

@@ -1,7 +1,7 @@
 //! Chores that need nightly Rust: AddressSanitizer on the engines, which sees
 //! accesses beside what the interpreter and the code around native code should
-//! touch, and Miri on the unsafe code of the machine and the interpreter, which
-//! sees whatever Rust leaves undefined.
+//! touch; ThreadSanitizer on maps under threads; and Miri on the unsafe code of the machine
+//! and the interpreter, which sees whatever Rust leaves undefined.
 //!
 //! Without nightly Rust or Miri, they report that they were skipped. Each builds into a
 //! directory of its own.
@@ -58,6 +58,24 @@ pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
         .args(TARGETS)
         .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
     run(&mut cargo, "the fuzzer")
+}
+
+/// Runs tests of maps under threads with ThreadSanitizer. The standard library is not built
+/// with it; what it synchronises is its atomic operations, which are compiled into our code.
+pub(crate) fn test_with_tsan() -> Outcome {
+    let Some(host) = host() else {
+        println!(
+            "SKIPPED ThreadSanitizer: there is no nightly Rust (rustup toolchain add nightly)"
+        );
+        return Ok(());
+    };
+    let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+    let mut cargo = cargo("tsan");
+    cargo
+        .env("RUSTFLAGS", flags)
+        .args(["test", "--quiet", "--package", "beebox-kernel", "--lib"])
+        .args(["--target", &host, "--", "maps::tests::threads"]);
+    run(&mut cargo, "ThreadSanitizer")
 }
 
 /// Runs tests of unsafe code in Miri.
