@@ -38,7 +38,10 @@ pub(crate) fn ask_about_maps(operations: u64) -> Outcome {
         "creation",
         maps::compare_creation(0..operations / 50).map_err(absent)?,
     )];
-    for kind in maps::KINDS {
+    let made = maps::KINDS
+        .into_iter()
+        .filter(|kind| !maps::NOT_MADE.contains(kind));
+    for kind in made {
         let comparison = maps::compare_operations(kind, 1, operations).map_err(absent)?;
         results.push((kind.name(), comparison));
     }

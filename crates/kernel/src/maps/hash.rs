@@ -44,8 +44,8 @@ pub(super) struct Hash {
     copies: u32,
     is_percpu: bool,
     limit: Limit,
-    /// Elements are cache lines with one value, and lookups mark none.
-    has_plain_lines: bool,
+    /// Elements are cache lines with one value.
+    has_lines: bool,
 }
 
 /// What keeps the number of entries within the map's limit.
@@ -96,7 +96,7 @@ impl Hash {
             value: map.value.clone(),
             copies,
             is_percpu,
-            has_plain_lines: stride == LINE && !is_percpu && !map.is_lru(),
+            has_lines: stride == LINE && !is_percpu,
             limit: match (map.is_lru(), is_preallocated) {
                 (true, _) => Limit::Evict(Clock::new(entries + spares)),
                 (false, true) => Limit::Pool,
@@ -369,13 +369,16 @@ impl WordLookup for Hash {
         key: [u64; N],
     ) -> Option<CellAddress<'_>> {
         let hash = key::hash_words(key.into_iter(), self.seed);
-        if !self.has_plain_lines {
+        if !self.has_lines {
             return self.lookup_others(cpu(), key, hash);
         }
         let is_key = |line: &Line| key::equals_array(&line[KEY..], key);
         match self.buckets.find_line(&self.pool, hash, is_key) {
-            // The value is behind the key.
-            Attempt::Found(line) => line.get(KEY + N..).map(CellAddress::of),
+            Attempt::Found(index, line) => {
+                self.mark(index);
+                // The value is behind the key.
+                line.get(KEY + N..).map(CellAddress::of)
+            }
             Attempt::Absent => None,
             Attempt::Unclear => self.lookup_others(0, key, hash),
         }

@@ -102,42 +102,40 @@ impl Accesses<'_> {
 fn element(elements: &Elements, index: Option<u32>, is_map: bool) -> Option<Vec<Insn>> {
     let stride = elements.stride();
     i32::try_from(stride).ok()?;
+    let is_percpu = elements.copies() > 1;
+    // The number of the CPU comes in r0.
+    let (value, base) = match is_percpu {
+        true => (Reg::R1, Reg::R2),
+        false => (Reg::R0, Reg::R1),
+    };
     let mut insns = Vec::new();
     let is_checked = match index {
         Some(index) if index < elements.entries() => {
             let offset = u64::from(index) * stride;
-            insns.extend(load(Reg::R1, elements.address() + offset));
+            insns.extend(load(value, elements.address() + offset));
             false
         }
         _ => {
-            let index = Insn::Load {
-                size: Size::W,
-                signed: false,
-                dst: Reg::R1,
-                base: Reg::R2,
-                off: 0,
-            };
+            insns.push(field(value, Reg::R2, Size::W, 0));
             // Its distance is set below.
-            insns.extend([index, branch_beyond(elements.entries(), 0)]);
-            insns.extend(multiply(Reg::R1, stride));
-            insns.extend(load(Reg::R2, elements.address()));
-            insns.push(alu(AluOp::Add, Reg::R1, Operand::Reg(Reg::R2)));
+            insns.push(branch_beyond(value, elements.entries(), 0));
+            insns.extend(multiply(value, stride));
+            insns.extend(load(base, elements.address()));
+            insns.push(alu(AluOp::Add, value, Operand::Reg(base)));
             true
         }
     };
-    if elements.copies() > 1 {
+    if is_percpu {
         insns.push(Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)));
         insns.extend(multiply(Reg::R0, elements.copy_stride()));
-        insns.push(alu(AluOp::Add, Reg::R0, Operand::Reg(Reg::R1)));
-    } else {
-        insns.push(alu(AluOp::Mov, Reg::R0, Operand::Reg(Reg::R1)));
+        insns.push(alu(AluOp::Add, Reg::R0, Operand::Reg(value)));
     }
     if is_map {
         insns.push(field(Reg::R0, Reg::R0, Size::DW, 0));
     }
     if is_checked {
         insns.push(Insn::Goto { off: 1 });
-        insns[1] = branch_beyond(elements.entries(), insns.len() as i16 - 2);
+        insns[1] = branch_beyond(value, elements.entries(), insns.len() as i16 - 2);
         insns.push(alu(AluOp::Mov, Reg::R0, Operand::Imm(0)));
     }
     Some(insns)
@@ -180,12 +178,12 @@ fn field(dst: Reg, base: Reg, size: Size, offset: usize) -> Insn {
     }
 }
 
-/// A jump if the index in `r1` is not below the number of entries.
-fn branch_beyond(entries: u32, off: i16) -> Insn {
+/// A jump if an index is not below the number of entries.
+fn branch_beyond(index: Reg, entries: u32, off: i16) -> Insn {
     Insn::Jump {
         cond: Cond::Ge,
         width: Width::W32,
-        dst: Reg::R1,
+        dst: index,
         src: Operand::Imm(entries as i32),
         off,
     }

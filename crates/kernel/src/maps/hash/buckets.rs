@@ -61,8 +61,8 @@ struct Bucket<'b>(&'b CellGroup);
 
 /// Result of looking at one element.
 pub(super) enum Attempt<'p> {
-    /// The element.
-    Found(&'p Line),
+    /// The element, by its index and its cells.
+    Found(u32, &'p Line),
     /// The key is not there.
     Absent,
     /// The element is not the key's; others may be.
@@ -198,8 +198,9 @@ impl Buckets {
                 _ => Attempt::Unclear,
             };
         };
-        match pool.line(bucket.get(slot)) {
-            Some(line) if is_key(line) => Attempt::Found(line),
+        let index = bucket.get(slot);
+        match pool.line(index) {
+            Some(line) if is_key(line) => Attempt::Found(index, line),
             _ => Attempt::Unclear,
         }
     }
@@ -398,7 +399,7 @@ fn tag(hash: u32) -> u64 {
 /// The slots whose tag is that of a hash, and at times others.
 #[inline(always)]
 fn slots_with(tags: u64, hash: u32) -> Slots {
-    let differences = tags ^ tag(hash) * LOW_BITS;
+    let differences = tags ^ (tag(hash) * LOW_BITS);
     // The lowest byte that is zero sets its highest bit, as no lower one borrows from it.
     Slots(differences.wrapping_sub(LOW_BITS) & !differences & OCCUPIED)
 }
