@@ -28,6 +28,8 @@ pub(crate) struct Request {
     pub(crate) map: bool,
     /// Adds deadline checks.
     pub(crate) deadline: bool,
+    /// Tail calls may enter the program.
+    pub(crate) tail_target: bool,
     /// Random numbers for constant blinding; without them, constants are not blinded.
     pub(crate) blinding_keys: Option<SplitMix>,
     /// The optimizations to use.
@@ -40,6 +42,7 @@ impl Request {
         Request {
             map: options.map,
             deadline: options.deadline,
+            tail_target: options.tail_target,
             blinding_keys,
             optimizations: options.optimizations,
         }
@@ -53,6 +56,9 @@ pub(crate) trait GeneratedCode {
 
     /// The offset of the program's entry.
     fn entry(&self) -> usize;
+
+    /// The offset of its entry for tail calls.
+    fn tail_entry(&self) -> usize;
 
     /// True if the code uses the native context.
     fn uses_context(&self) -> bool;

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::ops::Range;
 use std::panic;
+use std::sync::Arc;
 
 use lower::{ContextKind, Evidence, Lowered, Requirements};
 use packet::{Metadata, Packet};
@@ -12,7 +13,7 @@ use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{
     Deadline, DirectAccess, DirectContext, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
-    RunContext, RunGuard,
+    RunContext, RunGuard, TailTable, TailTarget,
 };
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
@@ -39,6 +40,8 @@ pub(crate) struct NativeContext {
     stack: u64,
     /// Processor id.
     processor: u32,
+    /// Tail calls made. Programs that make some set it to 0 when they are entered.
+    tail_calls: MaybeUninit<u32>,
     deadline: Option<Deadline>,
 }
 
@@ -49,6 +52,7 @@ impl NativeContext {
     pub(crate) const BUDGET: usize = mem::offset_of!(NativeContext, budget);
     pub(crate) const FUEL: usize = mem::offset_of!(NativeContext, fuel);
     pub(crate) const STACK: usize = mem::offset_of!(NativeContext, stack);
+    pub(crate) const TAIL_CALLS: usize = mem::offset_of!(NativeContext, tail_calls);
     pub(crate) const PROCESSOR: usize = mem::offset_of!(NativeContext, processor);
 }
 
@@ -83,6 +87,9 @@ pub struct Options {
     /// Adds deadline checks, which [`Native::run_memory_until`] needs: loops and local
     /// calls then consume fuel (docs/native-code.md has the cost).
     pub deadline: bool,
+    /// Tail calls may enter the program ([`Native::tail_target`]). Only with deadline checks
+    /// does the code differ.
+    pub tail_target: bool,
 }
 
 /// Errors of a compilation.
@@ -162,6 +169,8 @@ impl Arguments {
 pub struct Native {
     image: Image,
     entry: Entry,
+    /// Offset of the entry for tail calls.
+    tail_entry: usize,
     arguments: Arguments,
     /// The code uses the native context.
     uses_context: bool,
@@ -174,6 +183,10 @@ pub struct Native {
     _maps: Vec<MapHandle>,
     /// What operations on maps refer to by address.
     _accesses: Vec<DirectAccess>,
+    /// The tables of targets that it refers to by address.
+    _tail_tables: Vec<Arc<TailTable>>,
+    /// Compiled with [`Options::tail_target`].
+    is_tail_target: bool,
     /// Number of CPUs that it may run on.
     cpus: u32,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
@@ -243,6 +256,9 @@ impl Native {
             _maps: program.maps().to_vec(),
             cpus: cpus(program),
             _accesses: program.map_accesses().to_vec(),
+            _tail_tables: program.tail_tables().to_vec(),
+            tail_entry: code.tail_entry(),
+            is_tail_target: options.tail_target,
             code_map: if options.map {
                 code.code_map()
             } else {
@@ -250,6 +266,18 @@ impl Native {
             },
             image,
         })
+    }
+
+    /// The program as a target of tail calls: what program arrays hold for native code.
+    /// `None` if it is not verified, or was compiled without [`Options::tail_target`].
+    pub fn tail_target(self: &Arc<Self>) -> Option<Arc<dyn TailTarget>> {
+        match self.arguments {
+            Arguments::Verified(context) if self.is_tail_target => Some(Arc::new(Target {
+                native: self.clone(),
+                context,
+            })),
+            _ => None,
+        }
     }
 
     /// The machine code.
@@ -486,6 +514,7 @@ impl Native {
             fuel: fuel(deadline),
             stack: 0,
             processor,
+            tail_calls: MaybeUninit::uninit(),
             deadline,
         };
         // SAFETY: as in `run_without_context`; the native context outlives the call.
@@ -500,7 +529,8 @@ impl Native {
     }
 }
 
-/// CPUs that a program may run on: those of which its maps have values.
+/// CPUs that a program may run on: those of which its maps have values, and for which its
+/// program arrays take targets.
 fn cpus(program: &Lowered) -> u32 {
     let copies = program
         .map_accesses()
@@ -509,8 +539,10 @@ fn cpus(program: &Lowered) -> u32 {
             DirectAccess::Elements(elements) => Some(elements.copies()),
             DirectAccess::Maps(_) | DirectAccess::Function(_) => None,
         });
+    let callers = program.tail_tables().iter().map(|table| table.cpus());
     copies
         .filter(|copies| *copies > 1)
+        .chain(callers)
         .min()
         .unwrap_or(u32::MAX)
 }
@@ -529,6 +561,37 @@ pub(crate) fn pieces(
         let slot = (slot != u32::MAX).then_some(slot as usize);
         (slot, start as usize..end)
     })
+}
+
+/// A program as a target of tail calls.
+struct Target {
+    native: Arc<Native>,
+    context: ContextKind,
+}
+
+// SAFETY: the program was verified for this kind of context, and the value keeps its code
+// and what the code refers to. The tail entry takes what the entry takes; it uses the native
+// context, which callers have, and ends a run by returning from the entry's frame.
+unsafe impl TailTarget for Target {
+    fn entry(&self) -> u64 {
+        self.native.address() + self.native.tail_entry as u64
+    }
+
+    fn context(&self) -> ContextKind {
+        self.context
+    }
+
+    fn cpus(&self) -> u32 {
+        self.native.cpus
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Runs a program on memory; see [`Native::on_memory`].

@@ -22,14 +22,17 @@ mod verified;
 pub use passes::{Pass, Passes};
 pub use requirements::{Requirements, may_succeed_outside};
 pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
-pub use verified::{ContextKind, Unfit};
-pub use vm::PacketRules;
+pub use verified::Unfit;
+pub use vm::{ContextKind, PacketRules};
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use passes::{FIRST_FUNCTION, Optimized};
+use passes::{FIRST_FUNCTION, FIRST_TAIL_CALL, Optimized};
+use spec::calls::TAIL_CALL;
+use std::sync::Arc;
+use verified::UsedMaps;
 use verifier::Proof;
-use vm::{Call, DirectAccess, MapHandle, Unchecked};
+use vm::{Call, DirectAccess, MapHandle, TailTable, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -80,6 +83,12 @@ impl Evidence {
     }
 }
 
+/// True if a call with this number in a lowered program is a tail call, through a table or
+/// through one slot of it ([`Lowered::tail_slot`]).
+pub const fn is_tail_call(number: i32) -> bool {
+    number == TAIL_CALL || number >= FIRST_TAIL_CALL && number < FIRST_TAIL_CALL + MAX_SLOTS as i32
+}
+
 /// A program that an engine can run.
 ///
 /// Semantics beside those of single instructions (`isa::ebpf::eval`):
@@ -89,6 +98,9 @@ impl Evidence {
 ///   Linux's conversion of it does;
 /// - `may_goto` falls through [`vm::MAY_GOTO_LOOPS`] times in each activation of
 ///   a function, then jumps;
+/// - a tail call (helper [`spec::calls::TAIL_CALL`], in verified programs) takes a
+///   [`TailTable`] in `r2` in place of the program array, or has a slot of one by its
+///   number ([`Lowered::tail_slot`]), and changes `r1` to `r3` if it falls through;
 /// - a cast between address spaces keeps the low half, as Linux's does where no
 ///   arena has a base;
 /// - atomics that fetch are sequentially consistent, the others relaxed.
@@ -101,6 +113,8 @@ pub struct Lowered {
     find_call: FindCall,
     maps: Vec<MapHandle>,
     accesses: Vec<DirectAccess>,
+    tail_tables: Vec<Arc<TailTable>>,
+    tail_slots: Vec<u64>,
     /// The slot of the program that each instruction comes from, if passes moved them.
     origins: Option<Vec<u32>>,
     stack: Vec<(u32, u32)>,
@@ -127,6 +141,8 @@ impl Lowered {
             find_call: vm::find_call,
             maps: Vec::new(),
             accesses: Vec::new(),
+            tail_tables: Vec::new(),
+            tail_slots: Vec::new(),
             origins: None,
             stack: Vec::new(),
         }
@@ -145,6 +161,8 @@ impl Lowered {
             find_call: vm::find_call,
             maps: Vec::new(),
             accesses: Vec::new(),
+            tail_tables: Vec::new(),
+            tail_slots: Vec::new(),
             origins: None,
             stack: Vec::new(),
         })
@@ -171,9 +189,14 @@ impl Lowered {
         find_call: FindCall,
         passes: Passes,
     ) -> Result<Lowered, Unfit> {
-        let kind = ContextKind::of(proof.program().kind())?;
-        let insns = verified::rewrite(proof, maps)?;
-        let Optimized { code, accesses } = passes::apply(insns, proof.facts(), maps, passes);
+        let kind = verified::context_of(proof.program().kind())?;
+        let used = UsedMaps::new(proof.program(), maps, kind)?;
+        let insns = verified::rewrite(proof, &used)?;
+        let Optimized {
+            code,
+            accesses,
+            tail_slots,
+        } = passes::apply(insns, proof.facts(), maps, &used.tables, passes);
         let mut lowered = Lowered {
             functions: Vec::new(),
             insns: code.insns,
@@ -182,10 +205,12 @@ impl Lowered {
             find_call,
             maps: maps.iter().flatten().cloned().collect(),
             accesses,
+            tail_slots,
+            tail_tables: used.tables.into_iter().flatten().collect(),
             origins: Some(code.origins),
             stack: proof.facts().stack.clone(),
         };
-        let is_call = |number| lowered.call(number).is_some();
+        let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
         lowered.functions =
             structure::check_structure(&lowered.insns, is_call).map_err(Unfit::Malformed)?;
         Ok(lowered)
@@ -204,6 +229,18 @@ impl Lowered {
     /// What operations on maps refer to by address; it has to exist as long as the code.
     pub fn map_accesses(&self) -> &[DirectAccess] {
         &self.accesses
+    }
+
+    /// The tables of the program arrays that tail calls refer to by address.
+    pub fn tail_tables(&self) -> &[Arc<TailTable>] {
+        &self.tail_tables
+    }
+
+    /// Address of the slot of a program array (see [`TailTable::slot`]) through which a call
+    /// with this number makes a tail call; `None` for other calls.
+    pub fn tail_slot(&self, number: i32) -> Option<u64> {
+        let index = usize::try_from(number.wrapping_sub(FIRST_TAIL_CALL)).ok()?;
+        self.tail_slots.get(index).copied()
     }
 
     /// The slot of the program that the instruction at a slot comes from.

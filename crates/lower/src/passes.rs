@@ -3,10 +3,13 @@
 
 mod accesses;
 mod facts;
+mod tail_calls;
+
+use std::sync::Arc;
 
 use isa::ebpf::Insn;
 use verifier::ProgramFacts;
-use vm::{DirectAccess, MapHandle};
+use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::patch::{Patched, Patches};
 
@@ -24,6 +27,8 @@ pub enum Pass {
     ArrayLookups,
     /// Lookups in other maps, and output to ring buffers, call a function of the map.
     MapFunctions,
+    /// Tail calls to a constant index load the target without the checks of the index.
+    TailCalls,
 }
 
 /// A set of passes.
@@ -38,6 +43,7 @@ impl Pass {
         Pass::DeadCode,
         Pass::ArrayLookups,
         Pass::MapFunctions,
+        Pass::TailCalls,
     ];
 }
 
@@ -74,12 +80,19 @@ impl Default for Passes {
 /// Number of the first function in [`Optimized::accesses`], as the number of a helper.
 pub(crate) const FIRST_FUNCTION: i32 = 1 << 30;
 
+/// Number of the call through the first slot in [`Optimized::tail_slots`], as the number of a
+/// helper.
+pub(crate) const FIRST_TAIL_CALL: i32 = FIRST_FUNCTION | 1 << 29;
+
 /// A program after the passes.
 pub(crate) struct Optimized {
     pub(crate) code: Patched,
     /// What instructions refer to: the functions among them by [`FIRST_FUNCTION`] and their
     /// index.
     pub(crate) accesses: Vec<DirectAccess>,
+    /// Addresses of slots of program arrays, to which tail calls refer by
+    /// [`FIRST_TAIL_CALL`] and their index.
+    pub(crate) tail_slots: Vec<u64>,
 }
 
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
@@ -88,6 +101,7 @@ pub(crate) fn apply(
     mut insns: Vec<Insn>,
     facts: &ProgramFacts,
     maps: &[Option<MapHandle>],
+    tables: &[Option<Arc<TailTable>>],
     passes: Passes,
 ) -> Optimized {
     if passes.contains(Pass::Constants) {
@@ -98,6 +112,7 @@ pub(crate) fn apply(
     }
     let mut patches = Patches::default();
     let mut accesses = accesses::Accesses::new(maps, passes);
+    let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
     let removes_dead = passes.contains(Pass::DeadCode);
     for (slot, (&insn, fact)) in insns.iter().zip(&facts.insns).enumerate() {
         if let Insn::Imm64High = insn {
@@ -105,19 +120,27 @@ pub(crate) fn apply(
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = accesses.replace(insn, fact) {
+        } else if let Some(sequence) = accesses
+            .replace(insn, fact)
+            .or_else(|| tail_calls.replace(insn, fact))
+        {
             patches.replace(slot, insn, sequence);
         }
     }
     let accesses = accesses.into_used();
     match patches.apply(&insns) {
-        Some(code) => Optimized { code, accesses },
+        Some(code) => Optimized {
+            code,
+            accesses,
+            tail_slots: tail_calls.into_slots(),
+        },
         None => Optimized {
             code: Patched {
                 origins: (0..insns.len() as u32).collect(),
                 insns,
             },
             accesses: Vec::new(),
+            tail_slots: Vec::new(),
         },
     }
 }

@@ -2,23 +2,16 @@
 //! internal context.
 
 use std::fmt;
+use std::sync::Arc;
 
 use isa::ebpf::{Imm64, Insn, Size, Value64};
-use program::MapDef;
+use program::{MapDef, Program};
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use verifier::{InsnFact, PointerKind, Proof, Value};
-use vm::{CellSlice, DirectContext, MapHandle};
+use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
 use crate::Malformed;
-
-/// Context of a kind of programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContextKind {
-    /// `struct xdp_md`.
-    Xdp,
-    /// `struct __sk_buff`.
-    SkBuff,
-}
 
 /// Why a verified program cannot be lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +21,9 @@ pub enum Unfit {
     /// The map of this index is missing though an instruction refers to it, or is another
     /// than the program declares.
     Map(usize),
+    /// The program array of this index has no table of native code for programs of this
+    /// type: it holds a program that has none, or belongs to programs of another type.
+    TailCalls(usize),
     /// The instruction at this slot loads from the packet by the rules of classic BPF.
     PacketLoad(usize),
     /// The instruction at this slot reads a pointer to a kernel object from the context.
@@ -39,34 +35,65 @@ pub enum Unfit {
     Malformed(Malformed),
 }
 
-impl ContextKind {
-    /// The context of a type of programs.
-    pub(crate) fn of(kind: ProgramType) -> Result<ContextKind, Unfit> {
-        match kind {
-            ProgramType::Xdp => Ok(ContextKind::Xdp),
-            ProgramType::SchedCls
-            | ProgramType::SchedAct
-            | ProgramType::SocketFilter
-            | ProgramType::CgroupSkb => Ok(ContextKind::SkBuff),
-            other => Err(Unfit::ProgramType(other)),
+/// The context of a type of programs.
+pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
+    match kind {
+        ProgramType::Xdp => Ok(ContextKind::Xdp),
+        ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::SocketFilter
+        | ProgramType::CgroupSkb => Ok(ContextKind::SkBuff),
+        other => Err(Unfit::ProgramType(other)),
+    }
+}
+
+/// The maps that a program uses, as its instructions refer to them.
+pub(crate) struct UsedMaps<'a> {
+    handles: &'a [Option<MapHandle>],
+    /// By map: what native code sees of a program array.
+    pub(crate) tables: Vec<Option<Arc<TailTable>>>,
+}
+
+impl<'a> UsedMaps<'a> {
+    /// The maps of a program, if they are as it declares them.
+    pub(crate) fn new(
+        program: &Program,
+        handles: &'a [Option<MapHandle>],
+        kind: ContextKind,
+    ) -> Result<UsedMaps<'a>, Unfit> {
+        let mut tables = vec![None; handles.len()];
+        for id in program.used_maps() {
+            let index = id.0 as usize;
+            let handle = handles.get(index).and_then(Option::as_ref);
+            let handle = match (handle, program.map(id)) {
+                (Some(handle), Some(def)) if is_as_declared(handle, def) => handle,
+                _ => return Err(Unfit::Map(index)),
+            };
+            if handle.map().kind() == MapKind::ProgArray {
+                let table = handle.map().tail_table();
+                let table = table.filter(|table| table.admits(kind));
+                tables[index] = Some(table.ok_or(Unfit::TailCalls(index))?);
+            }
         }
+        Ok(UsedMaps { handles, tables })
+    }
+
+    /// What stands for a map in instructions.
+    fn address(&self, index: i32) -> Option<u64> {
+        let index = usize::try_from(index).ok()?;
+        match self.tables.get(index)? {
+            Some(table) => Some(table.address()),
+            None => Some(self.handles[index].as_ref()?.address()),
+        }
+    }
+
+    fn handle(&self, index: i32) -> Option<&MapHandle> {
+        self.handles.get(usize::try_from(index).ok()?)?.as_ref()
     }
 }
 
 /// The instructions of a program, for its context and these maps.
-pub(crate) fn rewrite(proof: &Proof, maps: &[Option<MapHandle>]) -> Result<Vec<Insn>, Unfit> {
-    let program = proof.program();
-    for id in program.used_maps() {
-        let index = id.0 as usize;
-        let handle = maps.get(index).and_then(Option::as_ref);
-        let is_as_declared = match (handle, program.map(id)) {
-            (Some(handle), Some(def)) => is_as_declared(handle, def),
-            _ => false,
-        };
-        if !is_as_declared {
-            return Err(Unfit::Map(index));
-        }
-    }
+pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>) -> Result<Vec<Insn>, Unfit> {
     let mut insns = proof.program().decode();
     let mut is_second_slot = false;
     for (slot, (insn, fact)) in insns.iter_mut().zip(&proof.facts().insns).enumerate() {
@@ -104,7 +131,7 @@ fn rewrite_insn(
     insn: &mut Insn,
     slot: usize,
     fact: &InsnFact,
-    maps: &[Option<MapHandle>],
+    maps: &UsedMaps<'_>,
 ) -> Result<(), Unfit> {
     match insn {
         Insn::LoadImm64 { imm, .. } => {
@@ -131,13 +158,12 @@ fn rewrite_insn(
 }
 
 /// The value of a 64-bit immediate.
-fn address(imm: Imm64, maps: &[Option<MapHandle>]) -> Option<u64> {
-    let map = |index: i32| maps.get(usize::try_from(index).ok()?)?.as_ref();
+fn address(imm: Imm64, maps: &UsedMaps<'_>) -> Option<u64> {
     match imm {
         Imm64::Value(value) => Some(value.get()),
-        Imm64::MapIndex { index, .. } => Some(map(index)?.address()),
+        Imm64::MapIndex { index, .. } => maps.address(index),
         Imm64::MapIndexValue { index, offset } => {
-            let value = map(index)?.map().direct_value()?;
+            let value = maps.handle(index)?.map().direct_value()?;
             Some(value.address().expose_provenance() as u64 + u64::from(offset as u32))
         }
         Imm64::MapFd { .. } | Imm64::MapValue { .. } | Imm64::BtfId { .. } | Imm64::Func { .. } => {
@@ -169,6 +195,12 @@ impl fmt::Display for Unfit {
         match self {
             Unfit::ProgramType(kind) => write!(f, "programs of type {kind:?} do not run natively"),
             Unfit::Map(index) => write!(f, "map {index} is not the one that the program declares"),
+            Unfit::TailCalls(index) => {
+                write!(
+                    f,
+                    "map {index} holds programs that native code cannot enter"
+                )
+            }
             Unfit::PacketLoad(slot) => write!(f, "slot {slot}: packet loads of classic BPF"),
             Unfit::KernelObject(slot) => {
                 write!(f, "slot {slot}: the context has no such kernel object")

@@ -17,6 +17,11 @@ pub const KTIME_GET_COARSE_NS: i32 = helper("bpf_ktime_get_coarse_ns");
 pub const GET_PRANDOM_U32: i32 = helper("bpf_get_prandom_u32");
 /// `u32 bpf_get_smp_processor_id(void)`: a helper of Linux.
 pub const GET_SMP_PROCESSOR_ID: i32 = helper("bpf_get_smp_processor_id");
+/// `long bpf_tail_call(void *ctx, struct bpf_map *prog_array_map, u32 index)`: a helper of
+/// Linux.
+pub const TAIL_CALL: i32 = helper("bpf_tail_call");
+/// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
+pub const MAX_TAIL_CALLS: u32 = 33;
 /// `u32 payload_offset(ctx)`: offset of the payload, found by a header walk.
 pub const PAYLOAD_OFFSET: i32 = 0x7fff_0000;
 /// `u32 netlink_attribute(ctx, u32 from, u32 kind)`: offset of the attribute, 0 if absent.

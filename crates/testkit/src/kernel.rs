@@ -9,6 +9,7 @@ pub mod ebpf;
 pub mod limits;
 pub mod link;
 pub mod load;
+pub mod object;
 pub mod page;
 pub mod seccomp;
 pub mod unix;

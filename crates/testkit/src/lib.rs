@@ -11,6 +11,7 @@
 //! - [`captures`] makes captures of any size from a seed;
 //! - [`corpus`] is programs of others, for counting;
 //! - [`verifier`] compares our verifier with the kernel's on generated programs;
+//! - [`tail_calls`] runs chains of programs that call each other;
 //! - [`engines`] compares two engines with each other, fast.
 #![deny(unsafe_code)]
 
@@ -30,5 +31,6 @@ pub mod objects;
 pub mod reach;
 pub mod registry;
 pub mod shrink;
+pub mod tail_calls;
 pub mod verifier;
 pub mod witness;

@@ -7,6 +7,15 @@ use crate::PacketBuffer;
 /// Bytes of the largest structure that a context stands for (`struct __sk_buff`).
 const FIELDS: usize = 192;
 
+/// Context of a kind of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextKind {
+    /// `struct xdp_md`.
+    Xdp,
+    /// `struct __sk_buff`.
+    SkBuff,
+}
+
 /// A context that carries a packet: the packet's bounds as pointers, then the structure
 /// that the program was written for, whose fields keep their offsets there.
 #[repr(C)]

@@ -24,6 +24,7 @@ mod packet_buffer;
 mod packet_context;
 mod packet_load;
 mod system;
+mod tail_table;
 mod unchecked;
 
 pub use calls::{Call, find_call};
@@ -33,7 +34,7 @@ pub use deadline::Deadline;
 pub use direct::Direct;
 pub use direct_access::{DirectAccess, Elements};
 pub use direct_call::direct_call;
-pub use direct_context::DirectContext;
+pub use direct_context::{ContextKind, DirectContext};
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort};
 pub use machine::{
@@ -48,4 +49,5 @@ pub use packet_buffer::{
 pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{PacketRules, load_packet, load_packet_outside};
 pub use system::{NetDevice, System};
+pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use unchecked::Unchecked;

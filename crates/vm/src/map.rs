@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 
-use crate::{CellSlice, DirectAccess, MapFunction, RunGuard};
+use crate::{CellSlice, DirectAccess, MapFunction, RunGuard, TailTable};
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
@@ -53,6 +53,12 @@ pub trait MapObject: fmt::Debug + Send + Sync {
     /// The function that adds records of native code in place of the helper, if there is
     /// one.
     fn direct_output(&self) -> Option<MapFunction> {
+        None
+    }
+
+    /// What native code sees of a program array; `None` for other maps, and if there is no
+    /// memory for it or it holds a program without native code.
+    fn tail_table(&self) -> Option<Arc<TailTable>> {
         None
     }
 

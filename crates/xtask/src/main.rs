@@ -17,6 +17,7 @@ mod performance;
 
 mod seccomp;
 mod soak;
+mod tail_calls;
 mod verifier;
 
 use std::error::Error;
@@ -29,8 +30,8 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   asan         run the fuzz targets of the engines under AddressSanitizer, ten
-               seconds each, or as many as given (needs nightly Rust; says so where
-               there is none)
+               seconds each, or as many as given, and tail calls whose targets change
+               (needs nightly Rust; says so where there is none)
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
@@ -105,6 +106,10 @@ usage: cargo xtask CHORE
                the verification; without numbers 10,000 and the programs of the kernel's own
                tests, and write the tables in docs/verifier.md (best compiled with
                --release)
+  soak tail-calls [--seconds N]
+               run programs that call each other on 2 and on 8 threads, while 2 threads
+               compile, replace and remove the targets, ten minutes or so long, and check
+               the trace of every run (best compiled with --release)
   soak verifier [PROGRAMS [SEED]] [--seconds N]
                compare verdict, counts and last line of generated programs with the
                running kernel's verifier, 200,000 or so many from a seed on or for so
@@ -166,6 +171,7 @@ fn main() -> ExitCode {
         ["seccomp"] => seccomp::measure(),
         ["soak", "execution", ref numbers @ ..] => execution::compare_runs(numbers),
         ["soak", "soundness", ref numbers @ ..] => verifier::check_soundness(numbers),
+        ["soak", "tail-calls", ref words @ ..] => tail_calls::change_targets(words),
         ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),
         ["soak", "program", seed] => soak::print_generated(seed),
         ["soak", "mutations", ref words @ ..] => soak::compare_mutated(words),

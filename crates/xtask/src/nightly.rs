@@ -15,6 +15,9 @@ use crate::Outcome;
 /// The fuzz targets that run engines.
 const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
 
+/// The tests that run native code whose tail calls find freed and new targets.
+const TESTS: &[&str] = &["--test", "tail_call_stress"];
+
 /// Seconds that an input may take under a sanitizer, where a generated program has been
 /// seen to take 9 on a busy machine.
 const SLOW: &str = "30";
@@ -41,7 +44,7 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
 ];
 
 /// Tries the seeds of every target and mutations of them for so many seconds
-/// each.
+/// each, then runs [`TESTS`].
 pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
     let Some(host) = host() else {
         println!(
@@ -49,15 +52,26 @@ pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
         );
         return Ok(());
     };
-    // With a target named, build scripts and macros of the host stay as they are.
+    let mut fuzzer = with_asan("run", "beebox-fuzz", &host);
+    fuzzer
+        .arg("--")
+        .args(TARGETS)
+        .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
+    run(&mut fuzzer, "the fuzzer")?;
+    let mut tests = with_asan("test", "beebox-testkit", &host);
+    tests.args(TESTS);
+    run(&mut tests, "tests of tail calls")
+}
+
+/// Cargo's command for a package under AddressSanitizer.
+fn with_asan(command: &str, package: &str, host: &str) -> Command {
     let mut cargo = cargo("asan");
+    // With a target named, build scripts and macros of the host stay as they are.
     cargo
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=1")
-        .args(["run", "--package", "beebox-fuzz", "--target", &host, "--"])
-        .args(TARGETS)
-        .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
-    run(&mut cargo, "the fuzzer")
+        .args([command, "--package", package, "--target", host]);
+    cargo
 }
 
 /// Runs tests of maps under threads with ThreadSanitizer. The standard library is not built

@@ -8,7 +8,8 @@ use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
 use program::Program;
-use spec::{Kernel, SplitMix};
+use spec::maps::MapKind;
+use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
 use vm::MapHandle;
 
@@ -74,6 +75,8 @@ impl Default for LoadOptions {
 pub struct LoadedObject {
     pub(super) maps: Vec<Option<ObjectMap>>,
     programs: Vec<Prepared>,
+    /// The same as program arrays hold them.
+    stored: tail_calls::Programs,
     pub(super) globals: Vec<Global>,
     random: SplitMix,
     cpu: u32,
@@ -106,6 +109,7 @@ impl LoadedObject {
         let mut loaded = LoadedObject {
             maps: Vec::new(),
             programs: Vec::new(),
+            stored: tail_calls::Programs::default(),
             globals: object.globals().collect(),
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
@@ -135,15 +139,21 @@ impl LoadedObject {
         });
         let handles: Vec<_> = handles.collect();
         let is_native = options.engine == RunEngine::Native;
+        let compiler = jit::Options {
+            deadline: options.checks_deadline,
+            tail_target: tail_calls::are_used(&loaded.maps),
+            ..jit::Options::default()
+        };
         for (program, rules, proof) in programs {
             let native = proof
                 .filter(|_| is_native)
-                .map(|proof| native::compile(&proof, &handles, &pool, options.checks_deadline));
+                .map(|proof| native::compile(&proof, &handles, &pool, &compiler));
             let prepared = Prepared::new(program, rules, native, &loaded.maps);
             loaded.programs.push(prepared);
         }
         inner_maps::fill(&loaded.maps)?;
-        tail_calls::fill(&loaded.maps, &loaded.programs, !options.unverified)?;
+        tail_calls::choose_engine(&loaded.maps, &mut loaded.programs);
+        loaded.stored = tail_calls::fill(&loaded.maps, &loaded.programs)?;
         Ok(loaded)
     }
 
@@ -186,6 +196,31 @@ impl LoadedObject {
         Some(RunnableProgram::new(programs, place, maps, random, cpu))
     }
 
+    /// Puts a program of the object into a slot of a program array, or empties the slot: tail
+    /// calls reach it from the next one on, those of runs on other threads too.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such array or program, or the slot is empty already; otherwise
+    /// those of the kernel: E2BIG beyond the array, EINVAL if it takes programs of another
+    /// class.
+    pub fn set_tail_call(
+        &self,
+        array: &str,
+        index: u32,
+        program: Option<&str>,
+    ) -> Result<(), Errno> {
+        let mut maps = self.maps();
+        let array = maps.find(|map| map.def.name == array && map.map.kind() == MapKind::ProgArray);
+        let array = array.ok_or(Errno::ENOENT)?;
+        let place = |name: &str| {
+            let mut programs = self.programs.iter();
+            let place = programs.position(|prepared| prepared.program.name() == name);
+            place.ok_or(Errno::ENOENT)
+        };
+        let place = program.map(place).transpose()?;
+        tail_calls::set(array, index, place, &self.stored)
+    }
+
     /// The map of this name, if a program uses it.
     pub fn map(&self, name: &str) -> Option<&Map> {
         let mut maps = self.maps();
@@ -195,6 +230,15 @@ impl LoadedObject {
     /// The maps that programs use, in the object's order.
     pub fn maps(&self) -> impl Iterator<Item = &ObjectMap> {
         self.maps.iter().flatten()
+    }
+}
+
+impl Drop for LoadedObject {
+    /// Program arrays and the programs that they hold and that use them keep each other.
+    fn drop(&mut self) {
+        for map in self.maps() {
+            map.map.release();
+        }
     }
 }
 

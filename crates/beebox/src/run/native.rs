@@ -14,7 +14,7 @@ pub(super) fn compile(
     proof: &Proof,
     maps: &[Option<MapHandle>],
     pool: &Pool,
-    deadline: bool,
+    options: &Options,
 ) -> Result<Native, String> {
     if let Some(slot) = text_by_pointer(proof) {
         let what = "a call of a text helper that may read what an argument points to (%s)";
@@ -22,11 +22,7 @@ pub(super) fn compile(
     }
     let lowered = Lowered::from_verified(proof, maps, ::kernel::helpers::find_call);
     let lowered = lowered.map_err(|unfit| describe(&unfit, proof.program()))?;
-    let options = Options {
-        deadline,
-        ..Options::default()
-    };
-    Native::compile(&lowered, &options, pool).map_err(|error| error.to_string())
+    Native::compile(&lowered, options, pool).map_err(|error| error.to_string())
 }
 
 fn describe(unfit: &Unfit, program: &Program) -> String {
@@ -36,6 +32,11 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             Some(map) => format!("map {}", map.name),
             None => format!("map {index}"),
         },
+        Unfit::TailCalls(index) => {
+            let map = program.maps().get(*index);
+            let name = map.map_or("a program array", |map| &*map.name);
+            format!("{name} holds programs without native code")
+        }
         Unfit::PacketLoad(slot) => at(program, *slot, "a packet load of classic BPF"),
         Unfit::KernelObject(slot) => {
             let what = "it loads a pointer to a kernel object from the context";

@@ -25,7 +25,7 @@ pub(super) struct Prepared {
     rules: TestProgram,
     /// Instructions name maps by their place among those that are created.
     checked: Arc<CheckedProgram>,
-    native: Option<Native>,
+    pub(super) native: Option<Arc<Native>>,
     /// Why there is no native code although it was asked for.
     not_native: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Prepared {
     ) -> Prepared {
         let (native, not_native) = match native {
             None => (None, None),
-            Some(Ok(native)) => (Some(native), None),
+            Some(Ok(native)) => (Some(Arc::new(native)), None),
             Some(Err(why)) => (None, Some(why)),
         };
         let place = |index: &mut i32| {
@@ -73,6 +73,18 @@ impl Prepared {
             not_native,
             program,
         }
+    }
+
+    /// Has it run in the checked engine after all, for this reason.
+    pub(super) fn drop_native(&mut self, why: String) {
+        if self.native.take().is_some() {
+            self.not_native = Some(why);
+        }
+    }
+
+    /// What native code does not support, in one line, if it was asked for.
+    pub(super) fn not_native(&self) -> Option<&str> {
+        self.not_native.as_deref()
     }
 
     /// File, number and text of the source line of an instruction.
@@ -223,7 +235,7 @@ impl<'o> RunnableProgram<'o> {
     /// What native code does not support, in one line, if the program runs in the checked
     /// engine for that reason.
     pub fn not_native(&self) -> Option<&str> {
-        self.prepared.not_native.as_deref()
+        self.prepared.not_native()
     }
 
     /// Runs the program on a packet as `BPF_PROG_TEST_RUN` does.

@@ -3,20 +3,74 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{ProgramClass, Resources, StoredProgram};
-use program::{InitialContents, MapEntry, Program};
+use program::{InitialContents, MapEntry};
 use spec::Errno;
 use spec::maps::MapKind;
-use spec::programs::LoadFlags;
+use spec::programs::{LoadFlags, ProgramType};
 
 use super::program::Prepared;
 use super::{NotLoaded, ObjectMap};
 
 /// The programs of an object by descriptor, which is their place here.
-struct Programs(Vec<Arc<StoredProgram>>);
+#[derive(Debug, Default)]
+pub(super) struct Programs(Vec<Arc<StoredProgram>>);
 
 impl Resources for Programs {
     fn program(&self, descriptor: u32) -> Option<Arc<StoredProgram>> {
         self.0.get(descriptor as usize).cloned()
+    }
+}
+
+/// The program arrays among the maps, with their places.
+fn arrays(maps: &[Option<ObjectMap>]) -> impl Iterator<Item = (usize, &ObjectMap)> {
+    let maps = maps.iter().enumerate();
+    let maps = maps.filter_map(|(index, map)| Some((index, map.as_ref()?)));
+    maps.filter(|(_, map)| map.map.kind() == MapKind::ProgArray)
+}
+
+/// True if programs use program arrays.
+pub(super) fn are_used(maps: &[Option<ObjectMap>]) -> bool {
+    arrays(maps).next().is_some()
+}
+
+/// The programs that an array holds from the start, by index.
+fn contents(array: &ObjectMap) -> impl Iterator<Item = (u32, &str)> {
+    let entries = match &array.def.contents {
+        InitialContents::Entries(entries) => &entries[..],
+        _ => &[],
+    };
+    entries.iter().filter_map(|(key, entry)| match entry {
+        MapEntry::Program(program) => Some((*key, &*program.name)),
+        MapEntry::Map(_) => None,
+    })
+}
+
+/// True if a program refers to the map at a place.
+fn uses(prepared: &Prepared, place: usize) -> bool {
+    let maps = prepared.program.used_maps();
+    maps.into_iter().any(|map| map.0 as usize == place)
+}
+
+/// Has one engine run all programs of the types that use program arrays, as tail calls stay in
+/// it: the checked engine, if one of them is no native code.
+pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared]) {
+    let users = programs.iter().filter(|prepared| {
+        let mut arrays = arrays(maps);
+        arrays.any(|(place, _)| uses(prepared, place))
+    });
+    let kinds: Vec<ProgramType> = users.map(|prepared| prepared.program.kind()).collect();
+    let takes_part = |prepared: &Prepared| kinds.contains(&prepared.program.kind());
+    let linked = programs.iter().filter(|prepared| takes_part(prepared));
+    let mut reasons =
+        linked.filter_map(|prepared| Some((prepared.program.name(), prepared.not_native()?)));
+    let Some((name, why)) = reasons.next() else {
+        return;
+    };
+    let why = format!("tail calls reach {name}, which does not run natively: {why}");
+    for prepared in programs.iter_mut() {
+        if takes_part(prepared) {
+            prepared.drop_native(why.clone());
+        }
     }
 }
 
@@ -29,55 +83,68 @@ impl Resources for Programs {
 pub(super) fn fill(
     maps: &[Option<ObjectMap>],
     programs: &[Prepared],
-    is_native: bool,
-) -> Result<(), NotLoaded> {
+) -> Result<Programs, NotLoaded> {
     let stored = programs.iter().zip(0..).map(|(prepared, id)| {
-        let class = class(&prepared.program, is_native);
-        Arc::new(StoredProgram { id, class })
+        let class = class(prepared);
+        let target = prepared.native.as_ref();
+        let target = target.and_then(|native| native.tail_target());
+        Arc::new(StoredProgram { id, class, target })
     });
     let stored = Programs(stored.collect());
-    let arrays = maps.iter().enumerate();
-    let arrays = arrays.filter_map(|(index, map)| Some((index, map.as_ref()?)));
-    for (index, array) in arrays.filter(|(_, map)| map.map.kind() == MapKind::ProgArray) {
+    for (index, array) in arrays(maps) {
         let refused = |program: &str, errno| NotLoaded::ProgramArray {
             map: array.def.name.clone(),
             program: program.to_owned(),
             errno,
         };
         for (prepared, stored) in programs.iter().zip(&stored.0) {
-            let uses = prepared.program.used_maps();
-            if uses.iter().any(|map| map.0 as usize == index) {
+            if uses(prepared, index) {
                 let admitted = array.map.admit(&stored.class);
                 admitted.map_err(|errno| refused(prepared.program.name(), errno))?;
             }
         }
-        let InitialContents::Entries(entries) = &array.def.contents else {
-            continue;
-        };
-        for (key, entry) in entries {
-            let MapEntry::Program(wanted) = entry else {
-                continue;
-            };
+        for (key, wanted) in contents(array) {
             let mut names = programs.iter().map(|prepared| prepared.program.name());
-            let place = names.position(|name| name == wanted.name);
-            let place = place.ok_or_else(|| refused(&wanted.name, Errno::EBADF))?;
+            let place = names.position(|name| name == wanted);
+            let place = place.ok_or_else(|| refused(wanted, Errno::EBADF))?;
             let value = (place as u32).to_ne_bytes();
             let stored = array
                 .map
                 .update_with(&key.to_ne_bytes(), &value, 0, &stored);
-            stored.map_err(|errno| refused(&wanted.name, errno))?;
+            stored.map_err(|errno| refused(wanted, errno))?;
         }
     }
-    Ok(())
+    Ok(stored)
+}
+
+/// Puts the program at a place into a slot of a program array, or empties the slot.
+///
+/// # Errors
+/// Those of the kernel's update and deletion.
+pub(super) fn set(
+    array: &ObjectMap,
+    index: u32,
+    place: Option<usize>,
+    programs: &Programs,
+) -> Result<(), Errno> {
+    let key = index.to_ne_bytes();
+    match place {
+        Some(place) => {
+            let descriptor = (place as u32).to_ne_bytes();
+            array.map.update_with(&key, &descriptor, 0, programs)
+        }
+        None => array.map.delete(&key),
+    }
 }
 
 /// What program arrays compare.
-fn class(program: &Program, is_native: bool) -> ProgramClass {
+fn class(prepared: &Prepared) -> ProgramClass {
+    let program = &prepared.program;
     ProgramClass {
         program_type: program.kind(),
         attach_type: program.expected_attach_type(),
         has_frags: program.flags().0 & LoadFlags::XDP_HAS_FRAGS.0 != 0,
-        is_native,
+        is_native: prepared.native.is_some(),
         cgroup_storage: [0; 2],
     }
 }

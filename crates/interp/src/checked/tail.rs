@@ -7,13 +7,10 @@
 
 use std::sync::Arc;
 
+pub use spec::calls::MAX_TAIL_CALLS;
+pub(super) use spec::calls::TAIL_CALL;
+
 use super::CheckedProgram;
-
-/// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
-pub const MAX_TAIL_CALLS: u32 = 33;
-
-/// Number of the helper.
-pub(super) const TAIL_CALL: i32 = 12;
 
 /// Finds the programs that tail calls go on with.
 pub trait TailTargets {

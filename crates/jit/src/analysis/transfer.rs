@@ -3,7 +3,7 @@
 
 use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
-use spec::calls::GET_SMP_PROCESSOR_ID;
+use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
 
 /// A set of register halves: bit `n` for the low half of register `n`, bit `16 + n` for
 /// its upper half. Live sets always contain [`Halves::EFFECT`].
@@ -282,6 +282,11 @@ impl Transfer {
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
             // Compiled to a load, not to a call.
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
+            Insn::Call(Callee::Helper(TAIL_CALL)) => effect(TAIL_ARGUMENTS, TAIL_ARGUMENTS),
+            // The table and the index are known.
+            Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
+                effect(Halves::both(Reg::R1), TAIL_ARGUMENTS)
+            }
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High
@@ -310,3 +315,5 @@ impl Transfer {
 const RESULT: Halves = Halves::both(Reg::R0);
 /// `r1` to `r5`.
 const ARGUMENTS: Halves = Halves(0x3e_003e);
+/// `r1` to `r3`.
+const TAIL_ARGUMENTS: Halves = Halves(0xe_000e);

@@ -12,6 +12,8 @@ pub(crate) struct Usage {
     pub(crate) regs: u16,
     pub(crate) calls_helpers: bool,
     pub(crate) calls_functions: bool,
+    /// Makes tail calls, which are jumps.
+    pub(crate) tail_calls: bool,
     /// Calls `bpf_get_smp_processor_id`, which is read from the native context.
     pub(crate) reads_processor_id: bool,
     /// Has packet loads.
@@ -118,6 +120,9 @@ impl Tally {
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.reads_processor_id = true,
+            Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
+                usage.tail_calls = true;
+            }
             Insn::Call(_) => usage.calls_helpers = true,
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
             Insn::MayGoto { .. } => usage.may_goto = true,

@@ -224,6 +224,7 @@ fn callee_saved_registers_are_restored() {
                 fuel: fuel(Some(deadline)),
                 stack: 0,
                 processor: 0,
+                tail_calls: MaybeUninit::uninit(),
                 deadline: Some(deadline),
             };
             let changed: u64;

@@ -104,6 +104,12 @@ impl Generator<'_> {
 
     fn write_epilogue(&mut self) {
         self.return_fuel();
+        self.free_frame();
+        self.buf.ret();
+    }
+
+    /// Restores the registers and the stack pointer of the caller.
+    pub(super) fn free_frame(&mut self) {
         if !self.frame.has_frame_pointer() {
             self.reserve(Alu::Add);
         }
@@ -114,7 +120,6 @@ impl Generator<'_> {
         if self.frame.has_frame_pointer() {
             self.buf.leave();
         }
-        self.buf.ret();
     }
 
     /// Label of the code that returns 0; [`Generator::write_return_zero`] writes it.
@@ -193,7 +198,7 @@ impl Generator<'_> {
         }
     }
 
-    fn after_call(&mut self) {
+    pub(super) fn after_call(&mut self) {
         for number in 0..=5 {
             let reg = Reg::new(number).expect("there are more than 5");
             self.set_known_bits(reg, 64);

@@ -5,7 +5,8 @@
 //! no flags are live, and every value is in its register. When the fuel is used up, a host
 //! function reads the clock and refuels, or leaves the fuel negative: the run then ends at
 //! any call depth by restoring the stack pointer that the entry saved. The functions in
-//! between restore nothing, so an entry that calls any saves all callee-saved registers.
+//! between restore nothing, so an entry that calls any saves all callee-saved registers;
+//! with tail calls see `tail_call.rs`.
 //!
 //! In a function without calls the fuel is kept in a register if one is free, otherwise in
 //! memory. Calls of a short function without calls and loops consume none.
@@ -25,7 +26,7 @@ const SHORT: usize = 32;
 
 /// The deadline checks of a program.
 pub(super) struct DeadlineChecks {
-    wanted: bool,
+    pub(super) wanted: bool,
     /// Labels of the current function's checks: the slow path, and the fuel decrement to
     /// return to.
     open: Vec<(Label, Label)>,
@@ -62,6 +63,7 @@ impl Generator<'_> {
         self.deadline_checks.wanted
             && function.start == 0
             && usage.calls_functions
+            && !self.has_entry_frame()
             && self.deadline_checks.end.is_some()
     }
 
@@ -69,7 +71,7 @@ impl Generator<'_> {
     pub(super) fn save_stack_pointer(&mut self) {
         let (function, usage) = (self.function, &self.usage);
         let may_end = self.fuel(function, usage) || self.may_end_in_callee(function, usage);
-        if function.start == 0 && may_end {
+        if function.start == 0 && may_end && !self.has_entry_frame() {
             let stack = self.context_word(NativeContext::STACK);
             self.buf.store(Size::DW, stack, Gpr::RSP);
         }
@@ -124,9 +126,14 @@ impl Generator<'_> {
     /// At the end of a function: stores the remaining fuel, which is not needed after the
     /// entry function.
     pub(super) fn return_fuel(&mut self) {
-        if let Some(gpr) = self.frame.fuel
-            && self.function.start > 0
-        {
+        if self.function.start > 0 {
+            self.store_fuel();
+        }
+    }
+
+    /// Stores the remaining fuel, if it is in a register.
+    pub(super) fn store_fuel(&mut self) {
+        if let Some(gpr) = self.frame.fuel {
             let fuel = self.context_word(NativeContext::FUEL);
             self.buf.store(Size::DW, fuel, gpr);
         }
@@ -178,6 +185,9 @@ impl Generator<'_> {
     fn write_end(&mut self) {
         let stack = self.context_word(NativeContext::STACK);
         self.buf.load(Size::DW, None, Gpr::RSP, stack);
+        if self.has_entry_frame() {
+            return self.leave_entry_frame();
+        }
         if self.frame.has_frame_pointer() {
             let frame = Mem::at(Gpr::RSP, self.frame.bytes_below_frame_pointer());
             self.buf.lea(Width::W64, Gpr::RBP, frame);

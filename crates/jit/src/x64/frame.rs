@@ -41,7 +41,8 @@ const ARGUMENTS: [(Reg, Gpr); 5] = [
     (Reg::R5, Gpr::R8),
 ];
 /// Callee-saved registers in the order of assignment: the first two need no prefix byte.
-const CALLEE_SAVED: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
+pub(super) const CALLEE_SAVED: [Gpr; 6] =
+    [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
 /// Size of the red zone in bytes (System V ABI).
 const RED_ZONE: i32 = 128;
 
@@ -192,7 +193,7 @@ impl Frame {
         let in_memory = usage.packet && self.packet.is_none();
         if !requirements.is_entry {
             self.env = Some(CONTEXT);
-        } else if requirements.env || usage.calls_helpers || in_memory {
+        } else if requirements.env || usage.calls_helpers || usage.tail_calls || in_memory {
             let stays = !calls && !self.used.contains(ENTRY_CONTEXT);
             self.env = Some(if stays { ENTRY_CONTEXT } else { CONTEXT });
             if !stays {

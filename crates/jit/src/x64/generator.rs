@@ -9,7 +9,7 @@ use std::mem;
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Input, Lowered};
 use spec::SplitMix;
-use spec::calls::GET_SMP_PROCESSOR_ID;
+use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
 
 use super::Relaxed;
 use super::address::{Deferred, Sum};
@@ -67,6 +67,8 @@ pub(super) struct Generator<'a> {
     map: bool,
     /// Random numbers for constant blinding, if constants are blinded.
     pub(super) blinding_keys: Option<SplitMix>,
+    /// Tail calls may enter the program.
+    pub(super) tail_target: bool,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
@@ -145,6 +147,7 @@ impl<'a> Generator<'a> {
             applied: analysis.applied,
             map: request.map,
             blinding_keys: request.blinding_keys.clone(),
+            tail_target: request.tail_target,
             buf: Buffer::new(
                 program.insns().len(),
                 program.functions().len(),
@@ -185,12 +188,16 @@ impl<'a> Generator<'a> {
     /// Compiles the whole program.
     pub(super) fn generate(&mut self) -> Relaxed<'_> {
         let mut env = false;
+        let mut entry = self.function_label(0);
         for index in (0..self.program.functions().len()).rev() {
             let requirements = self.requirements(index, env);
             self.usage = *self.analysis.usage(index);
             self.function = self.program.functions()[index];
             self.frame.lay_out(&self.usage, requirements);
             env |= requirements.env || self.frame.env.is_some() && index == 0;
+            if index == 0 {
+                entry = self.write_entry();
+            }
             self.write_function();
         }
         self.write_tables();
@@ -198,8 +205,9 @@ impl<'a> Generator<'a> {
         let len = self.buf.relax_branches();
         Relaxed {
             len,
-            entry: self.buf.offset(self.function_label(0)) as usize,
-            uses_context: env,
+            entry: self.buf.offset(entry) as usize,
+            tail_entry: self.buf.offset(self.function_label(0)) as usize,
+            uses_context: env || self.has_entry_frame(),
             applied: self.applied,
             buf: &self.buf,
         }
@@ -221,6 +229,7 @@ impl<'a> Generator<'a> {
                 || budget
                 || fuel
                 || usage.calls_helpers
+                || usage.tail_calls
                 || usage.reads_processor_id,
             hidden_calls: hidden_calls || fuel,
             saves_all: self.may_end_in_callee(function, usage),
@@ -489,7 +498,11 @@ impl<'a> Generator<'a> {
                 self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
             }
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
-            Insn::Call(Callee::Helper(number)) => self.call_helper(number),
+            Insn::Call(Callee::Helper(TAIL_CALL)) => self.tail_call(),
+            Insn::Call(Callee::Helper(number)) => match self.program.tail_slot(number) {
+                Some(slot) => self.tail_call_of_slot(slot),
+                None => self.call_helper(number),
+            },
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
             Insn::LoadImm64 { .. }

@@ -2,8 +2,8 @@
 //!
 //! `generator.rs` is the pass over the program; `alu.rs`, `copy.rs`, `shift.rs`,
 //! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
-//! `merge.rs`, `comparison_tree.rs` and `call.rs` select machine instructions; `deadline.rs` adds
-//! deadline checks and `blinding.rs` constant blinding; `frame.rs` assigns registers;
+//! `merge.rs`, `comparison_tree.rs`, `call.rs` and `tail_call.rs` select machine instructions;
+//! `deadline.rs` adds deadline checks and `blinding.rs` constant blinding; `frame.rs` assigns registers;
 //! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
 //! `buffer.rs`.
 
@@ -28,6 +28,7 @@ mod merge;
 mod packet;
 mod reg;
 mod shift;
+mod tail_call;
 
 pub use features::Features;
 
@@ -89,6 +90,7 @@ pub(crate) struct Relaxed<'a> {
     buf: &'a Buffer,
     len: usize,
     entry: usize,
+    tail_entry: usize,
     uses_context: bool,
     applied: Applied,
 }
@@ -100,6 +102,10 @@ impl GeneratedCode for Relaxed<'_> {
 
     fn entry(&self) -> usize {
         self.entry
+    }
+
+    fn tail_entry(&self) -> usize {
+        self.tail_entry
     }
 
     fn uses_context(&self) -> bool {

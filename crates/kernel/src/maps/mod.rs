@@ -52,7 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, DirectAccess, MapFunction, MapHandle, MapObject};
+use vm::{CellSlice, DirectAccess, MapFunction, MapHandle, MapObject, TailTable};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -181,6 +181,15 @@ pub trait Operations: fmt::Debug + Send + Sync {
         let _ = index;
         None
     }
+
+    /// What native code sees of a program array.
+    fn tail_table(&self) -> Option<Arc<TailTable>> {
+        None
+    }
+
+    /// Forgets what only users keep in it, when the last of them has gone
+    /// (`map_release_uref`).
+    fn release(&self) {}
 
     /// The map of a key in a map of maps.
     fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
@@ -370,7 +379,7 @@ impl Map {
             LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
             Queue | Stack => Arc::new(queue::Queue::new(map)),
             BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
-            ProgArray => Arc::new(prog_array::ProgArray::new(map)?),
+            ProgArray => Arc::new(prog_array::ProgArray::new(map, host)?),
             PerfEventArray => Arc::new(perf_event_array::PerfEventArray::new(map)?),
             ArrayOfMaps => Arc::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
             HashOfMaps => Arc::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
@@ -419,6 +428,13 @@ impl Map {
     /// EINVAL if the map is a program array that belongs to programs of another class.
     pub fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
         self.operations.admit(class)
+    }
+
+    /// Ends the use of the map by users: a program array is emptied, as in Linux when its
+    /// last descriptor is closed and no file names it. Programs that it holds and that refer
+    /// to it would otherwise keep each other.
+    pub fn release(&self) {
+        self.operations.release();
     }
 
     /// What programs do with it.
@@ -594,6 +610,10 @@ impl MapObject for Map {
 
     fn direct_output(&self) -> Option<MapFunction> {
         Arc::clone(&self.operations).direct_output()
+    }
+
+    fn tail_table(&self) -> Option<Arc<TailTable>> {
+        self.operations.tail_table()
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use vm::MapHandle;
+use vm::{MapHandle, TailTarget};
 
 use super::{Map, PerfBuffer, Socket};
 
@@ -94,12 +94,14 @@ pub struct Cgroup {
 }
 
 /// What maps know of a program that they hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StoredProgram {
     /// Program id, which lookups return.
     pub id: u32,
     /// What has to be equal for all programs of an array.
     pub class: ProgramClass,
+    /// The native code that tail calls of native code enter.
+    pub target: Option<Arc<dyn TailTarget>>,
 }
 
 /// What decides whether one program may call another (`bpf_prog_map_compatible`).

@@ -30,6 +30,16 @@ impl<T> Slots<T> {
         })
     }
 
+    /// The slots that hold something, with it.
+    pub(super) fn filled(&self) -> impl Iterator<Item = (u32, Arc<T>)> {
+        let blocks = self.blocks.iter().zip((0..).step_by(BLOCK));
+        let blocks = blocks.filter_map(|(block, first)| Some((block.get()?, first)));
+        blocks.flat_map(|(block, first)| {
+            let slots = block.iter().zip(first..);
+            slots.filter_map(|(slot, index)| Some((index, slot.load_full()?)))
+        })
+    }
+
     /// The index that a key is, if it is in range.
     pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
         let index = u32::from_ne_bytes(key.try_into().ok()?);

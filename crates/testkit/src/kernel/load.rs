@@ -71,6 +71,8 @@ pub struct Resources {
     btf: Option<BtfObject>,
     /// The maps that were referred to so far, by index.
     maps: Vec<Option<Map>>,
+    /// Programs share maps that belong to the first of them too.
+    shares_owned: bool,
 }
 
 impl Resources {
@@ -81,7 +83,19 @@ impl Resources {
         Ok(Resources {
             btf: btf.transpose().map_err(LoadFault::Btf)?,
             maps: program.maps().iter().map(|_| None).collect(),
+            shares_owned: false,
         })
+    }
+
+    /// Has programs share maps that belong to the first of them, such as program arrays:
+    /// the kernel refuses those of another class then.
+    pub fn share_owned(&mut self) {
+        self.shares_owned = true;
+    }
+
+    /// The map of an index, if it was referred to.
+    pub fn map(&self, index: usize) -> Option<&Map> {
+        self.maps.get(index)?.as_ref()
     }
 
     /// Gives a program with this BTF and these map definitions to the kernel. The log
@@ -93,7 +107,7 @@ impl Resources {
         log: &mut Vec<u8>,
     ) -> Result<LoadAnswer, LoadFault> {
         for (def, map) in program.maps().iter().zip(&mut self.maps) {
-            if has_owner(def) {
+            if has_owner(def) && !self.shares_owned {
                 *map = None;
             }
         }

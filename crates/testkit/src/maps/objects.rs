@@ -129,6 +129,7 @@ impl Objects {
                 is_native: true,
                 cgroup_storage: [0; 2],
             },
+            target: None,
         };
         self.descriptors.push(loaded.descriptor());
         self.programs

@@ -1,0 +1,50 @@
+//! Tail calls with the same program array and index in every run.
+
+use std::sync::Arc;
+
+use isa::ebpf::{Callee, Insn, Reg};
+use spec::calls::TAIL_CALL;
+use verifier::{InsnFact, PointerKind};
+use vm::TailTable;
+
+use super::{FIRST_TAIL_CALL, Pass, Passes};
+
+/// The tail calls of a program through slots that are known.
+pub(super) struct TailCalls<'a> {
+    /// By map; empty if the pass is left out.
+    tables: &'a [Option<Arc<TailTable>>],
+    /// Addresses of the slots.
+    slots: Vec<u64>,
+}
+
+impl<'a> TailCalls<'a> {
+    pub(super) fn new(tables: &'a [Option<Arc<TailTable>>], passes: Passes) -> TailCalls<'a> {
+        let is_chosen = passes.contains(Pass::TailCalls);
+        TailCalls {
+            tables: if is_chosen { tables } else { &[] },
+            slots: Vec::new(),
+        }
+    }
+
+    /// What takes the place of an instruction, if it is a tail call through one slot. The
+    /// verifier takes a constant index as precise, so that it is the same in all runs.
+    pub(super) fn replace(&mut self, insn: Insn, fact: &InsnFact) -> Option<Vec<Insn>> {
+        let Insn::Call(Callee::Helper(TAIL_CALL)) = insn else {
+            return None;
+        };
+        let PointerKind::Map(map) = fact.operand(Reg::R2)?.pointer()?.kind else {
+            return None;
+        };
+        let table = self.tables.get(map.0 as usize)?.as_ref()?;
+        // Its low 32 bits count.
+        let index = fact.operand(Reg::R3)?.constant()? as u32;
+        let number = FIRST_TAIL_CALL + i32::try_from(self.slots.len()).ok()?;
+        self.slots.push(table.slot(index)?);
+        Some(vec![Insn::Call(Callee::Helper(number))])
+    }
+
+    /// The addresses of the slots, in the order of the numbers of their calls.
+    pub(super) fn into_slots(self) -> Vec<u64> {
+        self.slots
+    }
+}

@@ -1,0 +1,102 @@
+//! A chain in the running kernel.
+
+use spec::programs::ProgramType;
+use sys::Errno;
+use sys::bpf::{BtfObject, LoadedProgram, Map, MapRequest, ProgLoad, TestRun};
+
+use super::{Code, Left, maps};
+use crate::registry::fields::with_callback;
+
+const LD_IMM64: u8 = 0x18;
+const PSEUDO_MAP_FD: u8 = 1;
+const PSEUDO_MAP_VALUE: u8 = 2;
+const PSEUDO_MAP_INDEX: u8 = 5;
+const PSEUDO_MAP_INDEX_VALUE: u8 = 6;
+
+/// A chain in the running kernel.
+#[derive(Debug)]
+pub struct InKernel {
+    programs: Vec<LoadedProgram>,
+    array: Map,
+    counter: Map,
+}
+
+impl InKernel {
+    /// Loads the programs; none is in the array.
+    ///
+    /// # Errors
+    /// The kernel's, with its reason on standard error if it is one of the verifier.
+    pub fn load(codes: &[Code]) -> Result<InKernel, Errno> {
+        let [array, counter] = maps().map(|params| {
+            Map::create(&MapRequest {
+                map_type: params.map_type,
+                key_size: params.key_size,
+                value_size: params.value_size,
+                max_entries: params.max_entries,
+                ..MapRequest::default()
+            })
+        });
+        let maps = [array?, counter?];
+        let (blob, [main, callee]) = with_callback();
+        let btf = BtfObject::load(&blob)?;
+        let mut programs = Vec::new();
+        for code in codes {
+            let mut slots = code.slots.clone();
+            for slot in slots.iter_mut().filter(|slot| slot.code == LD_IMM64) {
+                let source = match slot.src() {
+                    PSEUDO_MAP_INDEX => PSEUDO_MAP_FD,
+                    PSEUDO_MAP_INDEX_VALUE => PSEUDO_MAP_VALUE,
+                    _ => continue,
+                };
+                slot.regs = slot.dst() | source << 4;
+                slot.imm = maps[slot.imm as usize].descriptor() as i32;
+            }
+            let types = [main].into_iter().chain(std::iter::repeat(callee));
+            let functions = code.functions.iter().zip(types);
+            let func_info: Vec<[u32; 2]> = functions.map(|(at, ty)| [*at, ty.0]).collect();
+            let request = ProgLoad {
+                btf: Some(&btf),
+                func_info: &func_info,
+                ..ProgLoad::new(ProgramType::SchedCls.number(), &slots)
+            };
+            let loaded = request.load().map_err(|refused| refused.errno);
+            programs.push(loaded?.0);
+        }
+        let [array, counter] = maps;
+        Ok(InKernel {
+            programs,
+            array,
+            counter,
+        })
+    }
+
+    /// Puts the program of that number into a slot, or empties the slot.
+    pub fn set(&self, index: u32, program: Option<u32>) -> Result<(), i32> {
+        let key = index.to_ne_bytes();
+        let done = match program {
+            Some(program) => {
+                let descriptor = self.programs[program as usize].descriptor();
+                self.array.update(&key, &descriptor.to_ne_bytes())
+            }
+            None => self.array.delete(&key),
+        };
+        done.map_err(|errno| errno.0)
+    }
+
+    /// Runs the first program.
+    ///
+    /// # Panics
+    /// If the kernel refuses the run.
+    pub fn run(&self) -> Left {
+        let mut out = [0; 256];
+        let packet = TestRun::on(&[0; 64]);
+        let run = self.programs[0].test_run(&packet, &mut out, &mut []);
+        let mut counter = [0; 8];
+        let read = self.counter.lookup(&[0; 4], &mut counter);
+        read.expect("the counter is there");
+        Left {
+            retval: run.expect("the kernel runs the program").retval,
+            counter: u64::from_le_bytes(counter),
+        }
+    }
+}
