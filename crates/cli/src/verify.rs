@@ -17,6 +17,7 @@ mod top_lines;
 use std::path::PathBuf;
 
 use ::spec::programs::{LoadFlags, ProgramType};
+use beebox::kernel::{Privileges, Source};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
@@ -53,6 +54,7 @@ Examples:
   beebox verify *.o --format csv > new.csv        veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
+  beebox verify prog.bpf.o --privileges none      as any user
   beebox verify -C old.csv new.csv                compare two files of results
   beebox verify found.case                        a program as text
   beebox verify --type xdp prog.s                 instructions alone"
@@ -75,6 +77,12 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     kernel: KernelArgs,
+
+    /// Capabilities of the user who loads the programs: `all`, `none`, or some of bpf,
+    /// perfmon, net_admin and sys_admin with commas; without bpf as where
+    /// kernel.unprivileged_bpf_disabled is 0
+    #[arg(long, value_name = "LIST")]
+    privileges: Option<Privileges>,
 
     /// Bits of the kernel's log level: 1 the path that leads to the refusal, 2 every
     /// instruction, 4 statistics
@@ -258,7 +266,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             top_lines: args.top_src_lines,
             threads: args.jobs.max(1),
         };
-        let kernel = args.kernel.read()?;
+        let mut kernel = args.kernel.read()?;
+        if let Some(privileges) = args.privileges {
+            kernel = kernel.with_privileges(privileges, Source::Given);
+        }
         let results = run::verify(&job, &kernel)?;
         if let Some(note) = assumed(&kernel, FOR_VERIFYING) {
             diagnostic!("beebox: verified for {}, {note}", kernel.name());

@@ -45,6 +45,30 @@ fn accepted_programs_end_with_0_and_refused_ones_with_1() {
 }
 
 #[test]
+fn privileges_of_the_caller_decide() {
+    let filter = "call pc+1\nexit\nr0 = 0\nexit\n";
+    let of_type = |kind: &str, privileges: &str| {
+        let arguments = ["--type", kind, "--log", "1", "--privileges", privileges];
+        verify_text("caller.s", filter, &arguments)
+    };
+    assert_eq!(of_type("xdp", "all").status.code(), Some(0));
+    assert_eq!(of_type("xdp", "bpf,net_admin").status.code(), Some(0));
+    let refused = of_type("xdp", "none");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("programs of this type are for callers with CAP_BPF"));
+    let refused = of_type("socket_filter", "none");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("allowed for CAP_BPF and CAP_SYS_ADMIN"));
+    let unknown = of_type("xdp", "root");
+    assert_eq!(unknown.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        message.contains("\"root\" names no privileges"),
+        "{message}"
+    );
+}
+
+#[test]
 fn csv_has_veristats_columns_and_ours() {
     let output = verify(&[&[SHAPES, "--format", "csv"], &SLEEPABLE[..]].concat());
     let text = text(&output);

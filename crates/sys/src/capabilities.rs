@@ -8,6 +8,8 @@ use std::marker::PhantomData;
 pub struct Capability(pub u32);
 
 impl Capability {
+    /// CAP_NET_ADMIN.
+    pub const NET_ADMIN: Capability = Capability(12);
     /// CAP_SYS_ADMIN.
     pub const SYS_ADMIN: Capability = Capability(21);
     /// CAP_PERFMON.

@@ -13,6 +13,7 @@ pub mod object;
 pub mod page;
 pub mod seccomp;
 pub mod unix;
+pub mod unprivileged;
 
 use crate::reach::Reached;
 use crate::shrink::shrink;

@@ -6,15 +6,26 @@ use beebox_testkit::verifier::{
     Agreement, Tally, VerifierPair, compare_generated, compare_mutations, generated_case,
 };
 use program::case::Case;
+use spec::kernel::{Privileges, Source};
 
 const ORACLE: &str = "the running kernel's verifier";
 
 /// Runs a comparison, if there is a kernel to compare with.
 fn with_verifiers(compare: impl FnOnce(&mut VerifierPair<'_>) -> Tally) -> Option<Tally> {
+    with_verifiers_of(Privileges::ALL, compare)
+}
+
+/// Runs a comparison for a caller with some privileges.
+fn with_verifiers_of(
+    privileges: Privileges,
+    compare: impl FnOnce(&mut VerifierPair<'_>) -> Tally,
+) -> Option<Tally> {
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
+    let kernel = kernel.with_privileges(privileges, Source::Given);
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
     let registry = kernel_data::linux_6_18_registry(types);
-    let mut verifiers = VerifierPair::new(&kernel, &registry);
+    let verifiers = VerifierPair::new(&kernel, &registry);
+    let mut verifiers = oracle::found(ORACLE, verifiers.ok_or("bpf(2) is not allowed"))?;
     let exit = Case::parse(".type socket_filter\nr0 = 0\nexit").expect("a case");
     oracle::found(ORACLE, verifiers.kernel(&exit.program))?;
     Some(compare(&mut verifiers))
@@ -46,6 +57,26 @@ fn generated_programs_get_the_kernels_answer() {
     );
     let accepted = 100 * tally.accepted() / tally.compared().max(1);
     assert!((35..75).contains(&accepted), "{accepted} % are accepted");
+}
+
+#[test]
+fn callers_without_privileges_get_the_kernels_answer() {
+    let of_bpf = Privileges {
+        bpf: true,
+        net_admin: true,
+        ..Privileges::NONE
+    };
+    for (privileges, least) in [(Privileges::NONE, 25), (of_bpf, 8)] {
+        let compared = with_verifiers_of(privileges, |verifiers| {
+            compare_generated(verifiers, oracle::seeds(300), |_, _| false).expect("programs")
+        });
+        let Some(tally) = compared else {
+            return;
+        };
+        assert_agreement(&tally);
+        let accepted = 100 * tally.accepted() / tally.compared().max(1);
+        assert!((least..75).contains(&accepted), "{accepted} % are accepted");
+    }
 }
 
 #[test]

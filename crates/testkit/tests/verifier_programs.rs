@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use beebox_testkit::verifier::{Answer, VerifierPair};
 use program::case::{Case, KernelAnswer};
 use spec::Kernel;
+use spec::kernel::{Privileges, Source};
 
 fn case_files(directory: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
@@ -69,7 +70,7 @@ fn with_answer(text: &str, (errno, log): &(Option<i32>, Vec<String>)) -> String 
 /// differs.
 fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
     let registry = built_in.registry().expect("the built-in kernel has one");
-    let mut judges = VerifierPair::new(built_in, registry);
+    let mut judges = VerifierPair::new(built_in, registry).expect("a caller with all privileges");
     let mut differ = Vec::new();
     let files = case_files(directory);
     for file in &files {
@@ -109,6 +110,15 @@ fn programs_that_once_were_accepted_wrongly_get_the_kernels_answer() {
 fn programs_that_showed_a_difference_get_the_kernels_answer() {
     let (count, differ) = compare("cases/differences", &kernel_data::linux_6_18());
     assert!(count >= 15, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn callers_without_privileges_get_the_kernels_answer() {
+    let built_in = kernel_data::linux_6_18();
+    let kernel = built_in.with_privileges(Privileges::NONE, Source::Given);
+    let (count, differ) = compare("cases/unprivileged", &kernel);
+    assert!(count >= 16, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 

@@ -160,7 +160,15 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
                 }
                 (true, false) => {
                     walk.mark_precise(dst)?;
-                    return pointer::check(walk, op, width, dst, (&src_reg, &dst_reg), true);
+                    let operands = (&src_reg, &dst_reg);
+                    return pointer::check(
+                        walk,
+                        op,
+                        width,
+                        (dst, Operand::Reg(src)),
+                        operands,
+                        true,
+                    );
                 }
                 (false, true) => walk.mark_precise(src)?,
                 (true, true) => {
@@ -173,7 +181,7 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
         }
     };
     if !dst_reg.is_scalar() {
-        return pointer::check(walk, op, width, dst, (&dst_reg, &src_reg), false);
+        return pointer::check(walk, op, width, (dst, src), (&dst_reg, &src_reg), false);
     }
     scalar::check(walk, op, width, dst, src, &src_reg)
 }

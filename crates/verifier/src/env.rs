@@ -28,6 +28,11 @@ pub struct Env<'a> {
     pub allow_uninit_stack: bool,
     /// Privilege: CAP_BPF.
     pub bpf_capable: bool,
+    /// Speculative paths need not be verified (Spectre variant 1): the caller has
+    /// CAP_PERFMON, or the kernel does not mitigate.
+    pub bypass_spec_v1: bool,
+    /// Writes to the stack need no barriers (Spectre variant 4), for the same reasons.
+    pub bypass_spec_v4: bool,
     /// Accesses must be aligned whatever the processor allows.
     pub strict_alignment: bool,
     /// A checkpoint at every prune point (BPF_F_TEST_STATE_FREQ).

@@ -20,6 +20,7 @@
 //! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
 //! | [`explore`] | order of the walk, pruning, loops |
 //! | [`precise`] | backtracking |
+//! | `privilege`, `speculation` | callers without capabilities |
 //! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
 //! | [`reason`] | explanations of refusals |
 //! | [`log`] | the log's text |
@@ -40,11 +41,13 @@ pub mod log;
 pub mod mem;
 mod options;
 pub mod precise;
+mod privilege;
 mod proof;
 pub mod reason;
 mod recorded;
 pub mod resolve;
 mod rewrite;
+mod speculation;
 pub mod state;
 mod verdict;
 mod verify;

@@ -14,6 +14,8 @@
 //! gets another value, is compared with another register, is linked anew, or a checkpoint
 //! is made. At log level 2 nothing is skipped, as the walks are in the log.
 //!
+//! Without CAP_BPF every scalar counts as precise, and nothing is marked.
+//!
 //! Complexity: a walk is linear in the instructions of the path up to the checkpoints
 //! that hold the marks already.
 
@@ -53,6 +55,9 @@ pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
             "verifier bug: backtracking misuse"
         ));
     }
+    if !walk.env.bpf_capable {
+        return Ok(());
+    }
     let bit = 1u16 << reg.number();
     let counts = &mut walk.explorer.precision;
     counts.requests += 1;
@@ -71,6 +76,9 @@ pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
 /// Demands precision of registers and slots by frame
 /// (`mark_chain_precision_batch`).
 pub fn mark_batch(walk: &mut Walk<'_>, wanted: &[PreciseMask]) -> Result<()> {
+    if !walk.env.bpf_capable {
+        return Ok(());
+    }
     let mut bt = Backtrack::new(walk.state.curframe);
     for (number, mask) in wanted.iter().enumerate().take(bt.regs.len()) {
         bt.regs[number] = mask.regs;

@@ -6,12 +6,14 @@ mod dead_code;
 use isa::ebpf::{Callee, Imm64, Insn};
 
 use crate::facts::Facts;
-use crate::walk::{SubprogAux, Walk};
+use crate::walk::{MapUse, SubprogAux, Walk};
 use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
 use dead_code::Removal;
 
+/// Number of `bpf_tail_call`.
+const TAIL_CALL: i32 = 12;
 /// Most pairs of spills and fills around a call.
 const MAX_SPILLS: usize = 6;
 
@@ -26,6 +28,7 @@ pub enum Spills {
 
 /// Checks what is left of the program.
 pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
+    check_tail_calls(walk)?;
     check_absent_kfuncs(walk)?;
     check_function_addresses(walk)
 }
@@ -33,6 +36,25 @@ pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
 /// True if the walk reached the instruction.
 fn is_seen(walk: &Walk<'_>, at: u32) -> bool {
     walk.aux.get(at as usize).is_some_and(|aux| aux.seen)
+}
+
+/// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
+/// size of one (`do_misc_fixups`).
+fn check_tail_calls(walk: &mut Walk<'_>) -> Result<()> {
+    if walk.env.bypass_spec_v1 {
+        return Ok(());
+    }
+    let is_abusing = |at: &u32| {
+        let aux = &walk.aux[*at as usize];
+        let insn = walk.env.insns[*at as usize];
+        let is_tail_call = matches!(insn, Insn::Call(Callee::Helper(TAIL_CALL)));
+        is_tail_call && aux.seen && aux.map == MapUse::Several
+    };
+    let Some(at) = (0..walk.aux.len() as u32).find(is_abusing) else {
+        return Ok(());
+    };
+    walk.insn_idx = at;
+    Err(refuse!(walk, EINVAL, Map, "tail_call abusing map_ptr"))
 }
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent

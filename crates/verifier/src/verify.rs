@@ -5,6 +5,7 @@ use std::time::Instant;
 use isa::ebpf::Insn;
 use program::Program;
 use spec::Kernel;
+use spec::kernel::Privileges;
 use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
@@ -16,16 +17,14 @@ use crate::facts::{self, Facts, LiveStack, SubprogFacts};
 use crate::insn_facts::Collector;
 use crate::log::{self, Sink};
 use crate::options::Options;
+use crate::privilege;
 use crate::reason::{self, Ending, Explanation};
 use crate::recorded::{RecordedStates, Recorder};
 use crate::resolve::{self, Maps};
 use crate::rewrite;
 use crate::state::{Frame, MAIN_CALLSITE, State};
-use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification, errno};
+use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
 use crate::walk::{SubprogAux, Walk};
-
-/// Instructions of a program at most (kernel: `BPF_COMPLEXITY_LIMIT_INSNS`).
-const MOST_INSNS: usize = 1_000_000;
 
 /// Verifies a program for a kernel. What BTF does not say of the kernel is in the
 /// registry, whose ids are those of the kernel's BTF.
@@ -126,9 +125,11 @@ fn run(
         allow_ptr_leaks: privileges.has_perfmon(),
         allow_uninit_stack: privileges.has_perfmon(),
         bpf_capable: privileges.has_bpf(),
+        bypass_spec_v1: privileges.has_perfmon() || !kernel.mitigations().spectre_v1,
+        bypass_spec_v4: privileges.has_perfmon() || !kernel.mitigations().spectre_v4,
         strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
-        test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
+        test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program, vmlinux),
         vmlinux,
@@ -146,7 +147,7 @@ fn run(
         log: String::new(),
     };
     let mut facts = Facts::default();
-    let facts = match compute_facts(&env, &mut sink, &mut facts) {
+    let facts = match compute_facts(&env, privileges, &mut sink, &mut facts) {
         Ok(()) => facts,
         Err(stop) => {
             verification.verdict = stop.into();
@@ -178,6 +179,7 @@ fn run(
         id_gen: 0,
         cur_history: None,
         seen_direct_write: false,
+        explore_alu_limits: false,
     };
     walk.explorer.recorder = extras.recorder.map(Box::new);
     if options.collect_facts {
@@ -239,27 +241,14 @@ fn explain_refusal(
     }))
 }
 
-/// The kernel's check of the number of instructions, which it makes before it verifies:
-/// its log stays empty.
-fn check_size(env: &Env<'_>) -> Result<()> {
-    let count = env.insns.len();
-    if (1..=MOST_INSNS).contains(&count) {
-        return Ok(());
-    }
-    Err(Stop::refusal(
-        errno::E2BIG,
-        RefusalKind::Limit,
-        None,
-        format_args!("program of {count} instructions: 1 to {MOST_INSNS} are allowed"),
-    ))
-}
-
 /// The passes before the walk.
-fn compute_facts(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
-    if !env.bpf_capable || !env.allow_ptr_leaks {
-        return Err(Stop::unsupported("verification without privilege"));
-    }
-    check_size(env)?;
+fn compute_facts(
+    env: &Env<'_>,
+    privileges: Privileges,
+    sink: &mut Sink,
+    facts: &mut Facts,
+) -> Result<()> {
+    privilege::check_load(env, privileges)?;
     *facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, facts)?;

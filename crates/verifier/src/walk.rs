@@ -16,6 +16,7 @@ use crate::env::Env;
 use crate::explore::Explorer;
 use crate::facts::{Facts, LiveStack, SubprogFacts};
 use crate::log::Sink;
+use crate::speculation::Barriers;
 use crate::state::{
     Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, State,
     StateId,
@@ -67,6 +68,8 @@ pub struct InsnAux {
     pub loop_inline: LoopInline,
     /// The call may have to allocate without sleeping.
     pub storage_get_atomic: bool,
+    /// What makes the instruction safe under speculative execution.
+    pub barriers: Barriers,
 }
 
 /// The map that a call is given on all paths.
@@ -158,6 +161,9 @@ pub struct Walk<'a> {
     pub cur_history: Option<usize>,
     /// The program writes to packets.
     pub seen_direct_write: bool,
+    /// A pointer moved by a masked offset: states must agree exactly
+    /// (`explore_alu_limits`).
+    pub explore_alu_limits: bool,
 }
 
 impl<'a> Walk<'a> {

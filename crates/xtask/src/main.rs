@@ -78,6 +78,10 @@ usage: cargo xtask CHORE
                compare the whole logs of the kernel's own tests with those of the running
                kernel, and write the table in docs/verifier.md (as root; needs the
                selftests; `--programs` takes those in a list of names)
+  oracle unprivileged [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
+               compare verdict, counts and last line of the kernel's own tests, loaded by
+               callers without capabilities, with the running kernel, and write the table
+               in docs/verifier.md (as root; needs the selftests)
   oracle verifier [--set 7.2/v3]... [--programs FILE] [--truth DIRECTORY] [--only TEXT]
                   [--list]
                verify the programs of the kernel's own tests, compare with what the kernel
@@ -110,12 +114,12 @@ usage: cargo xtask CHORE
                run programs that call each other on 2 and on 8 threads, while 2 threads
                compile, replace and remove the targets, ten minutes or so long, and check
                the trace of every run (best compiled with --release)
-  soak verifier [PROGRAMS [SEED]] [--seconds N]
+  soak verifier [PROGRAMS [SEED]] [--seconds N] [--privileges none|bpf]
                compare verdict, counts and last line of generated programs with the
                running kernel's verifier, 200,000 or so many from a seed on or for so
-               long, and print what differs, reduced (as root; best compiled with
-               --release)
-  soak mutations [MUTATIONS [SEED]] [--seconds N]
+               long, and print what differs, reduced; as a caller without capabilities, or
+               with CAP_BPF alone (as root; best compiled with --release)
+  soak mutations [MUTATIONS [SEED]] [--seconds N] [--privileges none|bpf]
                the same of programs of the selftests and of our own with one instruction
                changed (needs the selftests; says so where they are absent)
   soak program SEED
@@ -164,6 +168,7 @@ fn main() -> ExitCode {
         ["oracle", "registry"] => verifier::ask_about_registry(),
         ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
         ["oracle", "live-code", ref options @ ..] => verifier::compare_live_code(options),
+        ["oracle", "unprivileged", ref options @ ..] => verifier::compare_unprivileged(options),
         ["oracle", "verifier", ref options @ ..] => verifier::score(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance", ref names @ ..] => performance::measure(names),

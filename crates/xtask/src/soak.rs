@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use spec::kernel::{Privileges, Source};
 use testkit::ebpf::Choices;
 use testkit::verifier::{
     Agreement, Tally, VerifierPair, compare_generated, compare_mutations, generated_case,
@@ -15,6 +16,8 @@ use crate::verifier::selftests;
 const PROGRAMS: u64 = 200_000;
 /// Mutations of one program before the next one is taken.
 const AT_ONCE: u32 = 12;
+/// Why programs of other callers cannot be asked about.
+const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
 /// Our own objects, from the repository.
 const OWN: [&str; 2] = [
     "examples/traffic/traffic.bpf.o",
@@ -23,23 +26,29 @@ const OWN: [&str; 2] = [
 
 /// How long a comparison runs.
 struct Limits {
+    privileges: Privileges,
     programs: u64,
     seed: u64,
     end: Option<Instant>,
 }
 
 impl Limits {
-    /// `[PROGRAMS [SEED]] [--seconds N]`
+    /// `[PROGRAMS [SEED]] [--seconds N] [--privileges none|bpf]`
     fn read(words: &[&str]) -> Outcome<Limits> {
         let read = |text: &str| {
             let number = text.parse::<u64>();
             number.map_err(|_| format!("{text:?} is no number"))
         };
         let (mut numbers, mut seconds) = (Vec::new(), None);
+        let mut privileges = Privileges::ALL;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--seconds" => seconds = Some(read(words.next().ok_or("--seconds wants N")?)?),
+                "--privileges" => {
+                    let text = words.next().ok_or("--privileges wants a list")?;
+                    privileges = text.parse()?;
+                }
                 word => numbers.push(read(word)?),
             }
         }
@@ -48,6 +57,7 @@ impl Limits {
         }
         let most = seconds.map_or(PROGRAMS, |_| u64::MAX / 2);
         Ok(Limits {
+            privileges,
             programs: numbers.first().copied().unwrap_or(most),
             seed: numbers.get(1).copied().unwrap_or(0),
             end: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
@@ -69,10 +79,10 @@ pub(crate) fn print_generated(seed: &str) -> Outcome {
 /// Compares generated programs: `[PROGRAMS [SEED]] [--seconds N]`.
 pub(crate) fn compare_verifiers(words: &[&str]) -> Outcome {
     let limits = Limits::read(words)?;
-    let kernel = sys::kernel::running()?;
+    let kernel = sys::kernel::running()?.with_privileges(limits.privileges, Source::Given);
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
     let registry = kernel_data::linux_6_18_registry(types);
-    let mut verifiers = VerifierPair::new(&kernel, &registry);
+    let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
     let seeds = limits.seed..u64::MAX;
     let mut last = 0;
     let tally = compare_generated(&mut verifiers, seeds, |seed, tally| {
@@ -99,7 +109,8 @@ pub(crate) fn compare_mutated(words: &[&str]) -> Outcome {
         objects.extend(selftests.objects(set)?);
     }
     let target = selftests::Target::running()?;
-    let mut verifiers = VerifierPair::new(&target.kernel, &target.registry);
+    let kernel = (target.kernel.clone()).with_privileges(limits.privileges, Source::Given);
+    let mut verifiers = VerifierPair::new(&kernel, &target.registry).ok_or(NOT_ALLOWED)?;
     let mut choices = Choices::from_seed(limits.seed);
     let mut tally = Tally::default();
     let mut programs = 0;

@@ -11,9 +11,11 @@ mod score;
 pub(crate) mod selftests;
 mod soundness;
 mod truth;
+mod unprivileged;
 
 pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::compare as compare_logs;
 pub(crate) use registry::ask_about_registry;
 pub(crate) use score::score;
 pub(crate) use soundness::check as check_soundness;
+pub(crate) use unprivileged::compare as compare_unprivileged;

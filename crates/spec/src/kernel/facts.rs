@@ -208,6 +208,48 @@ impl Privileges {
     }
 }
 
+/// Error of parsing privileges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidPrivileges(String);
+
+impl fmt::Display for InvalidPrivileges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} names no privileges: write all, none, or a list of bpf, perfmon, net_admin \
+             and sys_admin, with commas",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for InvalidPrivileges {}
+
+impl FromStr for Privileges {
+    type Err = InvalidPrivileges;
+
+    /// Parses `all`, `none`, or capabilities with commas: `bpf,net_admin`.
+    fn from_str(text: &str) -> Result<Privileges, InvalidPrivileges> {
+        match text {
+            "all" => return Ok(Privileges::ALL),
+            "none" => return Ok(Privileges::NONE),
+            _ => {}
+        }
+        let mut privileges = Privileges::NONE;
+        for name in text.split(',') {
+            let name = name.trim().to_ascii_lowercase();
+            match name.strip_prefix("cap_").unwrap_or(&name) {
+                "bpf" => privileges.bpf = true,
+                "perfmon" => privileges.perfmon = true,
+                "net_admin" => privileges.net_admin = true,
+                "sys_admin" => privileges.sys_admin = true,
+                _ => return Err(InvalidPrivileges(text.to_owned())),
+            }
+        }
+        Ok(privileges)
+    }
+}
+
 /// Mitigations of speculative execution that the verifier applies to callers without
 /// CAP_PERFMON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

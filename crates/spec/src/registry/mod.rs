@@ -136,6 +136,15 @@ pub struct Registry {
     pub lists: Lists,
 }
 
+/// True for accesses to `struct __sk_buff` that programs of cgroups have only with CAP_BPF
+/// (`cg_skb_is_valid_access`): `data` and `data_end`, and writing `tstamp`.
+fn needs_cap_bpf(kind: ProgramType, query: CtxQuery) -> bool {
+    const DATA: std::ops::Range<i32> = 76..84;
+    const TSTAMP: std::ops::Range<i32> = 152..160;
+    kind == ProgramType::CgroupSkb
+        && (DATA.contains(&query.offset) || query.write && TSTAMP.contains(&query.offset))
+}
+
 impl Registry {
     /// Rules for a program; `None` for unknown program types.
     pub fn rules(&self, program: &ProgramContext<'_>) -> Option<&ProgramRules> {
@@ -214,6 +223,9 @@ impl Registry {
         let is_aligned = query.offset.unsigned_abs().is_multiple_of(query.size);
         if program.kind == ProgramType::Tracepoint && query.offset < 0 && is_aligned {
             query.offset = TRACEPOINT_FIRST;
+        }
+        if !program.has_cap_bpf && needs_cap_bpf(program.kind, query) {
+            return Err(CtxRefused::Invalid);
         }
         self.layout(program)
             .ok_or(CtxRefused::Unknown)?

@@ -16,9 +16,10 @@ use super::ask::{Asker, Subject, subjects};
 use super::layout;
 use super::maps::{self, MapAsker};
 use super::memory::{KernelMemory, RawProto};
-use super::privilege::{Privilege, Unprivileged};
+use super::privilege::Privilege;
 use super::source;
 use super::targets;
+use crate::kernel::unprivileged::Unprivileged;
 
 /// Number of helpers that Linux has.
 pub const HELPERS: u32 = 211;

@@ -16,8 +16,9 @@ use super::build::{HELPERS, protos};
 use super::layout::value;
 use super::maps::{self, MapAsker};
 use super::memory::KernelMemory;
-use super::privilege::{Privilege, Unprivileged};
+use super::privilege::Privilege;
 use super::targets;
+use crate::kernel::unprivileged::Unprivileged;
 
 /// Number of compared context offsets.
 const OFFSETS: i16 = 320;

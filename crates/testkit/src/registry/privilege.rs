@@ -4,40 +4,12 @@
 //! the network without CAP_PERFMON, socket filters and cgroup_skb without any while
 //! `kernel.unprivileged_bpf_disabled` is 0. No program can tell what the other types need.
 
-use std::fs;
-
 use spec::programs::ProgramType;
 use spec::registry::Capability;
 use sys::capabilities::{self, drop_effective};
 
 use super::ask::{Asker, Subject};
 use super::source;
-
-const SYSCTL: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
-
-/// The right to load programs without capabilities, while this lives.
-#[derive(Debug)]
-pub struct Unprivileged {
-    before: String,
-}
-
-impl Unprivileged {
-    /// Sets the sysctl to 0; `None` where the kernel does not let it (1 is final).
-    pub fn allow() -> Option<Unprivileged> {
-        let before = fs::read_to_string(SYSCTL).ok()?;
-        fs::write(SYSCTL, "0").ok()?;
-        Some(Unprivileged { before })
-    }
-}
-
-impl Drop for Unprivileged {
-    fn drop(&mut self) {
-        if let Err(error) = fs::write(SYSCTL, self.before.trim()) {
-            // The kernel takes back every value that it had.
-            debug_assert!(false, "{SYSCTL}: {error}");
-        }
-    }
-}
 
 /// Without which capabilities programs of a kind are loaded.
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,13 @@ use std::fmt;
 
 use program::Program;
 use spec::Kernel;
+use spec::kernel::Privileges;
 use spec::registry::Registry;
 use sys::Errno;
 use verifier::{Options, Verdict, Verification, verify};
 
 use crate::kernel::load::{LoadFault, LoadRequest, Resources};
+use crate::kernel::unprivileged::Caller;
 
 /// The kernel prints why it refuses a program, and statistics, at every log level, so
 /// the level that prints no states leaves the smallest log.
@@ -113,13 +115,16 @@ pub type Refused = Option<(i32, String)>;
 /// # Errors
 /// As [`VerifierPair::kernel`].
 pub fn refusal_of_kernel(program: &Program) -> Result<Refused, String> {
+    let caller = Caller::with(Privileges::ALL).ok_or("bpf(2) is not allowed")?;
     let mut resources = Resources::of(program).map_err(describe)?;
-    let answer = kernel_answer(program, &mut resources, &mut Vec::new())?;
+    let answer = kernel_answer(&caller, program, &mut resources, &mut Vec::new())?;
     Ok((!answer.is_accepted()).then_some((answer.errno, answer.reason)))
 }
 
-/// The running kernel's answer to a program with its BTF and maps; `log` is a buffer.
+/// The running kernel's answer to a caller's program with its BTF and maps; `log` is a
+/// buffer.
 fn kernel_answer(
+    caller: &Caller,
     program: &Program,
     resources: &mut Resources,
     log: &mut Vec<u8>,
@@ -128,12 +133,19 @@ fn kernel_answer(
         log_level: STATISTICS,
         log_size: LOG_BYTES,
     };
-    let answer = resources.load(program, request, log);
+    let dropped = caller.makes_maps();
+    resources.create_maps(program).map_err(describe)?;
+    drop(dropped);
+    let dropped = caller.loads_programs();
+    let answer = resources.load_with_maps(program, request, log);
+    drop(dropped);
     let result = answer.map_err(describe)?.result;
     let log = String::from_utf8_lossy(log);
     match result {
         Err(ENOSPC) => Err("the log does not fit".to_owned()),
-        Err(Errno::EPERM) if log.is_empty() => Err("bpf(2) is not allowed".to_owned()),
+        Err(Errno::EPERM) if log.is_empty() && caller.has_all() => {
+            Err("bpf(2) is not allowed".to_owned())
+        }
         result => Ok(Answer {
             errno: result.as_ref().err().map_or(0, |errno| errno.0),
             counts: log.lines().rev().find_map(read_counts),
@@ -155,19 +167,27 @@ fn describe(fault: LoadFault) -> String {
 pub struct VerifierPair<'a> {
     kernel: &'a Kernel,
     registry: &'a Registry,
+    caller: Caller,
     declared: Option<(Program, Resources)>,
     log: Vec<u8>,
 }
 
 impl<'a> VerifierPair<'a> {
-    /// Both verifiers for a kernel, which is the running one.
-    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> VerifierPair<'a> {
-        VerifierPair {
+    /// Both verifiers for a kernel, which is the running one, and for a caller with its
+    /// privileges; `None` where this kernel lets no such caller load programs.
+    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Option<VerifierPair<'a>> {
+        Some(VerifierPair {
             kernel,
             registry,
+            caller: Caller::with(kernel.privileges())?,
             declared: None,
             log: Vec::with_capacity(LOG_BYTES),
-        }
+        })
+    }
+
+    /// True if the caller has CAP_BPF.
+    pub fn has_bpf(&self) -> bool {
+        self.kernel.privileges().has_bpf()
     }
 
     /// The running kernel's answer.
@@ -186,7 +206,7 @@ impl<'a> VerifierPair<'a> {
             self.declared = Some((program.clone(), resources));
         }
         match &mut self.declared {
-            Some((_, resources)) => kernel_answer(program, resources, &mut self.log),
+            Some((_, resources)) => kernel_answer(&self.caller, program, resources, &mut self.log),
             None => Err("no resources".to_owned()),
         }
     }
@@ -214,6 +234,10 @@ impl<'a> VerifierPair<'a> {
             .starts_with("cannot find address for kernel function")
         {
             return Err("a kernel function has no address".to_owned());
+        }
+        // Which files this process has open is not in the program.
+        if kernel.reason.ends_with("is not pointing to valid bpf_map") {
+            return Err("an instruction names a descriptor of the process".to_owned());
         }
         let ours = answer(done);
         let agreement = match &ours {

@@ -19,4 +19,5 @@ pub use mutate::Mutation;
 pub use simple::{Target, assembled, generated, generated_program};
 pub use soak::{
     KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations, generated_case,
+    generated_plain_case,
 };

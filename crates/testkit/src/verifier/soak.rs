@@ -125,7 +125,14 @@ impl Tally {
 pub fn generated_case(seed: u64) -> (&'static str, String) {
     let mut choices = Choices::from_seed(seed);
     let target = Target::choose(&mut choices);
-    (target.name, grammar::case(&mut choices, target))
+    (target.name, grammar::case(&mut choices, target, false))
+}
+
+/// As [`generated_case`], a program that callers without capabilities may mostly load.
+pub fn generated_plain_case(seed: u64) -> (&'static str, String) {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose_for_all(&mut choices);
+    (target.name, grammar::case(&mut choices, target, true))
 }
 
 /// Compares the programs that the grammar makes of seeds, until `is_over`, which is given
@@ -140,7 +147,10 @@ pub fn compare_generated(
 ) -> Result<Tally, String> {
     let mut tally = Tally::default();
     for seed in seeds {
-        let (kind, text) = generated_case(seed);
+        let (kind, text) = match verifiers.has_bpf() {
+            true => generated_case(seed),
+            false => generated_plain_case(seed),
+        };
         let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
         let origin = || format!("seed {seed}");
         tally.compare(verifiers, &case.program, kind, origin);

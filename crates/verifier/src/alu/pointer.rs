@@ -4,11 +4,12 @@
 //! below 2^29 in size. Packet pointers that get a variable part become a new base with a
 //! new identity, of which nothing is proven readable.
 
-use isa::ebpf::{AluOp, Reg, Width};
+use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use super::symbol;
 use crate::domain::Scalar;
 use crate::log::reg_type_str;
+use crate::speculation::PointerMove;
 use crate::state::{RegKind, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
@@ -22,7 +23,7 @@ pub(super) fn check(
     walk: &mut Walk<'_>,
     op: AluOp,
     width: Width,
-    dst: Reg,
+    (dst, src): (Reg, Operand),
     (pointer, scalar): (&RegState, &RegState),
     reversed: bool,
 ) -> Result<()> {
@@ -74,6 +75,13 @@ pub(super) fn check(
     }
     check_sane_offset(walk, scalar, pointer)?;
     check_sane_offset(walk, pointer, pointer)?;
+    let movement = PointerMove {
+        op,
+        dst,
+        src,
+        reversed,
+    };
+    let before = movement.check_before(walk, pointer, scalar)?;
     let mut result = match op {
         AluOp::Add => add(walk, pointer, scalar),
         AluOp::Sub => subtract(walk, dst, pointer, scalar, reversed)?,
@@ -108,6 +116,7 @@ pub(super) fn check(
     }
     check_sane_offset(walk, &result, pointer)?;
     result.num.sync();
+    movement.check_after(walk, &result, scalar, before)?;
     *walk.reg_mut(dst) = result;
     Ok(())
 }

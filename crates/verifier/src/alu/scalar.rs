@@ -4,6 +4,7 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::Result;
+use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 use crate::walk::Walk;
 
@@ -22,6 +23,7 @@ pub(super) fn check(
     let before = *walk.reg(dst);
     let result = match before.num.alu(op, width, &src.num) {
         Some(num) => {
+            speculation::note_scalars(walk, op, dst, operand)?;
             let (id, mut off) = match operand == Operand::Reg(dst) {
                 // The kernel reads the operand after it wrote the result.
                 true => (0, 0),

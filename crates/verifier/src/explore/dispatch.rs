@@ -44,7 +44,11 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
             walk.explorer.jmps_processed += 1;
             call::check_call(walk, callee)
         }
-        Insn::Invalid { raw, fault } => Err(refuse_invalid(walk, raw, fault)),
+        Insn::Invalid { raw, fault } => {
+            let is_jump = matches!(raw.code & 7, JMP | JMP32);
+            walk.explorer.jmps_processed += u32::from(is_jump);
+            Err(refuse_invalid(walk, raw, fault))
+        }
     }
 }
 

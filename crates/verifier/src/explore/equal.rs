@@ -33,6 +33,8 @@ pub(super) struct Comparison<'a> {
     pub last_id: u32,
     /// Every scalar counts as precise.
     pub all_precise: bool,
+    /// Scalars must be equal, not only within the range.
+    pub is_strict: bool,
 }
 
 impl Comparison<'_> {
@@ -47,6 +49,7 @@ impl Comparison<'_> {
     ) -> bool {
         let state = &old.state;
         if state.curframe != cur.curframe
+            || state.speculative && !cur.speculative
             || state.in_sleepable != cur.in_sleepable
             || state.refs.len() != cur.refs.len()
             || state.active_locks != cur.active_locks
@@ -120,7 +123,7 @@ impl Comparison<'_> {
     ) -> bool {
         let precise = self.all_precise || old.is_precise_reg(number, reg);
         let (old, cur) = (&old.frame(number).regs[reg], &cur.frame(number).regs[reg]);
-        is_reg_state_safe(old, precise, cur, ids, exact)
+        self.is_reg_state_safe(old, precise, cur, ids, exact)
     }
 
     fn is_stack_safe(
@@ -171,7 +174,7 @@ impl Comparison<'_> {
             let cur_scalar = self.scalar_of(cur);
             if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
                 let precise = precise && old.is_spilled_scalar_whole();
-                return is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
+                return self.is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
             }
             if kind == SlotKind::Misc && cur.kinds[byte] == SlotKind::Zero {
                 continue;
@@ -180,7 +183,7 @@ impl Comparison<'_> {
                 return false;
             }
             if byte == 7 {
-                return is_content_safe(kind, old, precise, cur, ids, exact);
+                return self.is_content_safe(kind, old, precise, cur, ids, exact);
             }
         }
         true
@@ -196,23 +199,43 @@ impl Comparison<'_> {
         });
         is_misc.then_some(&RegState::UNKNOWN)
     }
-}
 
-/// Compares what slots of the same kind hold.
-fn is_content_safe(
-    kind: SlotKind,
-    old: &StackSlot,
-    precise: bool,
-    cur: &StackSlot,
-    ids: &mut IdMap,
-    exact: Exactness,
-) -> bool {
-    match kind {
-        SlotKind::Spill => is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
-        SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
-            old.reg.kind == cur.reg.kind && ids.check(old.reg.ref_obj_id, cur.reg.ref_obj_id)
+    /// Compares what slots of the same kind hold.
+    fn is_content_safe(
+        &self,
+        kind: SlotKind,
+        old: &StackSlot,
+        precise: bool,
+        cur: &StackSlot,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        match kind {
+            SlotKind::Spill => self.is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
+            SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
+                old.reg.kind == cur.reg.kind && ids.check(old.reg.ref_obj_id, cur.reg.ref_obj_id)
+            }
+            SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
         }
-        SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
+    }
+
+    /// True if what is safe with the one register is safe with the other.
+    fn is_reg_state_safe(
+        &self,
+        old: &RegState,
+        precise: bool,
+        cur: &RegState,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        let are_scalars = old.is_scalar() && cur.is_scalar();
+        if self.is_strict && are_scalars && exact != Exactness::Exact {
+            return old.off == cur.off
+                && old.residue == cur.residue
+                && old.num == cur.num
+                && ids.check_scalar(old.id, cur.id);
+        }
+        is_reg_state_safe(old, precise, cur, ids, exact)
     }
 }
 

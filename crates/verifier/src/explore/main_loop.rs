@@ -4,7 +4,7 @@ use super::dispatch::check_insn;
 use super::{scc, visited};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{Outcome, Walk, assert_invariants};
-use crate::{Result, insn_facts, log, precise, recorded, refuse, verbose};
+use crate::{Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
 
 /// Most instructions that are walked over.
 const MAX_INSNS: u32 = 1_000_000;
@@ -71,7 +71,8 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         {
             if walk.sink.walks() {
                 if prints_state {
-                    verbose!(walk, "\nfrom {prev_insn_idx} to {insn_idx}: safe\n");
+                    let how = speculative(&walk.state);
+                    verbose!(walk, "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n");
                 } else {
                     verbose!(walk, "{insn_idx}: safe\n");
                 }
@@ -88,19 +89,31 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         if walk.sink.observes() {
             observe(walk, &mut prints_state);
         }
-        walk.aux[insn_idx as usize].seen = true;
-        if walk.explorer.recorder.is_some() {
-            recorded::record(walk);
-        }
-        if walk.explorer.collector.is_some() {
-            insn_facts::enter(walk);
+        let is_speculative = walk.state.speculative;
+        if !is_speculative {
+            enter(walk);
         }
         prev_insn_idx = insn_idx as i32;
+        if is_speculative && walk.aux[insn_idx as usize].barriers.before {
+            match next_path(walk)? {
+                Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
+                None => return Ok(()),
+            }
+            continue;
+        }
 
         walk.live
             .reset_write_marks(walk.facts, &walk.state, insn_idx);
-        let outcome = check_insn(walk)?;
-        if walk.explorer.collector.is_some() {
+        let outcome = match check_insn(walk) {
+            Err(stop) if is_speculative && speculation::is_recoverable(&stop) => {
+                let barriers = &mut walk.aux[insn_idx as usize].barriers;
+                barriers.before = true;
+                barriers.mask = None;
+                Outcome::Exit
+            }
+            outcome => outcome?,
+        };
+        if walk.explorer.collector.is_some() && !is_speculative {
             insn_facts::leave(walk, insn_idx, outcome);
         }
         precise::carry_propagated(walk, insn_idx);
@@ -108,7 +121,8 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         if walk.env.options.stress.assert_invariants {
             assert_invariants(walk)?;
         }
-        walk.insn_idx = match outcome {
+        let ends = is_speculative && walk.aux[insn_idx as usize].barriers.behind;
+        walk.insn_idx = match if ends { Outcome::Exit } else { outcome } {
             Outcome::Next => insn_idx + 1,
             Outcome::NextWide => insn_idx + 2,
             Outcome::Jump(target) => target,
@@ -127,6 +141,17 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
     }
 }
 
+/// Notes that a run may reach the instruction, and with which state.
+fn enter(walk: &mut Walk<'_>) {
+    walk.aux[walk.insn_idx as usize].seen = true;
+    if walk.explorer.recorder.is_some() {
+        recorded::record(walk);
+    }
+    if walk.explorer.collector.is_some() {
+        insn_facts::enter(walk);
+    }
+}
+
 /// Records the instruction and its state, or logs them.
 #[cold]
 fn observe(walk: &mut Walk<'_>, prints_state: &mut bool) {
@@ -142,7 +167,8 @@ fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
     let frame = walk.state.curframe;
     if walk.sink.is_full() && *prints_state {
         let prev = walk.prev_insn_idx;
-        verbose!(walk, "\nfrom {prev} to {insn_idx}:");
+        let how = speculative(&walk.state);
+        verbose!(walk, "\nfrom {prev} to {insn_idx}{how}:");
         log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
         *prints_state = false;
     }
@@ -150,6 +176,14 @@ fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
         log::print_insn_state(walk.env, &mut walk.sink, &walk.state, frame);
     }
     walk.sink.print_insn(walk.env, insn_idx);
+}
+
+/// How the log names a path that only speculative execution takes.
+fn speculative(state: &State) -> &'static str {
+    match state.speculative {
+        true => " (speculative execution)",
+        false => "",
+    }
 }
 
 /// Ends the current path and goes on with a pending one; its previous instruction, or

@@ -42,7 +42,8 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
         facts: walk.facts,
         allow_uninit_stack: walk.env.allow_uninit_stack,
         last_id: walk.id_gen,
-        all_precise: options.stress.all_precise,
+        all_precise: options.stress.all_precise || !walk.env.bpf_capable,
+        is_strict: walk.explore_alu_limits,
     };
     // The kernel keeps this across the checkpoints of a bucket.
     let mut loops = false;
@@ -98,7 +99,8 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
     }
     let statistics = &mut walk.explorer.statistics;
     statistics.max_states_per_insn = statistics.max_states_per_insn.max(states);
-    if is_new {
+    let limit = walk.env.registry.limits.states_unprivileged;
+    if is_new && (walk.env.bpf_capable || states <= limit) {
         add_checkpoint(walk, bucket);
     }
     Ok(false)
@@ -194,7 +196,7 @@ fn prune(walk: &mut Walk<'_>, id: StateId, loops: bool) -> Result<()> {
     if walk.facts.insns[walk.insn_idx as usize].jmp_point {
         walk.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
-    if walk.explorer.collector.is_some() {
+    if walk.explorer.collector.is_some() && !walk.state.speculative {
         insn_facts::pruned(walk, id);
     }
     precise::propagate_precision(walk, id)?;

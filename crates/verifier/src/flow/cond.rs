@@ -7,7 +7,7 @@ use crate::alu::check_bounds;
 use crate::domain::{decide, refine_same, refine_synced};
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::walk::{Outcome, RegArg, Walk};
-use crate::{Result, log, refuse};
+use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off`.
 pub(super) fn check(
@@ -52,12 +52,13 @@ pub(super) fn check(
         {
             walk.mark_precise(src)?;
         }
+        let (untaken, outcome) = match is_taken {
+            true => (walk.insn_idx + 1, Outcome::Jump(target)),
+            false => (target, Outcome::Next),
+        };
+        speculation::push_untaken(walk, untaken, dst, src)?;
         print_state(walk);
-        return Ok(if is_taken {
-            Outcome::Jump(target)
-        } else {
-            Outcome::Next
-        });
+        return Ok(outcome);
     }
     fork(walk, cond, width, (dst, dst_reg), (src, src_reg), target)?;
     print_state(walk);
@@ -253,6 +254,7 @@ fn refine_both(
         };
         let leaks = !is_packet && !env.allow_ptr_leaks && !this.reg(dst).is_scalar();
         if leaks {
+            walk.explorer.put_last_pending(pending);
             return Err(refuse_comparison(walk, dst));
         }
     }

@@ -33,7 +33,7 @@ pub fn print_verifier_state(
             continue;
         }
         let _ = write!(out, " R{number}=");
-        let is_precise = state.is_precise_reg(frameno, number);
+        let is_precise = !env.bpf_capable || state.is_precise_reg(frameno, number);
         write_reg(env, out, frame.frameno, reg, is_precise);
     }
     write_stack(env, out, state, frameno, slots);

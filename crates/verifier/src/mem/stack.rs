@@ -308,6 +308,15 @@ fn write_fixed(
             "attempt to corrupt spilled pointer on stack"
         ));
     }
+    if !walk.env.bypass_spec_v4 {
+        let is_pointer = value.is_some_and(|value| is_spillable(walk.reg(value)));
+        let is_data = |index: u32| {
+            let kind = old.kinds[(slot - index as usize) % 8];
+            matches!(kind, SlotKind::Misc | SlotKind::Zero)
+        };
+        let barriers = &mut walk.aux[walk.insn_idx as usize].barriers;
+        barriers.behind |= is_pointer || !(0..size).all(is_data);
+    }
     check_no_object(&old)?;
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
@@ -477,7 +486,7 @@ pub(super) fn check_range(
         }
         (at, at)
     } else {
-        if !walk.env.allow_ptr_leaks {
+        if !walk.env.bypass_spec_v1 {
             return Err(refuse!(
                 walk,
                 EACCES,

@@ -201,6 +201,8 @@ pub struct State {
     pub active_rcu_lock: bool,
     /// The path may sleep.
     pub in_sleepable: bool,
+    /// Only speculative execution takes the path.
+    pub speculative: bool,
     /// Dead registers and slots were removed (`clean_verifier_state`).
     pub cleaned: bool,
     /// Paths from here that are not explored yet.
@@ -243,6 +245,7 @@ impl State {
             active_lock_owner: LockOwner::None,
             active_rcu_lock: false,
             in_sleepable,
+            speculative: false,
             cleaned: false,
             branches: 1,
             insn_idx,

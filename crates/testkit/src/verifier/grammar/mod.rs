@@ -86,6 +86,8 @@ struct Grammar<'c, 'b> {
     text: String,
     /// True if functions have BTF.
     is_typed: bool,
+    /// True if callers without capabilities may load most of what is written.
+    is_plain: bool,
     holds: [Holds; 10],
     /// What slots of the stack hold; slot 0 is not used.
     slots: [Holds; SLOTS],
@@ -98,14 +100,16 @@ struct Grammar<'c, 'b> {
     in_loop: bool,
 }
 
-/// The text of a case: a program of a type, without answers.
-pub(super) fn case(choices: &mut Choices<'_>, target: Target) -> String {
-    let is_typed = !target.context.is_empty() && choices.percent(35);
+/// The text of a case: a program of a type, without answers; a plain one mostly has only
+/// what callers without capabilities may load.
+pub(super) fn case(choices: &mut Choices<'_>, target: Target, is_plain: bool) -> String {
+    let is_typed = !is_plain && !target.context.is_empty() && choices.percent(35);
     let mut grammar = Grammar {
         choices,
         target,
         text: declarations::declarations(target),
         is_typed,
+        is_plain,
         holds: [Holds::Nothing; 10],
         slots: [Holds::Nothing; SLOTS],
         labels: 0,
@@ -184,7 +188,13 @@ impl Grammar<'_, '_> {
     fn statement(&mut self) {
         // In loops what registers hold has to be the same in every round.
         let limit = if self.in_loop { 62 } else { 128 };
-        match self.choices.below(limit) {
+        let statement = self.choices.below(limit);
+        // Loops, functions, locks, timers and variable offsets into the stack.
+        let is_privileged = matches!(statement, 40..46 | 70..84 | 99..106 | 113..118);
+        if self.is_plain && is_privileged && !self.choices.one_in(60) {
+            return self.map_access();
+        }
+        match statement {
             0..12 => self.number(),
             12..28 => self.arithmetic(),
             28..40 => self.stack_access(),

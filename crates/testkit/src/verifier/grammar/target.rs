@@ -263,6 +263,13 @@ impl Target {
         *found.unwrap_or(&SCHED_CLS)
     }
 
+    /// One of the types that callers without capabilities may load.
+    pub(crate) fn choose_for_all(choices: &mut Choices<'_>) -> Target {
+        let name = choices.pick(&["socket_filter", "socket_filter", "cgroup_skb"]);
+        let found = ALL.iter().find(|target| target.name == name);
+        *found.unwrap_or(&SCHED_CLS)
+    }
+
     /// True if the type mostly has these helpers.
     pub(super) fn has(&self, family: Family) -> bool {
         self.helpers.contains(&family)

@@ -1,0 +1,103 @@
+//! Programs given to the running kernel without some capabilities.
+
+use std::fs::{self, File};
+
+use spec::kernel::Privileges;
+use sys::capabilities::{Capability, Dropped, drop_effective};
+
+const SYSCTL: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
+
+/// The right to load programs without capabilities, while this lives; one process has it
+/// at a time.
+#[derive(Debug)]
+pub struct Unprivileged {
+    before: String,
+    _lock: File,
+}
+
+impl Unprivileged {
+    /// Sets the sysctl to 0, when no other process has it so; `None` where the kernel does
+    /// not let it (1 is final).
+    pub fn allow() -> Option<Unprivileged> {
+        let lock = File::open(SYSCTL).ok()?;
+        lock.lock().ok()?;
+        let before = fs::read_to_string(SYSCTL).ok()?;
+        fs::write(SYSCTL, "0").ok()?;
+        Some(Unprivileged {
+            before,
+            _lock: lock,
+        })
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(SYSCTL, self.before.trim()) {
+            // The kernel takes back every value that it had.
+            debug_assert!(false, "{SYSCTL}: {error}");
+        }
+    }
+}
+
+/// A caller of bpf(2) with some capabilities.
+#[derive(Debug)]
+pub struct Caller {
+    privileges: Privileges,
+    _allowed: Option<Unprivileged>,
+}
+
+impl Caller {
+    /// A caller with these privileges; `None` where the kernel lets none of them load
+    /// programs.
+    pub fn with(privileges: Privileges) -> Option<Caller> {
+        let allowed = match privileges.has_bpf() {
+            true => None,
+            false => Some(Unprivileged::allow()?),
+        };
+        Some(Caller {
+            privileges,
+            _allowed: allowed,
+        })
+    }
+
+    /// True if the caller has all privileges.
+    pub fn has_all(&self) -> bool {
+        self.privileges == Privileges::ALL
+    }
+
+    /// Gives up what the caller lacks to load programs, until the result is dropped.
+    pub fn loads_programs(&self) -> Option<Dropped> {
+        let Privileges {
+            bpf,
+            perfmon,
+            net_admin,
+            sys_admin,
+        } = self.privileges;
+        self.give_up(&[
+            (Capability::BPF, bpf),
+            (Capability::PERFMON, perfmon),
+            (Capability::NET_ADMIN, net_admin),
+            (Capability::SYS_ADMIN, sys_admin),
+        ])
+    }
+
+    /// Gives up CAP_PERFMON if the caller lacks it, as what maps can be used for depends on
+    /// who made them. CAP_BPF stays: some kinds of maps are for its holders alone, who may
+    /// hand them to any program.
+    pub fn makes_maps(&self) -> Option<Dropped> {
+        let has_perfmon = self.privileges.has_perfmon();
+        self.give_up(&[
+            (Capability::PERFMON, has_perfmon),
+            (Capability::SYS_ADMIN, has_perfmon),
+        ])
+    }
+
+    fn give_up(&self, capabilities: &[(Capability, bool)]) -> Option<Dropped> {
+        if self.has_all() {
+            return None;
+        }
+        let lacking = capabilities.iter().filter(|(_, has)| !has);
+        let lacking: Vec<Capability> = lacking.map(|(capability, _)| *capability).collect();
+        drop_effective(&lacking).ok()
+    }
+}

@@ -1,0 +1,347 @@
+//! Speculative execution, which is verified for callers without CAP_PERFMON.
+//!
+//! A processor may go on where a decided branch does not lead (Spectre variant 1), and
+//! with a pointer that a masked offset left where it was. Such paths are walked like any
+//! other, marked as speculative. A refusal on one does not refuse the program: a barrier in
+//! front of the instruction ends the path. Pointer arithmetic with an offset in a register
+//! is masked to a limit, which must be the same on every path. Writes to the stack that
+//! replace what is no data are followed by a barrier (Spectre variant 4).
+
+use isa::ebpf::{AluOp, Operand, Reg};
+
+use crate::mem::map_value::{self, Source};
+use crate::state::{RegKind, RegState};
+use crate::verdict::Stop;
+use crate::walk::Walk;
+use crate::{Result, errno};
+
+/// Bytes of stack of a frame.
+const MAX_STACK: u32 = 512;
+
+/// What rewriting does to an instruction so that speculation cannot misuse it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Barriers {
+    /// A barrier in front of it: it is never executed speculatively (`nospec`).
+    pub before: bool,
+    /// A barrier behind it (`nospec_result`).
+    pub behind: bool,
+    /// The offset of its pointer arithmetic is masked (`alu_state`, `alu_limit`).
+    pub mask: Option<OffsetMask>,
+}
+
+/// How the offset of pointer arithmetic is masked. All paths must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetMask {
+    /// The instruction computes with two scalars.
+    Scalar,
+    /// The offset is masked to a limit.
+    Pointer {
+        /// The pointer is in the destination register.
+        pointer_in_dst: bool,
+        /// The offset is negative.
+        negative: bool,
+        /// The offset is a constant.
+        constant: bool,
+        /// Bytes that the offset may have at most.
+        limit: u32,
+    },
+}
+
+/// True if a barrier takes the place of this refusal on a speculative path
+/// (`error_recoverable_with_nospec`).
+pub(crate) fn is_recoverable(stop: &Stop) -> bool {
+    match stop {
+        Stop::Refused(refusal) => {
+            matches!(refusal.errno, errno::EPERM | errno::EACCES | errno::EINVAL)
+        }
+        Stop::Unsupported(_) | Stop::Bug(_) => false,
+    }
+}
+
+/// Adds the path that a processor may take where a decided branch does not lead. What the
+/// comparison would say of its operands does not hold there.
+pub(crate) fn push_untaken(walk: &mut Walk<'_>, target: u32, dst: Reg, src: Operand) -> Result<()> {
+    if walk.env.bypass_spec_v1 {
+        return Ok(());
+    }
+    let idx = walk.insn_idx;
+    let branch = walk.push_branch(target, idx)?;
+    branch.speculative = true;
+    *branch.reg_mut(dst) = RegState::UNKNOWN;
+    if let Operand::Reg(src) = src {
+        *branch.reg_mut(src) = RegState::UNKNOWN;
+    }
+    Ok(())
+}
+
+/// Notes that an addition or subtraction has two scalars (`sanitize_val_alu`).
+pub(crate) fn note_scalars(walk: &mut Walk<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
+    if !is_masked(op) || can_skip(walk, src) {
+        return Ok(());
+    }
+    let noted = note(walk, OffsetMask::Scalar);
+    noted.map_err(|why| refuse_alu(walk, why, op, dst, src, false))
+}
+
+/// A pointer plus or minus a scalar, while it is checked (`struct bpf_sanitize_info`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PointerMove {
+    pub(crate) op: AluOp,
+    pub(crate) dst: Reg,
+    pub(crate) src: Operand,
+    /// The scalar is in the destination.
+    pub(crate) reversed: bool,
+}
+
+/// The limit of the pointer before it moved, if its offset is masked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitBefore {
+    to_left: bool,
+    limit: u32,
+}
+
+/// Why arithmetic cannot be masked.
+enum Unmasked {
+    Bounds,
+    Type,
+    Paths,
+    Limit,
+    Stack,
+}
+
+impl PointerMove {
+    /// Checks the pointer and its offset before the operation, and adds the path on which
+    /// the masked offset is 0 (`sanitize_ptr_alu` without `commit_window`).
+    pub(crate) fn check_before(
+        self,
+        walk: &mut Walk<'_>,
+        pointer: &RegState,
+        scalar: &RegState,
+    ) -> Result<Option<LimitBefore>> {
+        if !is_masked(self.op) || can_skip(walk, self.src) {
+            return Ok(None);
+        }
+        let is_const = scalar.num.is_const();
+        let mut before = None;
+        if !walk.state.speculative {
+            let checked = self.limit_before(walk, pointer, scalar);
+            before = Some(checked.map_err(|why| self.refuse(walk, why))?);
+            // A masked offset may differ from path to path.
+            walk.explore_alu_limits |= !is_const;
+        }
+        if !is_const {
+            let idx = walk.insn_idx;
+            let mut moved = *pointer;
+            if !self.reversed {
+                moved.num.unbound32();
+            }
+            match walk.push_branch(idx + 1, idx) {
+                Ok(branch) => {
+                    branch.speculative = true;
+                    *branch.reg_mut(self.dst) = moved;
+                }
+                Err(_) => return Err(self.refuse(walk, Unmasked::Stack)),
+            }
+        }
+        Ok(before)
+    }
+
+    fn limit_before(
+        self,
+        walk: &Walk<'_>,
+        pointer: &RegState,
+        scalar: &RegState,
+    ) -> std::result::Result<LimitBefore, Unmasked> {
+        let num = &scalar.num;
+        if !num.is_const() && (num.smin < 0) != (num.smax < 0) {
+            return Err(Unmasked::Bounds);
+        }
+        let to_left = (num.smin < 0) == (self.op == AluOp::Add);
+        let limit = pointer_limit(walk, pointer, to_left)?;
+        Ok(LimitBefore { to_left, limit })
+    }
+
+    /// Checks where the operation put the pointer, and notes by how much it may move
+    /// (`sanitize_check_bounds`, `sanitize_ptr_alu` with `commit_window`).
+    pub(crate) fn check_after(
+        self,
+        walk: &mut Walk<'_>,
+        moved: &RegState,
+        scalar: &RegState,
+        before: Option<LimitBefore>,
+    ) -> Result<()> {
+        self.check_bounds(walk, moved)?;
+        let Some(before) = before else {
+            return Ok(());
+        };
+        let noted = pointer_limit(walk, moved, before.to_left).and_then(|limit| {
+            let distance = before.limit.wrapping_sub(limit) as i32;
+            let mask = OffsetMask::Pointer {
+                pointer_in_dst: !self.reversed,
+                negative: scalar.num.smin < 0,
+                constant: scalar.num.is_const(),
+                limit: distance.unsigned_abs(),
+            };
+            note(walk, mask)
+        });
+        noted.map_err(|why| self.refuse(walk, why))
+    }
+
+    /// The pointer must stay inside its object, as an access through it may be masked only
+    /// there.
+    fn check_bounds(self, walk: &mut Walk<'_>, moved: &RegState) -> Result<()> {
+        if walk.env.bypass_spec_v1 {
+            return Ok(());
+        }
+        let dst = self.dst.number();
+        match moved.kind {
+            RegKind::Stack { .. } if moved.flags.is_empty() => {
+                let var_off = moved.num.var_off;
+                let off = moved.off.wrapping_add(var_off.value as i32);
+                if !var_off.is_const() {
+                    return Err(refuse!(
+                        walk,
+                        EACCES,
+                        PointerArithmetic,
+                        "R{dst} variable stack access prohibited for !root, var_off={var_off} off={off}"
+                    ));
+                }
+                if !(-(MAX_STACK as i32)..0).contains(&off) {
+                    return Err(refuse!(
+                        walk,
+                        EACCES,
+                        PointerArithmetic,
+                        "R{dst} stack pointer arithmetic goes out of range, prohibited for !root; off={off}"
+                    ));
+                }
+            }
+            RegKind::MapValue { map, .. } if moved.flags.is_empty() => {
+                *walk.reg_mut(self.dst) = *moved;
+                let off = moved.off;
+                let source = Source::Helper;
+                if map_value::check_bounds(walk, self.dst, map, off, 1, false, source).is_err() {
+                    return Err(refuse!(
+                        walk,
+                        EACCES,
+                        PointerArithmetic,
+                        "R{dst} pointer arithmetic of map value goes out of range, prohibited for !root"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn refuse(self, walk: &mut Walk<'_>, why: Unmasked) -> Stop {
+        refuse_alu(walk, why, self.op, self.dst, self.src, self.reversed)
+    }
+}
+
+/// True for operations whose offset is masked (`sanitize_needed`).
+const fn is_masked(op: AluOp) -> bool {
+    matches!(op, AluOp::Add | AluOp::Sub)
+}
+
+/// True if nothing is masked at the instruction (`can_skip_alu_sanitation`).
+fn can_skip(walk: &Walk<'_>, src: Operand) -> bool {
+    walk.env.bypass_spec_v1
+        || matches!(src, Operand::Imm(_))
+        || walk.aux[walk.insn_idx as usize].barriers.before
+}
+
+/// Bytes from a pointer to the end of its object in the direction of the offset
+/// (`retrieve_ptr_limit`).
+fn pointer_limit(
+    walk: &Walk<'_>,
+    pointer: &RegState,
+    to_left: bool,
+) -> std::result::Result<u32, Unmasked> {
+    let num = &pointer.num;
+    let (most, limit) = match pointer.kind {
+        _ if !pointer.flags.is_empty() => return Err(Unmasked::Type),
+        RegKind::Stack { .. } => {
+            let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
+            (MAX_STACK + u32::from(to_left), off.wrapping_neg())
+        }
+        RegKind::MapValue { map, .. } => {
+            let off = match to_left {
+                true => num.smin as u32,
+                false => num.umax as u32,
+            };
+            let limit = off.wrapping_add(pointer.off as u32);
+            (walk.env.maps[map].value_size(), limit)
+        }
+        _ => return Err(Unmasked::Type),
+    };
+    match limit < most {
+        true => Ok(limit),
+        false => Err(Unmasked::Limit),
+    }
+}
+
+/// Notes a mask; paths must agree (`update_alu_sanitation_state`).
+fn note(walk: &mut Walk<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+    let noted = &mut walk.aux[walk.insn_idx as usize].barriers.mask;
+    match noted.replace(mask) {
+        Some(before) if before != mask => Err(Unmasked::Paths),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of arithmetic that cannot be masked (`sanitize_err`).
+fn refuse_alu(
+    walk: &mut Walk<'_>,
+    why: Unmasked,
+    op: AluOp,
+    dst: Reg,
+    src: Operand,
+    reversed: bool,
+) -> Stop {
+    const PROHIBITED: &str = "pointer arithmetic with it prohibited for !root";
+    let dst = dst.number();
+    let src = match src {
+        Operand::Reg(src) => src.number(),
+        Operand::Imm(_) => 0,
+    };
+    let (pointer, scalar) = match reversed {
+        true => (src, dst),
+        false => (dst, src),
+    };
+    let verb = match op {
+        AluOp::Add => "add",
+        _ => "sub",
+    };
+    match why {
+        Unmasked::Bounds => refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{scalar} has unknown scalar with mixed signed bounds, {PROHIBITED}"
+        ),
+        Unmasked::Type => refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{pointer} has pointer with unsupported alu operation, {PROHIBITED}"
+        ),
+        Unmasked::Paths => refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{dst} tried to {verb} from different maps, paths or scalars, {PROHIBITED}"
+        ),
+        Unmasked::Limit => refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{dst} tried to {verb} beyond pointer bounds, {PROHIBITED}"
+        ),
+        Unmasked::Stack => refuse!(
+            walk,
+            ENOMEM,
+            Complexity,
+            "R{dst} could not be pushed for speculative verification, {PROHIBITED}"
+        ),
+    }
+}
