@@ -15,6 +15,8 @@ pub struct Builder {
     types: Vec<u8>,
     strings: Strings,
     next: u32,
+    /// Offset of the first string.
+    first_string: u32,
 }
 
 impl Default for Builder {
@@ -30,6 +32,7 @@ impl Builder {
             types: Vec::new(),
             strings: Strings::new(),
             next: 1,
+            first_string: 0,
         }
     }
 
@@ -40,6 +43,7 @@ impl Builder {
             types: Vec::new(),
             strings: Strings::of(&btf.all_strings()),
             next: 1,
+            first_string: 0,
         }
     }
 
@@ -48,6 +52,16 @@ impl Builder {
         let mut builder = Builder::behind(btf);
         builder.types = btf.all_types().into_owned();
         builder
+    }
+
+    /// Builder of split BTF on that of a kernel, as modules have it: ids and string offsets
+    /// continue those of the kernel.
+    pub fn module_of(kernel: &Btf<'_>) -> Builder {
+        Builder {
+            next: kernel.len() as u32,
+            first_string: kernel.strings_end() as u32,
+            ..Builder::new()
+        }
     }
 
     /// Builder of additions to a blob: ids continue those of the blob, its strings are
@@ -67,7 +81,10 @@ impl Builder {
     pub fn string(&mut self, text: impl AsRef<[u8]>) -> StrOffset {
         let text = text.as_ref();
         let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
-        self.strings.add(text)
+        match text {
+            [] => StrOffset::EMPTY,
+            text => StrOffset(self.first_string + self.strings.add(text).0),
+        }
     }
 
     /// Id of the next type: the number of types, `void` included.

@@ -50,7 +50,7 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
 pub(crate) struct KernelArgs {
-    /// The kernel: 6.18 (built in), `running`, a file with BTF (as /sys/kernel/btf/vmlinux,
+    /// The kernel: 6.18 (built in, and without this option with bit operations as kfuncs), `running`, a file with BTF (as /sys/kernel/btf/vmlinux,
     /// or a kernel image), or a directory with vmlinux, config, System.map, btf/
     #[arg(long, value_name = "6.18|running|PATH")]
     kernel: Option<String>,
@@ -100,7 +100,7 @@ impl KernelArgs {
             (Some("running"), _) => running()?,
             (Some(path), _) => of_path(Path::new(path))?,
             (None, Some(btf)) => kernel_data::linux_6_18().assumed_for(name(btf)),
-            (None, None) => kernel_data::linux_6_18(),
+            (None, None) => kernel_data::linux_6_18().with_bit_operations(),
         };
         if let Some(path) = &self.btf {
             kernel = with_btf(kernel, path)?;

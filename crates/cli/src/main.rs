@@ -22,6 +22,7 @@ mod filter;
 mod gateway;
 mod generate;
 mod kernel_input;
+mod kfuncs;
 mod link;
 mod object_input;
 mod program_input;
@@ -66,6 +67,7 @@ enum Command {
     Gen(generate::Args),
     Verify(verify::Args),
     Gateway(gateway::Args),
+    Kfuncs(kfuncs::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Gateway(args) => gateway::run(args),
+        Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => completions::write_man_pages(args, Cli::command()),
     };

@@ -28,6 +28,7 @@ pub use vm::{ContextKind, PacketRules};
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
 use passes::{FIRST_FUNCTION, FIRST_TAIL_CALL, Optimized};
+use spec::bits::BitOp;
 use spec::calls::TAIL_CALL;
 use std::sync::Arc;
 use verified::UsedMaps;
@@ -222,7 +223,10 @@ impl Lowered {
         match index.and_then(|index| self.accesses.get(index)) {
             Some(DirectAccess::Function(function)) => Some(function.call()),
             Some(DirectAccess::Elements(_) | DirectAccess::Maps(_)) => None,
-            None => (self.find_call)(number),
+            None => match BitOp::of_number(number) {
+                Some(op) => Some(vm::bit_operation(op)),
+                None => (self.find_call)(number),
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 //! computes the same without it.
 
 mod accesses;
+mod bits;
 mod facts;
 mod tail_calls;
 
@@ -120,8 +121,8 @@ pub(crate) fn apply(
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = accesses
-            .replace(insn, fact)
+        } else if let Some(sequence) = bits::expand(insn)
+            .or_else(|| accesses.replace(insn, fact))
             .or_else(|| tail_calls.replace(insn, fact))
         {
             patches.replace(slot, insn, sequence);

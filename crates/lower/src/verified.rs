@@ -106,6 +106,9 @@ pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>) -> Result<Vec<Insn>, U
             *insn = Insn::Exit;
             continue;
         }
+        if let Some(op) = proof.bit_op(slot) {
+            *insn = op.resolved(*insn);
+        }
         rewrite_insn(insn, slot, fact, maps)?;
     }
     Ok(insns)

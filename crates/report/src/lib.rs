@@ -5,6 +5,7 @@
 pub mod bindings;
 pub mod btf;
 pub mod explain;
+pub mod kfuncs;
 pub mod object;
 pub mod seccomp;
 mod table;

@@ -1,9 +1,10 @@
 //! Definitions that verifier, loader and engines share: program types, attach types, map
 //! kinds, helpers and context layouts by Linux's numbers and names; the release that
-//! introduced each; the description of a kernel ([`Kernel`]); the registry of helper
+//! introduced each; bit operations as kfuncs; the description of a kernel ([`Kernel`]); the registry of helper
 //! prototypes, context accesses and kfuncs; traits for clock and random numbers.
 #![forbid(unsafe_code)]
 
+pub mod bits;
 pub mod calls;
 pub mod context;
 mod errno;

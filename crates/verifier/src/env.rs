@@ -3,7 +3,7 @@
 use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
 use program::Program;
-use spec::kernel::Symbols;
+use spec::kernel::{Module, Symbols};
 use spec::registry::{ProgramContext, Registry};
 
 use crate::options::Options;
@@ -43,6 +43,8 @@ pub struct Env<'a> {
     pub maps: Maps,
     /// Types of the kernel.
     pub vmlinux: Option<&'a Btf<'static>>,
+    /// Modules of the kernel; module number n is entry n - 1.
+    pub modules: &'a [Module],
     /// Symbols of the kernel, if they are stated.
     pub symbols: Option<&'a Symbols>,
     /// Number of CPUs that the kernel may have.

@@ -1,7 +1,10 @@
 //! Programs with the proof that they are safe.
 
+use std::collections::BTreeMap;
+
 use program::Program;
 use spec::Kernel;
+use spec::bits::BitOp;
 use spec::registry::Registry;
 
 use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify};
@@ -12,6 +15,8 @@ use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewr
 pub struct Proof {
     program: Program,
     facts: ProgramFacts,
+    /// Calls and addresses of bit operations, by slot.
+    bit_ops: BTreeMap<usize, BitOp>,
 }
 
 impl Proof {
@@ -30,6 +35,7 @@ impl Proof {
             (Verdict::Accepted, Some(facts)) => Ok(Proof {
                 program: program.clone(),
                 facts,
+                bit_ops: bit_ops(program, kernel),
             }),
             _ => Err(Box::new(verification)),
         }
@@ -46,8 +52,21 @@ impl Proof {
         rewrite::live_code(&self.program.decode(), &self.facts, spills)
     }
 
+    /// The bit operation that the instruction at a slot calls or loads the address of.
+    pub fn bit_op(&self, slot: usize) -> Option<BitOp> {
+        self.bit_ops.get(&slot).copied()
+    }
+
     /// What holds in every run of it.
     pub fn facts(&self) -> &ProgramFacts {
         &self.facts
     }
+}
+
+/// The calls and addresses of bit operations in a program, by slot.
+fn bit_ops(program: &Program, kernel: &Kernel) -> BTreeMap<usize, BitOp> {
+    let insns = program.decode();
+    let named = insns.iter().enumerate();
+    let named = named.filter_map(|(slot, insn)| Some((slot, BitOp::of_insn(kernel, insn)?)));
+    named.collect()
 }

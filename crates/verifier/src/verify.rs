@@ -133,6 +133,7 @@ fn run(
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program, vmlinux),
         vmlinux,
+        modules: kernel.modules(),
         symbols: kernel.symbols(),
         cpus: kernel.cpus(),
     };

@@ -4,6 +4,8 @@
 //! with such a call is refused before it runs.
 
 use crate::RunContext;
+use crate::bits::bit_operation;
+use spec::bits::BitOp;
 use spec::calls::{
     GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_BOOT_NS, KTIME_GET_COARSE_NS, KTIME_GET_NS,
     NETLINK_ATTRIBUTE, NETLINK_NESTED_ATTRIBUTE, PAYLOAD_OFFSET,
@@ -27,7 +29,7 @@ pub fn find_call(number: i32) -> Option<Call> {
         PAYLOAD_OFFSET => payload_offset,
         NETLINK_ATTRIBUTE => netlink_attribute,
         NETLINK_NESTED_ATTRIBUTE => netlink_nested_attribute,
-        _ => return None,
+        _ => return BitOp::of_number(number).map(bit_operation),
     })
 }
 

@@ -6,6 +6,7 @@
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
 
+mod bits;
 mod calls;
 mod cells;
 mod context;
@@ -27,6 +28,7 @@ mod system;
 mod tail_table;
 mod unchecked;
 
+pub use bits::bit_operation;
 pub use calls::{Call, find_call};
 pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;

@@ -1,4 +1,4 @@
-//! Writes the page that lists helpers.
+//! Writes the pages that list helpers and kernel functions.
 
 use std::fs;
 use std::path::Path;
@@ -15,5 +15,16 @@ pub(crate) fn list() -> Outcome {
         root.join("docs/helpers.md"),
         testkit::helpers::page(&registry),
     )?;
+    Ok(())
+}
+
+/// Writes docs/kfuncs.md and the header of the bit operations.
+pub(crate) fn list_kfuncs() -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let kernel = kernel_data::linux_6_18();
+    let registry = (kernel.registry()).ok_or("the built-in kernel has no registry")?;
+    fs::write(root.join("docs/kfuncs.md"), report::kfuncs::page(registry))?;
+    let header = root.join("examples/bits").join(spec::bits::HEADER);
+    fs::write(header, spec::bits::header())?;
     Ok(())
 }

@@ -37,6 +37,7 @@ usage: cargo xtask CHORE
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
   conformance  run every case of every instruction on every engine, and write
                docs/conformance.md
+  kfuncs       write docs/kfuncs.md, the list of kernel functions, and bpf_bits.h
   helpers      write docs/helpers.md, the list of helpers and which are built
   kernel-data  extract types, configuration and registry of the running kernel (6.18)
                into crates/kernel-data/data, for machines without that kernel
@@ -139,6 +140,7 @@ fn main() -> ExitCode {
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
         ["helpers"] => helpers::list(),
+        ["kfuncs"] => helpers::list_kfuncs(),
         ["listing"] => listing::record(),
         ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),

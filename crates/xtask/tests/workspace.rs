@@ -130,6 +130,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "btf",
             "oracle",
             "kernel-data",
+            "report",
             "spec",
             "sys",
             "testkit",

@@ -148,7 +148,7 @@ impl LoadedObject {
             let native = proof
                 .filter(|_| is_native)
                 .map(|proof| native::compile(&proof, &handles, &pool, &compiler));
-            let prepared = Prepared::new(program, rules, native, &loaded.maps);
+            let prepared = Prepared::new((program, kernel), rules, native, &loaded.maps);
             loaded.programs.push(prepared);
         }
         inner_maps::fill(&loaded.maps)?;

@@ -11,8 +11,9 @@ use jit::Native;
 use lower::ContextKind;
 use packet::{Metadata, Packet};
 use program::Program;
-use spec::SplitMix;
+use spec::bits::BitOp;
 use spec::programs::{AttachType, ProgramType};
+use spec::{Kernel, SplitMix};
 use vm::{
     Deadline, DirectContext, MapHandle, MapObject as _, Outcome, PacketBuffer, RunContext, System,
 };
@@ -44,7 +45,7 @@ impl Prepared {
 
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
-        program: Program,
+        (program, kernel): (Program, &Kernel),
         rules: TestProgram,
         native: Option<Result<Native, String>>,
         maps: &[Option<ObjectMap>],
@@ -60,6 +61,9 @@ impl Prepared {
         };
         let mut insns = program.decode();
         for insn in &mut insns {
+            if let Some(op) = BitOp::of_insn(kernel, insn) {
+                *insn = op.resolved(*insn);
+            }
             if let Insn::LoadImm64 { imm, .. } = insn
                 && let Imm64::MapIndex { index, .. } | Imm64::MapIndexValue { index, .. } = imm
             {
@@ -383,6 +387,9 @@ impl<'o> RunnableProgram<'o> {
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
         let mut calls = Calls::resolved(|number, arguments, memory| {
+            if let Some(op) = BitOp::of_number(number) {
+                return Some(Ok(op.eval(arguments[0], arguments[1])));
+            }
             let helper = ::kernel::helpers::find(number)?;
             Some(helper(arguments, memory, &mut cx))
         });

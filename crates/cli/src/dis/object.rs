@@ -13,6 +13,7 @@ use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Options};
 use serde_json::{Value, json};
+use spec::bits::BitOp;
 use spec::calls;
 use spec::programs::{AttachType, ProgramType};
 
@@ -110,7 +111,7 @@ pub(super) fn show(
         return Err(refused((*error).clone(), Some(kernel)));
     }
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
-    let labels = Labels::of(object);
+    let labels = Labels::of(object, kernel);
     let bytes = match view.format {
         ProgramFormat::Json => as_json(&outcomes, &labels, view)?,
         ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
@@ -179,18 +180,24 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
 /// Names of what instructions refer to.
 struct Labels<'o, 'a> {
     object: &'o Object<'a>,
+    /// The kernel that programs are linked for.
+    kernel: &'o Kernel,
     /// Variables by map and place.
     globals: Vec<(u32, u32, String)>,
 }
 
 impl<'o, 'a> Labels<'o, 'a> {
-    fn of(object: &'o Object<'a>) -> Labels<'o, 'a> {
+    fn of(object: &'o Object<'a>, kernel: &'o Kernel) -> Labels<'o, 'a> {
         let mut globals: Vec<_> = object
             .globals()
             .map(|global| (global.map.0, global.offset, global.name))
             .collect();
         globals.sort();
-        Labels { object, globals }
+        Labels {
+            object,
+            kernel,
+            globals,
+        }
     }
 
     /// The reference of the instruction at a slot.
@@ -311,7 +318,7 @@ fn as_text(
         let _ = writeln!(text, "{}", heading(program));
         match view.native {
             Some(options) => {
-                let draft = draft(program, options)?;
+                let draft = draft(program, labels.kernel, options)?;
                 text.push_str(&native::listing(&Sides::of(None, slots, &draft)));
             }
             None => write_slots(&mut text, program.subprogs, &slots, view.format),
@@ -377,10 +384,10 @@ fn in_log_form(slot: &Slot) -> String {
 /// The native code of a program. What it refers to has no address before it is
 /// loaded: those of maps, variables and functions are made up, and every function
 /// outside the program is called as one that is known.
-fn draft(program: &Listed<'_>, options: &Options) -> Result<Draft, Failure> {
+fn draft(program: &Listed<'_>, kernel: &Kernel, options: &Options) -> Result<Draft, Failure> {
     let insns = decode(program.insns)
         .into_iter()
-        .map(with_addresses)
+        .map(|insn| with_addresses(insn, kernel))
         .collect();
     Draft::of_insns(insns, options)
         .map_err(|malformed| Failure::new(malformed).within(program.name))
@@ -389,7 +396,10 @@ fn draft(program: &Listed<'_>, options: &Options) -> Result<Draft, Failure> {
 /// A placeholder address.
 const NOWHERE: u64 = 0xffff_8880_0000_0000;
 
-fn with_addresses(insn: Insn) -> Insn {
+fn with_addresses(insn: Insn, kernel: &Kernel) -> Insn {
+    if let Some(op) = BitOp::of_insn(kernel, &insn) {
+        return op.resolved(insn);
+    }
     match insn {
         Insn::LoadImm64 {
             imm: Imm64::Value(_),
@@ -441,7 +451,7 @@ fn record(
         "insns": insns.collect::<Vec<_>>(),
     });
     if let Some(options) = view.native {
-        let draft = draft(program, options)?;
+        let draft = draft(program, labels.kernel, options)?;
         record["native"] = json!(native::record(&Sides::of(None, slots, &draft)));
     }
     Ok(record)

@@ -3,6 +3,7 @@
 
 use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
+use spec::bits::BitOp;
 use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
 
 /// A set of register halves: bit `n` for the low half of register `n`, bit `16 + n` for
@@ -287,6 +288,9 @@ impl Transfer {
             Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
                 effect(Halves::both(Reg::R1), TAIL_ARGUMENTS)
             }
+            Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {
+                compute(Reg::R0, Halves::of_bit_operation(number))
+            }
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High
@@ -317,3 +321,22 @@ const RESULT: Halves = Halves::both(Reg::R0);
 const ARGUMENTS: Halves = Halves(0x3e_003e);
 /// `r1` to `r3`.
 const TAIL_ARGUMENTS: Halves = Halves(0xe_000e);
+
+/// True for calls that are compiled to instructions; the reversal of bits, which lowering
+/// writes out, is a call where it could not.
+pub(super) const fn is_bit_operation(number: i32) -> bool {
+    !matches!(BitOp::of_number(number), None | Some(BitOp::Bitrev))
+}
+
+impl Halves {
+    /// What a bit operation reads: the value, and `r2` where it holds a count or is used
+    /// beside the result.
+    const fn of_bit_operation(number: i32) -> Halves {
+        match BitOp::of_number(number) {
+            Some(BitOp::Rol | BitOp::Ror | BitOp::Popcnt) => {
+                Halves::both(Reg::R1).union(Halves::low(Reg::R2))
+            }
+            _ => Halves::both(Reg::R1),
+        }
+    }
+}

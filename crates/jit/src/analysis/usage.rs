@@ -3,7 +3,7 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-use super::transfer::{Halves, Reads, Transfer};
+use super::transfer::{Halves, Reads, Transfer, is_bit_operation};
 
 /// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,6 +123,7 @@ impl Tally {
             Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
                 usage.tail_calls = true;
             }
+            Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {}
             Insn::Call(_) => usage.calls_helpers = true,
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
             Insn::MayGoto { .. } => usage.may_goto = true,

@@ -8,7 +8,9 @@
 use isa::ebpf::{Size, Width};
 
 use super::buffer::{Buffer, Label};
-use super::encode::{HALF, LOCK, Opcode, Tail, Vex, VexPrefix, fits_i8, one, three, two, wide};
+use super::encode::{
+    HALF, LOCK, Opcode, REP, Tail, Vex, VexPrefix, fits_i8, one, three, two, wide,
+};
 use super::reg::{Cc, Gpr, Mem};
 
 /// Operations of the ADD group, by their number in opcode and ModRM byte.
@@ -31,6 +33,7 @@ pub(crate) enum Alu {
 #[allow(missing_docs)]
 pub(crate) enum Shift {
     Rol = 0,
+    Ror = 1,
     Shl = 4,
     Shr = 5,
     Sar = 7,
@@ -345,6 +348,31 @@ impl Buffer {
     pub(crate) fn rotate_right(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
         let op = Vex::three(VexPrefix::PF2, 0xf0);
         self.vex_imm(op, width, [dst, Gpr::RAX, src], Tail::byte(count));
+    }
+
+    /// `tzcnt dst, src` (BMI1): 64 for 0.
+    pub(crate) fn trailing_zeros(&mut self, dst: Gpr, src: Gpr) {
+        self.op_regs(two(0xbc).prefixed(REP), 1, dst.number(), src, Tail::NONE);
+    }
+
+    /// `lzcnt dst, src` (LZCNT): 64 for 0.
+    pub(crate) fn leading_zeros(&mut self, dst: Gpr, src: Gpr) {
+        self.op_regs(two(0xbd).prefixed(REP), 1, dst.number(), src, Tail::NONE);
+    }
+
+    /// `popcnt dst, src` (POPCNT)
+    pub(crate) fn count_ones(&mut self, dst: Gpr, src: Gpr) {
+        self.op_regs(two(0xb8).prefixed(REP), 1, dst.number(), src, Tail::NONE);
+    }
+
+    /// `bsf dst, src`: sets ZF for 0, where `dst` is undefined.
+    pub(crate) fn lowest_bit(&mut self, dst: Gpr, src: Gpr) {
+        self.op_regs(two(0xbc), 1, dst.number(), src, Tail::NONE);
+    }
+
+    /// `bsr dst, src`: sets ZF for 0, where `dst` is undefined.
+    pub(crate) fn highest_bit(&mut self, dst: Gpr, src: Gpr) {
+        self.op_regs(two(0xbd), 1, dst.number(), src, Tail::NONE);
     }
 
     // Atomics

@@ -50,6 +50,8 @@ impl Opcode {
 
 /// The operand-size prefix: 16 bits.
 pub(super) const HALF: u8 = 0x66;
+/// The prefix that makes bit scans counts of zeros.
+pub(super) const REP: u8 = 0xf3;
 /// The lock prefix.
 pub(super) const LOCK: u8 = 0xf0;
 

@@ -8,6 +8,12 @@ pub struct Features {
     pub bmi2: bool,
     /// MOVBE: byte-swapping loads.
     pub movbe: bool,
+    /// BMI1: `tzcnt`, which counts trailing zeros of 0, too.
+    pub bmi1: bool,
+    /// LZCNT, which counts leading zeros of 0, too.
+    pub lzcnt: bool,
+    /// POPCNT.
+    pub popcnt: bool,
 }
 
 impl Features {
@@ -15,6 +21,9 @@ impl Features {
     pub const PLAIN: Features = Features {
         bmi2: false,
         movbe: false,
+        bmi1: false,
+        lzcnt: false,
+        popcnt: false,
     };
 
     /// The extensions of this processor.
@@ -22,6 +31,9 @@ impl Features {
         Features {
             bmi2: std::arch::is_x86_feature_detected!("bmi2"),
             movbe: std::arch::is_x86_feature_detected!("movbe"),
+            bmi1: std::arch::is_x86_feature_detected!("bmi1"),
+            lzcnt: std::arch::is_x86_feature_detected!("lzcnt"),
+            popcnt: std::arch::is_x86_feature_detected!("popcnt"),
         }
     }
 }

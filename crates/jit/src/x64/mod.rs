@@ -10,6 +10,7 @@
 mod address;
 mod alu;
 mod asm;
+mod bits;
 mod blinding;
 mod branch;
 mod buffer;

@@ -10,6 +10,7 @@ use object::{Error, ProgramDef};
 
 use super::{Place, Shown, Sizes, base, kinds, latest, missing, relocations, words};
 use crate::table::{Side, Table};
+use spec::bits::BitOp;
 use spec::since::Release;
 
 /// Largest number of rows of a list, unless all are printed.
@@ -193,13 +194,19 @@ fn externs(shown: &Shown<'_, '_>, text: &mut String) {
             ExternKind::Function(_) => spec::since::kfunc(&wanted.name),
             _ => None,
         };
-        let release = since.map(|since| since.release.to_string());
+        let is_ours = BitOp::ALL.iter().any(|op| op.name() == wanted.name);
+        let is_ours = is_ours && matches!(wanted.kind, ExternKind::Function(_));
+        let release = match since {
+            Some(since) => since.release.to_string(),
+            None if is_ours => "none: a bit operation of Beebox".to_owned(),
+            None => "-".to_owned(),
+        };
         let strong = if wanted.weak { "no (weak)" } else { "yes" };
         table.row([
             wanted.name.clone(),
             kind.to_owned(),
             strong.to_owned(),
-            release.unwrap_or_else(|| "-".to_owned()),
+            release,
         ]);
     }
     heading(text, "externs");

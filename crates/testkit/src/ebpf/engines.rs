@@ -199,6 +199,9 @@ fn some_features(seed: u64) -> jit::Features {
     jit::Features {
         bmi2: there.bmi2 && chosen(0),
         movbe: there.movbe && chosen(1),
+        bmi1: there.bmi1 && chosen(2),
+        lzcnt: there.lzcnt && chosen(3),
+        popcnt: there.popcnt && chosen(4),
     }
 }
 

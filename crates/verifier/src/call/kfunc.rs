@@ -9,9 +9,11 @@ mod returns;
 
 use btf::{Btf, Shape, TypeId};
 use isa::ebpf::Reg;
+use spec::bits::BitOp;
 use spec::registry::{Kfunc, KfuncFlags, TypeFlags};
 
 use super::{clear_caller_saved, leak, reference};
+use crate::domain::Scalar;
 use crate::mem::packet;
 use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop, refuse};
@@ -70,7 +72,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
         return Ok(Outcome::Next);
     }
     if module != 0 {
-        return Err(Stop::unsupported("kfunc of a kernel module"));
+        return check_module_call(walk, id, module);
     }
     let name = name_of(walk, id);
     let found = walk.env.registry.kfunc(id as u32);
@@ -100,7 +102,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
             "program must be sleepable to call sleepable kfunc {name}"
         ));
     }
-    let callee = callee(walk, kfunc)?;
+    let callee = callee(walk.env.vmlinux, kfunc, id)?;
     let meta = args::check(walk, &callee)?;
     change_sections(walk, &callee)?;
     release(walk, &callee, &meta, id)?;
@@ -121,16 +123,36 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     Ok(Outcome::Next)
 }
 
-/// The prototype of a kfunc whose calls are judged.
-fn callee<'e>(walk: &Walk<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
+/// Checks a call of a function of a module: bit operations are those that are judged.
+fn check_module_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Result<Outcome> {
+    let index = usize::try_from(module)
+        .ok()
+        .and_then(|at| at.checked_sub(1));
+    let found = index.and_then(|at| walk.env.modules.get(at));
+    let Some(op) = found.and_then(|module| BitOp::of_func(module, id)) else {
+        return Err(Stop::unsupported("kfunc of a kernel module"));
+    };
+    let callee = callee(found.map(|module| &*module.btf), op.kfunc(), id)?;
+    let meta = args::check(walk, &callee)?;
+    clear_caller_saved(walk)?;
+    returns::set_result(walk, &callee, &meta)?;
+    if let Some(most) = op.most() {
+        walk.reg_mut(Reg::R0).num = Scalar::up_to(most);
+    }
+    walk.mark_scratched(Reg::R0);
+    Ok(Outcome::Next)
+}
+
+/// The prototype of a kfunc whose calls are judged, by the BTF that has it.
+fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Result<Callee<'e>> {
     let unjudged = || Stop::unsupported(format!("kfunc {}", kfunc.name));
-    let btf = walk.env.vmlinux.ok_or_else(unjudged)?;
+    let btf = btf.ok_or_else(unjudged)?;
     const ITERATORS: KfuncFlags =
         KfuncFlags(KfuncFlags::ITER_NEW.0 | KfuncFlags::ITER_NEXT.0 | KfuncFlags::ITER_DESTROY.0);
     if kfunc.flags.0 & ITERATORS.0 != 0 || UNJUDGED.contains(&&*kfunc.name) {
         return Err(unjudged());
     }
-    let func = btf.get(TypeId(kfunc.btf_id)).map(|ty| ty.shape());
+    let func = btf.get(TypeId(id as u32)).map(|ty| ty.shape());
     let Some(Shape::Func(func)) = func else {
         return Err(unjudged());
     };

@@ -88,6 +88,14 @@ impl Scalar {
         }
     }
 
+    /// Any value that is at most `most`.
+    pub fn up_to(most: u64) -> Scalar {
+        let mut scalar = Scalar::UNKNOWN;
+        scalar.umax = most;
+        scalar.sync();
+        scalar
+    }
+
     /// True if every bit is known.
     #[inline]
     pub const fn is_const(&self) -> bool {

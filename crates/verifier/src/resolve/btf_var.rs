@@ -2,6 +2,7 @@
 
 use btf::{Btf, Kind, Shape, TypeId};
 
+use spec::bits::BitOp;
 use spec::kernel::SymbolAddress;
 
 use super::Refuser;
@@ -16,6 +17,13 @@ pub(super) fn resolve(
     id: u32,
     module: i32,
 ) -> Result<RegState> {
+    let index = usize::try_from(module)
+        .ok()
+        .and_then(|at| at.checked_sub(1));
+    let there = index.and_then(|at| env.modules.get(at));
+    if there.is_some_and(|module| BitOp::of_func(module, id as i32).is_some()) {
+        return Ok(memory(0));
+    }
     if module != 0 {
         return Err(Stop::unsupported("variable of a kernel module"));
     }

@@ -665,6 +665,24 @@ fn shifts_and_bits() {
             }
         }
     }
+    for (dst, src) in pairs() {
+        let (to, from) = (wname(Width::W64, dst), wname(Width::W64, src));
+        check(&format!("tzcnt {to},{from}"), |code| {
+            code.trailing_zeros(dst, src)
+        });
+        check(&format!("lzcnt {to},{from}"), |code| {
+            code.leading_zeros(dst, src)
+        });
+        check(&format!("popcnt {to},{from}"), |code| {
+            code.count_ones(dst, src)
+        });
+        check(&format!("bsf {to},{from}"), |code| {
+            code.lowest_bit(dst, src)
+        });
+        check(&format!("bsr {to},{from}"), |code| {
+            code.highest_bit(dst, src)
+        });
+    }
     for reg in registers() {
         check(&format!("rol {},8", name(Size::H, reg)), |code| {
             code.swap_low_bytes(reg);

@@ -1,0 +1,44 @@
+//! `beebox kfuncs`: the kernel functions that programs may call.
+
+use report::kfuncs;
+use spec::bits;
+
+use crate::answer::{Answer, Failure};
+use crate::kernel_input::KernelArgs;
+use crate::program_output::print;
+
+/// List the kernel functions that programs may call
+///
+/// Linux's, with flags and the program types that have them, and the bit operations that
+/// programs may call by default (docs/kfuncs.md).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox kfuncs                          the functions of Linux 6.18 and the bit operations
+  beebox kfuncs --kernel 6.18            those of Linux 6.18 alone
+  beebox kfuncs --header > bpf_bits.h    declarations of the bit operations for C")]
+pub(crate) struct Args {
+    /// Print the C header that declares the bit operations
+    #[arg(long)]
+    header: bool,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
+}
+
+/// Prints the list or the header.
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    if args.header {
+        print(&bits::header())?;
+        return Ok(Answer::Yes);
+    }
+    let kernel = args.kernel.read()?;
+    let Some(registry) = kernel.registry() else {
+        return Err(Failure::new("the functions of this kernel are unknown")
+            .hint("--kernel 6.18 names the built-in one"));
+    };
+    let modules = kernel.modules();
+    let has_bits = modules.iter().any(|module| module.name == bits::MODULE);
+    print(&kfuncs::list(registry, has_bits))?;
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,62 @@
+//! `beebox kfuncs`, the page that lists kernel functions, and the bit operations.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BITS: &str = "examples/bits/bits.bpf.o";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Exit code and standard output.
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn the_page_and_the_header_are_what_the_chore_writes() {
+    let kernel = kernel_data::linux_6_18();
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    assert_eq!(
+        read("docs/kfuncs.md"),
+        report::kfuncs::page(kernel.registry().unwrap()),
+        "`cargo xtask kfuncs` writes it anew"
+    );
+    let (code, header) = run(&["kfuncs", "--header"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(header, read("examples/bits/bpf_bits.h"));
+}
+
+#[test]
+fn bit_operations_are_there_unless_a_kernel_is_named() {
+    assert_eq!(run(&["verify", BITS]).0, Some(0));
+    let (code, plain) = run(&["verify", BITS, "--kernel", "6.18"]);
+    assert_eq!(code, Some(1));
+    assert!(plain.contains("1 accepted, 1 refused"), "{plain}");
+    assert!(
+        run(&["show", BITS])
+            .1
+            .contains("none: a bit operation of Beebox")
+    );
+    assert!(run(&["kfuncs"]).1.contains("bpf_ffs64"));
+    assert!(!run(&["kfuncs", "--kernel", "6.18"]).1.contains("bpf_ffs64"));
+}
+
+#[test]
+fn native_code_calls_no_bit_operation() {
+    let (code, native) = run(&["dis", "--jit", "--prog", "first", BITS]);
+    assert_eq!(code, Some(0));
+    assert!(
+        native.contains("tzcnt") || native.contains("bsf"),
+        "{native}"
+    );
+    assert!(!native.contains(" call ["), "{native}");
+}

@@ -1,0 +1,52 @@
+//! Bit operations that no processor has as one instruction.
+
+use isa::ebpf::{AluOp, ByteOrder, Callee, Imm64, Insn, Operand, Reg, Size, Value64, Width};
+use spec::bits::BitOp;
+
+/// What takes the place of a call, if it reverses bits: bits of pairs, pairs of nibbles and
+/// nibbles of bytes are exchanged, then the bytes. Calls clobber `r1` to `r5`, so that two of
+/// them hold what is between.
+pub(super) fn expand(insn: Insn) -> Option<Vec<Insn>> {
+    const STEPS: [(u64, i32); 3] = [
+        (0x5555_5555_5555_5555, 1),
+        (0x3333_3333_3333_3333, 2),
+        (0x0f0f_0f0f_0f0f_0f0f, 4),
+    ];
+    let Insn::Call(Callee::Helper(number)) = insn else {
+        return None;
+    };
+    if BitOp::of_number(number) != Some(BitOp::Bitrev) {
+        return None;
+    }
+    let mut insns = vec![alu(AluOp::Mov, Reg::R0, Operand::Reg(Reg::R1))];
+    for (mask, count) in STEPS {
+        insns.extend([
+            alu(AluOp::Mov, Reg::R2, Operand::Reg(Reg::R0)),
+            alu(AluOp::Rsh, Reg::R2, Operand::Imm(count)),
+            Insn::LoadImm64 {
+                dst: Reg::R3,
+                imm: Imm64::Value(Value64::new(mask)),
+            },
+            Insn::Imm64High,
+            alu(AluOp::And, Reg::R2, Operand::Reg(Reg::R3)),
+            alu(AluOp::And, Reg::R0, Operand::Reg(Reg::R3)),
+            alu(AluOp::Lsh, Reg::R0, Operand::Imm(count)),
+            alu(AluOp::Or, Reg::R0, Operand::Reg(Reg::R2)),
+        ]);
+    }
+    insns.push(Insn::Endian {
+        order: ByteOrder::Swap,
+        size: Size::DW,
+        dst: Reg::R0,
+    });
+    Some(insns)
+}
+
+fn alu(op: AluOp, dst: Reg, src: Operand) -> Insn {
+    Insn::Alu {
+        op,
+        width: Width::W64,
+        dst,
+        src,
+    }
+}
