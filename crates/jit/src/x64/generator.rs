@@ -500,14 +500,13 @@ impl<'a> Generator<'a> {
             }
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
             Insn::Call(Callee::Helper(TAIL_CALL)) => self.tail_call(),
-            Insn::Call(Callee::Helper(number)) => match (
-                self.program.tail_slot(number),
-                BitOp::of_number(number),
-            ) {
-                (Some(slot), _) => self.tail_call_of_slot(slot),
-                (None, None | Some(BitOp::Bitrev)) => self.call_helper(number),
-                (None, Some(op)) => self.bit_operation(op),
-            },
+            Insn::Call(Callee::Helper(number)) => {
+                match (self.program.tail_slot(number), BitOp::of_number(number)) {
+                    (Some(slot), _) => self.tail_call_of_slot(slot),
+                    (None, None | Some(BitOp::Bitrev)) => self.call_helper(number),
+                    (None, Some(op)) => self.bit_operation(op),
+                }
+            }
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
             Insn::LoadImm64 { .. }
