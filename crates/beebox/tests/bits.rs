@@ -9,10 +9,11 @@ use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
 use lower::{ContextKind, Lowered};
+use packet::{Metadata, Packet};
 use spec::bits::BitOp;
 use spec::{Kernel, SplitMix};
 use verifier::Proof;
-use vm::{DirectContext, PacketBuffer, RunGuard, World, XDP};
+use vm::{DirectContext, PacketBuffer, RunContext, RunGuard, XDP};
 
 const OBJECT: &str = "examples/bits/bits.bpf.o";
 
@@ -94,15 +95,15 @@ fn processors_without_extensions_compute_the_same() {
     };
     let native = Native::compile(&lowered, &options, &Pool::new()).expect("it compiles");
     let program = native.on_context(ContextKind::Xdp).expect("an XDP program");
+    let metadata = Metadata::of_cpu(0);
     for (word, count) in words() {
         let mut data = PacketBuffer::new(XDP, &packet(word, count), 256, 256);
         let mut context = DirectContext::new(&[0; 24]);
         let (mut random, mut clock) = (SplitMix::new(0), || 0);
-        let world = World::new(&mut random, &mut clock, 0);
-        assert_eq!(
-            program.run(&mut data, &mut context, &RunGuard::new(), world),
-            2
-        );
+        let no_packet = Packet::whole(&[], &metadata);
+        let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
+        let result = program.run(&mut data, &mut context, &RunGuard::new(), cx);
+        assert_eq!(result, Ok(2));
         assert_eq!(data.to_vec(), expected(word, count), "{word:#x}");
     }
 }
