@@ -35,6 +35,19 @@ fn entry(number: u32) -> ([u8; 8], [u8; 12]) {
     (key, value)
 }
 
+/// Runs a function in so many threads, by their numbers, and joins each of them:
+/// ThreadSanitizer sees that, not the end of a scope.
+fn in_threads(count: u32, run: impl Fn(u32) + Sync) {
+    thread::scope(|scope| {
+        let run = &run;
+        let spawn = |number| scope.spawn(move || run(number));
+        let threads: Vec<_> = (0..count).map(spawn).collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
 #[test]
 fn threads_lose_and_duplicate_no_element() {
     const ENTRIES: u32 = 64;
@@ -45,22 +58,18 @@ fn threads_lose_and_duplicate_no_element() {
         (MapKind::LruHash, MapFlags(0)),
     ] {
         let map = map(kind, 8, ENTRIES, flags);
-        thread::scope(|scope| {
-            for cpu in 0..CPUS {
-                let map = map.operations();
-                scope.spawn(move || {
-                    let mut state = cpu + 1;
-                    for _ in 0..20_000 {
-                        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                        let (key, value) = entry(state >> 8 & 127);
-                        let guard = RunGuard::new();
-                        match state >> 28 {
-                            0..6 => drop(map.update(cpu, &key, &value, 0)),
-                            6..10 => drop(map.delete(cpu, &key)),
-                            _ => drop(map.lookup(&guard, cpu, &key).map(|value| value.to_vec())),
-                        }
-                    }
-                });
+        in_threads(CPUS, |cpu| {
+            let map = map.operations();
+            let mut state = cpu + 1;
+            for _ in 0..20_000 {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let (key, value) = entry(state >> 8 & 127);
+                let guard = RunGuard::new();
+                match state >> 28 {
+                    0..6 => drop(map.update(cpu, &key, &value, 0)),
+                    6..10 => drop(map.delete(cpu, &key)),
+                    _ => drop(map.lookup(&guard, cpu, &key).map(|value| value.to_vec())),
+                }
             }
         });
         // What is left holds its own key's value, and the map takes as many as it should.
@@ -111,32 +120,28 @@ fn threads_find_what_is_always_there() {
                 let (key, value) = entry(number);
                 map.update(0, &key, &value, 0).unwrap();
             }
-            thread::scope(|scope| {
-                for number in 0..threads {
-                    let is_writer = number % 2 == 0;
-                    scope.spawn(move || {
-                        let mut state: u32 = number + 1;
-                        for _ in 0..30_000 {
-                            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                            let always = entry(state >> 8 & (ALWAYS - 1));
-                            let other = entry(ALWAYS + (state >> 16 & (ENTRIES - 1)));
-                            let guard = RunGuard::new();
-                            match state >> 29 {
-                                0..4 if is_writer => {
-                                    map.update(number, &always.0, &always.1, 0).unwrap();
-                                }
-                                4 | 5 if is_writer => {
-                                    // The map may be full.
-                                    let _ = map.update(number, &other.0, &other.1, 0);
-                                }
-                                6 | 7 if is_writer => drop(map.delete(number, &other.0)),
-                                _ => {
-                                    let found = map.lookup(&guard, number, &always.0);
-                                    assert!(found.is_some(), "{kind:?}, {threads} threads");
-                                }
-                            }
+            in_threads(threads, |number| {
+                let is_writer = number % 2 == 0;
+                let mut state: u32 = number + 1;
+                for _ in 0..30_000 {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let always = entry(state >> 8 & (ALWAYS - 1));
+                    let other = entry(ALWAYS + (state >> 16 & (ENTRIES - 1)));
+                    let guard = RunGuard::new();
+                    match state >> 29 {
+                        0..4 if is_writer => {
+                            map.update(number, &always.0, &always.1, 0).unwrap();
                         }
-                    });
+                        4 | 5 if is_writer => {
+                            // The map may be full.
+                            let _ = map.update(number, &other.0, &other.1, 0);
+                        }
+                        6 | 7 if is_writer => drop(map.delete(number, &other.0)),
+                        _ => {
+                            let found = map.lookup(&guard, number, &always.0);
+                            assert!(found.is_some(), "{kind:?}, {threads} threads");
+                        }
+                    }
                 }
             });
         }
@@ -252,7 +257,7 @@ fn threads_write_whole_records() {
     let ring = map.operations().ring().unwrap();
     let mut counts = [0; 4];
     thread::scope(|scope| {
-        for number in 0..4u8 {
+        let write = |number: u8| {
             scope.spawn(move || {
                 let mut left = 2000;
                 while left > 0 {
@@ -262,8 +267,9 @@ fn threads_write_whole_records() {
                         Err(_) => thread::yield_now(),
                     }
                 }
-            });
-        }
+            })
+        };
+        let threads = [0, 1, 2, 3].map(write);
         while counts != [2000; 4] {
             let Some(record) = ring.consume() else {
                 thread::yield_now();
@@ -271,6 +277,9 @@ fn threads_write_whole_records() {
             };
             assert!(record.iter().all(|byte| *byte == record[0]));
             counts[record[0] as usize] += 1;
+        }
+        for thread in threads {
+            thread.join().unwrap();
         }
     });
 }
