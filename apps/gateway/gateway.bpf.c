@@ -608,8 +608,7 @@ inline_always struct sample *new_sample(const struct verdict *verdict, u32 lengt
 	return sample;
 }
 
-SEC("xdp")
-int gateway_xdp(struct xdp_md *ctx)
+inline_always int at_xdp(struct xdp_md *ctx)
 {
 	void *start = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct verdict verdict = { .action = PASS };
@@ -637,6 +636,12 @@ int gateway_xdp(struct xdp_md *ctx)
 	default:
 		return XDP_PASS;
 	}
+}
+
+SEC("xdp")
+int gateway_xdp(struct xdp_md *ctx)
+{
+	return at_xdp(ctx);
 }
 
 /* Bytes of headers that tc asks for at once. */

@@ -19,7 +19,7 @@ mod classic;
 mod engines;
 mod failure;
 mod fresh;
-
+mod gateway;
 mod load;
 mod machine;
 mod maps;
@@ -66,6 +66,7 @@ pub struct Bench {
 pub const BENCHES: &[Bench] = &[
     classic::BENCH,
     engines::BENCH,
+    gateway::BENCH,
     load::BENCH,
     maps::BENCH,
     verify::BENCH,

@@ -1,9 +1,12 @@
 //! `beebox gateway`: one module per subcommand.
 
+mod attach;
 mod compile;
 mod diff;
 mod explain;
+mod import;
 mod input;
+mod kernel;
 mod run;
 
 use clap::Subcommand;
@@ -24,17 +27,21 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    Import(import::Args),
     Compile(compile::Args),
     Run(run::Args),
     Explain(explain::Args),
     Diff(diff::Args),
+    Attach(attach::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     match args.command {
+        Command::Import(args) => import::run(args),
         Command::Compile(args) => compile::run(args),
         Command::Run(args) => run::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Attach(args) => attach::run(args),
     }
 }

@@ -2,7 +2,8 @@
 //! up.
 //!
 //! The first rule that matches a packet decides. [`RuleSet`] is a list of rules with the
-//! actions for packets that none matches; [`RuleSet::parse`] reads the text form. [`Compiled`] has the classes of each field and the
+//! actions for packets that none matches; [`RuleSet::parse`] reads the text form, [`import`]
+//! reads what iptables and nftables print. [`Compiled`] has the classes of each field and the
 //! bitmap of each class; [`Compiled::table`] is the array that programs read. [`Header`] is
 //! what rules ask of a packet, [`RuleSet::first_match`] the definition of the answer.
 //!
@@ -28,6 +29,7 @@ mod bitmap;
 mod classes;
 mod compile;
 mod header;
+pub mod import;
 mod layout;
 mod plane;
 mod ports;

@@ -9,14 +9,16 @@
 //! | `ring_buffer` | none: reads records through the mapped pages |
 //! | `test_run` | BPF_PROG_TEST_RUN |
 //! | `info` | BPF_OBJ_GET_INFO_BY_FD |
+//! | `link` | BPF_LINK_CREATE |
 //!
-//! No program is attached, so none affects anything outside this process. A
+//! Only `link` attaches a program: no other affects anything outside this process. A
 //! [`LoadedProgram`] owns a file descriptor; dropping it unloads the program. Every
 //! command needs CAP_BPF (and CAP_NET_ADMIN for the networking types), or root.
 
 mod attributes;
 mod btf_load;
 mod info;
+mod link;
 mod map;
 mod prog_load;
 mod ring_buffer;
@@ -24,6 +26,7 @@ mod test_run;
 
 pub use btf_load::{BtfAnswer, BtfObject, btf_load};
 pub use info::ProgramInfo;
+pub use link::{Link, LinkKind};
 pub use map::{Batch, Map, MapInfo, MapRequest};
 pub use prog_load::{LoadAnswer, LoadError, LogLevel, MAX_LOG_SIZE, ProgLoad};
 pub use ring_buffer::RingBuffer;

@@ -17,6 +17,7 @@ pub mod network;
 pub mod process;
 pub mod ptrace;
 pub mod seccomp;
+pub mod signals;
 pub mod socket;
 pub mod tracing;
 

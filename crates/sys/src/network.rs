@@ -78,6 +78,18 @@ pub struct NetworkInterface {
     pub address: [u8; 6],
 }
 
+/// The index of an interface of the calling thread's namespace, by its name.
+pub fn interface_index(name: &CStr) -> Result<u32, Errno> {
+    Ok(describe_index(&control_socket()?, name)? as u32)
+}
+
+fn describe_index(control: &OwnedFd, name: &CStr) -> Result<libc::c_int, Errno> {
+    let mut request = request_for(name);
+    ioctl(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
+    // SAFETY: SIOCGIFINDEX filled in this member.
+    Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+}
+
 fn control_socket() -> Result<OwnedFd, Errno> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
@@ -110,10 +122,7 @@ fn bring_up(control: &OwnedFd, name: &CStr) -> Result<(), Errno> {
 }
 
 fn describe(control: &OwnedFd, name: &CStr) -> Result<NetworkInterface, Errno> {
-    let mut request = request_for(name);
-    ioctl(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
-    // SAFETY: SIOCGIFINDEX filled in this member.
-    let ifindex = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
+    let ifindex = describe_index(control, name)? as u32;
     let mut request = request_for(name);
     ioctl(control, libc::SIOCGIFHWADDR as libc::c_ulong, &mut request)?;
     // SAFETY: SIOCGIFHWADDR filled in this member.

@@ -88,6 +88,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "beebox",
             "btf",
             "classic",
+            "gateway",
             "interp",
             "isa",
             "jit",

@@ -156,7 +156,7 @@ fn text(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> Strin
     );
     for (field, rules) in Field::ALL.into_iter().zip(&matching) {
         text += &format!(
-            "{:<17} {:<20} {:>5} of {} rules match: {}\n",
+            "{:<20} {:<20} {:>5} of {} rules match: {}\n",
             field.name(),
             value(packet, field),
             rules.len(),
@@ -166,7 +166,7 @@ fn text(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> Strin
     }
     let all = common(&matching);
     text += &format!(
-        "{:<38} {:>5} match in all fields: {}\n",
+        "{:<41} {:>5} match in all fields: {}\n",
         "",
         all.len(),
         list(&all)

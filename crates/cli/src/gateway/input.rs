@@ -1,5 +1,6 @@
 //! Sets of rules from files, as text or compiled.
 
+use std::ffi::CString;
 use std::fs;
 use std::path::Path;
 
@@ -55,10 +56,8 @@ pub(super) fn interface(name: &str) -> Option<u32> {
     if let Ok(index) = name.parse() {
         return Some(index);
     }
-    // Names of interfaces have no slashes.
-    let is_name = !name.contains('/') && name != "." && name != "..";
-    let index = fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok();
-    index.filter(|_| is_name)?.trim().parse().ok()
+    let name = CString::new(name).ok()?;
+    sys::network::interface_index(&name).ok()
 }
 
 /// What a rule is in text: its number, and the rule itself.

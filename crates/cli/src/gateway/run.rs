@@ -51,11 +51,20 @@ pub(super) struct Args {
 
 /// Where packets are judged.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum HookName {
+pub(super) enum HookName {
     /// XDP
     Xdp,
     /// tc
     Tc,
+}
+
+impl From<HookName> for Hook {
+    fn from(name: HookName) -> Hook {
+        match name {
+            HookName::Xdp => Hook::Xdp,
+            HookName::Tc => Hook::Tc,
+        }
+    }
 }
 
 /// What became of the packets.
@@ -114,10 +123,7 @@ fn verdict_name(returned: &str) -> &'static str {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let rules = input::read(&args.rules)?;
     let kernel = args.kernel.read()?;
-    let hook = match args.hook {
-        HookName::Xdp => Hook::Xdp,
-        HookName::Tc => Hook::Tc,
-    };
+    let hook = Hook::from(args.hook);
     let (table, set) = (&rules.table, &rules.set);
     let options = LoadOptions::default();
     let plane = Plane::load(table, hook, Capacity::of(table), &kernel, true, &options);
@@ -189,7 +195,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
 }
 
 /// Rules with hits, most first, then by number.
-fn by_hits(hits: &[Hits]) -> Vec<(u32, Hits)> {
+pub(super) fn by_hits(hits: &[Hits]) -> Vec<(u32, Hits)> {
     let mut rules: Vec<(u32, Hits)> = (0..).zip(hits.iter().copied()).collect();
     rules.retain(|(_, hits)| hits.packets > 0);
     rules.sort_by_key(|(rule, hits)| (std::cmp::Reverse(hits.packets), *rule));

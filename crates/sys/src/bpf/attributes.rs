@@ -24,6 +24,7 @@ pub(super) enum Command {
     MapLookupAndDeleteBatch = 25,
     MapUpdateBatch = 26,
     MapDeleteBatch = 27,
+    LinkCreate = 28,
 }
 
 /// Attributes of a bpf(2) command.
@@ -205,6 +206,26 @@ pub(super) struct ProgramTestRun {
 // SAFETY: integers only, eight-byte fields at multiples of eight, 80 bytes.
 unsafe impl Attributes for ProgramTestRun {
     const COMMAND: Command = Command::ProgramTestRun;
+}
+
+/// Attributes of BPF_LINK_CREATE.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct LinkCreate {
+    pub(super) program: u32,
+    /// Index of the device.
+    pub(super) target: u32,
+    pub(super) attach_type: u32,
+    pub(super) flags: u32,
+    /// Of tc: place among the programs of the device, none of which is named.
+    pub(super) relative: u32,
+    pub(super) padding: u32,
+    pub(super) expected_revision: u64,
+}
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
+unsafe impl Attributes for LinkCreate {
+    const COMMAND: Command = Command::LinkCreate;
 }
 
 /// Attributes of BPF_OBJ_GET_INFO_BY_FD.

@@ -1,0 +1,249 @@
+//! The data plane as native code of Beebox and in the kernel, without what the library does for
+//! each run beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::gateway::{Capacity, Table};
+use ::kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
+use jit::memory::Pool;
+use jit::{Features, Native, Options};
+use lower::{ContextKind, Lowered};
+use packet::{Metadata, Packet};
+use program::{MapDef, Program};
+use spec::SplitMix;
+use sys::bpf::{LoadedProgram, TestRun};
+use testkit::kernel::load::{LoadRequest, Loaded, load};
+use verifier::Proof;
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
+
+use super::traffic::Frame;
+use crate::Failure;
+
+/// The gateway on frames of a map.
+const REPLAY: &[u8] = include_bytes!("../../../../apps/gateway/replay.bpf.o");
+/// Runs that one guard protects, as the kernel's test run does.
+const BATCH: u32 = 64;
+
+pub(super) fn failed(said: impl ToString) -> Failure {
+    Failure::Process {
+        purpose: "preparing the gateway",
+        said: said.to_string(),
+    }
+}
+
+/// A program of the gateway, linked for a table.
+pub(super) fn program(name: &str, table: &Table) -> Result<Program, Failure> {
+    let mut object = ::gateway::set_up(REPLAY, Capacity::of(table), false).map_err(failed)?;
+    object.set_autoload(|program| program.name == name);
+    let kernel = kernel_data::linux_6_18();
+    let mut linked = object.link(&kernel).map_err(failed)?;
+    Ok(linked.programs.swap_remove(0).program)
+}
+
+/// Contents of the maps that the replay reads.
+pub(super) struct Replay<'t> {
+    pub(super) table: &'t Table,
+    pub(super) frames: &'t [Frame],
+    pub(super) order: &'t [u16],
+}
+
+impl Replay<'_> {
+    /// Elements of a map.
+    fn elements(&self, map: &str) -> Vec<(u32, Vec<u8>)> {
+        let numbers = |items: usize| 0..items as u32;
+        match map {
+            "frames" => numbers(self.frames.len())
+                .zip(self.frames.iter().map(|frame| frame.to_vec()))
+                .collect(),
+            "order" => numbers(self.order.len())
+                .zip(
+                    self.order
+                        .iter()
+                        .map(|at| u32::from(*at).to_ne_bytes().into()),
+                )
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A program as native code.
+pub(super) struct Ours {
+    native: Native,
+    _maps: Vec<Arc<Map>>,
+}
+
+struct One(Arc<StoredMap>);
+
+impl Resources for One {
+    fn map(&self, _: u32) -> Option<Arc<StoredMap>> {
+        Some(self.0.clone())
+    }
+}
+
+impl Ours {
+    pub(super) fn load(program: &Program, replay: &Replay<'_>) -> Result<Ours, Failure> {
+        let kernel = kernel_data::linux_6_18();
+        let types = kernel.btf().ok_or_else(|| failed("no types"))?;
+        let registry = kernel_data::linux_6_18_registry(types);
+        let proof = Proof::of(program, &kernel, &registry)
+            .map_err(|refused| failed(format!("{:?}", refused.verdict)))?;
+        let mut maps = Vec::new();
+        for def in program.maps() {
+            maps.push(Arc::new(create(def, replay)?));
+        }
+        let handles: Vec<_> = maps
+            .iter()
+            .map(|map| Some(MapHandle::new(map.clone())))
+            .collect();
+        let lowered = Lowered::from_verified(&proof, &handles, ::kernel::helpers::find_call)
+            .map_err(failed)?;
+        let options = Options {
+            features: Features::detect(),
+            ..Options::default()
+        };
+        let native = Native::compile(&lowered, &options, &Pool::new());
+        Ok(Ours {
+            native: native.map_err(|error| Failure::NotCompiled("gateway", error))?,
+            _maps: maps,
+        })
+    }
+
+    /// Runs on packets.
+    pub(super) fn runner(&self) -> Runner<'_> {
+        Runner {
+            ours: self,
+            context: DirectContext::new(&[]),
+            random: SplitMix::new(1),
+            metadata: Metadata::of_cpu(0),
+            guard: RunGuard::new(),
+            runs: 0,
+        }
+    }
+}
+
+/// Runs of a program.
+pub(super) struct Runner<'o> {
+    ours: &'o Ours,
+    context: DirectContext,
+    random: SplitMix,
+    metadata: Metadata,
+    guard: RunGuard,
+    runs: u32,
+}
+
+impl Runner<'_> {
+    #[inline(always)]
+    pub(super) fn run(&mut self, packet: &mut PacketBuffer) -> u32 {
+        let Some(program) = self.ours.native.on_context(ContextKind::Xdp) else {
+            return crate::race::NO_ANSWER;
+        };
+        self.runs += 1;
+        if self.runs.is_multiple_of(BATCH) {
+            self.guard = RunGuard::new();
+        }
+        let mut clock = || 0;
+        let no_packet = Packet::whole(&[], &self.metadata);
+        let cx = RunContext::new(&no_packet, &mut self.random, Some(&mut clock));
+        program.run(packet, &mut self.context, &self.guard, cx) as u32
+    }
+}
+
+/// A packet in memory.
+pub(super) fn packet(frame: &Frame) -> PacketBuffer {
+    PacketBuffer::new(XDP, frame, HEADROOM, 0)
+}
+
+fn create(def: &MapDef, replay: &Replay<'_>) -> Result<Map, Failure> {
+    let host = Host { cpus: 2, seed: 7 };
+    let layout = |def: &MapDef| ValueLayout::plain(def.params.value_size as usize);
+    let made = |def: &MapDef, inner: Option<&Map>| {
+        Map::create_with(&def.params, layout(def), &host, inner)
+            .map_err(|errno| failed(format!("{}: {errno}", def.name)))
+    };
+    let put = |map: &Map, key: u32, value: &[u8]| {
+        map.update(&key.to_ne_bytes(), value, 0)
+            .map_err(|errno| failed(format!("{}: {errno}", def.name)))
+    };
+    let Some(template) = def.inner.as_deref() else {
+        let map = made(def, None)?;
+        if let Some(image) = def.initial_value() {
+            put(&map, 0, &image.to_vec())?;
+        }
+        for (key, value) in replay.elements(&def.name) {
+            put(&map, key, &value)?;
+        }
+        return Ok(map);
+    };
+    let inner = made(template, None)?;
+    put(&inner, 0, &replay.table.to_bytes())?;
+    let map = made(def, Some(&inner))?;
+    let stored = One(Arc::new(StoredMap::new(1, Arc::new(inner))));
+    map.update_with(&[0; 4], &[0; 4], 0, &stored)
+        .map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
+    Ok(map)
+}
+
+/// A program in the kernel.
+pub(super) struct Theirs {
+    program: LoadedProgram,
+    _maps: Vec<Option<sys::bpf::Map>>,
+}
+
+impl Theirs {
+    pub(super) fn load(program: &Program, replay: &Replay<'_>) -> Result<Theirs, Failure> {
+        let request = LoadRequest {
+            log_level: 4,
+            log_size: 1 << 20,
+        };
+        let Loaded { answer, log, maps } =
+            load(program, request).map_err(|fault| failed(format!("{fault:?}")))?;
+        let loaded = answer
+            .result
+            .map_err(|errno| failed(format!("{errno}: {log}")))?;
+        for (def, map) in program.maps().iter().zip(&maps) {
+            let Some(map) = map else { continue };
+            let put = |key: u32, value: &[u8]| {
+                map.update(&key.to_ne_bytes(), value)
+                    .map_err(|errno| failed(format!("{}: {errno}", def.name)))
+            };
+            for (key, value) in replay.elements(&def.name) {
+                put(key, &value)?;
+            }
+            if def.inner.is_some() {
+                let request = sys::bpf::MapRequest {
+                    map_type: spec::maps::MapKind::Array.number(),
+                    key_size: 4,
+                    value_size: replay.table.size() as u32,
+                    max_entries: 1,
+                    ..sys::bpf::MapRequest::default()
+                };
+                let inner = sys::bpf::Map::create(&request).map_err(failed)?;
+                inner
+                    .update(&[0; 4], &replay.table.to_bytes())
+                    .map_err(failed)?;
+                // The outer map holds it from here on.
+                put(0, &inner.descriptor().to_ne_bytes())?;
+            }
+        }
+        Ok(Theirs {
+            program: loaded,
+            _maps: maps,
+        })
+    }
+
+    /// Nanoseconds of a run on a packet, of so many.
+    pub(super) fn run(&self, frame: &Frame, repeat: u32) -> Result<(u32, Duration), Failure> {
+        let request = TestRun {
+            repeat,
+            ..TestRun::on(frame)
+        };
+        let mut out = [0; 256];
+        let ran = self
+            .program
+            .test_run(&request, &mut out, &mut [])
+            .map_err(failed)?;
+        Ok((ran.retval, ran.duration))
+    }
+}

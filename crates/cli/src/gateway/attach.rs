@@ -1,0 +1,131 @@
+//! `beebox gateway attach`: the data plane at a device of this machine.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use gateway::{Capacity, Hits, Hook, RuleSet};
+use sys::signals::{Signal, Signals};
+
+use super::input;
+use super::kernel::Attached;
+use crate::answer::{Answer, Failure};
+use crate::program_output::write_output;
+
+/// Attach the gateway to an interface of this machine
+///
+/// The program is loaded into the running kernel and judges packets until the command ends:
+/// by SIGINT, SIGTERM, or in any other way. SIGHUP reads the rules again and replaces them
+/// without a gap. Needs root, or CAP_BPF and CAP_NET_ADMIN.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The interface
+    #[arg(value_name = "IFACE")]
+    interface: String,
+
+    /// The rules, as text or compiled
+    #[arg(value_name = "RULES|STATE")]
+    rules: PathBuf,
+
+    /// The program: at XDP or at the ingress of tc
+    #[arg(long, value_enum, default_value = "xdp")]
+    hook: super::run::HookName,
+
+    /// Rules that later sets may have [default: as many as now, at least 1024]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
+    rules_room: Option<u32>,
+
+    /// MiB that tables of later sets may have, a power of two [default: twice those of now]
+    #[arg(long, value_name = "MIB")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    table_room: Option<u32>,
+
+    /// Print hits every so many seconds, beside the end
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    duration: Option<u64>,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let mut rules = input::read(&args.rules)?;
+    let ifindex = input::interface(&args.interface).ok_or_else(|| {
+        Failure::new(format_args!("no interface is called {}", args.interface))
+            .hint("a name that `ip link` lists")
+    })?;
+    let own = Capacity::of(&rules.table);
+    let table = args
+        .table_room
+        .map_or(own.table * 2, |mib| (mib as usize) << 20);
+    let capacity = Capacity {
+        table: table.next_power_of_two().max(own.table),
+        rules: args
+            .rules_room
+            .map_or(own.rules.max(1024), |count| count as usize),
+    };
+    capacity.check(&rules.table).map_err(Failure::new)?;
+    // From here on, so that no signal comes between attaching and waiting.
+    let signals = Signals::block().map_err(Failure::new)?;
+    let kernel = kernel_data::linux_6_18();
+    let hook = Hook::from(args.hook);
+    let mut attached = Attached::load(&rules.table, hook, ifindex, capacity, &kernel)?;
+    diagnostic!(
+        "{} rules at {}; SIGHUP reads {} again",
+        rules.set.rules.len(),
+        args.interface,
+        args.rules.display()
+    );
+    let start = Instant::now();
+    let end = args
+        .duration
+        .map(|seconds| start + Duration::from_secs(seconds));
+    let every = args.every.map(Duration::from_secs);
+    let mut next = every.map(|every| start + every);
+    loop {
+        let now = Instant::now();
+        if end.is_some_and(|end| now >= end) {
+            break;
+        }
+        let wakes = [end, next].into_iter().flatten().min();
+        let most = Duration::from_secs(3600);
+        let timeout = wakes.map_or(most, |wake| wake.saturating_duration_since(now).min(most));
+        match signals.wait(timeout).map_err(Failure::new)? {
+            Some(Signal::Stop) => break,
+            Some(Signal::HangUp) => {
+                // A faulty file leaves the rules as they are.
+                match input::read(&args.rules)
+                    .and_then(|new| Ok((attached.update(&new.table)?, new)))
+                {
+                    Ok((hits, new)) => {
+                        print(&rules.set, &hits)?;
+                        rules = new;
+                        diagnostic!("{} rules at {}", rules.set.rules.len(), args.interface);
+                    }
+                    Err(failure) => drop(failure.report()),
+                }
+            }
+            None => {}
+        }
+        if let (Some(at), Some(every)) = (next, every)
+            && Instant::now() >= at
+        {
+            print(&rules.set, &attached.hits()?)?;
+            next = Some(at + every);
+        }
+    }
+    print(&rules.set, &attached.hits()?)?;
+    Ok(Answer::Yes)
+}
+
+/// Prints the hits of all rules that have some.
+fn print(set: &RuleSet, hits: &[Hits]) -> Result<(), Failure> {
+    let mut text = String::from("   packets         bytes  rule\n");
+    for (rule, hits) in super::run::by_hits(hits) {
+        let rule = input::describe_rule(set, rule);
+        text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
+    }
+    write_output(text.as_bytes(), None)
+}

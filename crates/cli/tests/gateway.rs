@@ -1,0 +1,160 @@
+//! `beebox gateway`: what it prints, and the data plane at a device of a network namespace.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use sys::network::OwnNamespace;
+use sys::socket::{PacketLayer, PacketSocket};
+
+fn beebox(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command.arg("gateway").args(words).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const RULES: &str = "examples/gateway/office.rules";
+const CAPTURE: &str = "examples/sample.pcap";
+
+#[test]
+fn verdicts_of_packets_are_those_of_the_first_rule() {
+    for hook in ["xdp", "tc"] {
+        let words = ["run", RULES, "--pcap", CAPTURE, "--hook", hook];
+        let output = beebox(&[&words[..], &["--per-packet", "--format", "json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+        let rules = fs::read_to_string(format!("{root}{RULES}")).unwrap();
+        let set = gateway::RuleSet::parse(&rules).unwrap();
+        let mut input = beebox::captures::Input::open_path(format!("{root}{CAPTURE}")).unwrap();
+        let lines = text(&output);
+        let mut lines = lines.lines();
+        let mut number = 0;
+        while let Some(event) = input.next_event().unwrap() {
+            let capture::Event::Packet(packet) = event else {
+                continue;
+            };
+            number += 1;
+            let found = set.first_match(&gateway::Header::of(packet.data())).rule;
+            let verdict = match set.action(found) {
+                gateway::Action::Drop => "drop",
+                _ => "pass",
+            };
+            let rule = if found as usize > set.rules.len() {
+                0
+            } else {
+                found
+            };
+            let expected =
+                format!("{{\"packet\":{number},\"verdict\":\"{verdict}\",\"rule\":{rule}}}");
+            assert_eq!(lines.next(), Some(&*expected));
+        }
+        assert_eq!(lines.next(), None);
+    }
+}
+
+#[test]
+fn compiled_rules_run_as_rules_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("office.state");
+    let state = state.to_str().unwrap();
+    let compiled = beebox(&["compile", RULES, "-o", state, "--no-analysis"]);
+    assert_eq!(compiled.status.code(), Some(0), "{compiled:?}");
+    let of = |rules: &str| {
+        text(&beebox(&[
+            "run", rules, "--pcap", CAPTURE, "--format", "json",
+        ]))
+    };
+    assert_eq!(of(state), of(RULES));
+    assert!(!of(state).is_empty());
+    let mut damaged = fs::read(state).unwrap();
+    damaged[100] ^= 1;
+    fs::write(state, damaged).unwrap();
+    let output = beebox(&["run", state, "--pcap", CAPTURE]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// A frame from 192.0.2.1 to 192.0.2.2 for a TCP port.
+fn frame(port: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..12].copy_from_slice(&[0xff; 12]);
+    frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+    frame[17] = 46;
+    frame[22..24].copy_from_slice(&[64, 6]);
+    frame[26..34].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
+    frame[36..38].copy_from_slice(&port.to_be_bytes());
+    frame
+}
+
+/// Frames for a port that arrive at the other end.
+fn arrives(from: &PacketSocket, to: &PacketSocket, port: u16) -> bool {
+    from.send(&frame(port)).unwrap();
+    let mut received = [0; 2048];
+    for _ in 0..50 {
+        while let Some(len) = to.receive(&mut received).unwrap() {
+            if received[..len].get(26..38) == frame(port).get(26..38) {
+                return true;
+            }
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn packets_at_a_device_are_filtered_until_the_command_ends() {
+    let thread = thread::spawn(|| {
+        let Ok(namespace) = OwnNamespace::enter() else {
+            oracle::skip("the gateway at a device", "no network namespace of our own");
+            return;
+        };
+        let [near, far] = namespace.create_ethernet_pair().unwrap();
+        let from = PacketSocket::open(far.ifindex, PacketLayer::Link).unwrap();
+        let to = PacketSocket::open(near.ifindex, PacketLayer::Link).unwrap();
+        assert!(arrives(&from, &to, 80));
+        let directory = tempfile::tempdir().unwrap();
+        let rules = directory.path().join("rules");
+        for hook in ["xdp", "tc"] {
+            fs::write(&rules, "drop proto tcp from any to any port 80\n").unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+            command.args(["gateway", "attach", "bee0", "--hook", hook]);
+            command.arg(&rules);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+            let mut next_line = || said.next().unwrap().unwrap();
+            let line = next_line();
+            assert!(line.starts_with("1 rules at bee0"), "{hook}: {line}");
+            // A packet socket sees frames before tc does, and XDP before it.
+            let is_xdp = hook == "xdp";
+            assert_eq!(arrives(&from, &to, 80), !is_xdp);
+            assert!(arrives(&from, &to, 81));
+            fs::write(&rules, "drop proto tcp from any to any port 81\n").unwrap();
+            signal(&child, "-HUP");
+            assert_eq!(next_line(), "1 rules at bee0");
+            assert_eq!(arrives(&from, &to, 81), !is_xdp);
+            assert!(arrives(&from, &to, 80));
+            signal(&child, "-TERM");
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let hits = text(&output);
+            for port in ["80", "81"] {
+                let rule = format!("rule 1: drop proto tcp to any port {port}");
+                assert!(hits.contains(&rule), "{hook}: {hits}");
+            }
+            assert!(arrives(&from, &to, 80) && arrives(&from, &to, 81));
+        }
+    });
+    thread.join().unwrap();
+}

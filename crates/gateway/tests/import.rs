@@ -1,0 +1,90 @@
+//! Rules of iptables and nftables: what they become, and what is left out.
+
+use beebox_gateway::import::{ImportError, Imported, iptables_save, nft_json};
+use beebox_gateway::{Compiled, RuleSet};
+
+const IPTABLES: &str = include_str!("import/filter.iptables-save");
+const NFT: &str = include_str!("import/ruleset.nft.json");
+
+fn rules(imported: &Imported) -> Vec<String> {
+    assert!(Compiled::new(&imported.set).is_ok());
+    let text = imported.set.to_string();
+    assert_eq!(RuleSet::parse(&text).as_ref(), Ok(&imported.set), "{text}");
+    imported.set.rules.iter().map(|it| it.to_string()).collect()
+}
+
+fn remarks(imported: &Imported) -> Vec<(&str, &str, bool)> {
+    let remarks = imported.remarks.iter();
+    remarks
+        .map(|it| (&*it.place, &*it.reason, it.is_left_out))
+        .collect()
+}
+
+#[test]
+fn iptables_chains_become_rules() {
+    let imported = iptables_save(IPTABLES, None).unwrap();
+    assert_eq!(imported.chain, "INPUT");
+    assert_eq!(
+        rules(&imported),
+        [
+            "pass proto tcp from 10.0.0.0/8 to 0.0.0.0/0 port 80,443,8000-8010",
+            "pass proto udp from not 192.0.2.0/24 to 0.0.0.0/0 port 53 # dns, \"ours\"",
+            "pass proto icmp to 0.0.0.0/0 type 8 code 0",
+            "drop proto tcp from 10.0.0.3,10.0.0.4/30,10.0.0.8 to 0.0.0.0/0",
+            "drop to 0.0.0.0/0 # policy of INPUT",
+        ]
+    );
+    assert_eq!(
+        remarks(&imported),
+        [
+            ("line 10", "the option -i", true),
+            ("line 11", "the match conntrack", true),
+            ("line 18", "return with a condition", true),
+            ("line 15", "REJECT becomes drop: no answer is sent", false),
+        ]
+    );
+    let forward = iptables_save(IPTABLES, Some("FORWARD")).unwrap();
+    assert_eq!(rules(&forward), ["pass to 0.0.0.0/0 # policy of FORWARD"]);
+    let missing = iptables_save(IPTABLES, Some("WEB"));
+    let known = vec!["FORWARD".to_owned(), "INPUT".to_owned()];
+    assert_eq!(missing, Err(ImportError::NoChain("WEB".into(), known)));
+    let error = iptables_save("*filter\n:INPUT DROP [0:0]\n-X\n", None);
+    assert_eq!(error.unwrap_err().to_string(), "line 3: expected -A CHAIN");
+}
+
+#[test]
+fn circles_of_chains_are_refused() {
+    let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n";
+    let refused = iptables_save(text, None);
+    assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
+}
+
+#[test]
+fn nftables_chains_become_rules() {
+    let imported = nft_json(NFT, None).unwrap();
+    assert_eq!(imported.chain, "inet filter input");
+    assert_eq!(
+        rules(&imported),
+        [
+            "pass proto tcp from 192.0.2.1,198.51.100.0/24,10.0.0.4/30 to any port 80,443,8000-8010",
+            "drop from 192.0.2.1,198.51.100.0/24,10.0.0.4/30 to 2001:db8::/32",
+            "drop from 192.0.2.1,198.51.100.0/24,10.0.0.4/30",
+            "pass proto tcp,udp to any port not 0-1023",
+            "pass proto icmpv6 from ::/0 type 135,136",
+            "drop # policy of input",
+        ]
+    );
+    assert_eq!(
+        remarks(&imported),
+        [
+            ("handle 5", "a match of {\"ct\":{\"key\":\"state\"}}", true),
+            ("handle 11", "reject becomes drop: no answer is sent", false),
+            ("handle 8", "log: nothing is logged", false),
+        ]
+    );
+    let error = nft_json("{\"nftables\": [", None).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "line 1, column 14: expected JSON, as `nft -j list ruleset` prints it"
+    );
+}
