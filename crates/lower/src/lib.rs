@@ -10,6 +10,7 @@
 //! trees ([`trees`]), and the state that a run must set up ([`Requirements`]).
 #![forbid(unsafe_code)]
 
+mod callbacks;
 pub mod jumps;
 mod passes;
 mod patch;
@@ -25,6 +26,7 @@ pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
 pub use verified::Unfit;
 pub use vm::{ContextKind, PacketRules};
 
+use callbacks::Callbacks;
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
 use passes::{FIRST_FUNCTION, FIRST_TAIL_CALL, Optimized};
@@ -191,13 +193,16 @@ impl Lowered {
         passes: Passes,
     ) -> Result<Lowered, Unfit> {
         let kind = verified::context_of(proof.program().kind())?;
+        let callbacks = Callbacks::of(&proof.program().decode(), proof.facts());
         let used = UsedMaps::new(proof.program(), maps, kind)?;
         let insns = verified::rewrite(proof, &used)?;
+        let optimized =
+            passes::apply(insns, &callbacks, proof.facts(), maps, &used.tables, passes);
         let Optimized {
             code,
             accesses,
             tail_slots,
-        } = passes::apply(insns, proof.facts(), maps, &used.tables, passes);
+        } = optimized.ok_or(Unfit::TooLong)?;
         let mut lowered = Lowered {
             functions: Vec::new(),
             insns: code.insns,
@@ -225,7 +230,7 @@ impl Lowered {
             Some(DirectAccess::Elements(_) | DirectAccess::Maps(_)) => None,
             None => match BitOp::of_number(number) {
                 Some(op) => Some(vm::bit_operation(op)),
-                None => (self.find_call)(number),
+                None => callbacks::call(number).or_else(|| (self.find_call)(number)),
             },
         }
     }

@@ -12,6 +12,7 @@ use isa::ebpf::Insn;
 use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
+use crate::callbacks::Callbacks;
 use crate::patch::{Patched, Patches};
 
 /// A pass over verified programs.
@@ -97,20 +98,37 @@ pub(crate) struct Optimized {
 }
 
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
-/// and contexts resolved, `facts` what holds for them.
+/// and contexts resolved, `facts` what holds for them. Calls of helpers that call
+/// `callbacks` are replaced in any case.
+///
+/// `None` if a jump becomes too long even without the passes that add instructions.
 pub(crate) fn apply(
     mut insns: Vec<Insn>,
+    callbacks: &Callbacks,
     facts: &ProgramFacts,
     maps: &[Option<MapHandle>],
     tables: &[Option<Arc<TailTable>>],
     passes: Passes,
-) -> Optimized {
+) -> Option<Optimized> {
     if passes.contains(Pass::Constants) {
         facts::fold_constants(&mut insns, facts);
     }
     if passes.contains(Pass::Branches) {
         facts::decide_branches(&mut insns, facts);
     }
+    patched(&insns, callbacks, facts, maps, tables, passes)
+        .or_else(|| patched(&insns, callbacks, facts, maps, tables, Passes::NONE))
+}
+
+/// The program with its sequences in place.
+fn patched(
+    insns: &[Insn],
+    callbacks: &Callbacks,
+    facts: &ProgramFacts,
+    maps: &[Option<MapHandle>],
+    tables: &[Option<Arc<TailTable>>],
+    passes: Passes,
+) -> Option<Optimized> {
     let mut patches = Patches::default();
     let mut accesses = accesses::Accesses::new(maps, passes);
     let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
@@ -121,27 +139,18 @@ pub(crate) fn apply(
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = bits::expand(insn)
+        } else if let Some(sequence) = callbacks
+            .replace(insn, slot, fact, facts)
+            .or_else(|| bits::expand(insn))
             .or_else(|| accesses.replace(insn, fact))
             .or_else(|| tail_calls.replace(insn, fact))
         {
             patches.replace(slot, insn, sequence);
         }
     }
-    let accesses = accesses.into_used();
-    match patches.apply(&insns) {
-        Some(code) => Optimized {
-            code,
-            accesses,
-            tail_slots: tail_calls.into_slots(),
-        },
-        None => Optimized {
-            code: Patched {
-                origins: (0..insns.len() as u32).collect(),
-                insns,
-            },
-            accesses: Vec::new(),
-            tail_slots: Vec::new(),
-        },
-    }
+    Some(Optimized {
+        code: patches.apply(insns)?,
+        accesses: accesses.into_used(),
+        tail_slots: tail_calls.into_slots(),
+    })
 }

@@ -29,7 +29,7 @@ impl Patches {
     /// Replaces the instruction at a slot behind those that are replaced already, both slots
     /// of a 64-bit immediate. Jumps to it go to the sequence, or to what follows an empty
     /// one. Jumps within the sequence stay as they are; the one behind its end is the next
-    /// instruction.
+    /// instruction. Local calls in it are at the distances from the slot.
     pub(crate) fn replace(&mut self, slot: usize, old: Insn, insns: Vec<Insn>) {
         let replaced = match old {
             Insn::LoadImm64 { .. } => 2,
@@ -54,11 +54,18 @@ impl Patches {
         while slot < insns.len() {
             if let Some(patch) = patches.next_if(|patch| patch.slot == slot) {
                 slot += patch.replaced;
-                patched.extend(patch.slot, patch.insns);
+                for insn in patch.insns {
+                    let place = patched.insns.len();
+                    let insn = match insn {
+                        Insn::Call(Callee::Local(_)) => moved(insn, patch.slot, place, &places)?,
+                        insn => insn,
+                    };
+                    patched.push(patch.slot, insn);
+                }
                 continue;
             }
-            let insn = moved(insns[slot], slot, &places)?;
-            patched.extend(slot, vec![insn]);
+            let insn = moved(insns[slot], slot, places[slot], &places)?;
+            patched.push(slot, insn);
             slot += 1;
         }
         Some(patched)
@@ -85,16 +92,15 @@ impl Patches {
 }
 
 impl Patched {
-    fn extend(&mut self, origin: usize, insns: Vec<Insn>) {
-        self.origins
-            .resize(self.origins.len() + insns.len(), origin as u32);
-        self.insns.extend(insns);
+    fn push(&mut self, origin: usize, insn: Insn) {
+        self.origins.push(origin as u32);
+        self.insns.push(insn);
     }
 }
 
-/// An instruction with its target at its new place.
-fn moved(mut insn: Insn, slot: usize, places: &[usize]) -> Option<Insn> {
-    let distance = |target: usize| places[target] as i64 - places[slot] as i64 - 1;
+/// An instruction of a slot at a new place, with its target at its new place.
+fn moved(mut insn: Insn, slot: usize, place: usize, places: &[usize]) -> Option<Insn> {
+    let distance = |target: usize| places[target] as i64 - place as i64 - 1;
     if let Insn::Call(Callee::Local(off)) = &mut insn {
         let target = usize::try_from(slot as i64 + 1 + i64::from(*off)).ok()?;
         *off = i32::try_from(distance(target)).ok()?;
@@ -132,15 +138,17 @@ mod tests {
         let mut patches = Patches::default();
         let insns = |text: &str| assemble(text).expect(text);
         patches.replace(0, old[0], insns("r1 = 5"));
-        patches.replace(3, old[3], insns("r0 = 1\nif r0 == 1 goto +1\nr0 = 2"));
+        let mut calls = insns("r0 = 1\nif r0 == 1 goto +2\nr0 = 2");
+        calls.push(Insn::Call(Callee::Local(4)));
+        patches.replace(3, old[3], calls);
         patches.replace(6, old[6], Vec::new());
         let patched = patches.apply(&old).expect("short jumps");
         let expected = insns(
-            "r1 = 5\nif r1 == 1 goto end\nr0 = 1\nif r0 == 1 goto +1\nr0 = 2\ncall f\n\
-             goto end\nend:\nexit\nf:\nif r2 == 0 goto f\nexit",
+            "r1 = 5\nif r1 == 1 goto end\nr0 = 1\nif r0 == 1 goto +2\nr0 = 2\ncall f\n\
+             call f\ngoto end\nend:\nexit\nf:\nif r2 == 0 goto f\nexit",
         );
         assert_eq!(patched.insns, expected);
-        assert_eq!(patched.origins, [0, 2, 3, 3, 3, 4, 5, 7, 8, 9]);
+        assert_eq!(patched.origins, [0, 2, 3, 3, 3, 3, 4, 5, 7, 8, 9]);
     }
 
     #[test]

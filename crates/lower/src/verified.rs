@@ -11,7 +11,7 @@ use spec::programs::ProgramType;
 use verifier::{InsnFact, PointerKind, Proof, Value};
 use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
-use crate::Malformed;
+use crate::{Malformed, callbacks};
 
 /// Why a verified program cannot be lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,11 @@ pub enum Unfit {
     PacketLoad(usize),
     /// The instruction at this slot reads a pointer to a kernel object from the context.
     KernelObject(usize),
-    /// The instruction at this slot refers to what has no address here: a function, a
-    /// variable of the kernel.
+    /// The instruction at this slot refers to what has no address here: a variable of the
+    /// kernel.
     Reference(usize),
+    /// The program is too long for the sequences that take the place of instructions.
+    TooLong,
     /// A structural error, among them helpers that are not there.
     Malformed(Malformed),
 }
@@ -138,8 +140,9 @@ fn rewrite_insn(
 ) -> Result<(), Unfit> {
     match insn {
         Insn::LoadImm64 { imm, .. } => {
-            let address = address(*imm, maps).ok_or(Unfit::Reference(slot))?;
-            *imm = Imm64::Value(Value64::new(address));
+            let value = callbacks::number(*imm, slot).or_else(|| address(*imm, maps));
+            let value = value.ok_or(Unfit::Reference(slot))?;
+            *imm = Imm64::Value(Value64::new(value));
         }
         Insn::PacketAbs { .. } | Insn::PacketInd { .. } => return Err(Unfit::PacketLoad(slot)),
         Insn::Load {
@@ -209,6 +212,7 @@ impl fmt::Display for Unfit {
                 write!(f, "slot {slot}: the context has no such kernel object")
             }
             Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
+            Unfit::TooLong => f.write_str("the program has too long jumps"),
             Unfit::Malformed(malformed) => malformed.fmt(f),
         }
     }

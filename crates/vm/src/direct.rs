@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::guard::ReservedRecord;
 use crate::map::MapEntry;
-use crate::{DirectContext, MapObject, MemoryPort, PacketBuffer, RunGuard};
+use crate::{Cursor, DirectContext, Iteration, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
 /// proved, and are followed without a check.
@@ -162,5 +162,26 @@ impl MemoryPort for Direct {
             (self.object(record.map)).submit(record.position, is_discarded);
         }
         Ok(())
+    }
+
+    fn next_entry(
+        &mut self,
+        map: u64,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Result<Option<[u64; 2]>, Infallible> {
+        let entry = self.object(map).next_entry(self.guard(), cpu, cursor);
+        Ok(entry.map(|entry| entry.map(|cells| cells.address().expose_provenance() as u64)))
+    }
+
+    fn end_entries(&mut self, _: u64, cursor: &mut Cursor) -> Result<(), Infallible> {
+        if let Some(cell) = cursor.key_cell.take() {
+            self.guard().release_key_cell(cell);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, iteration: Box<dyn Iteration<Direct>>) {
+        self.guard().iterations().begin(iteration);
     }
 }

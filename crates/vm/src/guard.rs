@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_epoch::Guard;
+
+use crate::iteration::Iterations;
 
 /// A run of a program, or of an operation of the host: while it exists, no entry is
 /// recycled that was reachable when it began, where the kind of map promises that (Linux's
@@ -14,6 +16,9 @@ pub struct RunGuard {
     epoch: Guard,
     /// Records of ring buffers that verified programs write.
     records: RefCell<Vec<ReservedRecord>>,
+    iterations: Iterations,
+    /// Cells for keys, and the numbers of those that are free.
+    key_cells: RefCell<(Vec<Box<AtomicU64>>, Vec<usize>)>,
 }
 
 /// A record of a ring buffer that a program writes.
@@ -33,7 +38,38 @@ impl RunGuard {
         RunGuard {
             epoch: crossbeam_epoch::pin(),
             records: RefCell::new(Vec::new()),
+            iterations: Iterations::default(),
+            key_cells: RefCell::default(),
         }
+    }
+
+    /// Takes a cell for a key that a program reads while it visits entries; returns its
+    /// number.
+    pub fn take_key_cell(&self) -> usize {
+        let (cells, free) = &mut *self.key_cells.borrow_mut();
+        free.pop().unwrap_or_else(|| {
+            cells.push(Box::default());
+            cells.len() - 1
+        })
+    }
+
+    /// The cell of a number that [`RunGuard::take_key_cell`] returned.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn key_cell(&self, number: usize) -> &AtomicU64 {
+        let cell: *const AtomicU64 = &*self.key_cells.borrow().0[number];
+        // SAFETY: a box is only dropped with the guard, and its cell is only shared.
+        unsafe { &*cell }
+    }
+
+    /// Lets another visit take the cell of that number.
+    pub fn release_key_cell(&self, number: usize) {
+        self.key_cells.borrow_mut().1.push(number);
+    }
+
+    pub(crate) fn iterations(&self) -> &Iterations {
+        &self.iterations
     }
 
     /// Calls the function when all guards that exist now are dropped.

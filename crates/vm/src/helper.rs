@@ -4,7 +4,7 @@
 //! with a fault that ends the run; that of an engine for verified programs follows
 //! pointers and has no faults.
 
-use crate::{MapObject, PacketBuffer, RunContext};
+use crate::{Cursor, Iteration, MapObject, PacketBuffer, RunContext};
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
@@ -58,6 +58,24 @@ pub trait MemoryPort {
     /// Ends the writing of a record that was reserved. A discarded one does not reach the
     /// host.
     fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Self::Fault>;
+
+    /// The addresses of key and value of the next entry that a program on a CPU visits in a
+    /// map; `None` behind the last. They stay valid until [`MemoryPort::end_entries`].
+    fn next_entry(
+        &mut self,
+        map: u64,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Result<Option<[u64; 2]>, Self::Fault>;
+
+    /// Ends a visit.
+    fn end_entries(&mut self, map: u64, cursor: &mut Cursor) -> Result<(), Self::Fault>;
+
+    /// Has the engine make the calls of an iteration when the helper has returned. The
+    /// result of the iteration takes the place of the helper's.
+    fn begin(&mut self, iteration: Box<dyn Iteration<Self>>)
+    where
+        Self: Sized;
 }
 
 /// A helper: gets `r1` to `r5`, returns `r0`.

@@ -17,6 +17,7 @@ mod direct_call;
 mod direct_context;
 mod guard;
 mod helper;
+mod iteration;
 mod machine;
 mod map;
 mod map_function;
@@ -39,6 +40,7 @@ pub use direct_call::direct_call;
 pub use direct_context::{ContextKind, DirectContext};
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort};
+pub use iteration::{CallBlock, Cursor, Iteration, Step, begin_calls, next_call};
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };

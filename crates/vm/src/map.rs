@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 
-use crate::{CellSlice, DirectAccess, MapFunction, RunGuard, TailTable};
+use crate::{CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
@@ -109,6 +109,19 @@ pub trait MapObject: fmt::Debug + Send + Sync {
     fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
         let _ = (index, cpu, record);
         Err(Errno::EINVAL)
+    }
+
+    /// The key and the value of the next entry that a program on this CPU visits. An entry
+    /// that is there during the whole visit is visited once; changes end no visit and make
+    /// none endless.
+    fn next_entry<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        let _ = (guard, cpu, cursor);
+        None
     }
 
     /// A number about a ring buffer (`bpf_ringbuf_query`).

@@ -42,7 +42,8 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             let what = "it loads a pointer to a kernel object from the context";
             at(program, *slot, what)
         }
-        Unfit::Reference(slot) => at(program, *slot, "the address of a function or variable"),
+        Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
+        Unfit::TooLong => unfit.to_string(),
         Unfit::Malformed(malformed) => {
             let what = match malformed.problem {
                 Problem::UnknownHelper(number) => match spec::helpers::helper(number) {

@@ -12,6 +12,7 @@ use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, Size, Width, eval,
 };
 use packet::{Metadata, Packet};
+use vm::{Iteration, Step};
 
 use super::calls::CallFault;
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
@@ -59,6 +60,8 @@ impl<R: Into<Reason>> From<R> for Stop {
 
 /// State of a run.
 struct Run<'r, 'w, 'm, 'c> {
+    /// The program that the run began with.
+    first: &'r CheckedProgram,
     /// The program that a tail call went on with, if it is not the one that the run began
     /// with.
     current: Option<Arc<CheckedProgram>>,
@@ -67,7 +70,7 @@ struct Run<'r, 'w, 'm, 'c> {
     regs: [u64; REGISTERS],
     /// Index of the region that each base register accessed last.
     hints: [usize; REGISTERS],
-    frames: Frames,
+    frames: Frames<'m>,
     /// Number of frames below the first one of the executing program.
     base: usize,
     /// Remaining fall-throughs of `may_goto` in this activation.
@@ -94,6 +97,7 @@ pub(super) fn execute<O: Observer>(
     let mut run = Run {
         hints: [cx.memory.newest(); REGISTERS],
         current: None,
+        first: program,
         limits,
         cx,
         regs,
@@ -127,7 +131,7 @@ pub(super) fn execute<O: Observer>(
     }
 }
 
-impl Run<'_, '_, '_, '_> {
+impl<'m> Run<'_, '_, 'm, '_> {
     /// Performs instructions of a program from a slot on, until the run ends or goes on in
     /// another program.
     fn go<O: Observer>(
@@ -309,13 +313,13 @@ impl Run<'_, '_, '_, '_> {
             Insn::Call(Callee::Helper(TAIL_CALL)) if self.cx.calls.tail_targets.is_some() => {
                 self.tail_call()?;
             }
-            Insn::Call(Callee::Helper(number)) => self.call(number)?,
+            Insn::Call(Callee::Helper(number)) => return self.call(number, pc),
             Insn::Call(Callee::Local(off)) => return self.enter(after(pc, off), pc),
             Insn::Call(callee @ Callee::Kfunc { .. }) => {
                 return Err(Missing::Function(callee).into());
             }
             Insn::CallReg { dst } => match i32::try_from(self.regs[dst.index()]) {
-                Ok(number) => self.call(number)?,
+                Ok(number) => return self.call(number, pc),
                 Err(_) => return self.enter(function(program, self.regs[dst.index()])?, pc),
             },
             Insn::Exit => return self.leave(),
@@ -386,14 +390,46 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Calls a helper.
-    fn call(&mut self, number: i32) -> Result<(), Reason> {
+    /// Calls a helper; returns the slot to go on at: that of a function of the program if
+    /// the helper calls one, which returns to `return_to` in the end.
+    fn call(&mut self, number: i32, return_to: usize) -> Result<usize, Stop> {
         let mut arguments = [0; 5];
         arguments.copy_from_slice(&self.regs[1..=5]);
         let answer = self.cx.calls.call(number, arguments, self.cx.memory);
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
-        Ok(())
+        match self.cx.memory.take_begun() {
+            Some(calls) => self.iterate(Calling { number, calls }, None, return_to),
+            None => Ok(return_to),
+        }
+    }
+
+    /// Takes the next step of a helper that calls functions of the program.
+    fn iterate(
+        &mut self,
+        mut calling: Calling<'m>,
+        returned: Option<u64>,
+        return_to: usize,
+    ) -> Result<usize, Stop> {
+        let step = calling.calls.next(self.cx.memory, returned);
+        match step.map_err(|fault| Reason::Call(calling.number, fault))? {
+            Step::Return(result) => {
+                self.regs[R0] = result;
+                Ok(return_to)
+            }
+            Step::Call {
+                function: address,
+                arguments,
+            } => {
+                let program = self.current.as_deref().unwrap_or(self.first);
+                let slot = self.enter(function(program, address)?, return_to)?;
+                self.regs[1..=5].copy_from_slice(&arguments);
+                if let Some(caller) = self.frames.callers.last_mut() {
+                    caller.calling = Some(calling);
+                }
+                Ok(slot)
+            }
+        }
     }
 
     /// Goes on with the program at an index of a program array in place of the executing
@@ -431,6 +467,7 @@ impl Run<'_, '_, '_, '_> {
             may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
             program: self.current.clone(),
             base: self.base,
+            calling: None,
         };
         self.frames.push(caller, self.base)?;
         self.regs[FP] = self.cx.memory.push_frame();
@@ -453,11 +490,17 @@ impl Run<'_, '_, '_, '_> {
             (Some(current), Some(program)) => Arc::ptr_eq(current, program),
             _ => false,
         };
-        if is_same {
-            return Ok(caller.return_to);
+        if !is_same {
+            self.current = caller.program;
         }
-        self.current = caller.program;
-        Err(Stop::Switched(caller.return_to))
+        let next = match caller.calling {
+            Some(calling) => self.iterate(calling, Some(self.regs[R0]), caller.return_to)?,
+            None => caller.return_to,
+        };
+        match is_same {
+            true => Ok(next),
+            false => Err(Stop::Switched(next)),
+        }
     }
 
     /// Takes the next slice of the budget and checks the deadline.
@@ -480,25 +523,33 @@ impl Run<'_, '_, '_, '_> {
 }
 
 /// The call stack of a run.
-struct Frames {
-    callers: Vec<Caller>,
+struct Frames<'m> {
+    callers: Vec<Caller<'m>>,
     limit: usize,
 }
 
+/// A helper that calls functions of the program.
+struct Calling<'m> {
+    number: i32,
+    calls: Box<dyn Iteration<Memory<'m>>>,
+}
+
 /// State of the caller that a call preserves.
-struct Caller {
+struct Caller<'m> {
     return_to: usize,
     saved: [u64; CALLEE_SAVED.end - CALLEE_SAVED.start],
     may_goto: u64,
     program: Option<Arc<CheckedProgram>>,
     base: usize,
+    /// The helper that made the call; without one it was the caller's own.
+    calling: Option<Calling<'m>>,
 }
 
 /// The callee-saved registers: `r6` to `r10`.
 const CALLEE_SAVED: Range<usize> = 6..11;
 
-impl Frames {
-    fn new(limits: &Limits) -> Frames {
+impl<'m> Frames<'m> {
+    fn new(limits: &Limits) -> Frames<'m> {
         Frames {
             callers: Vec::new(),
             limit: limits.frames.clamp(1, MOST_FRAMES),
@@ -510,7 +561,7 @@ impl Frames {
     }
 
     /// Adds a frame to a program whose first one has `base` frames below it.
-    fn push(&mut self, caller: Caller, base: usize) -> Result<(), Reason> {
+    fn push(&mut self, caller: Caller<'m>, base: usize) -> Result<(), Reason> {
         if self.callers.len() - base + 1 == self.limit {
             return Err(Reason::FrameLimit(self.limit));
         }

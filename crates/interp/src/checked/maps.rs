@@ -6,10 +6,10 @@
 //! constant offset leads from one into another. Finding a value is a division.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use spec::maps::MapKind;
-use vm::{CellSlice, MapHandle, MapObject, RunGuard};
+use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
@@ -39,6 +39,8 @@ struct Mapped<'m> {
     values: Vec<CellSlice<'m>>,
     /// Indices of values by their address on the host.
     known: HashMap<usize, usize>,
+    /// Indices of those that are keys, which programs only read.
+    keys: HashSet<usize>,
     /// Records of a ring buffer that the program writes: index of the value, name in the
     /// ring buffer.
     records: Vec<(usize, u64)>,
@@ -72,6 +74,7 @@ impl<'m> Maps<'m> {
             pitch: (longest(map) + GAP).next_multiple_of(GAP),
             values: Vec::new(),
             known: HashMap::new(),
+            keys: HashSet::new(),
             records: Vec::new(),
         });
         if let Some(value) = map.direct_value() {
@@ -140,6 +143,31 @@ impl<'m> Maps<'m> {
         mapped.values[number] = CellSlice::new(&[], 0);
         mapped.map.submit(position, is_discarded);
         true
+    }
+
+    /// The addresses of key and value of the next entry that a program visits.
+    pub(super) fn next_entry(
+        &mut self,
+        index: u32,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Result<Option<[u64; 2]>, NoRoom> {
+        let mapped = &self.0[index as usize];
+        let Some([key, value]) = mapped.map.next_entry(mapped.guard, cpu, cursor) else {
+            return Ok(None);
+        };
+        let addresses = [self.value(index, key)?, self.value(index, value)?];
+        let mapped = &mut self.0[index as usize];
+        let number = mapped.known[&key.address().addr()];
+        mapped.keys.insert(number);
+        Ok(Some(addresses))
+    }
+
+    /// Ends a visit of entries.
+    pub(super) fn end_entries(&mut self, index: u32, cursor: &mut Cursor) {
+        if let Some(cell) = cursor.key_cell.take() {
+            self.0[index as usize].guard.release_key_cell(cell);
+        }
     }
 
     pub(super) fn pointer(&self, index: u32) -> Option<u64> {
@@ -238,7 +266,7 @@ impl<'m> Maps<'m> {
             access,
             error,
             nearest: Some(RegionInfo {
-                name: format!("value {} of map {}", place.number, mapped.name),
+                name: format!("{} {} of map {}", place.what(), place.number, mapped.name),
                 start: place.start,
                 len: value_size,
                 permission: mapped.permission,
@@ -247,11 +275,11 @@ impl<'m> Maps<'m> {
     }
 }
 
-/// Bytes of the longest value of a map.
+/// Bytes of the longest key or value of a map.
 fn longest(map: &dyn MapObject) -> u64 {
     match map.kind() {
         MapKind::Ringbuf => map.max_entries().into(),
-        _ => map.value_size() as u64,
+        _ => map.value_size().max(map.key_size()) as u64,
     }
 }
 
@@ -264,7 +292,18 @@ impl<'m> Place<'_, 'm> {
         self.offset + len as u64 <= self.cells().len() as u64
     }
 
+    fn is_key(&self) -> bool {
+        self.mapped.keys.contains(&self.number)
+    }
+
+    fn what(&self) -> &'static str {
+        match self.is_key() {
+            true => "key",
+            false => "value",
+        }
+    }
+
     fn is_writable(&self) -> bool {
-        self.mapped.permission == Permission::ReadWrite
+        self.mapped.permission == Permission::ReadWrite && !self.is_key()
     }
 }

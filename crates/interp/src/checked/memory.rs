@@ -12,7 +12,10 @@
 
 use std::borrow::Cow;
 
-use vm::{CellSlice, FRAME_BYTES, MapHandle, MapObject, MemoryPort, PacketBuffer, RunGuard};
+use vm::{
+    CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
+    RunGuard,
+};
 
 use super::calls::CallFault;
 use super::maps::Maps;
@@ -129,6 +132,8 @@ pub struct Memory<'m> {
     maps: Maps<'m>,
     context: Option<RegionId>,
     packet: Option<PacketRegion>,
+    /// Calls that the helper began which was called last.
+    begun: Option<Box<dyn Iteration<Memory<'m>>>>,
 }
 
 /// The region of a packet, which begins with the metadata.
@@ -330,6 +335,11 @@ impl<'m> Memory<'m> {
     pub fn frame_end(&self, number: usize) -> Option<u64> {
         let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
         (number < self.frames).then_some(start + FRAME_BYTES as u64)
+    }
+
+    /// The calls that a helper began.
+    pub(super) fn take_begun(&mut self) -> Option<Box<dyn Iteration<Memory<'m>>>> {
+        self.begun.take()
     }
 
     /// The index of the map that a helper is called for.
@@ -590,7 +600,7 @@ impl Memory<'_> {
 }
 
 /// Accesses of helpers.
-impl MemoryPort for Memory<'_> {
+impl<'m> MemoryPort for Memory<'m> {
     type Fault = CallFault;
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
@@ -672,6 +682,27 @@ impl MemoryPort for Memory<'_> {
                 "{record:#x} is no record of a ring buffer that is being written"
             ))),
         }
+    }
+
+    fn next_entry(
+        &mut self,
+        map: u64,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Result<Option<[u64; 2]>, CallFault> {
+        let index = self.called_map(map)?;
+        let entry = self.maps.next_entry(index, cpu, cursor);
+        entry.map_err(|no_room| refused(no_room.to_string()))
+    }
+
+    fn end_entries(&mut self, map: u64, cursor: &mut Cursor) -> Result<(), CallFault> {
+        let index = self.called_map(map)?;
+        self.maps.end_entries(index, cursor);
+        Ok(())
+    }
+
+    fn begin(&mut self, iteration: Box<dyn Iteration<Memory<'m>>>) {
+        self.begun = Some(iteration);
     }
 }
 

@@ -547,3 +547,78 @@ fn values_of_maps_are_regions_of_their_own() {
     assert!(run("r0 = *(u8 *)(r1 + 0)", [pointer; 5]).is_err());
     assert_eq!(cells.slice(0, 8).to_vec(), [5, 0, 0, 0, 2, 1, 0, 0]);
 }
+
+/// Calls of a function with the numbers from 0 on, until it returns another one.
+struct Counting {
+    function: u64,
+    next: u64,
+}
+
+impl vm::Iteration<Memory<'_>> for Counting {
+    fn next(&mut self, _: &mut Memory<'_>, returned: Option<u64>) -> Result<vm::Step, CallFault> {
+        if returned.is_some_and(|returned| returned != 0) {
+            return Ok(vm::Step::Return(self.next));
+        }
+        self.next += 1;
+        Ok(vm::Step::Call {
+            function: self.function,
+            arguments: [self.next - 1, 8, 0, 0, 0],
+        })
+    }
+}
+
+/// Runs a program with helper 1, which counts.
+fn run_counting(source: &str, limits: &Limits) -> Result<u64, String> {
+    let mut memory = Memory::new();
+    let mut calls = Calls::none();
+    calls.define(1, |[function, next, ..], memory| {
+        let counting = Counting { function, next };
+        vm::MemoryPort::begin(memory, Box::new(counting));
+        Ok(0)
+    });
+    let cx = CheckedContext {
+        memory: &mut memory,
+        calls: &mut calls,
+        packet: None,
+    };
+    let finish = program(source).run(cx, Entry::default(), limits);
+    finish.outcome.map_err(|trap| trap.to_string())
+}
+
+#[test]
+fn helpers_call_functions_of_the_program() {
+    let limits = Limits {
+        instructions: 1000,
+        ..Limits::default()
+    };
+    let run = |source: &str| run_counting(source, &limits);
+    let counts = "r6 = 5; r1 = func(f) ll; r2 = 3; call 1; r0 += r6; exit;
+                  f: r6 = 70; r0 = 0; if r1 != 7 goto out; r0 = r2; out: exit";
+    assert_eq!(run(counts), Ok(13));
+    let nested = "r1 = func(f) ll; r2 = 0; call 1; exit;
+                  f: r6 = r1; r1 = func(g) ll; r2 = r6; call 1; r0 -= 4; if r6 != 9 goto again;
+                  exit; again: r0 = 0; exit;
+                  g: r0 = r1; exit";
+    assert_eq!(run(nested), Ok(10));
+    for (source, message) in [
+        (
+            "r1 = 7; call 1; exit",
+            "0x7 is not the address of a function",
+        ),
+        (
+            "r1 = func(f) ll; call 1; exit; f: r0 = 0; exit",
+            "1000 instructions",
+        ),
+        (
+            "r1 = func(f) ll; call 1; exit; f: r1 = func(f) ll; call 1; exit",
+            "8 stack frames",
+        ),
+        (
+            "r1 = func(f) ll; call 1; exit; f: r0 = *(u8 *)(r1 + 0); exit",
+            "null pointer",
+        ),
+    ] {
+        let trap = run(source).unwrap_err();
+        assert!(trap.contains(message), "{source}: {trap}");
+    }
+}

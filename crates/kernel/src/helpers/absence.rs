@@ -218,3 +218,16 @@ fn counter<M: MemoryPort>(memory: &mut M, map: u64, flags: u64, cpu: u32) -> Res
         _ => Errno::ENOENT.negated(),
     })
 }
+
+/// `long bpf_find_vma(struct task_struct *task, u64 address, void *callback_fn, void
+/// *callback_ctx, u64 flags)`: `-ENOENT`, no task has memory; `-EINVAL` for flags.
+pub(super) fn find_vma<M: MemoryPort>(
+    [.., flags]: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(match flags {
+        0 => Errno::ENOENT.negated(),
+        _ => Errno::EINVAL.negated(),
+    })
+}

@@ -2,6 +2,7 @@
 
 mod absence;
 mod bytes;
+mod callbacks;
 mod csum_diff;
 mod csum_replace;
 mod map;
@@ -28,13 +29,23 @@ use vm::{Call, Helper, MemoryPort, direct_call};
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;
 
+/// The name of a helper: that of its function behind `bpf_`, or the one that is given.
+macro_rules! name {
+    ($name:ident) => {
+        concat!("bpf_", stringify!($name))
+    };
+    ($name:ident $given:literal) => {
+        $given
+    };
+}
+
 /// Defines the lookups from the paths of the helpers' functions, which are named as the
 /// helpers without `bpf_`; a wrong name does not compile.
 macro_rules! table {
-    ($($module:ident::$name:ident,)*) => {
+    ($($module:ident::$name:ident $(= $given:literal)?,)*) => {
         #[allow(non_upper_case_globals)]
         mod numbers {
-            $(pub(super) const $name: i32 = super::number(concat!("bpf_", stringify!($name)));)*
+            $(pub(super) const $name: i32 = super::number(name!($name $($given)?));)*
         }
 
         /// The helper of that number, for the memory of an engine; `None` if it is not
@@ -151,11 +162,14 @@ table! {
     redirect::redirect_peer,
     run_context::ktime_get_coarse_ns,
     mtu::check_mtu,
+    callbacks::for_each_map_elem,
     snprintf::snprintf,
     absence::sys_close,
     absence::get_branch_snapshot,
     trace_printk::trace_vprintk,
     absence::kallsyms_lookup_name,
+    absence::find_vma,
+    callbacks::r#loop = "bpf_loop",
     strncmp::strncmp,
     xdp::xdp_get_buff_len,
     xdp::xdp_load_bytes,

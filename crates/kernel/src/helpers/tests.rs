@@ -4,7 +4,7 @@ use packet::{Metadata, Packet};
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::MapKind;
-use vm::{MapObject, MemoryPort, PacketBuffer, RunContext, RunGuard, SKB};
+use vm::{Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext, RunGuard, SKB};
 
 use super::{NUMBERS, find};
 use crate::maps::{Host, Map, ValueLayout};
@@ -87,6 +87,16 @@ impl MemoryPort for Buffer {
     fn submit(&mut self, record: u64, _: bool) -> Result<(), u64> {
         Err(record)
     }
+
+    fn next_entry(&mut self, map: u64, _: u32, _: &mut Cursor) -> Result<Option<[u64; 2]>, u64> {
+        Err(map)
+    }
+
+    fn end_entries(&mut self, _: u64, _: &mut Cursor) -> Result<(), u64> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _: Box<dyn Iteration<Buffer>>) {}
 }
 
 fn buffer() -> Buffer {

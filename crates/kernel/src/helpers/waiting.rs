@@ -9,15 +9,7 @@ pub fn why_waiting(name: &str) -> Option<&'static str> {
 
 /// Helpers by what they wait for.
 const WAITING: &[(&str, &[&str])] = &[
-    (
-        "calls from helpers into programs",
-        &[
-            "bpf_loop",
-            "bpf_for_each_map_elem",
-            "bpf_user_ringbuf_drain",
-            "bpf_find_vma",
-        ],
-    ),
+    ("user ring buffers", &["bpf_user_ringbuf_drain"]),
     (
         "timers of the host",
         &[

@@ -1,10 +1,12 @@
 //! Arrays: `array` and `percpu_array`. All elements exist from the start and are zero.
 
+use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{CellSlice, Cells, DirectAccess, Elements};
+use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
@@ -112,6 +114,28 @@ impl Operations for Array {
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let index = self.index(key)?;
         Some(CellSlice::new(self.element(index, cpu), self.value.size))
+    }
+
+    fn next_entry<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        let index = u32::try_from(cursor.position).ok()?;
+        if index >= self.entries {
+            return None;
+        }
+        cursor.position += 1;
+        let cell = *cursor.key_cell.get_or_insert_with(|| guard.take_key_cell());
+        let key = guard.key_cell(cell);
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&index.to_ne_bytes());
+        key.store(u64::from_ne_bytes(bytes), Relaxed);
+        Some([
+            CellSlice::new(slice::from_ref(key), bytes.len() / 2),
+            CellSlice::new(self.element(index, cpu), self.value.size),
+        ])
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {

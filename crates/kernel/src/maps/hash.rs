@@ -22,7 +22,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use spec::Errno;
-use vm::{CELL_BYTES, CellAddress, CellSlice, DirectAccess, MapFunction, OutOfMemory, WordLookup};
+use vm::{
+    CELL_BYTES, CellAddress, CellSlice, Cursor, DirectAccess, MapFunction, OutOfMemory, WordLookup,
+};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::{Line, Pool};
@@ -333,6 +335,12 @@ impl Hash {
         }
     }
 
+    /// True if an element is in a bucket.
+    fn is_in_bucket(&self, bucket: u32, index: u32) -> bool {
+        let locked = self.lock(bucket);
+        locked.elements().any(|found| found.index == index)
+    }
+
     fn key_of(&self, index: u32, out: &mut [u8]) {
         let cells = &self.pool.element(index)[KEY..];
         CellSlice::new(cells, self.key_size).read(0, out);
@@ -407,6 +415,34 @@ impl Operations for Hash {
         let (index, element) = self.find_by(hash, |cells| key::equals(cells, key))?;
         self.mark(index);
         Some(self.value_in(element, cpu))
+    }
+
+    fn next_entry<'g>(
+        &'g self,
+        _: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        loop {
+            while let Some(index) = cursor.waiting.pop() {
+                let bucket = cursor.position as u32 - 1;
+                if self.is_in_bucket(bucket, index) {
+                    let key = &self.pool.element(index)[KEY..];
+                    return Some([
+                        CellSlice::new(key, self.key_size),
+                        CellSlice::new(self.value_cells(index, cpu), self.value.size),
+                    ]);
+                }
+            }
+            let from = u32::try_from(cursor.position).ok()?;
+            let number = self.buckets.first_used(from)?;
+            cursor.position = u64::from(number) + 1;
+            let locked = self.lock(number);
+            cursor
+                .waiting
+                .extend(locked.elements().map(|found| found.index));
+            cursor.waiting.reverse();
+        }
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {

@@ -52,7 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, DirectAccess, MapFunction, MapHandle, MapObject, TailTable};
+use vm::{CellSlice, Cursor, DirectAccess, MapFunction, MapHandle, MapObject, TailTable};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -95,6 +95,17 @@ pub trait Operations: fmt::Debug + Send + Sync {
     /// The function that adds records of native code in place of the helper, if there is
     /// one.
     fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
+        None
+    }
+
+    /// The next entry that a program visits; see [`MapObject::next_entry`].
+    fn next_entry<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        let _ = (guard, cpu, cursor);
         None
     }
 
@@ -590,6 +601,15 @@ impl MapObject for Map {
 
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         self.operations.lookup(guard, cpu, key)
+    }
+
+    fn next_entry<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        self.operations.next_entry(guard, cpu, cursor)
     }
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {

@@ -1,6 +1,6 @@
 //! Generated programs that the verifier accepts: operations on maps, packet, context and
-//! stack, arithmetic, loops and local calls, whose results do not depend on addresses or on
-//! stack that was not written.
+//! stack, arithmetic, loops, local calls and callbacks, whose results do not depend on
+//! addresses or on stack that was not written.
 //!
 //! `r6` is the context, `r7` the packet, `r8` counts loops, `r9` is the sum of all results;
 //! 40 bytes of the packet are proven and 32 bytes of stack written.
@@ -8,11 +8,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use program::{MapDef, Program};
+use btf::Btf;
+use isa::ebpf::{Callee, Imm64, Insn, decode};
+use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
 
 use super::maps::{self, ALL, ARRAY, CONSTANTS, DATA, LPM, SHARED, VARIABLES};
 use crate::ebpf::Choices;
+use crate::registry::fields::with_callback;
 use crate::verifier::assembled;
 
 /// What generated programs may do.
@@ -45,6 +48,7 @@ pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
         features,
         kind,
         text: String::new(),
+        callbacks: String::new(),
         labels: 0,
     };
     writer.program();
@@ -54,11 +58,37 @@ pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
 }
 
 fn build(kind: ProgramType, text: &str, maps: Vec<Arc<MapDef>>) -> Result<Program, String> {
-    Program::builder(kind, assembled(text)?)
+    let insns = assembled(text)?;
+    let functions = functions(&decode(&insns));
+    let (types, [main, callback]) = with_callback();
+    let types = Btf::parse(types).map_err(|error| error.to_string())?;
+    let function = |&insn: &u32| FuncInfo {
+        insn,
+        type_id: if insn == 0 { main } else { callback },
+    };
+    Program::builder(kind, insns)
         .maps(maps)
+        .btf(Some(Arc::new(types.into_owned())))
+        .func_info(functions.iter().map(function).collect())
         .license("GPL")
         .build()
         .map_err(|invalid| invalid.to_string())
+}
+
+/// First slots of the functions, ascending.
+fn functions(insns: &[Insn]) -> Vec<u32> {
+    let called = (1i64..).zip(insns).filter_map(|(next, insn)| match insn {
+        Insn::Call(Callee::Local(off)) => Some(next + i64::from(*off)),
+        Insn::LoadImm64 {
+            imm: Imm64::Func { off, .. },
+            ..
+        } => Some(next + i64::from(*off)),
+        _ => None,
+    });
+    let mut starts: Vec<u32> = called.map(|start| start as u32).chain([0]).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// Adds the result in `r0` to the sum.
@@ -69,6 +99,8 @@ struct Writer<'c, 'b> {
     features: Features,
     kind: ProgramType,
     text: String,
+    /// The functions that helpers call.
+    callbacks: String,
     labels: u32,
 }
 
@@ -107,6 +139,7 @@ impl Writer<'_, '_> {
              *(u64 *)(r10 - 40) = r0\nr0 = *(u16 *)(r10 - 38)\nr1 = *(u32 *)(r10 - 40)\n\
              r0 <<= 32\nr0 |= r1\nexit\n"
         );
+        self.text += &self.callbacks;
     }
 
     fn label(&mut self) -> u32 {
@@ -115,7 +148,7 @@ impl Writer<'_, '_> {
     }
 
     fn statement(&mut self) {
-        match self.choices.below(15) {
+        match self.choices.below(18) {
             0..=2 => self.lookup(),
             3 | 4 => self.update(),
             5 => self.delete(),
@@ -126,6 +159,8 @@ impl Writer<'_, '_> {
             11 => self.variables(),
             12 => self.stack(),
             13 => self.repetition(),
+            14 | 15 => self.rounds(),
+            16 => self.visits(),
             _ => self.call_mix(),
         }
     }
@@ -304,6 +339,86 @@ impl Writer<'_, '_> {
             self.text,
             "r1 = r9\nr2 = *(u64 *)(r7 + {byte})\nr3 = {imm}\nr4 = *(u32 *)(r10 - 20)\n\
              r5 = *(u64 *)(r10 - 32)\ncall mix\n{MIX}"
+        );
+    }
+
+    /// A callback of a loop, which may stop it and loop itself; its name. Linux refuses
+    /// programs with callbacks that no run reaches.
+    fn round(&mut self, depth: u32) -> String {
+        let name = format!("round{}", self.label());
+        let (stop, factor) = (self.choices.below(40), 2 * self.choices.below(500) + 3);
+        let inner = (depth < 2 && self.choices.one_in(3)).then(|| self.round(depth + 1));
+        let inner = inner.map_or(String::new(), |inner| {
+            let rounds = 1 + self.choices.below(4);
+            format!(
+                "r6 = r1\nr7 = r2\nr1 = {rounds}\nr3 = r2\nr2 = func({inner}) ll\nr4 = 0\n\
+                 call 181\nr3 = *(u64 *)(r7 + 0)\nr3 += r0\n*(u64 *)(r7 + 0) = r3\nr1 = r6\n\
+                 r2 = r7\n"
+            )
+        });
+        let _ = write!(
+            self.callbacks,
+            "{name}:\n{inner}r3 = *(u64 *)(r2 + 0)\nr3 *= {factor}\nr3 += r1\n\
+             *(u64 *)(r2 + 0) = r3\n*(u64 *)(r10 - 8) = r1\nr1 = *(u32 *)(r10 - 8)\nr0 = 0\n\
+             if w1 != {stop} goto {name}_out\nr0 = 1\n{name}_out:\nexit\n"
+        );
+        name
+    }
+
+    /// `bpf_loop` over a word of the stack, with one or two callbacks; with two, Linux does
+    /// not put a loop in place of the call, and too many rounds return another number.
+    fn rounds(&mut self) {
+        let (round, has_two) = (self.round(0), self.choices.one_in(4));
+        match self.choices.one_in(2) && !has_two {
+            true => {
+                let rounds = self.choices.pick(&[1, 2, 9, 50, (1 << 23) + 1]);
+                let _ = writeln!(self.text, "r1 = {rounds}");
+            }
+            false => self.number(),
+        }
+        let _ = writeln!(self.text, "r2 = func({round}) ll");
+        if has_two {
+            let (other, label) = (self.round(1), self.label());
+            let _ = write!(
+                self.text,
+                "if w9 & 1 goto same{label}\nr2 = func({other}) ll\nsame{label}:\n"
+            );
+        }
+        let _ = write!(
+            self.text,
+            "r3 = r10\nr3 += -24\nr4 = {}\ncall 181\n{MIX}r1 = *(u64 *)(r10 - 24)\nr9 += r1\n",
+            u32::from(self.choices.one_in(10))
+        );
+    }
+
+    /// `bpf_for_each_map_elem` with a sum that does not depend on the order.
+    fn visits(&mut self) {
+        let maps: Vec<u32> = (self.features.maps.iter().copied())
+            .filter(|map| *map != LPM)
+            .collect();
+        let (map, label) = (self.choices.pick(&maps), self.label());
+        let pointer = 0x5118u64 | u64::from(map) << 32;
+        let number = self.choices.below(100);
+        let stop = match map == ARRAY {
+            true => self.choices.below(8),
+            false => 1000,
+        };
+        let _ = write!(
+            self.text,
+            ".8byte {pointer:#x}\n.8byte 0\nr2 = func(visit{label}) ll\nr3 = r10\nr3 += -32\n\
+             r4 = 0\ncall 164\n{MIX}r1 = *(u64 *)(r10 - 32)\nr9 += r1\n"
+        );
+        let change = match self.choices.below(4) {
+            0 if map != ARRAY => "r2 = r7\ncall 3\nr6 += r0\n".to_owned(),
+            1 => "r2 = r7\nr3 = r8\nr4 = 2\ncall 2\nr6 += r0\n".to_owned(),
+            _ => format!("lock *(u64 *)(r8 + 8) += r6\n*(u16 *)(r8 + 2) = {number}\n"),
+        };
+        let _ = write!(
+            self.callbacks,
+            "visit{label}:\nr6 = *(u32 *)(r2 + 0)\nr7 = r2\nr8 = r3\nr9 = r4\nr2 = r6\nr6 *= 31\n\
+             *(u64 *)(r10 - 8) = r2\nr5 = *(u64 *)(r3 + 8)\nr6 += r5\n{change}r5 = *(u64 *)(r9 + 0)\n\
+             r5 += r6\n*(u64 *)(r9 + 0) = r5\nr1 = *(u64 *)(r10 - 8)\nr0 = 0\n\
+             if w1 != {stop} goto visit{label}_out\nr0 = 1\nvisit{label}_out:\nexit\n"
         );
     }
 }

@@ -11,8 +11,9 @@ use crate::ebpf::Choices;
 pub(super) const MAP: u64 = 0x6d61_7000_0000_0000;
 pub(super) const VALUE: u64 = 0x7661_6c00_0000_0000;
 
-/// Opcode of `ld_imm64`.
+/// Opcode of `ld_imm64`, and its source register for functions.
 const LD_IMM64: u8 = 0x18;
+const PSEUDO_FUNC: u8 = 4;
 
 /// A map of a program, and the first value of one that is frozen.
 #[derive(Clone, Debug)]
@@ -68,6 +69,18 @@ impl Case {
         }
         slots
     }
+}
+
+/// First slots of the functions to which instructions refer by address, ascending.
+pub(super) fn callbacks(slots: &[RawInsn]) -> Vec<u32> {
+    let referred = slots.iter().zip(1..).filter_map(|(slot, next)| {
+        let is_reference = slot.code == LD_IMM64 && slot.src() == PSEUDO_FUNC;
+        is_reference.then(|| (next + slot.imm) as u32)
+    });
+    let mut starts: Vec<u32> = referred.collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// Folds `r0` and the words of a buffer below the frame pointer into 32 bits.

@@ -11,13 +11,14 @@ use packet::{Metadata, Packet};
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use sys::Errno;
-use sys::bpf::{LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
+use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
 use sys::network::OwnNamespace;
 use vm::{NetDevice, RunContext, System};
 
 use super::Family;
-use super::case::{Case, Setup};
+use super::case::{Case, Setup, callbacks};
 use crate::ebpf::Choices;
+use crate::registry::fields::with_callback;
 
 /// Source registers of `ld_imm64` for a map and for a value of a map.
 const PSEUDO_MAP_FD: u8 = 1;
@@ -233,7 +234,20 @@ fn theirs(case: &Case) -> Result<Left, Errno> {
         };
         (source, [maps[index as usize].descriptor() as i32, 0])
     });
+    let callbacks = callbacks(&slots);
+    let (types, [main, callback]) = with_callback();
+    let types = match callbacks.is_empty() {
+        true => None,
+        false => Some(BtfObject::load(&types)?),
+    };
+    let info = callbacks.iter().map(|start| [*start, callback.0]);
+    let func_info: Vec<[u32; 2]> = [[0, main.0]].into_iter().chain(info).collect();
     let request = ProgLoad {
+        btf: types.as_ref(),
+        func_info: match types {
+            Some(_) => &func_info,
+            None => &[],
+        },
         flags: match case.kind {
             ProgramType::Syscall => SLEEPABLE,
             _ if case.has_fragments => XDP_HAS_FRAGS,

@@ -1,6 +1,7 @@
 //! Helpers here and in the running kernel: programs that call them with ordinary, edge and
 //! wrong arguments, run on both sides ([`compare`]), and the page that lists helpers.
 
+mod callbacks;
 mod case;
 mod compare;
 mod packets;
@@ -31,5 +32,6 @@ impl std::fmt::Debug for Family {
 
 /// All families.
 pub fn families() -> impl Iterator<Item = Family> {
-    values::FAMILIES.iter().chain(packets::FAMILIES).copied()
+    let families = [values::FAMILIES, packets::FAMILIES, callbacks::FAMILIES];
+    families.into_iter().flatten().copied()
 }

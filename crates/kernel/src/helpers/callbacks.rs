@@ -1,0 +1,121 @@
+//! Helpers that call functions of the program.
+
+use spec::Errno;
+use spec::maps::MapKind;
+use vm::{Cursor, Iteration, MemoryPort, RunContext, Step};
+
+/// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
+const MAX_LOOPS: u64 = 1 << 23;
+
+/// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`: the number
+/// of calls, until one returned 1. `-E2BIG` for more than 2^23.
+///
+/// It is the loop that Linux puts in place of the call if the flags are a constant 0: the
+/// count is compared with all 64 bits, and the upper half of `-E2BIG` is 0.
+pub(super) fn r#loop<M: MemoryPort>(
+    [count, function, context, flags, _]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    if flags != 0 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    if count > MAX_LOOPS {
+        return Ok(u64::from(Errno::E2BIG.negated() as u32));
+    }
+    memory.begin(Box::new(Loop {
+        round: 0,
+        count,
+        function,
+        context,
+    }));
+    Ok(0)
+}
+
+/// The calls of `bpf_loop`.
+struct Loop {
+    /// Calls made.
+    round: u64,
+    count: u64,
+    function: u64,
+    context: u64,
+}
+
+impl<M: MemoryPort> Iteration<M> for Loop {
+    fn next(&mut self, _: &mut M, returned: Option<u64>) -> Result<Step, M::Fault> {
+        if self.round == self.count || returned.is_some_and(|returned| returned != 0) {
+            return Ok(Step::Return(self.round));
+        }
+        let arguments = [self.round, self.context, 0, 0, 0];
+        self.round += 1;
+        Ok(Step::Call {
+            function: self.function,
+            arguments,
+        })
+    }
+}
+
+/// `long bpf_for_each_map_elem(struct bpf_map *map, void *callback_fn, void *callback_ctx, u64
+/// flags)`: the number of entries visited, until a call returned 1.
+///
+/// Arrays are visited by index, hashes bucket by bucket. An entry of a hash that is deleted
+/// before its turn is not visited; Linux visits it if it was next in its bucket.
+pub(super) fn for_each_map_elem<M: MemoryPort>(
+    [map, function, context, flags, _]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let kind = memory.map(map)?.kind();
+    if !is_visited(kind) {
+        return Ok(Errno::ENOTSUPP.negated());
+    }
+    if flags != 0 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    memory.begin(Box::new(Entries {
+        map,
+        function,
+        context,
+        cpu: cx.cpu(),
+        visited: 0,
+        cursor: Cursor::default(),
+    }));
+    Ok(0)
+}
+
+/// True for kinds of maps whose entries programs visit.
+fn is_visited(kind: MapKind) -> bool {
+    use MapKind::{Array, Hash, LruHash, LruPercpuHash, PercpuArray, PercpuHash};
+    matches!(
+        kind,
+        Array | PercpuArray | Hash | PercpuHash | LruHash | LruPercpuHash
+    )
+}
+
+/// The calls of `bpf_for_each_map_elem`.
+struct Entries {
+    map: u64,
+    function: u64,
+    context: u64,
+    cpu: u32,
+    visited: u64,
+    cursor: Cursor,
+}
+
+impl<M: MemoryPort> Iteration<M> for Entries {
+    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<Step, M::Fault> {
+        let entry = match returned {
+            None | Some(0) => memory.next_entry(self.map, self.cpu, &mut self.cursor)?,
+            Some(_) => None,
+        };
+        let Some([key, value]) = entry else {
+            memory.end_entries(self.map, &mut self.cursor)?;
+            return Ok(Step::Return(self.visited));
+        };
+        self.visited += 1;
+        Ok(Step::Call {
+            function: self.function,
+            arguments: [self.map, key, value, self.context, 0],
+        })
+    }
+}

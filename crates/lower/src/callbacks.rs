@@ -1,0 +1,233 @@
+//! Calls of helpers that call functions of the program: a loop that asks which function to
+//! call next, and local calls of it.
+//!
+//! A reference to a function becomes a number that is not 0, by which the loop tells the
+//! functions apart. The loop uses `r0` to `r5` only, which the call of a helper does not
+//! keep either.
+
+use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use verifier::{InsnFact, PointerKind, ProgramFacts, Value};
+use vm::{Call, CallBlock, begin_calls, next_call};
+
+/// Numbers of the functions that loops call, as the numbers of helpers.
+const BEGIN_CALLS: i32 = super::passes::FIRST_FUNCTION - 2;
+const NEXT_CALL: i32 = super::passes::FIRST_FUNCTION - 1;
+
+/// The functions of a program to which instructions refer.
+pub(crate) struct Callbacks {
+    /// Their first slots, ascending.
+    functions: Vec<usize>,
+}
+
+impl Callbacks {
+    /// Those of a program of these instructions.
+    pub(crate) fn of(insns: &[Insn], facts: &ProgramFacts) -> Callbacks {
+        let slots = insns.iter().zip(&facts.insns).enumerate();
+        let referred = slots.filter_map(|(slot, (insn, fact))| match insn {
+            Insn::LoadImm64 { imm, .. } if fact.is_reached => function(*imm, slot),
+            _ => None,
+        });
+        let mut functions: Vec<usize> = referred.collect();
+        functions.sort_unstable();
+        functions.dedup();
+        Callbacks { functions }
+    }
+
+    /// What takes the place of an instruction, if it is the call of a helper that gets a
+    /// function. Local calls in it are at the distances from the instruction.
+    pub(crate) fn replace(
+        &self,
+        insn: Insn,
+        slot: usize,
+        fact: &InsnFact,
+        facts: &ProgramFacts,
+    ) -> Option<Vec<Insn>> {
+        let Insn::Call(Callee::Helper(helper)) = insn else {
+            return None;
+        };
+        let (_, operand) = TAKE_FUNCTIONS
+            .iter()
+            .find(|(number, _)| *number == helper)?;
+        let pointer = fact.operand(*operand).and_then(Value::pointer);
+        let start = pointer.and_then(|pointer| match pointer.kind {
+            PointerKind::Function { subprog } => Some(facts.stack.get(subprog as usize)?.0),
+            _ => None,
+        });
+        // Functions that no run reaches may be removed.
+        let is_reached = |start: &usize| facts.insns[*start].is_reached;
+        let callees: Vec<usize> = match start {
+            Some(start) => [start as usize].into_iter().filter(is_reached).collect(),
+            None => self.functions.iter().copied().filter(is_reached).collect(),
+        };
+        Some(sequence(insn, slot, &callees))
+    }
+}
+
+/// Helpers that get a function, and the register that it is in.
+const TAKE_FUNCTIONS: [(i32, Reg); 5] = [
+    (helper("bpf_for_each_map_elem"), Reg::R2),
+    (helper("bpf_timer_set_callback"), Reg::R2),
+    (helper("bpf_find_vma"), Reg::R3),
+    (helper("bpf_loop"), Reg::R2),
+    (helper("bpf_user_ringbuf_drain"), Reg::R2),
+];
+
+/// The number of a helper; a wrong name does not compile.
+const fn helper(name: &str) -> i32 {
+    match spec::helpers::number(name) {
+        Some(number) => number,
+        None => panic!("no helper has this name"),
+    }
+}
+
+/// The first slot of the function that a 64-bit immediate refers to.
+fn function(imm: Imm64, slot: usize) -> Option<usize> {
+    match imm {
+        Imm64::Func { off, .. } => usize::try_from(slot as i64 + 1 + i64::from(off)).ok(),
+        _ => None,
+    }
+}
+
+/// The number that stands for the function to which a 64-bit immediate refers.
+pub(crate) fn number(imm: Imm64, slot: usize) -> Option<u64> {
+    function(imm, slot).map(number_of)
+}
+
+fn number_of(start: usize) -> u64 {
+    start as u64 + 1
+}
+
+/// The function of the host that a number stands for.
+pub(crate) fn call(number: i32) -> Option<Call> {
+    match number {
+        BEGIN_CALLS => Some(begin_calls),
+        NEXT_CALL => Some(next_call),
+        _ => None,
+    }
+}
+
+/// The call at a slot with the loop behind it.
+fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
+    let mut insns = vec![
+        call,
+        copy(Reg::R1, Reg::R0),
+        Insn::Call(Callee::Helper(BEGIN_CALLS)),
+    ];
+    if callees.is_empty() {
+        insns.push(load(Reg::R0, CallBlock::RESULT));
+        return insns;
+    }
+    let start = insns.len();
+    insns.push(load(Reg::R1, CallBlock::FUNCTION));
+    let end_of_loop = insns.len();
+    // Its distance is set below.
+    insns.push(branch(Reg::R1, 0, 0));
+    for (at, reg) in [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5]
+        .iter()
+        .enumerate()
+    {
+        insns.push(load(*reg, CallBlock::ARGUMENTS + 8 * at));
+    }
+    if callees.len() > 1 {
+        insns.push(load(Reg::R0, CallBlock::FUNCTION));
+    }
+    // Each callee but the last is compared with; a call and a jump behind it are 2 slots.
+    for (index, &callee) in callees.iter().enumerate() {
+        let is_last = index + 1 == callees.len();
+        if !is_last {
+            insns.push(branch_unless(Reg::R0, number_of(callee) as i32, 2));
+        }
+        insns.push(Insn::Call(Callee::Local(callee as i32 - slot as i32 - 1)));
+        if !is_last {
+            let behind = 3 * (callees.len() - index - 2) + 1;
+            insns.push(Insn::Goto { off: behind as i16 });
+        }
+    }
+    insns.push(copy(Reg::R1, Reg::R0));
+    insns.push(Insn::Call(Callee::Helper(NEXT_CALL)));
+    let back = start as i64 - insns.len() as i64 - 1;
+    insns.push(Insn::Goto { off: back as i16 });
+    insns[end_of_loop] = branch(Reg::R1, 0, (insns.len() - end_of_loop - 1) as i16);
+    insns.push(load(Reg::R0, CallBlock::RESULT));
+    insns
+}
+
+/// A load of a field of the block that `r0` points to.
+fn load(dst: Reg, offset: usize) -> Insn {
+    Insn::Load {
+        size: Size::DW,
+        signed: false,
+        dst,
+        base: Reg::R0,
+        off: offset as i16,
+    }
+}
+
+fn copy(dst: Reg, src: Reg) -> Insn {
+    Insn::Alu {
+        op: AluOp::Mov,
+        width: Width::W64,
+        dst,
+        src: Operand::Reg(src),
+    }
+}
+
+fn branch(dst: Reg, equal: i32, off: i16) -> Insn {
+    jump(Cond::Eq, dst, equal, off)
+}
+
+fn branch_unless(dst: Reg, equal: i32, off: i16) -> Insn {
+    jump(Cond::Ne, dst, equal, off)
+}
+
+fn jump(cond: Cond, dst: Reg, src: i32, off: i16) -> Insn {
+    Insn::Jump {
+        cond,
+        width: Width::W64,
+        dst,
+        src: Operand::Imm(src),
+        off,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots that follow an instruction of a sequence, without those behind calls.
+    fn followers(insns: &[Insn], slot: usize) -> Vec<usize> {
+        let to = |off: i16| (slot as i64 + 1 + i64::from(off)) as usize;
+        match insns[slot] {
+            Insn::Goto { off } => vec![to(off)],
+            Insn::Jump { off, .. } => vec![slot + 1, to(off)],
+            _ => vec![slot + 1],
+        }
+    }
+
+    #[test]
+    fn every_way_through_the_loop_stays_in_it() {
+        for count in 0..5 {
+            let callees: Vec<usize> = (0..count).map(|index| 100 + 10 * index).collect();
+            let call = Insn::Call(Callee::Helper(181));
+            let insns = sequence(call, 7, &callees);
+            let last = insns.len() - 1;
+            assert_eq!(insns[last], load(Reg::R0, CallBlock::RESULT));
+            let mut called = Vec::new();
+            for (slot, insn) in insns.iter().enumerate() {
+                assert!(followers(&insns, slot).iter().all(|next| *next <= last + 1));
+                if let Insn::Call(Callee::Local(off)) = insn {
+                    called.push((8 + off) as usize);
+                    // What follows a call asks for the next one.
+                    let next = followers(&insns, slot + 1);
+                    let next = match insns[slot + 1] {
+                        Insn::Goto { .. } => next[0],
+                        _ => slot + 1,
+                    };
+                    assert_eq!(insns[next], copy(Reg::R1, Reg::R0));
+                    assert_eq!(insns[next + 1], Insn::Call(Callee::Helper(NEXT_CALL)));
+                }
+            }
+            assert_eq!(called, callees);
+        }
+    }
+}
