@@ -701,6 +701,8 @@ impl OnContext<'_> {
                 false => self.native.run_without_context(r1, 0, &[]),
             }
         };
+        // SAFETY: the handles keep the maps, and the run has ended.
+        unsafe { guard.free_held_lock() };
         if let Some(payload) = cx.panic {
             panic::resume_unwind(payload);
         }

@@ -12,6 +12,7 @@
 
 mod callbacks;
 pub mod jumps;
+mod packet_loads;
 mod passes;
 mod patch;
 mod requirements;
@@ -230,7 +231,9 @@ impl Lowered {
             Some(DirectAccess::Elements(_) | DirectAccess::Maps(_)) => None,
             None => match BitOp::of_number(number) {
                 Some(op) => Some(vm::bit_operation(op)),
-                None => callbacks::call(number).or_else(|| (self.find_call)(number)),
+                None => callbacks::call(number)
+                    .or_else(|| packet_loads::call(number))
+                    .or_else(|| (self.find_call)(number)),
             },
         }
     }

@@ -13,6 +13,7 @@ use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::callbacks::Callbacks;
+use crate::packet_loads;
 use crate::patch::{Patched, Patches};
 
 /// A pass over verified programs.
@@ -99,7 +100,7 @@ pub(crate) struct Optimized {
 
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
 /// and contexts resolved, `facts` what holds for them. Calls of helpers that call
-/// `callbacks` are replaced in any case.
+/// `callbacks` and packet loads of classic BPF are replaced in any case.
 ///
 /// `None` if a jump becomes too long even without the passes that add instructions.
 pub(crate) fn apply(
@@ -141,6 +142,7 @@ fn patched(
             patches.replace(slot, insn, Vec::new());
         } else if let Some(sequence) = callbacks
             .replace(insn, slot, fact, facts)
+            .or_else(|| packet_loads::replace(insn))
             .or_else(|| bits::expand(insn))
             .or_else(|| accesses.replace(insn, fact))
             .or_else(|| tail_calls.replace(insn, fact))

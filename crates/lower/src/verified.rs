@@ -24,8 +24,6 @@ pub enum Unfit {
     /// The program array of this index has no table of native code for programs of this
     /// type: it holds a program that has none, or belongs to programs of another type.
     TailCalls(usize),
-    /// The instruction at this slot loads from the packet by the rules of classic BPF.
-    PacketLoad(usize),
     /// The instruction at this slot reads a pointer to a kernel object from the context.
     KernelObject(usize),
     /// The instruction at this slot refers to what has no address here: a variable of the
@@ -44,7 +42,10 @@ pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
         ProgramType::SchedCls
         | ProgramType::SchedAct
         | ProgramType::SocketFilter
-        | ProgramType::CgroupSkb => Ok(ContextKind::SkBuff),
+        | ProgramType::CgroupSkb
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit => Ok(ContextKind::SkBuff),
         other => Err(Unfit::ProgramType(other)),
     }
 }
@@ -144,7 +145,6 @@ fn rewrite_insn(
             let value = value.ok_or(Unfit::Reference(slot))?;
             *imm = Imm64::Value(Value64::new(value));
         }
-        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => return Err(Unfit::PacketLoad(slot)),
         Insn::Load {
             size, off, signed, ..
         } if is_context(fact) => {
@@ -207,7 +207,6 @@ impl fmt::Display for Unfit {
                     "map {index} holds programs that native code cannot enter"
                 )
             }
-            Unfit::PacketLoad(slot) => write!(f, "slot {slot}: packet loads of classic BPF"),
             Unfit::KernelObject(slot) => {
                 write!(f, "slot {slot}: the context has no such kernel object")
             }

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::guard::ReservedRecord;
+use crate::lock;
 use crate::map::MapEntry;
 use crate::{Cursor, DirectContext, Iteration, MapObject, MemoryPort, PacketBuffer, RunGuard};
 
@@ -161,6 +162,20 @@ impl MemoryPort for Direct {
         if let Some(record) = self.guard().take_record(record) {
             (self.object(record.map)).submit(record.position, is_discarded);
         }
+        Ok(())
+    }
+
+    fn lock(&mut self, address: u64) -> Result<(), Infallible> {
+        // SAFETY: the address is that of a lock (`new`).
+        unsafe { lock::take(address) };
+        self.guard().set_held_lock(address);
+        Ok(())
+    }
+
+    fn unlock(&mut self, address: u64) -> Result<(), Infallible> {
+        self.guard().set_held_lock(0);
+        // SAFETY: as in `lock`.
+        unsafe { lock::free(address) };
         Ok(())
     }
 

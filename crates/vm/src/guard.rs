@@ -1,6 +1,6 @@
 //! How long entries of maps that are gone stay in memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_epoch::Guard;
 
 use crate::iteration::Iterations;
+use crate::lock;
 
 /// A run of a program, or of an operation of the host: while it exists, no entry is
 /// recycled that was reachable when it began, where the kind of map promises that (Linux's
@@ -17,6 +18,8 @@ pub struct RunGuard {
     /// Records of ring buffers that verified programs write.
     records: RefCell<Vec<ReservedRecord>>,
     iterations: Iterations,
+    /// Address of the spin lock that a verified program holds; 0: none.
+    held_lock: Cell<u64>,
     /// Cells for keys, and the numbers of those that are free.
     key_cells: RefCell<(Vec<Box<AtomicU64>>, Vec<usize>)>,
 }
@@ -39,6 +42,7 @@ impl RunGuard {
             epoch: crossbeam_epoch::pin(),
             records: RefCell::new(Vec::new()),
             iterations: Iterations::default(),
+            held_lock: Cell::new(0),
             key_cells: RefCell::default(),
         }
     }
@@ -66,6 +70,24 @@ impl RunGuard {
     /// Lets another visit take the cell of that number.
     pub fn release_key_cell(&self, number: usize) {
         self.key_cells.borrow_mut().1.push(number);
+    }
+
+    /// Notes the spin lock that a verified program holds.
+    pub(crate) fn set_held_lock(&self, address: u64) {
+        self.held_lock.set(address);
+    }
+
+    /// Frees the spin lock that a run held when its deadline ended it.
+    ///
+    /// # Safety
+    /// The maps of the program exist, and the program does not run.
+    pub unsafe fn free_held_lock(&self) {
+        let address = self.held_lock.replace(0);
+        if address != 0 {
+            // SAFETY: the program took it in a value of one of its maps, which the guard
+            // kept.
+            unsafe { lock::free(address) };
+        }
     }
 
     pub(crate) fn iterations(&self) -> &Iterations {

@@ -59,6 +59,13 @@ pub trait MemoryPort {
     /// host.
     fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Self::Fault>;
 
+    /// Takes the spin lock of 4 bytes at an address, which is in the value of a map: waits
+    /// until it is free.
+    fn lock(&mut self, address: u64) -> Result<(), Self::Fault>;
+
+    /// Frees the spin lock at an address.
+    fn unlock(&mut self, address: u64) -> Result<(), Self::Fault>;
+
     /// The addresses of key and value of the next entry that a program on a CPU visits in a
     /// map; `None` behind the last. They stay valid until [`MemoryPort::end_entries`].
     fn next_entry(

@@ -16,7 +16,7 @@ use crate::{Direct, MemoryPort, RunContext};
 
 /// What follows the return of a function, or the start of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum IterationStep {
     /// A call of a function of the program, by what a reference to it is in the engine.
     Call {
         /// The function.
@@ -31,7 +31,7 @@ pub enum Step {
 /// Calls of functions of the program that a helper makes, one after the other.
 pub trait Iteration<M: MemoryPort> {
     /// The step after a function has returned this; the first step with `None`.
-    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<Step, M::Fault>;
+    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault>;
 }
 
 /// Where a program visits the entries of a map (`bpf_for_each_map_elem`).
@@ -65,9 +65,9 @@ impl CallBlock {
     /// Offset of the result.
     pub const RESULT: usize = mem::offset_of!(CallBlock, result);
 
-    fn of(step: Step) -> CallBlock {
+    fn of(step: IterationStep) -> CallBlock {
         match step {
-            Step::Call {
+            IterationStep::Call {
                 function,
                 arguments,
             } => CallBlock {
@@ -75,7 +75,7 @@ impl CallBlock {
                 arguments,
                 result: 0,
             },
-            Step::Return(result) => CallBlock {
+            IterationStep::Return(result) => CallBlock {
                 result,
                 ..CallBlock::default()
             },
@@ -103,7 +103,7 @@ impl Iterations {
     /// Takes the next step of an iteration, which stays active until it ends.
     fn step(&self, mut iteration: DirectIteration, memory: &mut Direct, returned: Option<u64>) {
         let Ok(step) = iteration.next(memory, returned);
-        if let Step::Call { .. } = step {
+        if let IterationStep::Call { .. } = step {
             self.active.borrow_mut().push(iteration);
         }
         self.block.set(CallBlock::of(step));
@@ -127,7 +127,9 @@ pub unsafe extern "C" fn begin_calls(
         let begun = iterations.begun.borrow_mut().take();
         match begun {
             Some(iteration) => iterations.step(iteration, memory, None),
-            None => iterations.block.set(CallBlock::of(Step::Return(result))),
+            None => iterations
+                .block
+                .set(CallBlock::of(IterationStep::Return(result))),
         }
     })
 }

@@ -18,6 +18,7 @@ mod direct_context;
 mod guard;
 mod helper;
 mod iteration;
+mod lock;
 mod machine;
 mod map;
 mod map_function;
@@ -40,7 +41,8 @@ pub use direct_call::direct_call;
 pub use direct_context::{ContextKind, DirectContext};
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort};
-pub use iteration::{CallBlock, Cursor, Iteration, Step, begin_calls, next_call};
+pub use iteration::{CallBlock, Cursor, Iteration, IterationStep, begin_calls, next_call};
+pub use lock::LockedValue;
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
@@ -51,7 +53,9 @@ pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
 };
 pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
-pub use packet_load::{PacketRules, load_packet, load_packet_outside};
+pub use packet_load::{
+    OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
+};
 pub use system::{NetDevice, System};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use unchecked::Unchecked;

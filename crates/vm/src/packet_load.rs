@@ -1,7 +1,9 @@
 //! Legacy packet loads (RFC 9669 section 5.5): values in network byte order; a load
 //! outside the packet ends the program.
 
-use packet::Packet;
+use packet::{Metadata, Packet};
+
+use crate::{Direct, MemoryPort, RunContext};
 
 /// The meaning of packet loads whose offset lies outside the packet's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,4 +56,30 @@ pub fn load_packet_outside(
             .iter()
             .fold(0, |value, &byte| value << 8 | u32::from(byte)),
     )
+}
+
+/// What [`load_from_packet`] returns outside the packet, in all 64 bits.
+pub const OUTSIDE_PACKET: u64 = u64::MAX;
+
+/// Called by native code of verified programs: loads `size` bytes at an offset of the linear
+/// part of the packet that a context carries, as Linux does, or [`OUTSIDE_PACKET`].
+///
+/// # Safety
+/// As for [`Call`](crate::Call): the context is that of a verified program.
+pub unsafe extern "C" fn load_from_packet(
+    context: u64,
+    offset: u64,
+    size: u64,
+    _: u64,
+    _: u64,
+    cx: &mut RunContext<'_>,
+) -> u64 {
+    let guard = cx.guard.expect("runs of verified programs have a guard");
+    // SAFETY: the guard outlives the call, and the context is that of a verified program.
+    let memory = unsafe { Direct::new(guard, cx.context) };
+    let Ok(packet) = memory.packet(context);
+    let packet = Packet::whole(packet.linear(), &Metadata::UNKNOWN);
+    // All offsets are asked of the packet, those inside as well.
+    let loaded = load_packet_outside(&packet, PacketRules::Kernel, offset, size as u32);
+    loaded.map_or(OUTSIDE_PACKET, u64::from)
 }

@@ -33,6 +33,8 @@ pub struct System {
     pub tai_offset: u64,
     /// Timer ticks a second (`CONFIG_HZ`).
     pub hz: u32,
+    /// The two keys of SYN cookies.
+    pub syncookie_secrets: [[u64; 2]; 2],
 }
 
 /// A network interface with Ethernet headers.
@@ -73,6 +75,7 @@ impl System {
         suspended: 0,
         tai_offset: 0,
         hz: 250,
+        syncookie_secrets: [[1, 2], [3, 4]],
     };
 
     /// The interface of an index.

@@ -129,7 +129,7 @@ impl LoadedObject {
                 true => None,
                 false => Some(prove(&program, kernel)?),
             };
-            loaded.create_maps(&program, &host)?;
+            loaded.create_maps(&program, kernel, &host)?;
             programs.push((program, rules, proof));
         }
         let pool = Pool::new();
@@ -158,14 +158,20 @@ impl LoadedObject {
     }
 
     /// Creates the maps of a program that are not there yet.
-    fn create_maps(&mut self, program: &Program, host: &Host) -> Result<(), NotLoaded> {
+    fn create_maps(
+        &mut self,
+        program: &Program,
+        kernel: &Kernel,
+        host: &Host,
+    ) -> Result<(), NotLoaded> {
+        let types = [program.btf(), kernel.btf()].map(|types| types.map(|types| &**types));
         for id in program.used_maps() {
             let index = id.0 as usize;
             if self.maps.len() <= index {
                 self.maps.resize_with(index + 1, || None);
             }
             if let (None, Some(def)) = (&self.maps[index], program.map(id)) {
-                self.maps[index] = Some(ObjectMap::create(def, host)?);
+                self.maps[index] = Some(ObjectMap::create(def, types, host)?);
             }
         }
         Ok(())

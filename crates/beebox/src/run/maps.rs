@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, ValueLayout};
+use btf::fields::{FieldKind, FieldRecord, FieldSet, SpecialField};
+use btf::{Btf, TypeId};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::MapFlags;
@@ -10,6 +12,27 @@ use spec::maps::MapFlags;
 use interp::checked::Permission;
 
 use super::NotLoaded;
+
+/// The layout of a map's values, with their special fields by the types of the program and of
+/// the kernel.
+fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
+    let mut layout = ValueLayout::plain(def.params.value_size as usize);
+    let Some(types) = types.filter(|_| def.has_btf && def.params.value_type != TypeId::VOID) else {
+        return layout;
+    };
+    // What the kernel refuses there the verifier has refused.
+    let record = FieldRecord::new(types, kernel, def.params.value_type, FieldSet::MAP_VALUE);
+    let record = record.unwrap_or_default();
+    let range = |field: &SpecialField| {
+        let start = field.offset as usize;
+        start..start + field.kind.size() as usize
+    };
+    layout.special = record.fields().iter().map(range).collect();
+    layout.lock = record
+        .offset_of(FieldKind::SpinLock)
+        .map(|offset| offset as usize);
+    layout
+}
 
 /// A key and its value, as bytes.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -24,8 +47,13 @@ pub struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// Creates a map and fills it as its object says.
-    pub(super) fn create(def: &Arc<MapDef>, host: &Host) -> Result<ObjectMap, NotLoaded> {
+    /// Creates a map and fills it as its object says, with the types of its program and of the
+    /// kernel.
+    pub(super) fn create(
+        def: &Arc<MapDef>,
+        types: [Option<&Btf<'_>>; 2],
+        host: &Host,
+    ) -> Result<ObjectMap, NotLoaded> {
         let failed = |errno| NotLoaded::Map {
             name: def.name.clone(),
             kind: def.kind(),
@@ -38,15 +66,15 @@ impl ObjectMap {
             | InitialContents::StructOps { .. }
             | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),
         }
-        let layout = |def: &MapDef| ValueLayout::plain(def.params.value_size as usize);
         let template = match &def.inner {
             Some(inner) => {
-                let inner = Map::create(&inner.params, layout(inner), host);
+                let inner = Map::create(&inner.params, layout(inner, types), host);
                 Some(Arc::new(inner.map_err(failed)?))
             }
             None => None,
         };
-        let map = Map::create_with(&def.params, layout(def), host, template.as_deref());
+        let layout = layout(def, types);
+        let map = Map::create_with(&def.params, layout, host, template.as_deref());
         let map = map.map_err(failed)?;
         if let Some(image) = def.initial_value() {
             map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?;

@@ -37,7 +37,6 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             let name = map.map_or("a program array", |map| &*map.name);
             format!("{name} holds programs without native code")
         }
-        Unfit::PacketLoad(slot) => at(program, *slot, "a packet load of classic BPF"),
         Unfit::KernelObject(slot) => {
             let what = "it loads a pointer to a kernel object from the context";
             at(program, *slot, what)

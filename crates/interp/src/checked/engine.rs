@@ -12,7 +12,7 @@ use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, Size, Width, eval,
 };
 use packet::{Metadata, Packet};
-use vm::{Iteration, Step};
+use vm::{Iteration, IterationStep};
 
 use super::calls::CallFault;
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
@@ -124,6 +124,7 @@ pub(super) fn execute<O: Observer>(
             }
         }
     };
+    run.cx.memory.free_held_lock();
     Finish {
         outcome,
         executed: limits.instructions - run.budget,
@@ -413,11 +414,11 @@ impl<'m> Run<'_, '_, 'm, '_> {
     ) -> Result<usize, Stop> {
         let step = calling.calls.next(self.cx.memory, returned);
         match step.map_err(|fault| Reason::Call(calling.number, fault))? {
-            Step::Return(result) => {
+            IterationStep::Return(result) => {
                 self.regs[R0] = result;
                 Ok(return_to)
             }
-            Step::Call {
+            IterationStep::Call {
                 function: address,
                 arguments,
             } => {

@@ -11,6 +11,7 @@
 //! otherwise linear in the number of regions.
 
 use std::borrow::Cow;
+use std::thread;
 
 use vm::{
     CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
@@ -31,6 +32,8 @@ const END: u64 = 0xf000_0000;
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
+/// Most attempts to take a lock, between which other threads run.
+const MOST_WAITS: u32 = 1 << 20;
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +137,8 @@ pub struct Memory<'m> {
     packet: Option<PacketRegion>,
     /// Calls that the helper began which was called last.
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
+    /// Address of the spin lock that the run holds.
+    held_lock: Option<u64>,
 }
 
 /// The region of a packet, which begins with the metadata.
@@ -335,6 +340,13 @@ impl<'m> Memory<'m> {
     pub fn frame_end(&self, number: usize) -> Option<u64> {
         let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
         (number < self.frames).then_some(start + FRAME_BYTES as u64)
+    }
+
+    /// Frees the lock that a run holds, which may have ended in any way.
+    pub(super) fn free_held_lock(&mut self) {
+        if let Some(address) = self.held_lock.take() {
+            self.maps.update::<4>(address, |_| 0);
+        }
     }
 
     /// The calls that a helper began.
@@ -682,6 +694,39 @@ impl<'m> MemoryPort for Memory<'m> {
                 "{record:#x} is no record of a ring buffer that is being written"
             ))),
         }
+    }
+
+    fn lock(&mut self, address: u64) -> Result<(), CallFault> {
+        if let Some(held) = self.held_lock {
+            return Err(refused(format!(
+                "the run holds the lock at {held:#x} already"
+            )));
+        }
+        for _ in 0..MOST_WAITS {
+            let old = match address.is_multiple_of(4) {
+                true => self.maps.update::<4>(address, |old| old.max(1)),
+                false => None,
+            };
+            match old {
+                Some(0) => {
+                    self.held_lock = Some(address);
+                    return Ok(());
+                }
+                Some(_) => thread::yield_now(),
+                None => return Err(self.fault(address, 4, Access::Update).into()),
+            }
+        }
+        Err(refused(format!("the lock at {address:#x} is not freed")))
+    }
+
+    fn unlock(&mut self, address: u64) -> Result<(), CallFault> {
+        if self.held_lock != Some(address) {
+            return Err(refused(format!(
+                "the run does not hold the lock at {address:#x}"
+            )));
+        }
+        self.free_held_lock();
+        Ok(())
     }
 
     fn next_entry(

@@ -555,12 +555,16 @@ struct Counting {
 }
 
 impl vm::Iteration<Memory<'_>> for Counting {
-    fn next(&mut self, _: &mut Memory<'_>, returned: Option<u64>) -> Result<vm::Step, CallFault> {
+    fn next(
+        &mut self,
+        _: &mut Memory<'_>,
+        returned: Option<u64>,
+    ) -> Result<vm::IterationStep, CallFault> {
         if returned.is_some_and(|returned| returned != 0) {
-            return Ok(vm::Step::Return(self.next));
+            return Ok(vm::IterationStep::Return(self.next));
         }
         self.next += 1;
-        Ok(vm::Step::Call {
+        Ok(vm::IterationStep::Call {
             function: self.function,
             arguments: [self.next - 1, 8, 0, 0, 0],
         })

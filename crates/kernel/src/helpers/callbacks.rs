@@ -2,7 +2,7 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{Cursor, Iteration, MemoryPort, RunContext, Step};
+use vm::{Cursor, Iteration, IterationStep, MemoryPort, RunContext};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
 const MAX_LOOPS: u64 = 1 << 23;
@@ -42,13 +42,13 @@ struct Loop {
 }
 
 impl<M: MemoryPort> Iteration<M> for Loop {
-    fn next(&mut self, _: &mut M, returned: Option<u64>) -> Result<Step, M::Fault> {
+    fn next(&mut self, _: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault> {
         if self.round == self.count || returned.is_some_and(|returned| returned != 0) {
-            return Ok(Step::Return(self.round));
+            return Ok(IterationStep::Return(self.round));
         }
         let arguments = [self.round, self.context, 0, 0, 0];
         self.round += 1;
-        Ok(Step::Call {
+        Ok(IterationStep::Call {
             function: self.function,
             arguments,
         })
@@ -103,17 +103,17 @@ struct Entries {
 }
 
 impl<M: MemoryPort> Iteration<M> for Entries {
-    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<Step, M::Fault> {
+    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault> {
         let entry = match returned {
             None | Some(0) => memory.next_entry(self.map, self.cpu, &mut self.cursor)?,
             Some(_) => None,
         };
         let Some([key, value]) = entry else {
             memory.end_entries(self.map, &mut self.cursor)?;
-            return Ok(Step::Return(self.visited));
+            return Ok(IterationStep::Return(self.visited));
         };
         self.visited += 1;
-        Ok(Step::Call {
+        Ok(IterationStep::Call {
             function: self.function,
             arguments: [self.map, key, value, self.context, 0],
         })

@@ -17,8 +17,10 @@ mod run_context;
 mod skb;
 mod snprintf;
 mod socket;
+mod spin_lock;
 mod strncmp;
 mod strtox;
+mod syncookie;
 mod trace_printk;
 mod tunnel;
 mod vlan;
@@ -137,6 +139,8 @@ table! {
     map::map_push_elem,
     map::map_pop_elem,
     map::map_peek_elem,
+    spin_lock::spin_lock,
+    spin_lock::spin_unlock,
     skb::skb_ecn_set_ce,
     absence::skc_lookup_tcp,
     strtox::strtol,
@@ -176,6 +180,10 @@ table! {
     xdp::xdp_store_bytes,
     skb::skb_set_tstamp,
     map::map_lookup_percpu_elem,
+    syncookie::tcp_raw_gen_syncookie_ipv4,
+    syncookie::tcp_raw_gen_syncookie_ipv6,
+    syncookie::tcp_raw_check_syncookie_ipv4,
+    syncookie::tcp_raw_check_syncookie_ipv6,
     run_context::ktime_get_tai_ns,
 }
 

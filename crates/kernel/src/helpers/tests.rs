@@ -88,6 +88,14 @@ impl MemoryPort for Buffer {
         Err(record)
     }
 
+    fn lock(&mut self, address: u64) -> Result<(), u64> {
+        Err(address)
+    }
+
+    fn unlock(&mut self, address: u64) -> Result<(), u64> {
+        Err(address)
+    }
+
     fn next_entry(&mut self, map: u64, _: u32, _: &mut Cursor) -> Result<Option<[u64; 2]>, u64> {
         Err(map)
     }

@@ -20,10 +20,7 @@ const WAITING: &[(&str, &[&str])] = &[
         ],
     ),
     ("tail calls", &["bpf_tail_call"]),
-    (
-        "fields of map values by their types",
-        &["bpf_spin_lock", "bpf_spin_unlock", "bpf_kptr_xchg"],
-    ),
+    ("fields of map values by their types", &["bpf_kptr_xchg"]),
     (
         "dynptrs in the verifier",
         &[
@@ -61,15 +58,6 @@ const WAITING: &[(&str, &[&str])] = &[
             "bpf_sk_storage_get",
             "bpf_sk_storage_delete",
             "bpf_sock_from_file",
-        ],
-    ),
-    (
-        "a secret for SYN cookies in the system",
-        &[
-            "bpf_tcp_raw_gen_syncookie_ipv4",
-            "bpf_tcp_raw_gen_syncookie_ipv6",
-            "bpf_tcp_raw_check_syncookie_ipv4",
-            "bpf_tcp_raw_check_syncookie_ipv6",
         ],
     ),
     (

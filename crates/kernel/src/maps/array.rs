@@ -2,7 +2,7 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::Errno;
 use spec::maps::MapKind;
@@ -91,7 +91,7 @@ impl Array {
     }
 
     /// The cells of an element's value on a CPU.
-    fn element(&self, index: u32, cpu: u32) -> &[std::sync::atomic::AtomicU64] {
+    fn element(&self, index: u32, cpu: u32) -> &[AtomicU64] {
         let cells = self.value.cells();
         let copy = if self.is_percpu { cpu % self.copies } else { 0 };
         let number = index as usize * self.copies as usize + copy as usize;
@@ -106,7 +106,20 @@ impl Array {
         if flags & NOEXIST != 0 {
             return Err(Errno::EEXIST);
         }
+        if flags & LOCK != 0 && self.value.lock.is_none() {
+            return Err(Errno::EINVAL);
+        }
         Ok(index)
+    }
+
+    /// Writes a value, under its lock if the flags say so.
+    fn write(&self, cells: &[AtomicU64], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let _locked = match flags & LOCK {
+            0 => None,
+            _ => self.value.lock(cells)?,
+        };
+        self.value.write(cells, value);
+        Ok(())
     }
 }
 
@@ -151,8 +164,7 @@ impl Operations for Array {
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let index = self.check_update(key, flags)?;
-        self.value.write(self.element(index, cpu), value);
-        Ok(())
+        self.write(self.element(index, cpu), value, flags)
     }
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
@@ -173,7 +185,7 @@ impl Operations for Array {
         }
         let index = self.check_update(key, flags)?;
         for (cpu, value) in (0..).zip(value.chunks(value.len() / self.copies as usize)) {
-            self.value.write(self.element(index, cpu), value);
+            self.write(self.element(index, cpu), value, flags)?;
         }
         Ok(())
     }

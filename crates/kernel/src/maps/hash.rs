@@ -256,7 +256,10 @@ impl Hash {
 
     /// Adds or replaces an entry. `values` is a value, or those of all CPUs.
     fn put(&self, cpu: u32, key: &[u8], values: &[u8], flags: u64) -> Result<(), Errno> {
-        if flags & !LOCK > EXIST || flags & LOCK != 0 {
+        let is_locked = flags & LOCK != 0;
+        let flags = flags & !LOCK;
+        // Only hashes with one value an entry have locks.
+        if flags > EXIST || is_locked && self.value.lock.is_none() {
             return Err(Errno::EINVAL);
         }
         let hash = key::hash(key, self.seed);
@@ -267,6 +270,10 @@ impl Hash {
             let result = match old {
                 Some(_) if flags == NOEXIST => Err(Errno::EEXIST),
                 None if flags == EXIST => Err(Errno::ENOENT),
+                Some(old) if is_locked => {
+                    let locked = self.value.lock(self.value_cells(old.index, cpu));
+                    locked.map(|_locked| self.overwrite(old.index, cpu, values))
+                }
                 Some(old) if self.is_percpu => {
                     self.overwrite(old.index, cpu, values);
                     self.mark(old.index);

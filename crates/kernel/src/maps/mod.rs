@@ -52,7 +52,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, Cursor, DirectAccess, MapFunction, MapHandle, MapObject, TailTable};
+use vm::{
+    CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, TailTable,
+};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -479,7 +481,27 @@ impl Map {
         self.check_read()?;
         self.check_sizes(Some(key), Some(out.len()))?;
         self.check_flags(flags, flags::LOCK)?;
+        let guard = RunGuard::new();
+        let _locked = match self.definition.value.lock {
+            Some(offset) if flags & flags::LOCK != 0 => self.lock_value(&guard, key, offset)?,
+            _ => None,
+        };
         self.operations.copy_object(key, out, resources)
+    }
+
+    /// Takes the spin lock of the value of a key, if there is one.
+    fn lock_value<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        key: &[u8],
+        offset: usize,
+    ) -> Result<Option<LockedValue<'g>>, Errno> {
+        match self.operations.lookup(guard, 0, key) {
+            Some(value) => LockedValue::lock(value, offset)
+                .map(Some)
+                .ok_or(Errno::EBUSY),
+            None => Ok(None),
+        }
     }
 
     /// `BPF_MAP_UPDATE_ELEM` where no descriptor is open.
@@ -568,7 +590,8 @@ impl Map {
 
     /// The flags of an operation: only the allowed ones, and no lock where values have none.
     fn check_flags(&self, flags: u64, allowed: u64) -> Result<(), Errno> {
-        match flags & !allowed != 0 || flags & flags::LOCK != 0 {
+        let has_lock = self.definition.value.lock.is_some();
+        match flags & !allowed != 0 || flags & flags::LOCK != 0 && !has_lock {
             true => Err(Errno::EINVAL),
             false => Ok(()),
         }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-use vm::CellSlice;
+use spec::Errno;
+use vm::{CellSlice, LockedValue};
 
 /// Layout of a map's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct ValueLayout {
     /// Byte ranges of special fields (locks, timers, kptrs and the like), ascending. Copies
     /// leave them out; what the system call reads has zeros there.
     pub special: Vec<Range<usize>>,
+    /// Offset of the spin lock, which is one of the special fields.
+    pub lock: Option<usize>,
 }
 
 impl ValueLayout {
@@ -21,6 +24,22 @@ impl ValueLayout {
         ValueLayout {
             size,
             special: Vec::new(),
+            lock: None,
+        }
+    }
+
+    /// Takes the spin lock of a value, if there is one. EBUSY if nobody frees it: Linux waits
+    /// for ever.
+    pub(super) fn lock<'a>(
+        &self,
+        cells: &'a [AtomicU64],
+    ) -> Result<Option<LockedValue<'a>>, Errno> {
+        let value = CellSlice::new(cells, cells.len() * 8);
+        match self.lock {
+            Some(offset) => LockedValue::lock(value, offset)
+                .map(Some)
+                .ok_or(Errno::EBUSY),
+            None => Ok(None),
         }
     }
 

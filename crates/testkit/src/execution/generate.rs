@@ -22,13 +22,25 @@ use crate::verifier::assembled;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     maps: &'static [u32],
+    kinds: &'static [ProgramType],
 }
 
 impl Features {
     /// Everything.
-    pub const ALL: Features = Features { maps: ALL };
-    /// What gives the same in every test run of the kernel: no per-CPU values.
-    pub const WITNESSED: Features = Features { maps: SHARED };
+    pub const ALL: Features = Features {
+        maps: ALL,
+        kinds: &[
+            ProgramType::Xdp,
+            ProgramType::SchedCls,
+            ProgramType::LwtXmit,
+        ],
+    };
+    /// What gives the same in every test run of the kernel: no per-CPU values, and packets
+    /// that begin with the link-layer header.
+    pub const WITNESSED: Features = Features {
+        maps: SHARED,
+        kinds: &[ProgramType::Xdp, ProgramType::SchedCls],
+    };
 }
 
 /// A generated program.
@@ -42,7 +54,7 @@ pub struct Generated {
 
 /// Generates a program.
 pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
-    let kind = choices.pick(&[ProgramType::Xdp, ProgramType::SchedCls]);
+    let kind = choices.pick(features.kinds);
     let mut writer = Writer {
         choices,
         features,
@@ -148,7 +160,7 @@ impl Writer<'_, '_> {
     }
 
     fn statement(&mut self) {
-        match self.choices.below(18) {
+        match self.choices.below(19) {
             0..=2 => self.lookup(),
             3 | 4 => self.update(),
             5 => self.delete(),
@@ -161,6 +173,7 @@ impl Writer<'_, '_> {
             13 => self.repetition(),
             14 | 15 => self.rounds(),
             16 => self.visits(),
+            17 => self.packet_load(),
             _ => self.call_mix(),
         }
     }
@@ -276,6 +289,30 @@ impl Writer<'_, '_> {
         let first = 0x6218u64 | u64::from(map) << 32;
         let second = u64::from(offset) << 32;
         let _ = write!(self.text, ".8byte {first:#x}\n.8byte {second:#x}\n");
+    }
+
+    /// A packet load of classic BPF, mostly inside the packet; a call of a function in
+    /// programs that have none.
+    fn packet_load(&mut self) {
+        if self.kind != ProgramType::SchedCls {
+            return self.call_mix();
+        }
+        let size = self.choices.pick(&["u8", "u16", "u32"]);
+        let offset = match self.choices.one_in(6) {
+            true => self.choices.pick(&[59, 100, 1 << 20, -1, -4096]),
+            false => self.choices.between(0, 50),
+        };
+        let load = match self.choices.one_in(2) {
+            true => format!("r0 = *({size} *)skb[{offset}]\n"),
+            false => {
+                self.number();
+                let index = self.choices.pick(&["r1", "r2", "r3", "r5"]);
+                let offset = offset.max(1);
+                format!("{index} = r1\nr0 = *({size} *)skb[{index} + {offset}]\n")
+            }
+        };
+        self.text += &load;
+        self.text += MIX;
     }
 
     /// A frozen number, whose comparison has one outcome.

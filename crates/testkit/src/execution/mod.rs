@@ -141,7 +141,7 @@ fn input(program: &Program, choices: &mut Choices<'_>) -> (Vec<u8>, Vec<u8>) {
     let len = 60 + choices.below(100) as usize;
     let packet: Vec<u8> = (0..len).map(|_| choices.below(256) as u8).collect();
     let mut context = vec![0; engines::context_of(program).1.size];
-    if program.kind() == ProgramType::SchedCls {
+    if program.kind() != ProgramType::Xdp {
         context[..4].copy_from_slice(&(len as u32).to_le_bytes());
     }
     (packet, context)

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::{fs, thread};
 
+use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
@@ -18,7 +19,7 @@ use vm::{NetDevice, RunContext, System};
 use super::Family;
 use super::case::{Case, Setup, callbacks};
 use crate::ebpf::Choices;
-use crate::registry::fields::with_callback;
+use crate::registry::fields::{FIELDS, value_with, with_callback};
 
 /// Source registers of `ld_imm64` for a map and for a value of a map.
 const PSEUDO_MAP_FD: u8 = 1;
@@ -28,6 +29,9 @@ const PSEUDO_MAP_VALUE: u8 = 2;
 const SLEEPABLE: u32 = 1 << 4;
 /// `BPF_F_XDP_HAS_FRAGS`: the program takes packets in several pieces.
 const XDP_HAS_FRAGS: u32 = 1 << 5;
+
+/// Offset of the spin lock in the values of maps with types, which have 16 bytes.
+const LOCK: usize = 8;
 
 /// Most bytes that a test run returns.
 const MOST_DATA: usize = 128 << 10;
@@ -176,7 +180,11 @@ fn run(
 }
 
 fn our_map(Setup(params, value): &Setup) -> Map {
-    let layout = ValueLayout::plain(params.value_size as usize);
+    let mut layout = ValueLayout::plain(params.value_size as usize);
+    if params.value_type != TypeId::VOID {
+        layout.special = vec![LOCK..LOCK + 4];
+        layout.lock = Some(LOCK);
+    }
     let map = Map::create(params, layout, &Host::default()).expect("a map that Linux creates");
     if let Some(value) = value {
         map.update(&[0; 4], value, 0).expect("an array");
@@ -185,7 +193,16 @@ fn our_map(Setup(params, value): &Setup) -> Map {
 }
 
 fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
+    let locked = value_with(FIELDS[0]);
+    let types = match params.value_type {
+        TypeId::VOID => None,
+        _ => Some(BtfObject::load(&locked.blob)?),
+    };
+    let has_types = u32::from(types.is_some());
     let map = KernelMap::create(&MapRequest {
+        btf: types.as_ref(),
+        btf_key: locked.key.0 * has_types,
+        btf_value: locked.value.0 * has_types,
         map_type: params.map_type,
         key_size: params.key_size,
         value_size: params.value_size,

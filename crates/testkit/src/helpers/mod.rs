@@ -4,8 +4,10 @@
 mod callbacks;
 mod case;
 mod compare;
+mod locks;
 mod packets;
 mod page;
+mod syncookies;
 mod values;
 
 pub use compare::{Comparison, compare};
@@ -32,6 +34,12 @@ impl std::fmt::Debug for Family {
 
 /// All families.
 pub fn families() -> impl Iterator<Item = Family> {
-    let families = [values::FAMILIES, packets::FAMILIES, callbacks::FAMILIES];
+    let families = [
+        values::FAMILIES,
+        packets::FAMILIES,
+        callbacks::FAMILIES,
+        locks::FAMILIES,
+        syncookies::FAMILIES,
+    ];
     families.into_iter().flatten().copied()
 }

@@ -1,0 +1,261 @@
+//! SYN cookies: sequence numbers from which the acknowledgement of a handshake is recognised
+//! without state (`net/ipv4/syncookies.c`, `net/ipv6/syncookies.c`).
+//!
+//! A cookie holds 8 bits of the minute and 24 bits of the number of a segment size, both
+//! covered by keyed hashes (SipHash-2-4) of the connection.
+
+use spec::Errno;
+use vm::{MemoryPort, RunContext};
+
+use super::bytes::Bytes;
+
+/// Bytes of a TCP header without options.
+const TCP_HEADER: usize = 20;
+/// Bits of a cookie below the minute.
+const COOKIE_BITS: u32 = 24;
+/// Minutes that a cookie is valid (`MAX_SYNCOOKIE_AGE`).
+const MOST_AGE: u32 = 2;
+
+/// A version of IP: where addresses are, and which segment sizes cookies tell.
+struct Version {
+    header: usize,
+    addresses: std::ops::Range<usize>,
+    sizes: [u16; 4],
+    /// Segment size without the option.
+    default: u16,
+}
+
+const IPV4: Version = Version {
+    header: 20,
+    addresses: 12..20,
+    sizes: [536, 1300, 1440, 1460],
+    default: 536,
+};
+
+const IPV6: Version = Version {
+    header: 40,
+    addresses: 8..40,
+    sizes: [1220, 1420, 1440, 8940],
+    default: 1220,
+};
+
+/// `long bpf_tcp_raw_gen_syncookie_ipv4(struct iphdr *iph, struct tcphdr *th, u32 th_len)`: the
+/// cookie, and the segment size above it.
+pub(super) fn tcp_raw_gen_syncookie_ipv4<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    generate(&IPV4, arguments, memory, cx)
+}
+
+/// `long bpf_tcp_raw_gen_syncookie_ipv6(…)`: as [`tcp_raw_gen_syncookie_ipv4`].
+pub(super) fn tcp_raw_gen_syncookie_ipv6<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    generate(&IPV6, arguments, memory, cx)
+}
+
+/// `long bpf_tcp_raw_check_syncookie_ipv4(struct iphdr *iph, struct tcphdr *th)`: 0 if the
+/// segment acknowledges a cookie, otherwise `-EACCES`.
+pub(super) fn tcp_raw_check_syncookie_ipv4<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    check(&IPV4, arguments, memory, cx)
+}
+
+/// `long bpf_tcp_raw_check_syncookie_ipv6(…)`: as [`tcp_raw_check_syncookie_ipv4`].
+pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    check(&IPV6, arguments, memory, cx)
+}
+
+fn generate<M: MemoryPort>(
+    version: &Version,
+    [ip, tcp, len, ..]: [u64; 5],
+    memory: &M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let len = len as u32 as usize;
+    if len < TCP_HEADER {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let segment = Bytes::read(memory, tcp, len)?;
+    let segment = segment.get();
+    if len != usize::from(segment[12] >> 4) * 4 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let wanted = match segment_size(&segment[TCP_HEADER..]) {
+        0 => version.default,
+        size => size,
+    };
+    let fits = |size: &u16| wanted >= *size;
+    let index = version.sizes.iter().rposition(fits).unwrap_or(0);
+    let connection = connection(version, ip, segment, memory)?;
+    let minute = minute(cx);
+    let cookie = hash(cx, &connection, 0, 0)
+        .wrapping_add(word(segment, 4))
+        .wrapping_add(minute << COOKIE_BITS)
+        .wrapping_add(low(
+            hash(cx, &connection, minute, 1).wrapping_add(index as u32)
+        ));
+    Ok(u64::from(version.sizes[index]) << 32 | u64::from(cookie))
+}
+
+fn check<M: MemoryPort>(
+    version: &Version,
+    [ip, tcp, ..]: [u64; 5],
+    memory: &M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let segment = Bytes::read(memory, tcp, TCP_HEADER)?;
+    let segment = segment.get();
+    let connection = connection(version, ip, segment, memory)?;
+    let sequence = word(segment, 4).wrapping_sub(1);
+    let cookie = (word(segment, 8).wrapping_sub(1))
+        .wrapping_sub(hash(cx, &connection, 0, 0))
+        .wrapping_sub(sequence);
+    let minute = minute(cx);
+    let age = minute.wrapping_sub(cookie >> COOKIE_BITS) & (u32::MAX >> COOKIE_BITS);
+    let is_valid = age < MOST_AGE && {
+        let hash = hash(cx, &connection, minute.wrapping_sub(age), 1);
+        (low(cookie.wrapping_sub(hash)) as usize) < version.sizes.len()
+    };
+    Ok(match is_valid {
+        true => 0,
+        false => Errno::EACCES.negated(),
+    })
+}
+
+/// The segment size in the options of a TCP header; 0 without the option.
+fn segment_size(mut options: &[u8]) -> u16 {
+    const END: u8 = 0;
+    const PADDING: u8 = 1;
+    const SIZE: u8 = 2;
+    let mut size = 0;
+    loop {
+        match *options {
+            [] | [END, ..] => return size,
+            [PADDING, ref rest @ ..] => options = rest,
+            [kind, len, ..] if len >= 2 && usize::from(len) <= options.len() => {
+                let (option, rest) = options.split_at(len.into());
+                if let (SIZE, [_, _, high, low]) = (kind, option)
+                    && [*high, *low] != [0, 0]
+                {
+                    size = u16::from_be_bytes([*high, *low]);
+                }
+                options = rest;
+            }
+            _ => return size,
+        }
+    }
+}
+
+/// Addresses and ports of a segment.
+fn connection<M: MemoryPort>(
+    version: &Version,
+    ip: u64,
+    segment: &[u8],
+    memory: &M,
+) -> Result<Vec<u8>, M::Fault> {
+    let header = Bytes::read(memory, ip, version.header)?;
+    let mut connection = header.get()[version.addresses.clone()].to_vec();
+    connection.extend(&segment[..4]);
+    Ok(connection)
+}
+
+/// The minute of the clock's timer ticks.
+fn minute(cx: &mut RunContext<'_>) -> u32 {
+    let now = cx.nanoseconds();
+    (cx.system.jiffies(now) / (60 * u64::from(cx.system.hz.max(1)))) as u32
+}
+
+/// The big-endian word at an offset.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_be_bytes(word)
+}
+
+fn low(value: u32) -> u32 {
+    value & (u32::MAX >> (32 - COOKIE_BITS))
+}
+
+/// The low half of the hash of a connection and a count by one of two secrets.
+fn hash(cx: &RunContext<'_>, connection: &[u8], count: u32, secret: usize) -> u32 {
+    let mut bytes = connection.to_vec();
+    bytes.extend(count.to_le_bytes());
+    siphash(&bytes, cx.system.syncookie_secrets[secret]) as u32
+}
+
+/// SipHash-2-4 (Aumasson and Bernstein, 2012).
+fn siphash(bytes: &[u8], [k0, k1]: [u64; 2]) -> u64 {
+    let mut state = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    last[7] = bytes.len() as u8;
+    for word in words.iter().chain([&last]) {
+        let word = u64::from_le_bytes(*word);
+        state[3] ^= word;
+        (0..2).for_each(|_| round(&mut state));
+        state[0] ^= word;
+    }
+    state[2] ^= 0xff;
+    (0..4).for_each(|_| round(&mut state));
+    state[0] ^ state[1] ^ state[2] ^ state[3]
+}
+
+fn round([a, b, c, d]: &mut [u64; 4]) {
+    *a = a.wrapping_add(*b);
+    *c = c.wrapping_add(*d);
+    *b = b.rotate_left(13) ^ *a;
+    *d = d.rotate_left(16) ^ *c;
+    *a = a.rotate_left(32);
+    *c = c.wrapping_add(*b);
+    *a = a.wrapping_add(*d);
+    *b = b.rotate_left(17) ^ *c;
+    *d = d.rotate_left(21) ^ *a;
+    *c = c.rotate_left(32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_its_paper() {
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        let bytes: Vec<u8> = (0..15).collect();
+        assert_eq!(siphash(&bytes, key), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn segment_sizes_stand_in_options() {
+        for (options, size) in [
+            (&[][..], 0),
+            (&[2, 4, 5, 0xb4], 1460),
+            (&[1, 1, 2, 4, 1, 0, 0, 2], 256),
+            (&[0, 2, 4, 1, 0], 0),
+            (&[3, 3, 7, 2, 4, 1, 1], 257),
+            (&[2, 4, 1, 0, 2, 4, 0, 0], 256),
+            (&[8, 9, 2, 4, 1, 0], 0),
+            (&[8, 1, 2, 4, 1, 0], 0),
+            (&[2, 4, 1], 0),
+        ] {
+            assert_eq!(segment_size(options), size, "{options:?}");
+        }
+    }
+}
