@@ -197,8 +197,7 @@ impl Lowered {
         let callbacks = Callbacks::of(&proof.program().decode(), proof.facts());
         let used = UsedMaps::new(proof.program(), maps, kind)?;
         let insns = verified::rewrite(proof, &used)?;
-        let optimized =
-            passes::apply(insns, &callbacks, proof.facts(), maps, &used.tables, passes);
+        let optimized = passes::apply(insns, &callbacks, proof.facts(), maps, &used.tables, passes);
         let Optimized {
             code,
             accesses,

@@ -21,6 +21,7 @@ pub struct RunGuard {
     /// Address of the spin lock that a verified program holds; 0: none.
     held_lock: Cell<u64>,
     /// Cells for keys, and the numbers of those that are free.
+    #[expect(clippy::vec_box, reason = "cells keep their addresses")]
     key_cells: RefCell<(Vec<Box<AtomicU64>>, Vec<usize>)>,
 }
 

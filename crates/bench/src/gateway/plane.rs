@@ -146,7 +146,8 @@ impl Runner<'_> {
         let mut clock = || 0;
         let no_packet = Packet::whole(&[], &self.metadata);
         let cx = RunContext::new(&no_packet, &mut self.random, Some(&mut clock));
-        program.run(packet, &mut self.context, &self.guard, cx) as u32
+        let result = program.run(packet, &mut self.context, &self.guard, cx);
+        result.expect("the maps have values for CPU 0") as u32
     }
 }
 

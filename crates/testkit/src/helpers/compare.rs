@@ -182,7 +182,7 @@ fn run(
 fn our_map(Setup(params, value): &Setup) -> Map {
     let mut layout = ValueLayout::plain(params.value_size as usize);
     if params.value_type != TypeId::VOID {
-        layout.special = vec![LOCK..LOCK + 4];
+        layout.special.push(LOCK..LOCK + 4);
         layout.lock = Some(LOCK);
     }
     let map = Map::create(params, layout, &Host::default()).expect("a map that Linux creates");
