@@ -125,8 +125,8 @@ usage: cargo xtask CHORE
                changed (needs the selftests; says so where they are absent)
   soak program SEED
                print the program that is generated from a seed, as a case
-  tsan         run tests of maps under threads with ThreadSanitizer (needs nightly Rust;
-               says so where there is none)";
+  tsan         run tests of maps under threads with ThreadSanitizer (needs nightly Rust
+               with rust-src; says so where there is none)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

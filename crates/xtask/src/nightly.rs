@@ -74,24 +74,34 @@ fn with_asan(command: &str, package: &str, host: &str) -> Command {
     cargo
 }
 
-/// Runs tests of maps under threads with ThreadSanitizer. The standard library is not built
-/// with it: of its synchronisation only joins of threads are seen, and the tests run one at a
-/// time, as the harness would seem to race with them.
+/// Runs tests of maps under threads with ThreadSanitizer. The standard library is built with
+/// it too: otherwise what it synchronises would seem to be races.
 pub(crate) fn test_with_tsan() -> Outcome {
-    let Some(host) = host() else {
+    let Some(host) = host().filter(|_| has_library_source()) else {
         println!(
-            "SKIPPED ThreadSanitizer: there is no nightly Rust (rustup toolchain add nightly)"
+            "SKIPPED ThreadSanitizer: there is no nightly Rust with the source of its library \
+             (rustup toolchain add nightly --component rust-src)"
         );
         return Ok(());
     };
-    let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
     let mut cargo = cargo("tsan");
     cargo
-        .env("RUSTFLAGS", flags)
-        .args(["test", "--quiet", "--package", "beebox-kernel", "--lib"])
-        .args(["--target", &host, "--", "maps::tests::threads"])
-        .arg("--test-threads=1");
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .args(["test", "--quiet", "-Zbuild-std", "--target", &host])
+        .args(["--package", "beebox-kernel", "--lib"])
+        .args(["--", "maps::tests::threads"]);
     run(&mut cargo, "ThreadSanitizer")
+}
+
+/// True if the source of nightly's standard library is there.
+fn has_library_source() -> bool {
+    let said = nightly("rustc").args(["--print", "sysroot"]).output();
+    said.is_ok_and(|said| {
+        let sysroot = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        Path::new(&sysroot)
+            .join("lib/rustlib/src/rust/library")
+            .exists()
+    })
 }
 
 /// Runs tests of unsafe code in Miri.
