@@ -1,10 +1,11 @@
 //! BTF: the types of programs and kernels.
 
 pub use ::btf::{
-    Array, Btf, BtfExt, Builder, CDump, COptions, Composite, Datasec, DeclTag, DedupError,
-    Deduplicated, DumpError, Encoding, Enum, Enumerator, Func, FwdKind, Int, Kind, Linkage, Member,
-    Name, Param, ParseError, Proto, RustDump, RustField, RustSize, Shape, StrOffset, Type, TypeId,
-    Var, VarSecinfo, dedup, dedup_types, dump_c, dump_raw, dump_raw_type,
+    AccessFault, Array, Btf, BtfExt, Builder, CDump, COptions, Composite, Datasec, DeclTag,
+    DedupError, Deduplicated, DumpError, Encoding, Enum, Enumerator, FoundAt, Func, FwdKind, Int,
+    Kind, Linkage, Member, Name, Param, ParseError, PointerTag, Proto, RustDump, RustField,
+    RustSize, Shape, StrOffset, Type, TypeId, Var, VarSecinfo, dedup, dedup_types, dump_c,
+    dump_raw, dump_raw_type,
 };
 
 /// Differences between two blobs.
@@ -20,7 +21,8 @@ pub mod validate {
 /// Records of `.BTF.ext`.
 pub mod ext {
     pub use ::btf::ext::{
-        CoreKind, CoreRelo, CoreSpec, ExtError, ExtFault, ExtFuncInfo, ExtLineInfo, TableKind,
+        CoreKind, CoreRelo, CoreSpec, ExtError, ExtFault, ExtFuncInfo, ExtLineInfo, ExtSection,
+        TableKind,
     };
 }
 

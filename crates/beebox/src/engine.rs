@@ -109,7 +109,7 @@ impl Prepared {
     /// The native code under a name, if there is any.
     pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::CodeRegion<'a>> {
         match self {
-            Prepared::Jit(code) => Some(perf::CodeRegion::of(name, code)),
+            Prepared::Jit(code) => Some(code.code_region(name)),
             Prepared::Classic(_) | Prepared::Interp(_) => None,
         }
     }

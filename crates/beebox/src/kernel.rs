@@ -1,7 +1,12 @@
 //! Descriptions of kernels, for which objects are linked and programs verified.
 
 pub use spec::kernel::{
-    Features, Kernel, KernelConfig, KernelField, KernelVersion, Mitigations, Module, Privileges,
-    Source, SymbolAddress, SymbolTable, Symbols,
+    Features, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion, Mitigations,
+    Module, Privileges, Source, SymbolAddress, SymbolTable, Symbols,
 };
 pub use sys::kernel::running;
+
+/// Bit operations, which programs call as kernel functions.
+pub mod bits {
+    pub use spec::bits::{BitOp, HEADER, MODULE, header};
+}

@@ -8,9 +8,11 @@
 //! | run a seccomp filter, or ask what it does | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
-//! | run programs on packets and captures | [`run`] |
+//! | run programs on packets and captures | [`run`], [`maps`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run eBPF instructions that nothing verified | [`raw`] |
+//! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
+//! | see the native code of a program | [`native`] |
 //!
 //! Every type in a signature of this crate is exported from it, and every error
 //! implements [`std::error::Error`].
@@ -80,11 +82,15 @@
 
 pub mod btf;
 pub mod captures;
+pub mod classic;
+pub mod ebpf;
 mod engine;
 mod error;
 mod expression;
 mod filter;
 pub mod kernel;
+pub mod maps;
+pub mod native;
 pub mod object;
 pub mod program;
 pub mod raw;
@@ -93,14 +99,14 @@ pub mod seccomp;
 pub mod text;
 pub mod verify;
 
-pub use classic::run::{Next, Step};
-pub use classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
+pub use ::classic::run::{Next, Step};
+pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
 pub use engine::{Engine, UnknownEngine};
 pub use error::FilterError;
 pub use expression::Expression;
 pub use filter::{Filter, FilterBuilder, Runner};
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};
-pub use jit::memory::{Pool, PoolOptions, Writing};
+pub use jit::memory::{Image, MemoryError, Placement, Pool, PoolOptions, Writing};
 pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};

@@ -9,8 +9,8 @@ pub use ::object::externs::{
 };
 pub use ::object::linker::{LinkFault, Linker, MapAttribute, Mismatch, SectionMismatch};
 pub use ::object::maps::{
-    Amount, Bindings, Contents, Data, DataKind, Global, InitialEntry, LinkedMap, Map, MapFault,
-    Maps, StructOps, StructOpsFault,
+    Amount, Binding, Bindings, Contents, Data, DataKind, Global, InitialEntry, LinkedMap, Map,
+    MapFault, Maps, StructOps, StructOpsFault,
 };
 pub use ::object::overview::{
     Need, Overview, ProgramOverview, ProgramTrial, Site, Thing, Trial, TrialOutcome, oldest,

@@ -6,7 +6,6 @@ pub use ::program::{
     InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MapDef, MapEntry, MapId,
     MapParams, PAGE_SIZE, Program, ProgramBuilder, ProgramId, ProgramRef, Subprog,
 };
-pub use isa::ebpf::{Insn, RawInsn};
-pub use spec::maps::MapKind;
-pub use spec::programs::{AttachType, LoadFlags, ProgramType};
-pub use spec::since::{Feature, Release, Since};
+pub use spec::maps::{MapFlags, MapKind};
+pub use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef, SectionFlags};
+pub use spec::since::{BadRelease, Feature, IntroducedBy, Release, Since};

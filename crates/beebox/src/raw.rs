@@ -47,12 +47,21 @@
 
 mod elf;
 mod form;
+mod unchecked;
 
 pub use elf::{ElfError, elf_program};
 pub use form::{ProgramForm, ProgramReadError, parse_hex, read_program};
+pub use interp::Unsupported;
 pub use interp::checked::{
     Access, AccessError, BadAccess, CallFault, Calls, CheckedContext, CheckedProgram,
     DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory,
-    Missing, Moment, NoRoom, Observer, Permission, Reason, RegionId, RegionInfo, Trap,
+    Missing, Moment, NoRoom, Observer, Permission, Reason, RegionId, RegionInfo, TailTargets, Trap,
 };
-pub use spec::{Clock, Random, SplitMix};
+pub use jit::CompileError;
+pub use lower::{Malformed, Problem};
+pub use spec::{Clock, Printk, Random, SplitMix};
+pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
+pub use vm::{
+    Checksum, ClonedPacket, NetDevice, Outcome, PacketBuffer, PacketContext, PacketState, Redirect,
+    RunContext, System, Tunnel, Unchecked,
+};

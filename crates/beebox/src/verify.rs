@@ -1,18 +1,31 @@
 //! Verification of the programs of an object, each loaded alone.
 
+/// What a kernel offers to programs.
+pub mod registry {
+    pub use spec::registry::{
+        ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused, FieldRule,
+        HelperEntry, HelperProto, IteratorArg, IteratorTarget, KernelType, Kfunc, KfuncFlags,
+        Layout, Limits, Lists, MapTraits, ProgramContext, ProgramRules, ProgramTypes, RegBase,
+        RegType, Registry, Restriction, RetBase, RetType, ReturnRange, SafeList, TracepointArg,
+        TypeFlags, Unavailable, Widths,
+    };
+}
+
 mod cost;
 mod load;
 mod test_tags;
 
+pub use self::registry::Registry;
 pub use cost::{
     CallChainCost, FunctionCost, LineCost, StackUse, cost_by_chain, cost_by_function, cost_by_line,
     deepest_stack, folded_stacks,
 };
 pub use load::{Loaded, Loader, ReadBtf};
-pub use spec::registry::Registry;
+pub use verifier::domain::Violation;
+pub use verifier::precise::PrecisionCounts;
 pub use verifier::reason::{self, Explanation};
 pub use verifier::{
     Branch, CallFact, ChainCost, Cost, InsnCost, InsnFact, MapRef, OffsetRange, Options,
     PacketCheck, Pointer, PointerKind, ProgramFacts, Refusal, RefusalKind, Scalar, Statistics,
-    Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify,
+    Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify,
 };

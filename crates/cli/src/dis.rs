@@ -8,12 +8,11 @@ mod slot;
 mod unlinked;
 mod written;
 
+use beebox::classic::convert;
+use beebox::ebpf::Insn;
+use beebox::native::NativeDraft;
+use beebox::{Rules, Semantics, SockFilter};
 use clap::ArgGroup;
-use classic::{Rules, Semantics, convert};
-use isa::classic::SockFilter;
-use isa::ebpf::Insn;
-use jit::{Draft, Features, Options};
-use lower::Lowered;
 
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
@@ -104,14 +103,10 @@ enum Processor {
 }
 
 impl Processor {
-    fn options(self) -> Options {
-        let features = match self {
-            Processor::This => Features::detect(),
-            Processor::Plain => Features::PLAIN,
-        };
-        Options {
-            features,
-            ..Options::default()
+    fn target(self) -> beebox::native::Processor {
+        match self {
+            Processor::This => beebox::native::Processor::Host,
+            Processor::Plain => beebox::native::Processor::Baseline,
         }
     }
 }
@@ -182,11 +177,10 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         return Ok(Answer::No);
     }
     let kernel = args.kernel.read()?;
-    let options = args.processor.options();
     let view = object::View {
         format: args.format,
         source: args.source,
-        native: args.jit.then_some(&options),
+        native: args.jit.then(|| args.processor.target()),
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
     write_output(&shown.bytes, None)?;
@@ -211,14 +205,14 @@ fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> 
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     let slots = converted::slots(&converted).collect();
-    let draft = Draft::of(&Lowered::from_classic(converted), &args.processor.options());
+    let draft = NativeDraft::of_classic(converted, args.processor.target());
     show_sides(Some(program), slots, &draft, args.format)
 }
 
 /// An eBPF program and its native code.
 fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
     let slots = ebpf::slots(&insns);
-    let draft = Draft::of_insns(insns, &args.processor.options())
+    let draft = NativeDraft::of_insns(insns, args.processor.target())
         .map_err(|malformed| Failure::new(malformed).within(args.input.name()))?;
     show_sides(None, slots, &draft, args.format)
 }
@@ -226,7 +220,7 @@ fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
 fn show_sides(
     classic: Option<&[SockFilter]>,
     slots: Vec<slot::Slot>,
-    draft: &Draft,
+    draft: &NativeDraft,
     format: ProgramFormat,
 ) -> Result<Vec<u8>, Failure> {
     let sides = native::Sides::of(classic, slots, draft);

@@ -10,6 +10,9 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf";
 /// The most files of a directory that are compared with a missing name.
 const MOST_FILES: usize = 10_000;
 
+/// The most objects that are named where one is missing.
+const MOST_OBJECTS: usize = 4;
+
 /// The remedy for an error of the system about a path; `None` if there is none.
 pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
     match error.kind() {
@@ -41,8 +44,30 @@ fn instead(path: &Path) -> Option<String> {
             first.display()
         ));
     }
-    let near = nearest(directory, &path.file_name()?.to_string_lossy())?;
-    Some(parent.join(near).display().to_string())
+    let name = path.file_name()?.to_string_lossy();
+    let there = match nearest(directory, &name) {
+        Some(near) => vec![near],
+        None if name.ends_with(".o") => objects(directory),
+        None => Vec::new(),
+    };
+    let there = there
+        .iter()
+        .map(|name| parent.join(name).display().to_string());
+    let there = there.collect::<Vec<_>>().join(", ");
+    (!there.is_empty()).then_some(there)
+}
+
+/// The objects of a directory, if they are few enough to be named.
+fn objects(directory: &Path) -> Vec<String> {
+    let files = fs::read_dir(directory).into_iter().flatten();
+    let names = files.take(MOST_FILES).flatten();
+    let names = names.filter_map(|file| file.file_name().into_string().ok());
+    let mut objects: Vec<String> = names.filter(|name| name.ends_with(".o")).collect();
+    objects.sort();
+    match objects.len() {
+        0..=MOST_OBJECTS => objects,
+        _ => Vec::new(),
+    }
 }
 
 /// The file of a directory with the most similar name, if one is similar.
@@ -62,7 +87,8 @@ fn nearest(directory: &Path, name: &str) -> Option<String> {
     };
     // Of names that are as near, an object's rather than its source's.
     let near = names.map(|other| (changes(&other), !other.ends_with(".o"), other));
-    near.filter(|(changes, ..)| *changes <= most)
+    let is_object = name.ends_with(".o");
+    near.filter(|(changes, is_other, _)| *changes <= most && !(is_object && *is_other))
         .min()
         .map(|(_, _, name)| name)
 }
@@ -86,6 +112,7 @@ mod tests {
         assert_eq!(hint("a"), None);
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
         assert_eq!(hint("something else"), None);
+        assert_eq!(hint("something.else.o"), file("counter.bpf.o"));
         let place = directory.path().join("none").display().to_string();
         let told = hint("none/below/file").unwrap();
         assert!(

@@ -1,7 +1,7 @@
 //! `beebox kfuncs`: the kernel functions that programs may call.
 
+use beebox::kernel::bits;
 use report::kfuncs;
-use spec::bits;
 
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;

@@ -12,7 +12,7 @@ use beebox::object::{
     SectionFault, UnlinkedObject,
 };
 
-use spec::programs::ProgramType;
+use beebox::program::ProgramType;
 
 use crate::answer::Failure;
 use crate::kernel_input::built_in_hint;

@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use beebox::captures::LinkType;
+use beebox::classic::check;
 use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line};
 use beebox::{Checked, Expression, FilterError, Refusal, Rules, SockFilter};
-use classic::check;
 
 use crate::answer::Failure;
 use crate::object_input::ObjectFile;

@@ -4,8 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use classic::text;
-use isa::classic::SockFilter;
+use beebox::{SockFilter, text};
 use serde::Serialize;
 
 use crate::answer::Failure;

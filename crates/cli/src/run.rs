@@ -24,9 +24,9 @@ use trusted::Engine;
 
 /// Run a program of an object on packets, or unverified eBPF instructions
 ///
-/// A program of an object (types xdp, tc, socket and cgroup_skb) is linked, verified
-/// as Linux 6.18 does, and run on a packet or on each packet of a capture. Its maps last
-/// over all packets.
+/// A program of an object (of every type that Linux test-runs) is linked, verified as
+/// Linux 6.18 does, and run on a packet, on a context or on each packet of a capture. Its
+/// maps last over all packets.
 ///
 /// With --ebpf any instructions run: every memory access is checked, instructions
 /// and time are bounded, and a trap is reported with the instruction, the address and
@@ -47,6 +47,7 @@ its kin (--time), get_smp_processor_id.
 Examples:
   beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps
   beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
+  beebox run sum.bpf.o --prog add --ctx 0100000002000000 --format json
   beebox run firewall.bpf.o --expect firewall.expect --format junit
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
   beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex

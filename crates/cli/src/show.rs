@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
 use beebox::object::{ProgramTrial, oldest};
+use beebox::program::Release;
 use report::object::{
     LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json, unlinked_text,
 };
-use spec::since::Release;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};

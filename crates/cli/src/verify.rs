@@ -16,8 +16,8 @@ mod top_lines;
 
 use std::path::PathBuf;
 
-use ::spec::programs::{LoadFlags, ProgramType};
 use beebox::kernel::{Privileges, Source};
+use beebox::program::{LoadFlags, ProgramType};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
@@ -281,6 +281,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             &results.rows,
             failures.is_empty(),
         ));
+        if failures.is_empty() && results.rows.is_empty() && filters.selects_by_name() {
+            let filters = args.filter.join(" -f ");
+            let failure = Failure::new(format_args!("-f {filters} selects no program"));
+            failures.push(failure.hint("`beebox show FILE.o` lists the programs of an object"));
+        }
         results.rows
     };
     rows.retain(|row| filters.keep_results(row));

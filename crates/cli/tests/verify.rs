@@ -135,6 +135,13 @@ fn results_are_filtered_compared_and_printed_again() {
             "{filter}"
         );
     }
+    // A pattern that selects nothing is a mistake, also beside one of values.
+    for filters in [&["-f", "nosuch"][..], &["-f", "nosuch/*", "-f", "insns>1"]] {
+        let none = verify(&[&[SHAPES], filters].concat());
+        let said = String::from_utf8_lossy(&none.stderr).into_owned();
+        assert_eq!(none.status.code(), Some(2), "{said}");
+        assert!(said.contains("selects no program"), "{said}");
+    }
     let wrong = verify(&[SHAPES, "-e", "nonsense"]);
     assert_eq!(wrong.status.code(), Some(2));
 }

@@ -290,6 +290,16 @@ impl Native {
         self.image.address() as u64
     }
 
+    /// The machine code under a name, for the profiler.
+    pub fn code_region<'a>(&'a self, name: &'a str) -> crate::perf::CodeRegion<'a> {
+        crate::perf::CodeRegion {
+            name,
+            address: self.address(),
+            bytes: self.image(),
+            lines: &[],
+        }
+    }
+
     /// Pieces of the code in ascending order, each with the slot that it comes from;
     /// `None` for prologues and for the bytes after the last function. A slot may have
     /// several pieces (a filter's code may be written twice), or none (where it is part of

@@ -18,8 +18,6 @@ mod map;
 pub use dump::JitDump;
 pub use map::SymbolMap;
 
-use crate::Native;
-
 /// Native code with its symbol and lines.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeRegion<'a> {
@@ -31,18 +29,6 @@ pub struct CodeRegion<'a> {
     pub bytes: &'a [u8],
     /// Source lines in ascending order of offset; may be empty.
     pub lines: &'a [Line<'a>],
-}
-
-impl<'a> CodeRegion<'a> {
-    /// The code of a program, without lines.
-    pub fn of(name: &'a str, native: &'a Native) -> CodeRegion<'a> {
-        CodeRegion {
-            name,
-            address: native.address(),
-            bytes: native.image(),
-            lines: &[],
-        }
-    }
 }
 
 /// A source line and the offset at which its code begins.

@@ -232,8 +232,12 @@ fn be_profiled(directory: &Path) {
         ..Options::default()
     };
     let native = Native::compile(&program, &options, &Pool::new()).unwrap();
-    dump.add_program("program_loop", &native, program.insns())
-        .unwrap();
+    dump.add_program(
+        &native.code_region("program_loop"),
+        native.map(),
+        program.insns(),
+    )
+    .unwrap();
     let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
     assert_eq!(outcome, Outcome::Returned((1 << 55) + (1 << 27)));
     let path = map.path().to_str().unwrap();

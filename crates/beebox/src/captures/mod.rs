@@ -27,8 +27,8 @@ use capture::Encoder;
 
 pub use capture::{
     Block, ByteOrder, Compressor, Error as CaptureError, Event, Fault, Format, Interface, Layout,
-    LinkType, OtherLinkType, OutputCompression, PacketData, PcapHeader, Problem, Record,
-    Resolution, Timestamp, packet_metadata,
+    LinkType, OtherLinkType, OutputCompression, PacketData, PcapHeader, Problem, ReadOnlySuffix,
+    Record, Resolution, Timestamp, packet_metadata,
 };
 
 pub use input::Input;

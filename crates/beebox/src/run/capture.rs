@@ -5,8 +5,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use ::kernel::programs::{PacketVerdict, verdict};
-use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType};
+use ::kernel::programs::{PacketVerdict, TestInput, verdict};
+use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType, Record};
 
 use super::{PrintedText, RunError, RunRecord, RunnableProgram};
 use crate::captures::Input;
@@ -95,8 +95,9 @@ impl Error for CaptureStop {
 }
 
 impl RunnableProgram<'_> {
-    /// Runs the program on each packet of a capture, of any length. What goes on is written as the program left it. `observe` is called after
-    /// each run, with the packet as it was captured.
+    /// Runs the program on each packet of a capture, of any length. What goes on is written as
+    /// the program left it. `observe` is called after each run, with the packet as it was
+    /// captured.
     pub fn run_capture(
         &mut self,
         mut input: Input,
@@ -126,24 +127,10 @@ impl RunnableProgram<'_> {
                     if link_type != LinkType::ETHERNET {
                         break Err(CaptureStop::LinkType { packet, link_type });
                     }
-                    self.packet_time = record.timestamp().map_or(0, |time| {
-                        let seconds = u64::try_from(time.seconds).unwrap_or(0);
-                        let seconds = seconds.saturating_mul(1_000_000_000);
-                        seconds.saturating_add(time.nanoseconds.into())
-                    });
-                    let start = Instant::now();
-                    let (retval, after, printk) = match self.run_captured(record.data()) {
-                        Ok(run) => run,
+                    let time = nanoseconds_of(&record);
+                    let (run, after) = match self.run_packet(packet, time, record.data()) {
+                        Ok(ran) => ran,
                         Err(error) => break Err(CaptureStop::Run { packet, error }),
-                    };
-                    let run = PacketRun {
-                        packet,
-                        bytes: record.data().len(),
-                        retval,
-                        verdict: verdict(self.kind(), retval),
-                        duration: start.elapsed(),
-                        printk,
-                        records: self.records(),
                     };
                     observe(&run, record.data());
                     if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {
@@ -161,6 +148,38 @@ impl RunnableProgram<'_> {
         write(&mut output, &mut kept)?;
         stopped
     }
+
+    /// Runs the program on a packet of any length that was captured at a time; the run, and
+    /// what it left.
+    pub(super) fn run_packet(
+        &mut self,
+        packet: u64,
+        time: u64,
+        frame: &[u8],
+    ) -> Result<(PacketRun, TestInput), RunError> {
+        self.packet_time = time;
+        let start = Instant::now();
+        let (retval, after, printk) = self.run_captured(frame)?;
+        let run = PacketRun {
+            packet,
+            bytes: frame.len(),
+            retval,
+            verdict: verdict(self.kind(), retval),
+            duration: start.elapsed(),
+            printk,
+            records: self.records(),
+        };
+        Ok((run, after))
+    }
+}
+
+/// Time of a record in nanoseconds; 0 if it has none.
+pub(super) fn nanoseconds_of(record: &Record<'_>) -> u64 {
+    record.timestamp().map_or(0, |time| {
+        let seconds = u64::try_from(time.seconds).unwrap_or(0);
+        let seconds = seconds.saturating_mul(1_000_000_000);
+        seconds.saturating_add(time.nanoseconds.into())
+    })
 }
 
 fn write(output: &mut Option<Written<'_>>, kept: &mut Vec<u8>) -> Result<(), CaptureStop> {

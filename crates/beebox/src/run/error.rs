@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use ::kernel::programs::TestProgram;
 use interp::checked::{NoRoom, Reason, Trap};
 use jit::NoSuchCpu;
 use spec::Errno;
@@ -131,10 +132,14 @@ impl Error for NotLoaded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Test runs take no such context.
+    /// Test runs of programs of this type take no such context.
     Context {
         /// The kernel's error number.
         errno: Errno,
+        /// Bytes of the context.
+        len: usize,
+        /// The program type.
+        kind: ProgramType,
     },
     /// Programs of this type get no packets.
     NoPackets(ProgramType),
@@ -196,8 +201,15 @@ impl fmt::Display for RunError {
                  bytes for a packet like this",
                 taken.0, taken.1
             ),
-            RunError::Context { errno } => {
-                write!(f, "context: Linux's test run answers {errno}")
+            RunError::Context { errno, len, kind } => {
+                write!(
+                    f,
+                    "a context of {len} bytes: Linux's test run answers {errno}"
+                )?;
+                match TestProgram::of(*kind) {
+                    Some(rules) => write!(f, "; it takes {}", rules.context_rule()),
+                    None => Ok(()),
+                }
             }
             RunError::NoPackets(kind) => {
                 write!(f, "programs of type {} do not run on captures", kind.name())

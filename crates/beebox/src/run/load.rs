@@ -78,7 +78,7 @@ pub struct LoadedObject {
     /// The same as program arrays hold them.
     stored: tail_calls::Programs,
     pub(super) globals: Vec<Global>,
-    random: SplitMix,
+    pub(super) random: SplitMix,
     cpu: u32,
     pub(super) host: Host,
     /// Number of maps that the host put into maps of maps.
@@ -157,6 +157,26 @@ impl LoadedObject {
         Ok(loaded)
     }
 
+    /// Opens a perf buffer of `bytes` for each CPU in every `perf_event_array`, so that
+    /// programs can write records, which
+    /// [`RunnableProgram::take_records`] takes. Before, `bpf_perf_event_output` returns
+    /// `-ENOENT`, as in Linux.
+    ///
+    /// # Errors
+    /// Those of the updates of the maps.
+    pub fn open_perf_buffers(&mut self, bytes: usize) -> Result<(), Errno> {
+        let cpus = self.host.cpus;
+        let mut maps = self.maps.iter_mut().flatten();
+        maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
+    }
+
+    /// Name of the program at an index of a program array.
+    pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
+        let stored = map.operations().program(index)?;
+        let prepared = self.programs.get(stored.id as usize)?;
+        Some(prepared.program.name())
+    }
+
     /// Creates the maps of a program that are not there yet.
     fn create_maps(
         &mut self,
@@ -179,13 +199,17 @@ impl LoadedObject {
 
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
-        let mut programs = self.programs.iter();
-        let place = programs.position(|prepared| prepared.program.name() == name)?;
+        let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
         let random = &mut self.random;
         Some(RunnableProgram::new(
             programs, place, maps, random, self.cpu,
         ))
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let mut programs = self.programs.iter();
+        programs.position(|prepared| prepared.program.name() == name)
     }
 
     /// A program by its name, to run on another CPU and with random numbers of its own: threads
@@ -196,8 +220,7 @@ impl LoadedObject {
         cpu: u32,
         random: &'o mut SplitMix,
     ) -> Option<RunnableProgram<'o>> {
-        let mut programs = self.programs.iter();
-        let place = programs.position(|prepared| prepared.program.name() == name)?;
+        let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
         Some(RunnableProgram::new(programs, place, maps, random, cpu))
     }

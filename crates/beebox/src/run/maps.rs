@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::{Host, Map, ValueLayout};
+use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::fields::{FieldKind, FieldRecord, FieldSet, SpecialField};
 use btf::{Btf, TypeId};
 use program::{InitialContents, MapDef};
 use spec::Errno;
-use spec::maps::MapFlags;
+use spec::maps::{MapFlags, MapKind};
 
 use interp::checked::Permission;
 
@@ -44,6 +44,17 @@ pub struct ObjectMap {
     pub def: Arc<MapDef>,
     /// The map.
     pub map: Arc<Map>,
+    /// The perf buffers that the host opened in it, by CPU.
+    pub(super) perf_buffers: Vec<Arc<PerfBuffer>>,
+}
+
+/// Perf buffers by descriptor, which is the CPU.
+struct PerfBuffers<'b>(&'b [Arc<PerfBuffer>]);
+
+impl Resources for PerfBuffers<'_> {
+    fn perf_buffer(&self, descriptor: u32) -> Option<Arc<PerfBuffer>> {
+        self.0.get(descriptor as usize).cloned()
+    }
 }
 
 impl ObjectMap {
@@ -85,6 +96,7 @@ impl ObjectMap {
         Ok(ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
+            perf_buffers: Vec::new(),
         })
     }
 
@@ -93,6 +105,24 @@ impl ObjectMap {
         let inner = self.def.inner.as_ref().ok_or(Errno::EINVAL)?;
         let layout = ValueLayout::plain(inner.params.value_size as usize);
         Map::create(&inner.params, layout, host)
+    }
+
+    /// Opens a perf buffer of `bytes` for each CPU in a `perf_event_array`; other maps stay
+    /// as they are.
+    pub(super) fn open_perf_buffers(&mut self, cpus: u32, bytes: usize) -> Result<(), Errno> {
+        if self.map.kind() != MapKind::PerfEventArray {
+            return Ok(());
+        }
+        let cpus = cpus.min(self.def.params.max_entries);
+        let buffers: Vec<_> = (0..cpus)
+            .map(|cpu| Arc::new(PerfBuffer::new(cpu, bytes)))
+            .collect();
+        for cpu in 0..cpus {
+            let place = cpu.to_ne_bytes();
+            (self.map).update_with(&place, &place, 0, &PerfBuffers(&buffers))?;
+        }
+        self.perf_buffers = buffers;
+        Ok(())
     }
 
     /// What programs may do to its values.

@@ -38,6 +38,7 @@ mod inner_maps;
 mod load;
 mod maps;
 mod native;
+mod parallel;
 mod printed;
 mod program;
 mod records;
@@ -57,3 +58,16 @@ pub use printed::PrintedText;
 pub use program::{RunClock, RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
 pub use spec::{Errno, SplitMix};
+
+use ::kernel::programs::TestProgram;
+use spec::programs::ProgramType;
+
+/// True for the program types that `BPF_PROG_TEST_RUN` takes and [`RunnableProgram`] runs.
+pub fn can_test_run(kind: ProgramType) -> bool {
+    TestProgram::of(kind).is_some()
+}
+
+/// True for the program types whose test runs get a packet; the others get a context only.
+pub fn takes_packet(kind: ProgramType) -> bool {
+    TestProgram::of(kind).is_some_and(TestProgram::has_packet)
+}

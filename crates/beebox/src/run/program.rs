@@ -218,7 +218,7 @@ impl<'o> RunnableProgram<'o> {
     /// The records that wait, if they are taken.
     pub(super) fn records(&self) -> Vec<RunRecord> {
         match self.takes_records {
-            true => records::take(self.maps.iter().flatten()),
+            true => records::take(self.maps.iter().flatten(), self.cpu),
             false => Vec::new(),
         }
     }
@@ -276,8 +276,13 @@ impl<'o> RunnableProgram<'o> {
         self.prepared.check_attach_type()?;
         let rules = self.prepared.rules;
         let sizes = rules.sizes(packet);
+        let kind = self.kind();
         let refused = |errno| match sizes.contains(&packet.len()) {
-            true => RunError::Context { errno },
+            true => RunError::Context {
+                errno,
+                len: context.len(),
+                kind,
+            },
             false => RunError::Size {
                 errno,
                 len: packet.len(),

@@ -1,8 +1,8 @@
-//! Records that programs hand to the host through ring buffers.
+//! Records that programs hand to the host through ring buffers and perf buffers.
 
 use super::ObjectMap;
 
-/// A record of a ring buffer.
+/// A record of a ring buffer or a perf buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     /// Name of the map.
@@ -11,19 +11,21 @@ pub struct RunRecord {
     pub bytes: Vec<u8>,
 }
 
-/// Takes the complete records of all ring buffers.
-pub(super) fn take<'m>(maps: impl Iterator<Item = &'m ObjectMap>) -> Vec<RunRecord> {
+/// Takes the complete records of all ring buffers, and of the perf buffers of a CPU.
+pub(super) fn take<'m>(maps: impl Iterator<Item = &'m ObjectMap>, cpu: u32) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for map in maps {
-        let Some(ring) = map.map.operations().ring() else {
-            continue;
+        let record = |bytes: Vec<u8>| RunRecord {
+            map: map.def.name.clone(),
+            bytes,
         };
-        records.extend(
-            std::iter::from_fn(|| ring.consume()).map(|bytes| RunRecord {
-                map: map.def.name.clone(),
-                bytes,
-            }),
-        );
+        if let Some(ring) = map.map.operations().ring() {
+            records.extend(std::iter::from_fn(|| ring.consume()).map(record));
+        }
+        if let Some(buffer) = map.perf_buffers.get(cpu as usize) {
+            let waiting = std::iter::from_fn(|| buffer.read());
+            records.extend(waiting.map(|bytes| record(bytes.into_vec())));
+        }
     }
     records
 }

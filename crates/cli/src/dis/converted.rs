@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use classic::{Converted, Rules, text};
-use isa::classic::SockFilter;
-use isa::ebpf::{Callee, Insn, Reg};
+use beebox::classic::{Converted, SK_BUFF};
+use beebox::ebpf::{Callee, Insn, Reg, helper_name};
+use beebox::{Rules, SockFilter, text};
 use serde::Serialize;
-use spec::{calls, context};
 
 use super::slot::{Slot, SlotRecord};
 use crate::program_output::{self, InsnRecord};
@@ -66,9 +65,9 @@ pub(super) fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
 /// The name of what it calls, or of what it loads from its context.
 fn name(insn: Insn, sees_packets: bool) -> Option<&'static str> {
     match insn {
-        Insn::Call(Callee::Helper(number)) => calls::name(number),
+        Insn::Call(Callee::Helper(number)) => helper_name(number),
         Insn::Load { base, off, .. } if base == CONTEXT && sees_packets => {
-            let mut fields = context::SK_BUFF.iter();
+            let mut fields = SK_BUFF.iter();
             fields
                 .find(|field| field.offset == off)
                 .map(|field| field.name)

@@ -1,9 +1,8 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
+use beebox::ebpf::{Callee, Insn, RawInsn, encode, helper_name, to_bytes};
 use beebox::raw::{ProgramForm, ProgramReadError, read_program};
-use isa::ebpf::{Callee, Insn, RawInsn, encode, to_bytes};
 use serde::Serialize;
-use spec::calls;
 
 use super::slot::{Slot, SlotRecord};
 use super::written;
@@ -51,7 +50,7 @@ pub(super) fn slots(insns: &[Insn]) -> Vec<Slot> {
             origin: None,
             insn,
             name: match insn {
-                Insn::Call(Callee::Helper(number)) => calls::name(number).map(str::to_owned),
+                Insn::Call(Callee::Helper(number)) => helper_name(number).map(str::to_owned),
                 _ => None,
             },
             source: None,

@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use classic::text;
+use beebox::SockFilter;
+use beebox::ebpf::{Callee, Insn, helper_name};
+use beebox::native::{NativeDraft, helper_address};
+use beebox::text;
 use iced_x86::{
     Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, MemorySizeOptions, Mnemonic,
     OpKind,
 };
-use isa::classic::SockFilter;
-use isa::ebpf::{Callee, Insn};
-use jit::Draft;
 use serde::Serialize;
-use spec::calls;
 
 use super::slot::{Slot, SlotRecord, Source};
 use crate::program_output::{self, InsnRecord};
@@ -91,13 +90,13 @@ impl<'a> Sides<'a> {
     pub(super) fn of(
         classic: Option<&'a [SockFilter]>,
         slots: Vec<Slot>,
-        draft: &'a Draft,
+        draft: &'a NativeDraft,
     ) -> Sides<'a> {
         Sides {
             classic,
             slots,
             code: draft.bytes(),
-            pieces: draft.map().collect(),
+            pieces: draft.pieces().collect(),
         }
     }
 }
@@ -276,10 +275,7 @@ impl Sides<'_> {
             _ => None,
         });
         numbers
-            .filter_map(|number| {
-                let address = vm::find_call(number)? as *const () as u64;
-                Some((address, calls::name(number)?))
-            })
+            .filter_map(|number| Some((helper_address(number)?, helper_name(number)?)))
             .collect()
     }
 }

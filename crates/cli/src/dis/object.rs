@@ -6,16 +6,13 @@ use std::rc::Rc;
 use beebox::Kernel;
 use beebox::btf::core::Path;
 use beebox::btf::ext::{CoreKind, CoreSpec};
+use beebox::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
+use beebox::native::{NativeDraft, Processor};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
 use beebox::object::{ProgramTrial, Trial, TrialOutcome};
 use beebox::program::case::Case;
-use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
-use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
-use jit::{Draft, Options};
+use beebox::program::{AttachType, LineInfo, MapId, ProgramId, ProgramType, Subprog};
 use serde_json::{Value, json};
-use spec::bits::BitOp;
-use spec::calls;
-use spec::programs::{AttachType, ProgramType};
 
 use super::native::Sides;
 use super::slot::{Slot, Source};
@@ -27,12 +24,12 @@ use crate::program_input::ClassicForm;
 use crate::program_output::{self, ProgramFormat};
 
 /// Options of the listing.
-pub(super) struct View<'v> {
+pub(super) struct View {
     pub(super) format: ProgramFormat,
     /// Are source lines shown?
     pub(super) source: bool,
-    /// Native code beside the instructions, if any.
-    pub(super) native: Option<&'v Options>,
+    /// The processor whose native code is beside the instructions, if any.
+    pub(super) native: Option<Processor>,
 }
 
 /// A linked program, loadable or not.
@@ -95,7 +92,7 @@ pub(super) fn show(
     file: &ObjectFile,
     kernel: &Kernel,
     names: &[String],
-    view: &View<'_>,
+    view: &View,
 ) -> Result<Shown, Failure> {
     let object = &mut file.open()?;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
@@ -206,7 +203,7 @@ impl<'o, 'a> Labels<'o, 'a> {
             return Some(self.of_reference(program, *to));
         }
         match insn {
-            Insn::Call(Callee::Helper(number)) => calls::name(number).map(str::to_owned),
+            Insn::Call(Callee::Helper(number)) => helper_name(number).map(str::to_owned),
             _ => None,
         }
     }
@@ -300,7 +297,7 @@ impl<'o, 'a> Labels<'o, 'a> {
 fn as_text(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
-    view: &View<'_>,
+    view: &View,
 ) -> Result<Vec<u8>, Failure> {
     let mut text = String::new();
     for (at, (name, outcome)) in outcomes.iter().enumerate() {
@@ -317,8 +314,8 @@ fn as_text(
         let slots = labels.slots(program, view.source);
         let _ = writeln!(text, "{}", heading(program));
         match view.native {
-            Some(options) => {
-                let draft = draft(program, labels.kernel, options)?;
+            Some(processor) => {
+                let draft = draft(program, labels.kernel, processor)?;
                 text.push_str(&native::listing(&Sides::of(None, slots, &draft)));
             }
             None => write_slots(&mut text, program.subprogs, &slots, view.format),
@@ -381,46 +378,21 @@ fn in_log_form(slot: &Slot) -> String {
     }
 }
 
-/// The native code of a program. What it refers to has no address before it is
-/// loaded: those of maps, variables and functions are made up, and every function
-/// outside the program is called as one that is known.
-fn draft(program: &Listed<'_>, kernel: &Kernel, options: &Options) -> Result<Draft, Failure> {
-    let insns = decode(program.insns)
-        .into_iter()
-        .map(|insn| with_addresses(insn, kernel))
-        .collect();
-    Draft::of_insns(insns, options)
+/// The native code of a program that is not loaded.
+fn draft(
+    program: &Listed<'_>,
+    kernel: &Kernel,
+    processor: Processor,
+) -> Result<NativeDraft, Failure> {
+    NativeDraft::of_unloaded(program.insns, kernel, processor)
         .map_err(|malformed| Failure::new(malformed).within(program.name))
-}
-
-/// A placeholder address.
-const NOWHERE: u64 = 0xffff_8880_0000_0000;
-
-fn with_addresses(insn: Insn, kernel: &Kernel) -> Insn {
-    if let Some(op) = BitOp::of_insn(kernel, &insn) {
-        return op.resolved(insn);
-    }
-    match insn {
-        Insn::LoadImm64 {
-            imm: Imm64::Value(_),
-            ..
-        } => insn,
-        Insn::LoadImm64 { dst, .. } => Insn::LoadImm64 {
-            dst,
-            imm: Imm64::Value(Value64::new(NOWHERE)),
-        },
-        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => {
-            Insn::Call(Callee::Helper(calls::KTIME_GET_NS))
-        }
-        _ => insn,
-    }
 }
 
 /// The programs, each with its instructions or with why it has none.
 fn as_json(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
-    view: &View<'_>,
+    view: &View,
 ) -> Result<Vec<u8>, Failure> {
     let records = outcomes.iter().map(|(name, outcome)| match outcome {
         Ok(program) => record(program, labels, view),
@@ -430,11 +402,7 @@ fn as_json(
     Ok(program_output::json(&json!({ "programs": programs? })))
 }
 
-fn record(
-    program: &Listed<'_>,
-    labels: &Labels<'_, '_>,
-    view: &View<'_>,
-) -> Result<Value, Failure> {
+fn record(program: &Listed<'_>, labels: &Labels<'_, '_>, view: &View) -> Result<Value, Failure> {
     let slots = labels.slots(program, true);
     let functions = program.subprogs.iter();
     let functions =
@@ -450,8 +418,8 @@ fn record(
         "functions": functions.collect::<Vec<_>>(),
         "insns": insns.collect::<Vec<_>>(),
     });
-    if let Some(options) = view.native {
-        let draft = draft(program, labels.kernel, options)?;
+    if let Some(processor) = view.native {
+        let draft = draft(program, labels.kernel, processor)?;
         record["native"] = json!(native::record(&Sides::of(None, slots, &draft)));
     }
     Ok(record)

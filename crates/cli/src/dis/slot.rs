@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use beebox::btf::Btf;
+use beebox::ebpf::{Flow, Insn};
 use beebox::program::LineInfo;
-use isa::ebpf::{Flow, Insn};
 use serde::Serialize;
 
 /// One instruction of an eBPF program. The second slots of 64-bit immediates are no

@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
+use beebox::ebpf::{Callee, Insn, decode, helper_name};
 use beebox::object::{ProgramDef, UnlinkedObject};
-use isa::ebpf::{Callee, Insn, decode};
 use report::object::unlinked_notes;
 use serde_json::{Value, json};
-use spec::calls;
 
 use super::ebpf;
 use super::object::write_slots;
@@ -99,7 +98,7 @@ fn slots(object: &UnlinkedObject<'_>, code: &ProgramDef<'_>) -> Vec<Slot> {
             continue;
         }
         let name = match insn {
-            Insn::Call(Callee::Helper(number)) => calls::name(number).map(str::to_owned),
+            Insn::Call(Callee::Helper(number)) => helper_name(number).map(str::to_owned),
             _ => object.reference(code, index, insn),
         };
         slots.push(Slot {

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use beebox::captures::{Interface, LinkType, Programs};
+use beebox::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
-use isa::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
 
 use super::inputs::{self, NamedInput};
 use super::profile::ProfilerOutput;

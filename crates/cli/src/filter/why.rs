@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use beebox::SockFilter;
 use beebox::captures::{Event, Programs, Record, packet_metadata};
+use beebox::classic::Insn;
 use beebox::text::dump_line;
 use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
-use isa::classic::{Insn, SockFilter};
 use serde::Serialize;
 
 use super::inputs;

@@ -13,7 +13,7 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::KernelArgs;
 use crate::program_input::name;
 use crate::program_output::write_output;
-use crate::run::object::{OutputFile, output_format, unreadable};
+use crate::run::object::capture::{OutputFile, output_format, unreadable};
 
 /// Judge the packets of a capture by the gateway's program
 #[derive(clap::Args)]

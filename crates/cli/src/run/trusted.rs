@@ -2,14 +2,12 @@
 //!
 //! This is the command's one use of unsafe code: it passes on the user's assertion.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use beebox::raw::{CheckedProgram, Clock, SplitMix};
-use interp::ThreadedProgram;
-use jit::memory::Pool;
-use jit::{Native, Options};
-use lower::Lowered;
-use vm::{Deadline, Machine, Outcome, Unchecked};
+use beebox::raw::{
+    CheckedProgram, Clock, Outcome, SplitMix, Unchecked, UncheckedEngine, UncheckedError,
+    UncheckedProgram,
+};
 
 use crate::answer::Failure;
 
@@ -56,46 +54,25 @@ pub(crate) fn run(
     clock: impl Clock + Send + 'static,
     timeout: Option<Duration>,
 ) -> Result<u64, Failure> {
-    let lowered = Lowered::from_unchecked(assume_safe(program)).map_err(|malformed| {
-        Failure::new(format_args!(
+    let engine = match engine {
+        Engine::Checked | Engine::Interp => UncheckedEngine::Interp,
+        Engine::Jit | Engine::Native => UncheckedEngine::Jit,
+    };
+    let program = UncheckedProgram::compile(assume_safe(program), engine, timeout);
+    let program = program.map_err(|error| match &error {
+        UncheckedError::Malformed(malformed) => Failure::new(format_args!(
             "only --engine checked runs this program: {malformed}"
         ))
-        .hint("--engine checked")
+        .hint("--engine checked"),
+        UncheckedError::Unsupported(unsupported) => Failure::new(format_args!(
+            "engine interp does not support instruction {}: {}",
+            unsupported.slot, unsupported.insn
+        )),
+        UncheckedError::Native(error) => {
+            Failure::new(error).hint("--engine interp, which needs no executable memory")
+        }
     })?;
-    let mut machine = Machine::new().with_clock(clock);
-    let deadline = || timeout.map(|timeout| Deadline::at(Instant::now() + timeout));
-    let outcome = match engine {
-        Engine::Checked | Engine::Interp => {
-            let code = ThreadedProgram::compile(&lowered).map_err(|unsupported| {
-                Failure::new(format_args!(
-                    "engine interp does not support instruction {}: {}",
-                    unsupported.slot, unsupported.insn
-                ))
-            })?;
-            match deadline() {
-                Some(deadline) => {
-                    code.run_memory_until(&mut machine, memory, &mut random, deadline)
-                }
-                None => code.run_memory(&mut machine, memory, &mut random),
-            }
-        }
-        Engine::Jit | Engine::Native => {
-            let options = Options {
-                deadline: timeout.is_some(),
-                ..Options::default()
-            };
-            let native = Native::compile(&lowered, &options, &Pool::new());
-            let native = native.map_err(|error| {
-                Failure::new(error).hint("--engine interp, which needs no executable memory")
-            })?;
-            match deadline() {
-                Some(deadline) => {
-                    native.run_memory_until(&mut machine, memory, &mut random, deadline)
-                }
-                None => native.run_memory(&mut machine, memory, &mut random),
-            }
-        }
-    };
+    let outcome = program.run(memory, &mut random, clock);
     match outcome {
         Outcome::Returned(value) => Ok(value),
         Outcome::BudgetExhausted => Err(Failure::new("the program exceeded its budget")),

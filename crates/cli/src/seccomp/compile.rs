@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         ClassicForm::Raw => Form::Raw(args.options.byte_order()?),
         other => other.form(),
     };
-    let code = classic::text::write(&compiled.program, form);
+    let code = beebox::text::write(&compiled.program, form);
     match &args.output {
         Some(path) => {
             std::fs::write(path, &code).map_err(|error| Failure::of_file(path, &error))?

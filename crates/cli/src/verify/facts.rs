@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use beebox::ebpf::{Insn, Reg};
 use beebox::program::Program;
 use beebox::verify::{
     Branch, CallFact, InsnFact, MapRef, PacketCheck, Pointer, PointerKind, ProgramFacts, Scalar,
     Value,
 };
-use isa::ebpf::{Insn, Reg};
 use serde::Serialize;
 
 /// Columns of an instruction's text in the table.

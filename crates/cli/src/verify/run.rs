@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use beebox::object::Object;
+use beebox::program::{AttachType, LoadFlags, ProgramType};
+use beebox::verify::Registry;
 use beebox::verify::{self, Options, Verification};
 use beebox::verify::{Loaded, Loader};
 use beebox::{Kernel, program};
 use program::Program;
-use spec::programs::{AttachType, LoadFlags, ProgramType};
-use spec::registry::Registry;
 
 use super::cost::ProgramCost;
 use super::facts::FactTable;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use beebox::ebpf::encode;
 use beebox::program::case::{Case, CaseError, CaseProblem, KernelAnswer};
 use beebox::program::{LoadFlags, Program, ProgramType};
 use beebox::verify::Loaded;
-use isa::ebpf::encode;
 
 use crate::answer::Failure;
 use crate::dis::ebpf;

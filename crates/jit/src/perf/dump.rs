@@ -14,6 +14,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,6 @@ use std::sync::{Mutex, PoisonError};
 use isa::ebpf::Insn;
 
 use super::{CodeRegion, Line, plain};
-use crate::Native;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"JiTD");
 const VERSION: u32 = 1;
@@ -136,9 +136,14 @@ impl JitDump {
     }
 
     /// Adds a program with its instructions as the source: they are written to a listing
-    /// beside the dump, one line for each slot. The code has line information if
-    /// [`Options::map`](crate::Options::map) was set.
-    pub fn add_program(&self, name: &str, native: &Native, insns: &[Insn]) -> io::Result<()> {
+    /// beside the dump, one line for each slot. `pieces` are those of the code with their
+    /// slots.
+    pub fn add_program(
+        &self,
+        code: &CodeRegion<'_>,
+        pieces: impl Iterator<Item = (Option<usize>, Range<usize>)>,
+        insns: &[Insn],
+    ) -> io::Result<()> {
         let number = self.listings.fetch_add(1, Relaxed);
         let file = format!("jit-{}-{number}.bpf", std::process::id());
         let path = self.path.with_file_name(file);
@@ -148,7 +153,6 @@ impl JitDump {
         };
         std::fs::write(&path, insns.iter().map(line).collect::<String>())?;
         let file = path.to_string_lossy();
-        let pieces = native.map();
         let lines: Vec<Line<'_>> = pieces
             .filter_map(|(slot, range)| {
                 Some(Line {
@@ -160,7 +164,7 @@ impl JitDump {
             .collect();
         self.add(&CodeRegion {
             lines: &lines,
-            ..CodeRegion::of(name, native)
+            ..*code
         })
     }
 

@@ -113,6 +113,34 @@ impl TestProgram {
         }
     }
 
+    /// The contexts that a test run takes, in words.
+    pub fn context_rule(self) -> &'static str {
+        match self.rules {
+            Rules::Xdp => {
+                "none or a struct xdp_md, in which data is the number of bytes of metadata, \
+                 data_end that of the linear part, ingress_ifindex an interface"
+            }
+            Rules::Skb(_) => {
+                "none or a struct __sk_buff, in which mark, priority, ifindex, \
+                 ingress_ifindex, cb, tstamp, wire_len, gso_segs, gso_size and hwtstamp may \
+                 be set"
+            }
+            Rules::FlowDissector => "none or a struct bpf_flow_keys, in which flags may be set",
+            Rules::Netfilter => {
+                "none or a struct nf_hook_state, in which hook and pf may be set, pf the \
+                 family of the packet"
+            }
+            Rules::SkLookup => {
+                "a struct bpf_sk_lookup with family (2 or 10), protocol, addresses and ports, \
+                 and no packet"
+            }
+            Rules::ContextOnly { most, .. } if most == context_only::MOST_ARGUMENTS => {
+                "up to 12 arguments of 8 bytes, and no packet"
+            }
+            Rules::ContextOnly { .. } => "up to 65535 bytes, and no packet",
+        }
+    }
+
     /// A frame of any length, in one piece, for types that get packets.
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use spec::programs::ProgramType;
 
-/// What becomes of a packet.
+/// What a return value means, and what becomes of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketVerdict {
-    /// Its name: Linux's where there is one.
+    /// Its name: Linux's where there is one, and the number itself for program types whose
+    /// values mean nothing to Linux.
     pub name: Cow<'static, str>,
     /// How many bytes go on, from where the program's packet begins; `None` if the packet
     /// is dropped or kept back.
@@ -41,6 +42,19 @@ const CGROUP: &[(&str, bool)] = &[
     ("pass, congested", true),
 ];
 
+const SK: &[(&str, bool)] = &[("SK_DROP", false), ("SK_PASS", true)];
+
+const NETFILTER: &[(&str, bool)] = &[("NF_DROP", false), ("NF_ACCEPT", true)];
+
+/// `enum bpf_ret_code`, for flow dissectors and light-weight tunnels.
+const RET_CODES: &[(u32, &str, bool)] = &[
+    (0, "BPF_OK", true),
+    (2, "BPF_DROP", false),
+    (7, "BPF_REDIRECT", true),
+    (128, "BPF_LWT_REROUTE", true),
+    (129, "BPF_FLOW_DISSECTOR_CONTINUE", true),
+];
+
 /// What a program of this type says by a return value. Values that have no meaning drop
 /// packets in XDP, and let them go on in tc, as in Linux.
 pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
@@ -54,6 +68,26 @@ pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
         }
         ProgramType::Xdp => (XDP, false),
         ProgramType::CgroupSkb => (CGROUP, false),
+        ProgramType::SkLookup => (SK, false),
+        ProgramType::Netfilter => (NETFILTER, false),
+        ProgramType::FlowDissector
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::LwtSeg6local => {
+            let mut known = RET_CODES.iter();
+            let known = known.find(|(value, ..)| *value == retval);
+            return PacketVerdict {
+                name: known.map_or_else(|| unknown(retval), |(_, name, _)| (*name).into()),
+                kept: known.is_some_and(|known| known.2).then_some(usize::MAX),
+            };
+        }
+        ProgramType::Syscall | ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
+            return PacketVerdict {
+                name: (retval as i32).to_string().into(),
+                kept: None,
+            };
+        }
         _ if retval == u32::MAX => {
             return PacketVerdict {
                 name: "TC_ACT_UNSPEC".into(),
@@ -68,10 +102,14 @@ pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
             kept: is_kept.then_some(usize::MAX),
         },
         None => PacketVerdict {
-            name: format!("unknown ({retval})").into(),
+            name: unknown(retval),
             kept: of_others.then_some(usize::MAX),
         },
     }
+}
+
+fn unknown(retval: u32) -> Cow<'static, str> {
+    format!("unknown ({retval})").into()
 }
 
 #[cfg(test)]
@@ -85,6 +123,11 @@ mod tests {
         assert_eq!(name(ProgramType::Xdp, 5), "unknown (5)");
         assert_eq!(name(ProgramType::SchedCls, u32::MAX), "TC_ACT_UNSPEC");
         assert_eq!(name(ProgramType::SchedCls, 2), "TC_ACT_SHOT");
+        assert_eq!(name(ProgramType::Netfilter, 1), "NF_ACCEPT");
+        assert_eq!(name(ProgramType::SkLookup, 0), "SK_DROP");
+        assert_eq!(name(ProgramType::LwtXmit, 128), "BPF_LWT_REROUTE");
+        assert_eq!(name(ProgramType::FlowDissector, 3), "unknown (3)");
+        assert_eq!(name(ProgramType::Syscall, u32::MAX), "-1");
         assert_eq!(verdict(ProgramType::SocketFilter, 9).kept, Some(9));
         assert_eq!(verdict(ProgramType::CgroupSkb, 2).kept, None);
     }

@@ -4,14 +4,18 @@ use std::fmt::Write;
 
 use beebox::captures::Input;
 use beebox::object::Object;
-use beebox::run::{CaptureStop, LoadedObject, ObjectMap, RunError, RunnableProgram, TestRunOutput};
+use beebox::run::{
+    CaptureStop, LoadedObject, ObjectMap, RunError, RunRecord, RunnableProgram, TestRunOutput,
+};
 use serde_json::{Value, json};
 
+use super::super::memory::Source;
 use super::super::output::hex_rows;
-use super::expect::{ExpectFile, Expected, Statement};
+use super::capture::unreadable;
+use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
 use super::output::{Summary, one_line};
-use super::unreadable;
+use super::records::RecordTypes;
 use crate::answer::Failure;
 
 /// An expectation that was checked.
@@ -39,7 +43,8 @@ impl From<String> for Difference {
 /// What the last run gave.
 enum Ran {
     Packet {
-        given: Vec<u8>,
+        packet: Vec<u8>,
+        context: Vec<u8>,
         run: Box<TestRunOutput>,
     },
     Capture(Summary),
@@ -54,83 +59,111 @@ pub(super) struct Report {
     pub(super) checked: Vec<Checked>,
 }
 
-/// Runs a file over the maps of an object.
-pub(super) fn check(
-    file: &ExpectFile,
-    object: &Object<'_>,
-    loaded: &mut LoadedObject,
-    cpu: u32,
-    set_up: &dyn Fn(&mut RunnableProgram<'_>),
-) -> Result<Report, Failure> {
-    let mut report = Report {
-        file: file.name.clone(),
-        runs: 0,
-        checked: Vec::new(),
-    };
-    // Everything is read before anything runs.
-    for line in &file.lines {
-        let found = resolve(&line.statement, object, loaded, cpu);
-        found
-            .map_err(|what| Failure::new(format_args!("{}:{}: {what}", file.name, line.number)))?;
-    }
-    let mut last: Option<(usize, String)> = None;
-    let mut ran = Ran::Stopped;
-    let mut texts = Vec::new();
-    for line in &file.lines {
-        let at = |failure: Failure| failure.within(format_args!("{}:{}", file.name, line.number));
-        let put = |difference: Option<Difference>, last: &Option<(usize, String)>| Checked {
-            line: line.number,
-            text: line.text.clone(),
-            run: last.clone(),
-            difference,
+/// A file, and the object whose programs it runs.
+pub(super) struct Check<'c, 'a> {
+    pub(super) file: &'c ExpectFile,
+    pub(super) object: &'c Object<'a>,
+    /// The types of records.
+    pub(super) types: &'c RecordTypes<'c>,
+    /// The CPU of the runs.
+    pub(super) cpu: u32,
+}
+
+impl Check<'_, '_> {
+    /// Runs the file over the maps of the object.
+    pub(super) fn run(
+        &self,
+        loaded: &mut LoadedObject,
+        set_up: &dyn Fn(&mut RunnableProgram<'_>),
+    ) -> Result<Report, Failure> {
+        let &Check {
+            file,
+            object,
+            types,
+            cpu,
+        } = self;
+        let mut report = Report {
+            file: file.name.clone(),
+            runs: 0,
+            checked: Vec::new(),
         };
-        match &line.statement {
-            Statement::Set { map, key, value } => {
-                let element = Element::find(loaded, object.btf(), map, key, cpu);
-                let element = element.map_err(|what| at(Failure::new(what)))?;
-                let stored = element.store(value);
-                stored.map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
-            }
-            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
-                report.runs += 1;
-                last = Some((report.runs, program.clone()));
-                let mut runnable = loaded.program(program).ok_or_else(|| {
-                    at(Failure::new(format_args!(
-                        "program {program} is not loaded"
-                    )))
-                })?;
-                set_up(&mut runnable);
-                let result = run(&line.statement, &mut runnable).map_err(at)?;
-                texts.clear();
-                ran = match result {
-                    Ok(ran) => ran,
-                    Err(trap) => {
-                        let difference = Difference {
-                            what: "it ends with a trap".to_owned(),
-                            excerpt: format!("  {}\n", trap.to_string().replace('\n', "\n  ")),
-                        };
-                        report.checked.push(put(Some(difference), &last));
-                        Ran::Stopped
-                    }
-                };
-                texts.extend(ran.printed());
-                texts.reverse();
-            }
-            Statement::Expect(expected) => {
-                let difference = match expected {
-                    Expected::Printk(text) => printed(texts.pop(), Some(text)),
-                    Expected::NoPrintk => printed(texts.pop(), None),
-                    Expected::Element { .. }
-                    | Expected::Entries { .. }
-                    | Expected::Global { .. } => in_maps(expected, object, loaded, cpu)
-                        .map_err(|what| at(Failure::new(what)))?,
-                    expected => of_run(expected, &ran),
-                };
-                report.checked.push(put(difference, &last));
+        // Everything is read before anything runs.
+        for line in &file.lines {
+            let found = resolve(&line.statement, object, loaded, cpu);
+            found.map_err(|what| {
+                Failure::new(format_args!("{}:{}: {what}", file.name, line.number))
+            })?;
+        }
+        let mut last: Option<(usize, String)> = None;
+        let mut ran = Ran::Stopped;
+        let mut texts = Vec::new();
+        let mut records = Vec::new();
+        for line in &file.lines {
+            let at =
+                |failure: Failure| failure.within(format_args!("{}:{}", file.name, line.number));
+            let put = |difference: Option<Difference>, last: &Option<(usize, String)>| Checked {
+                line: line.number,
+                text: line.text.clone(),
+                run: last.clone(),
+                difference,
+            };
+            match &line.statement {
+                Statement::Set { map, key, value } => {
+                    let element = Element::find(loaded, object.btf(), map, key, cpu);
+                    let element = element.map_err(|what| at(Failure::new(what)))?;
+                    let stored = element.store(value);
+                    stored.map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
+                }
+                Statement::Run { program, .. } | Statement::Capture { program, .. } => {
+                    report.runs += 1;
+                    last = Some((report.runs, program.clone()));
+                    let mut runnable = loaded.program(program).ok_or_else(|| {
+                        at(Failure::new(format_args!(
+                            "program {program} is not loaded"
+                        )))
+                    })?;
+                    set_up(&mut runnable);
+                    runnable.take_records();
+                    let result = run(&line.statement, &mut runnable).map_err(at)?;
+                    texts.clear();
+                    ran = match result {
+                        Ok(ran) => ran,
+                        Err(trap) => {
+                            let difference = Difference {
+                                what: "it ends with a trap".to_owned(),
+                                excerpt: format!("  {}\n", trap.to_string().replace('\n', "\n  ")),
+                            };
+                            report.checked.push(put(Some(difference), &last));
+                            Ran::Stopped
+                        }
+                    };
+                    texts.extend(ran.printed());
+                    texts.reverse();
+                    records = ran.records();
+                    records.reverse();
+                }
+                Statement::Expect(expected) => {
+                    let difference = match expected {
+                        Expected::Printk(text) => printed(texts.pop(), Some(text)),
+                        Expected::NoPrintk => printed(texts.pop(), None),
+                        Expected::Record { map, value } => {
+                            let next = records.iter().rposition(|it: &RunRecord| it.map == *map);
+                            let next = next.map(|next| records.remove(next));
+                            record(types, next, value.as_ref())
+                                .map_err(|what| at(Failure::new(what)))?
+                        }
+                        Expected::Element { .. }
+                        | Expected::Entries { .. }
+                        | Expected::Global { .. } => in_maps(expected, object, loaded, cpu)
+                            .map_err(|what| at(Failure::new(what)))?,
+                        expected => of_run(expected, &ran),
+                    };
+                    report.checked.push(put(difference, &last));
+                }
             }
         }
+        Ok(report)
     }
-    Ok(report)
 }
 
 impl Ran {
@@ -138,6 +171,14 @@ impl Ran {
         match self {
             Ran::Packet { run, .. } => run.printk.texts.clone(),
             Ran::Capture(summary) => summary.texts(),
+            Ran::Stopped => Vec::new(),
+        }
+    }
+
+    fn records(&self) -> Vec<RunRecord> {
+        match self {
+            Ran::Packet { run, .. } => run.records.clone(),
+            Ran::Capture(summary) => summary.records(),
             Ran::Stopped => Vec::new(),
         }
     }
@@ -149,13 +190,21 @@ fn run(
     program: &mut RunnableProgram<'_>,
 ) -> Result<Result<Ran, RunError>, Failure> {
     match statement {
-        Statement::Run { packet, repeat, .. } => {
-            let given = packet.read()?;
-            match program.test_run_repeated(&given, *repeat) {
-                Ok(run) => {
-                    let run = Box::new(run);
-                    Ok(Ok(Ran::Packet { given, run }))
-                }
+        Statement::Run {
+            packet,
+            context,
+            repeat,
+            ..
+        } => {
+            let read = |source: &Option<Source>| source.as_ref().map(Source::read).transpose();
+            let packet = read(packet)?.unwrap_or_default();
+            let context = read(context)?.unwrap_or_default();
+            match program.test_run_with_context(&packet, &context, *repeat) {
+                Ok(run) => Ok(Ok(Ran::Packet {
+                    packet,
+                    context,
+                    run: Box::new(run),
+                })),
                 Err(error @ RunError::Trap(_)) => Ok(Err(error)),
                 Err(error) => Err(Failure::new(error)),
             }
@@ -193,7 +242,9 @@ fn resolve(
             let element = Element::find(loaded, types, map, key, cpu)?;
             value.iter().try_for_each(|value| element.check(value))
         }
-        Statement::Expect(Expected::Entries { map, .. }) => maps::find(loaded, map).map(|_| ()),
+        Statement::Expect(Expected::Entries { map, .. } | Expected::Record { map, .. }) => {
+            maps::find(loaded, map).map(|_| ())
+        }
         Statement::Expect(Expected::Global { name, value }) => {
             let (ty, mut bytes) = global(object, loaded, name)?;
             maps::read(types, ty, value, &mut bytes)
@@ -271,14 +322,64 @@ fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
             let (value, got) = (*value as i32, run.retval as i32);
             format!("expected {value}, got {got} ({})", run.verdict.name).into()
         }),
-        (Expected::Unchanged, Ran::Packet { given, run }) => of_bytes(given, &run.data_out, 0),
-        (Expected::Data(bytes), Ran::Packet { run, .. }) => of_bytes(bytes, &run.data_out, 0),
-        (Expected::DataAt { offset, bytes }, Ran::Packet { run, .. }) => {
-            let start = (*offset).min(run.data_out.len());
-            let end = offset.saturating_add(bytes.len()).min(run.data_out.len());
-            of_bytes(bytes, &run.data_out[start..end.max(start)], *offset)
+        (
+            Expected::Unchanged(output),
+            Ran::Packet {
+                packet,
+                context,
+                run,
+            },
+        ) => match output {
+            Output::Data => of_bytes(packet, &run.data_out, 0),
+            Output::Context => of_bytes(context, &run.ctx_out, 0),
+        },
+        (Expected::Bytes(output, bytes), Ran::Packet { run, .. }) => {
+            of_bytes(bytes, left(*output, run), 0)
+        }
+        (
+            Expected::BytesAt {
+                output,
+                offset,
+                bytes,
+            },
+            Ran::Packet { run, .. },
+        ) => {
+            let left = left(*output, run);
+            let start = (*offset).min(left.len());
+            let end = offset.saturating_add(bytes.len()).min(left.len());
+            of_bytes(bytes, &left[start..end.max(start)], *offset)
         }
         _ => no_packet(),
+    }
+}
+
+/// What a run leaves.
+fn left(output: Output, run: &TestRunOutput) -> &[u8] {
+    match output {
+        Output::Data => &run.data_out,
+        Output::Context => &run.ctx_out,
+    }
+}
+
+/// Compares a record.
+fn record(
+    types: &RecordTypes<'_>,
+    got: Option<RunRecord>,
+    expected: Option<&Value>,
+) -> Result<Option<Difference>, String> {
+    let show =
+        |record: &RunRecord| serde_json::to_string(&types.show(record)).expect("keys are strings");
+    match (expected, got) {
+        (None, None) => Ok(None),
+        (None, Some(record)) => Ok(Some(
+            format!("expected no record, got {}", show(&record)).into(),
+        )),
+        (Some(value), None) => Ok(Some(format!("expected {value}, got no record").into())),
+        (Some(value), Some(record)) => {
+            let mut wanted = record.bytes.clone();
+            types.read_into(&record, value, &mut wanted)?;
+            Ok(of_value(value, &wanted, &record.bytes, &show(&record)))
+        }
     }
 }
 

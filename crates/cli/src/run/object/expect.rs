@@ -16,13 +16,20 @@ use crate::program_input::{name, read_at_most};
 /// The form, as help and errors show it.
 pub(super) const FORM: &str =
     "  set MAP KEY = VALUE          write an element, in the JSON of --dump-maps
-  run PROGRAM PACKET [xTIMES]  run on a packet: hexadecimal, zero:N or a file
+  run PROGRAM PACKET [ctx=CONTEXT] [xTIMES]
+                               run on a packet, none for types without packets, and a
+                               context: hexadecimal, zero:N or a file
   capture PROGRAM FILE         run on each packet of a capture
   verdict NAME [COUNT]         of a packet, or of so many packets of the capture
   retval NUMBER                of a packet
   data unchanged | data HEX    the packet after the run
   data[OFFSET] HEX             bytes of it
+  ctx unchanged | ctx HEX      the context after the run
+  ctx[OFFSET] HEX              bytes of it
   printk TEXT | printk none    the next text that the run printed, or no further one
+  record MAP = VALUE           the next record that the run wrote to a ring buffer or perf
+                               buffer; members that are not named may have any value
+  record MAP none              no further record
   map MAP KEY = VALUE          an element; members that are not named may have any value
   map MAP KEY absent
   map MAP entries COUNT
@@ -49,7 +56,8 @@ pub(super) enum Statement {
     },
     Run {
         program: String,
-        packet: Source,
+        packet: Option<Source>,
+        context: Option<Source>,
         repeat: u32,
     },
     Capture {
@@ -59,6 +67,13 @@ pub(super) enum Statement {
     Expect(Expected),
 }
 
+/// Bytes that a run leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    Data,
+    Context,
+}
+
 /// What is expected.
 pub(super) enum Expected {
     Verdict {
@@ -66,11 +81,17 @@ pub(super) enum Expected {
         count: Option<u64>,
     },
     Retval(u32),
-    Unchanged,
-    Data(Vec<u8>),
-    DataAt {
+    Unchanged(Output),
+    Bytes(Output, Vec<u8>),
+    BytesAt {
+        output: Output,
         offset: usize,
         bytes: Vec<u8>,
+    },
+    Record {
+        map: String,
+        /// `None` if there is no further one.
+        value: Option<Value>,
     },
     Printk(String),
     NoPrintk,
@@ -176,11 +197,19 @@ fn statement(text: &str, directory: &Path) -> Result<Statement, String> {
             }
         }
         "run" => {
-            let (packet, repeat) = repeated(behind)?;
-            let packet = given(packet).ok_or_else(|| needed("a program and a packet"))?;
+            let (input, repeat) = repeated(behind)?;
+            let (packet, context) = match input.split_once("ctx=") {
+                Some((packet, context)) => (packet.trim_end(), Some(source(context, directory)?)),
+                None => (input, None),
+            };
+            let packet = given(packet).ok_or_else(|| needed("a program and a packet, or none"))?;
             Statement::Run {
                 program: second.to_owned(),
-                packet: source(&packet, directory)?,
+                packet: match &*packet {
+                    "none" => None,
+                    packet => Some(source(packet, directory)?),
+                },
+                context,
                 repeat,
             }
         }
@@ -210,8 +239,16 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
             let value = Some(value).filter(|value| fits.contains(value));
             Expected::Retval(value.ok_or("a return value has 32 bits")? as u32)
         }
-        "data" if rest == "unchanged" => Expected::Unchanged,
-        "data" => Expected::Data(hex(rest)?),
+        "data" => bytes_of(Output::Data, rest)?,
+        "ctx" => bytes_of(Output::Context, rest)?,
+        "record" => {
+            let map = given(second).ok_or_else(|| needed("a map"))?;
+            let value = match behind {
+                "none" => None,
+                behind => Some(assigned(behind)?),
+            };
+            Expected::Record { map, value }
+        }
         "printk" => match rest {
             "" => return Err(needed("a text or none")),
             "none" => Expected::NoPrintk,
@@ -239,16 +276,25 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
             name: given(second).ok_or_else(|| needed("a name"))?,
             value: assigned(behind)?,
         },
-        _ => match word
-            .strip_prefix("data[")
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
-            Some(offset) => Expected::DataAt {
+        _ => match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
+            Some((name @ ("data" | "ctx"), offset)) => Expected::BytesAt {
+                output: match name {
+                    "data" => Output::Data,
+                    _ => Output::Context,
+                },
                 offset: number(offset).ok_or_else(|| format!("{offset:?} is no offset"))?,
                 bytes: hex(rest)?,
             },
-            None => return Err(format!("there is no statement {word:?}")),
+            _ => return Err(format!("there is no statement {word:?}")),
         },
+    })
+}
+
+/// `unchanged`, or all bytes.
+fn bytes_of(output: Output, text: &str) -> Result<Expected, String> {
+    Ok(match text {
+        "unchanged" => Expected::Unchanged(output),
+        text => Expected::Bytes(output, hex(text)?),
     })
 }
 
@@ -346,6 +392,13 @@ mod tests {
             "data unchanged",
             "data 00 11",
             "data[26] c0000202",
+            "run p none ctx=00 11 x2",
+            "run p zero:60 ctx=zero:192",
+            "ctx unchanged",
+            "ctx 00",
+            "ctx[4] 11",
+            "record m = {\"a\": 1}",
+            "record m none",
             "printk none",
             "printk a text",
             "printk \"a\\n\"",
@@ -377,6 +430,12 @@ mod tests {
             ("data", "no bytes"),
             ("data 0", "hexadecimal"),
             ("data[x] 00", "no offset"),
+            ("run p ctx=00", "a packet, or none"),
+            ("run p none ctx=0", "no such file"),
+            ("ctx", "no bytes"),
+            ("record", "needs a map"),
+            ("record m 3", "no `= VALUE`"),
+            ("other[3] 00", "no statement \"other[3]\""),
             ("printk", "a text or none"),
             ("map", "needs a map"),
             ("global g 3", "no `= VALUE`"),

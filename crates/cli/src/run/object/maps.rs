@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use beebox::btf::{Btf, TypeId};
+use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{Errno, LoadedObject, ObjectMap};
 use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
@@ -62,6 +63,7 @@ fn has_keys(map: &ObjectMap) -> bool {
             | MapKind::Queue
             | MapKind::Stack
             | MapKind::BloomFilter
+            | MapKind::PerfEventArray
     )
 }
 
@@ -69,22 +71,31 @@ fn has_keys(map: &ObjectMap) -> bool {
 pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
     let mut maps = Vec::new();
     for map in loaded.maps().filter(|map| has_keys(map)) {
-        let entries = entries(map, types);
+        let entries = entries(loaded, map, types);
         let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
         maps.push((map.def.name.clone(), entries?));
     }
     Ok(Ordered::Object(maps))
 }
 
-fn entries(map: &ObjectMap, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
+fn entries(
+    loaded: &LoadedObject,
+    map: &ObjectMap,
+    types: Option<&Btf<'_>>,
+) -> Result<Ordered, Failure> {
     let of = Types::of(map, types);
     let size = map.def.params.value_size as usize;
     let is_data = map.def.initial_value().is_some();
     let entries = map.entries().map_err(Failure::new)?;
     let entries = entries.iter().map(|(key, value)| {
         let mut members = Vec::new();
-        if !is_data {
-            members.push(("key".to_owned(), of.show(of.key, key)));
+        let index = <[u8; 4]>::try_from(&key[..]).map(u32::from_le_bytes);
+        match index {
+            _ if is_data => {}
+            Ok(index) if map.map.kind() == MapKind::ProgArray => {
+                members.push(("key".to_owned(), Ordered::Scalar(index.into())));
+            }
+            _ => members.push(("key".to_owned(), of.show(of.key, key))),
         }
         if is_percpu(map) {
             let values = value.chunks(size.next_multiple_of(8)).enumerate();
@@ -95,6 +106,8 @@ fn entries(map: &ObjectMap, types: Option<&Btf<'_>>) -> Result<Ordered, Failure>
                 ])
             });
             members.push(("values".to_owned(), Ordered::List(values.collect())));
+        } else if let Some(program) = program_at(loaded, map, key) {
+            members.push(("value".to_owned(), Ordered::Scalar(program.into())));
         } else {
             members.push(("value".to_owned(), of.show(of.value, value)));
         }
@@ -103,41 +116,99 @@ fn entries(map: &ObjectMap, types: Option<&Btf<'_>>) -> Result<Ordered, Failure>
     Ok(Ordered::List(entries.collect()))
 }
 
-/// Fills maps from a file: an object of lists of entries, by map.
-pub(super) fn fill(
-    loaded: &LoadedObject,
-    types: Option<&Btf<'_>>,
-    path: &Path,
-) -> Result<(), Failure> {
-    let file = read_at_most(path, LARGEST)?;
-    let parsed: Result<Value, _> = serde_json::from_slice(&file);
-    let wrong = |what: String| {
-        Failure::new(format_args!("{}: {what}", name(path)))
-            .hint(r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#)
-    };
-    let contents = parsed.map_err(|error| wrong(format!("no JSON: {error}")))?;
-    // A whole answer of --dump-maps --format json is good too.
-    let contents = contents.get("maps").unwrap_or(&contents);
-    let contents = contents.as_object();
-    let contents = contents.ok_or_else(|| wrong("no object with maps by name".to_owned()))?;
-    for (map_name, entries) in contents {
-        let map = find(loaded, map_name).map_err(&wrong)?;
-        if map.def.initial_value().is_some() {
-            return Err(Failure::new(format_args!(
-                "{}: map {map_name} holds global variables",
-                name(path)
-            ))
-            .hint("--set NAME=VALUE"));
-        }
-        let entries = entries.as_array();
-        let entries =
-            entries.ok_or_else(|| wrong(format!("map {map_name}: no list of entries")))?;
-        for (at, entry) in entries.iter().enumerate() {
-            let put = put(map, &Types::of(map, types), entry);
-            put.map_err(|error| wrong(format!("map {map_name}: entry {at}: {error}")))?;
-        }
+/// Name of the program that a program array has for a key.
+fn program_at<'l>(loaded: &'l LoadedObject, map: &ObjectMap, key: &[u8]) -> Option<&'l str> {
+    let index = u32::from_le_bytes(key.try_into().ok()?);
+    loaded.program_at(&map.map, index)
+}
+
+/// Contents of maps in a file: an object of lists of entries, by map.
+pub(super) struct MapsFile {
+    name: String,
+    contents: serde_json::Map<String, Value>,
+}
+
+impl MapsFile {
+    pub(super) fn read(path: &Path) -> Result<MapsFile, Failure> {
+        let file = read_at_most(path, LARGEST)?;
+        let name = name(path);
+        let parsed: Result<Value, _> = serde_json::from_slice(&file);
+        let contents = parsed.map_err(|error| wrong(&name, format!("no JSON: {error}")))?;
+        // A whole answer of --dump-maps --format json is good too.
+        let contents = contents.get("maps").unwrap_or(&contents);
+        let contents = contents.as_object().cloned();
+        let contents =
+            contents.ok_or_else(|| wrong(&name, "no object with maps by name".to_owned()))?;
+        Ok(MapsFile { name, contents })
     }
-    Ok(())
+
+    /// Names of the programs that it puts into program arrays of an object.
+    pub(super) fn programs(&self, object: &Object<'_>) -> Vec<String> {
+        let is_array = |name: &str| {
+            let mut maps = object.maps().iter().map(|(_, map)| map);
+            maps.any(|map| map.name() == name && map.params().kind() == Some(MapKind::ProgArray))
+        };
+        let arrays = self.contents.iter().filter(|(name, _)| is_array(name));
+        let entries = arrays
+            .filter_map(|(_, entries)| entries.as_array())
+            .flatten();
+        let programs = entries.filter_map(|entry| entry.get("value")?.as_str());
+        programs.map(str::to_owned).collect()
+    }
+
+    /// Fills the maps.
+    pub(super) fn fill(
+        &self,
+        loaded: &LoadedObject,
+        types: Option<&Btf<'_>>,
+    ) -> Result<(), Failure> {
+        for (map_name, entries) in &self.contents {
+            let wrong = |what: String| wrong(&self.name, what);
+            let map = find(loaded, map_name).map_err(wrong)?;
+            if map.def.initial_value().is_some() {
+                return Err(Failure::new(format_args!(
+                    "{}: map {map_name} holds global variables",
+                    self.name
+                ))
+                .hint("--set NAME=VALUE"));
+            }
+            let entries = entries.as_array();
+            let entries =
+                entries.ok_or_else(|| wrong(format!("map {map_name}: no list of entries")))?;
+            for (at, entry) in entries.iter().enumerate() {
+                let put = match map.map.kind() {
+                    MapKind::ProgArray => put_program(loaded, map, entry),
+                    _ => put(map, &Types::of(map, types), entry),
+                };
+                put.map_err(|error| wrong(format!("map {map_name}: entry {at}: {error}")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong(file: &str, what: String) -> Failure {
+    Failure::new(format_args!("{file}: {what}"))
+        .hint(r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#)
+}
+
+/// Puts a program into a program array: the value is its name.
+fn put_program(loaded: &LoadedObject, map: &ObjectMap, entry: &Value) -> Result<(), String> {
+    let index = entry.get("key").and_then(Value::as_u64);
+    let index = index.and_then(|index| u32::try_from(index).ok());
+    let index = index.ok_or("key: no index of a program array")?;
+    let program = entry.get("value").and_then(Value::as_str);
+    let program = program.ok_or("value: no name of a program")?;
+    let put = loaded.set_tail_call(&map.def.name, index, Some(program));
+    put.map_err(|errno| match errno {
+        Errno::ENOENT => format!("value: the object has no program {program:?}"),
+        Errno::E2BIG => format!("key: the array has {} elements", map.def.params.max_entries),
+        Errno::EINVAL => format!(
+            "the map does not take program {program}, whose type, attach type or flags are \
+             not those of the programs that use it: EINVAL"
+        ),
+        errno => format!("the map does not take program {program}: {errno}"),
+    })
 }
 
 fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {

@@ -3,10 +3,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use beebox::run::{PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput};
+use beebox::program::ProgramType;
+use beebox::run::{
+    PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput, takes_packet,
+};
 use report::value::Ordered;
 use serde_json::{Value, json};
-use spec::programs::ProgramType;
 
 use super::super::RunFormat;
 use super::super::output::{hex, hex_rows, trap_record};
@@ -65,6 +67,12 @@ impl Summary {
         verdicts.map(|(name, packets, _)| (name.as_str(), *packets))
     }
 
+    /// The records that were taken.
+    pub(super) fn records(&self) -> Vec<RunRecord> {
+        let kept = self.records.kept.iter();
+        kept.map(|(_, record)| record.clone()).collect()
+    }
+
     /// The texts that were printed.
     pub(super) fn texts(&self) -> Vec<String> {
         self.printk.iter().map(|(_, text)| text.clone()).collect()
@@ -77,8 +85,12 @@ impl Summary {
 
 /// A run.
 pub(super) enum Ran {
-    /// On a packet.
-    Packet { packet: Vec<u8>, run: TestRunOutput },
+    /// On a packet, a context or both.
+    Packet {
+        packet: Vec<u8>,
+        context: Vec<u8>,
+        run: TestRunOutput,
+    },
     /// On a capture.
     Capture(Summary),
     /// A trap, on the packet of that number of a capture.
@@ -121,7 +133,18 @@ impl Report<'_> {
         let (kind, engine) = (self.kind.name(), self.engine.name());
         let mut text = format!("{} ({kind}, engine {engine}): ", self.prog);
         let _ = match &self.ran {
-            Ran::Packet { packet, run } => write_packet(&mut text, packet, run),
+            Ran::Packet {
+                packet,
+                context,
+                run,
+            } => {
+                let packet = takes_packet(self.kind).then_some(packet);
+                let data = match self.kind {
+                    ProgramType::FlowDissector => "flow keys",
+                    _ => "packet",
+                };
+                write_packet(&mut text, packet, data, context, run)
+            }
             Ran::Capture(summary) => write_summary(&mut text, summary),
             Ran::Trap { packet, error } => {
                 let place = packet.map(|packet| format!(" on packet {packet}"));
@@ -249,23 +272,40 @@ impl Report<'_> {
     }
 }
 
-fn write_packet(text: &mut String, packet: &[u8], run: &TestRunOutput) -> std::fmt::Result {
+fn write_packet(
+    text: &mut String,
+    packet: Option<&Vec<u8>>,
+    data: &str,
+    context: &[u8],
+    run: &TestRunOutput,
+) -> std::fmt::Result {
     let ns = run.duration.as_nanos();
-    writeln!(
-        text,
-        "{} ({}), {ns} ns",
-        run.verdict.name, run.retval as i32
-    )?;
-    if run.data_out == packet {
-        writeln!(text, "packet ({} bytes): unchanged", packet.len())?;
-    } else {
-        writeln!(text, "packet ({} bytes)", run.data_out.len())?;
-        hex_rows(text, 0, &run.data_out);
+    let (name, value) = (&*run.verdict.name, (run.retval as i32).to_string());
+    match *name == value {
+        true => writeln!(text, "{value}, {ns} ns")?,
+        false => writeln!(text, "{name} ({value}), {ns} ns")?,
+    }
+    match packet {
+        Some(packet) if !run.data_out.is_empty() => write_bytes(text, data, packet, &run.data_out)?,
+        _ => {}
+    }
+    if !run.ctx_out.is_empty() && !context.is_empty() {
+        write_bytes(text, "context", context, &run.ctx_out)?;
     }
     for printed in &run.printk.texts {
         writeln!(text, "printk: {}", one_line(printed))?;
     }
     write_lost(text, run.printk.lost)
+}
+
+/// What a run left of bytes that it got.
+fn write_bytes(text: &mut String, what: &str, given: &[u8], left: &[u8]) -> std::fmt::Result {
+    if left == given {
+        return writeln!(text, "{what} ({} bytes): unchanged", given.len());
+    }
+    writeln!(text, "{what} ({} bytes)", left.len())?;
+    hex_rows(text, 0, left);
+    Ok(())
 }
 
 fn write_lost(text: &mut String, lost: u64) -> std::fmt::Result {

@@ -1,13 +1,14 @@
-//! Records of ring buffers, shown by their types.
+//! Records of ring buffers and perf buffers, shown by their types.
 //!
-//! BTF does not say what the records of a ring buffer are. `--records MAP=TYPE` does; without
+//! BTF does not say what these records are. `--records MAP=TYPE` does; without
 //! it a record has the type to which a variable of the object points
 //! (`struct event *unused_event`), if exactly one such type has its size.
 
 use beebox::btf::{Btf, Kind, Shape, TypeId};
 use beebox::object::Object;
 use beebox::run::{LoadedObject, RunRecord};
-use report::value::{Ordered, bytes_to_json, to_json};
+use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use serde_json::Value;
 
 use super::maps;
 use crate::answer::Failure;
@@ -90,17 +91,35 @@ impl<'a> RecordTypes<'a> {
         Ok(found)
     }
 
-    /// A record by its type, or its bytes.
-    pub(super) fn show(&self, record: &RunRecord) -> Ordered {
+    /// The type of a record, if it is known.
+    fn type_of(&self, record: &RunRecord) -> Option<TypeId> {
         let size = record.bytes.len() as u64;
         let given = self.given.iter().find(|(map, _)| *map == record.map);
         let mut fitting = self.pointed.iter().filter(|(of, _)| *of == size);
-        let ty = match (given, fitting.next(), fitting.next()) {
+        match (given, fitting.next(), fitting.next()) {
             (Some((_, ty)), ..) => Some(*ty),
             (None, Some((_, ty)), None) => Some(*ty),
             _ => None,
+        }
+    }
+
+    /// Writes a value over a record: members that are not named keep theirs.
+    pub(super) fn read_into(
+        &self,
+        record: &RunRecord,
+        value: &Value,
+        bytes: &mut [u8],
+    ) -> Result<(), String> {
+        let read = match self.types.zip(self.type_of(record)) {
+            Some((types, ty)) => from_json(types, ty, value, bytes),
+            None => bytes_from_json(value, bytes),
         };
-        match self.types.zip(ty) {
+        read.map_err(|error| format!("record of {}: {error}", record.map))
+    }
+
+    /// A record by its type, or its bytes.
+    pub(super) fn show(&self, record: &RunRecord) -> Ordered {
+        match self.types.zip(self.type_of(record)) {
             Some((types, ty)) => to_json(types, ty, &record.bytes),
             None => bytes_to_json(&record.bytes),
         }

@@ -1,0 +1,127 @@
+//! The native code of programs, for inspection.
+//!
+//! ```
+//! use beebox::ebpf::assemble;
+//! use beebox::native::{NativeDraft, Processor};
+//!
+//! let draft = NativeDraft::of_insns(assemble("w0 = 2\nexit\n")?, Processor::Baseline)?;
+//! assert!(!draft.bytes().is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ops::Range;
+
+use ::classic::Converted;
+use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
+use jit::{Draft, Features, Options};
+use lower::{Lowered, Malformed};
+use spec::bits::BitOp;
+use spec::{Kernel, calls};
+
+/// The x86-64 processor that native code is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Processor {
+    /// This machine's, with its extensions.
+    #[default]
+    Host,
+    /// Any x86-64 processor.
+    Baseline,
+}
+
+impl Processor {
+    fn options(self) -> Options {
+        let features = match self {
+            Processor::Host => Features::detect(),
+            Processor::Baseline => Features::PLAIN,
+        };
+        Options {
+            features,
+            ..Options::default()
+        }
+    }
+}
+
+/// Machine code that a program would become, as it is at address 0. It cannot be run.
+#[derive(Clone, Debug)]
+pub struct NativeDraft {
+    draft: Draft,
+}
+
+impl NativeDraft {
+    /// The code of a converted classic program.
+    pub fn of_classic(program: Converted, processor: Processor) -> NativeDraft {
+        NativeDraft {
+            draft: Draft::of(&Lowered::from_classic(program), &processor.options()),
+        }
+    }
+
+    /// The code of eBPF instructions.
+    ///
+    /// # Errors
+    /// The structure of the program is malformed.
+    pub fn of_insns(insns: Vec<Insn>, processor: Processor) -> Result<NativeDraft, Malformed> {
+        let draft = Draft::of_insns(insns, &processor.options())?;
+        Ok(NativeDraft { draft })
+    }
+
+    /// The code of a linked program before it is loaded, when maps, variables and kernel
+    /// functions have no addresses yet: a placeholder stands for each, and a helper for
+    /// each kernel function but the bit operations that `kernel` has.
+    ///
+    /// # Errors
+    /// As [`NativeDraft::of_insns`].
+    pub fn of_unloaded(
+        insns: &[RawInsn],
+        kernel: &Kernel,
+        processor: Processor,
+    ) -> Result<NativeDraft, Malformed> {
+        let insns = decode(insns).into_iter();
+        let insns = insns.map(|insn| match BitOp::of_insn(kernel, &insn) {
+            Some(op) => op.resolved(insn),
+            None => with_placeholder(insn),
+        });
+        NativeDraft::of_insns(insns.collect(), processor)
+    }
+
+    /// The machine code, followed by its tables.
+    pub fn bytes(&self) -> &[u8] {
+        self.draft.bytes()
+    }
+
+    /// Offset of the program's entry.
+    pub fn entry(&self) -> usize {
+        self.draft.entry()
+    }
+
+    /// Pieces of the code in ascending order, each with the slot of the instruction that it
+    /// comes from; without one, a piece begins or ends a function.
+    pub fn pieces(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
+        self.draft.map()
+    }
+}
+
+/// The address that native code calls for a helper; `None` if no function of this process
+/// implements it for unverified programs.
+pub fn helper_address(number: i32) -> Option<u64> {
+    vm::find_call(number).map(|call| call as *const () as u64)
+}
+
+/// A placeholder address.
+const PLACEHOLDER: u64 = 0xffff_8880_0000_0000;
+
+fn with_placeholder(insn: Insn) -> Insn {
+    match insn {
+        Insn::LoadImm64 {
+            imm: Imm64::Value(_),
+            ..
+        } => insn,
+        Insn::LoadImm64 { dst, .. } => Insn::LoadImm64 {
+            dst,
+            imm: Imm64::Value(Value64::new(PLACEHOLDER)),
+        },
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => {
+            Insn::Call(Callee::Helper(calls::KTIME_GET_NS))
+        }
+        _ => insn,
+    }
+}
