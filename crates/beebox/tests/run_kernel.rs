@@ -2,15 +2,16 @@
 //! kernel's test run: return values, packets, contexts, maps, and the errors of sizes. Each
 //! runs as native code and in the checked engine.
 
-use std::path::{Path, PathBuf};
+mod support;
+
 use std::time::Duration;
 
-use beebox::captures::Input;
 use beebox::object::Object;
 use beebox::program::Program;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
+use support::{file, packets};
 use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};
 use testkit::kernel::load::{LoadRequest, load};
 
@@ -28,8 +29,7 @@ struct Both {
 impl Both {
     /// `None` where no kernel can be asked.
     fn load(path: &str, name: &str) -> Option<Both> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let file = std::fs::read(&path).expect("a committed object");
+        let file = std::fs::read(file(path)).expect("a committed object");
         let mut object = Object::open(&file).expect("an object");
         object.set_autoload(|program| program.name == name);
         let kernel = kernel_data::linux_6_18();
@@ -228,20 +228,6 @@ fn sums(value: &[u8], size: usize) -> Vec<u8> {
         }
     }
     sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
-}
-
-/// The packets of the sample capture.
-fn packets() -> Vec<Vec<u8>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
-    let mut input = Input::open_path(path).expect("the sample");
-    let mut packets = Vec::new();
-    while let Some(event) = input.next_event().expect("the sample") {
-        if let beebox::captures::Event::Packet(record) = event {
-            packets.push(record.data().to_vec());
-        }
-    }
-    assert!(packets.len() > 250);
-    packets
 }
 
 #[test]

@@ -2,30 +2,15 @@
 //! run, what ran before, and how often, as native code, in the checked engine and in the
 //! running kernel.
 
-use std::path::{Path, PathBuf};
+mod support;
 
-use beebox::captures::{Event, Input};
 use beebox::object::{Global, Object};
 use beebox::run::{Errno, LoadOptions, LoadedObject, NotLoaded, RunEngine};
+use support::{file, packets};
 use sys::bpf::TestRun;
 use testkit::kernel::object::ObjectInKernel;
 
 const WHAT: &str = "test runs of the kernel";
-
-fn file(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-fn packets() -> Vec<Vec<u8>> {
-    let mut input = Input::open_path(file("../../examples/sample.pcap")).expect("the sample");
-    let mut packets = Vec::new();
-    while let Some(event) = input.next_event().expect("the sample") {
-        if let Event::Packet(record) = event {
-            packets.push(record.data().to_vec());
-        }
-    }
-    packets
-}
 
 /// An object on both engines and, if it can be asked, in the kernel.
 struct Three {

@@ -30,6 +30,7 @@ mod render;
 mod report;
 mod scratch;
 mod step;
+mod tail_calls;
 mod traffic;
 mod verify;
 
@@ -69,6 +70,7 @@ pub const BENCHES: &[Bench] = &[
     gateway::BENCH,
     load::BENCH,
     maps::BENCH,
+    tail_calls::BENCH,
     verify::BENCH,
 ];
 

@@ -155,6 +155,7 @@ impl Class {
             attach_type: self.attach_type,
             has_frags: self.flags.has(LoadFlags::XDP_HAS_FRAGS),
             is_native: true,
+            is_device_bound: false,
             cgroup_storage: [0; 2],
         }
     }

@@ -20,6 +20,7 @@ cargo run --release -p beebox-bench -- engines
 cargo run --release -p beebox-bench -- classic
 cargo run --release -p beebox-bench -- load
 cargo run --release -p beebox-bench -- maps
+cargo run --release -p beebox-bench -- tail-calls
 cargo run --release -p beebox-bench -- verify
 ```
 
@@ -112,6 +113,15 @@ does 32 operations in a loop, with keys from a generator whose state lies in the
 - `firewall` is the one of the examples: on one packet, a TCP segment that passes, and
   over a capture of 262,144 packets of 84 to 516 bytes, which is in the page cache, reading
   included.
+",
+    ),
+    (
+        "tail-calls",
+        "\
+Programs that do nothing but go on with each other, 33 times in a run (`crates/bench/src/
+tail_calls.rs`): `beebox` is native code, `kernel` the kernel's test run of the same programs by
+its own clock. Why a constant index gains less than 1.5 times is in
+[tail-calls.md](tail-calls.md).
 ",
     ),
     ("verify", VERIFY),

@@ -145,6 +145,7 @@ fn class(prepared: &Prepared) -> ProgramClass {
         attach_type: program.expected_attach_type(),
         has_frags: program.flags().0 & LoadFlags::XDP_HAS_FRAGS.0 != 0,
         is_native: prepared.native.is_some(),
+        is_device_bound: program.flags().0 & LoadFlags::XDP_DEV_BOUND_ONLY.0 != 0,
         cgroup_storage: [0; 2],
     }
 }

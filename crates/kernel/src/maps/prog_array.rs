@@ -112,6 +112,9 @@ impl Operations for ProgArray {
     }
 
     fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+        if class.is_device_bound {
+            return Err(Errno::EINVAL);
+        }
         match class.fits(self.owner.get_or_init(|| *class)) {
             true => Ok(()),
             false => Err(Errno::EINVAL),

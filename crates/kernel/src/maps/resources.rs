@@ -115,6 +115,9 @@ pub struct ProgramClass {
     pub has_frags: bool,
     /// It runs as native code.
     pub is_native: bool,
+    /// It is bound to a network device (`BPF_F_XDP_DEV_BOUND_ONLY`, offload): no map of
+    /// programs takes it.
+    pub is_device_bound: bool,
     /// Identities of the maps for cgroups that it uses, the shared one and the one with a
     /// value for each CPU; 0: none.
     pub cgroup_storage: [u64; 2],

@@ -127,6 +127,7 @@ impl Objects {
                 attach_type,
                 has_frags: flags & HAS_FRAGS != 0,
                 is_native: true,
+                is_device_bound: false,
                 cgroup_storage: [0; 2],
             },
             target: None,

@@ -21,12 +21,16 @@ use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, TailTarge
 use super::{ARRAY, Code, Left, maps};
 use crate::registry::fields::with_callback;
 
+/// Runs for which one guard lasts.
+const BATCH: u32 = 64;
+
 /// The class of all programs here.
 pub(super) const CLASS: ProgramClass = ProgramClass {
     program_type: ProgramType::SchedCls,
     attach_type: 0,
     has_frags: false,
     is_native: true,
+    is_device_bound: false,
     cgroup_storage: [0; 2],
 };
 
@@ -211,17 +215,35 @@ impl Native {
 
     /// Runs the first program.
     pub fn run(&self) -> Left {
+        self.maps.left(self.r0(1))
+    }
+
+    /// Runs the first program so many times; the low 32 bits of the last `r0`.
+    pub fn run_repeated(&self, rounds: u32) -> u32 {
+        self.r0(rounds) as u32
+    }
+
+    /// As in the kernel's test run, one guard lasts for several runs.
+    fn r0(&self, rounds: u32) -> u64 {
         let mut packet = PacketBuffer::new(SKB, &[0; 64], HEADROOM, HEADROOM);
         let mut context = DirectContext::new(&[]);
         let mut random = SplitMix::new(1);
         let mut clock = || 0;
         let metadata = Metadata::of_cpu(0);
         let no_packet = Packet::whole(&[], &metadata);
-        let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
         let program = self.programs[0].native.on_context(ContextKind::SkBuff);
         let program = program.expect("the programs are of this kind");
-        let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
-        self.maps.left(r0.expect("the maps are for this CPU"))
+        let (mut guard, mut r0) = (RunGuard::new(), 0);
+        for round in 1..=rounds {
+            if round % BATCH == 0 {
+                drop(guard);
+                guard = RunGuard::new();
+            }
+            let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
+            let run = program.run(&mut packet, &mut context, &guard, cx);
+            r0 = run.expect("the maps are for this CPU");
+        }
+        r0
     }
 }
 

@@ -98,3 +98,16 @@ pub fn counting_program() -> Code {
     );
     Code::new(text, 0)
 }
+
+/// A program that does nothing but go on with the one in the next slot, the first after the
+/// last; with a computed index, which the verifier does not know.
+pub fn link(id: u32, is_computed: bool) -> Code {
+    let next = (id + 1) % SLOTS;
+    let index = match is_computed {
+        // The mark of the packet, which is 0.
+        true => format!("r3 = *(u32 *)(r1 + 8)\nr3 += {next}"),
+        false => format!("r3 = {next}"),
+    };
+    let text = format!("{index}\nr2 = map_idx({ARRAY}) ll\ncall 12\nr0 = {id}\nexit\n");
+    Code::new(text, 0)
+}

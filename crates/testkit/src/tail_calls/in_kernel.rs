@@ -1,5 +1,7 @@
 //! A chain in the running kernel.
 
+use std::time::Duration;
+
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LoadedProgram, Map, MapRequest, ProgLoad, TestRun};
@@ -88,15 +90,29 @@ impl InKernel {
     /// # Panics
     /// If the kernel refuses the run.
     pub fn run(&self) -> Left {
-        let mut out = [0; 256];
-        let packet = TestRun::on(&[0; 64]);
-        let run = self.programs[0].test_run(&packet, &mut out, &mut []);
+        let (retval, _) = self.run_repeated(1);
         let mut counter = [0; 8];
         let read = self.counter.lookup(&[0; 4], &mut counter);
         read.expect("the counter is there");
         Left {
-            retval: run.expect("the kernel runs the program").retval,
+            retval,
             counter: u64::from_le_bytes(counter),
         }
+    }
+
+    /// Runs the first program so many times; its last result and the mean time by the
+    /// kernel's clock.
+    ///
+    /// # Panics
+    /// If the kernel refuses the run.
+    pub fn run_repeated(&self, rounds: u32) -> (u32, Duration) {
+        let mut out = [0; 256];
+        let request = TestRun {
+            repeat: rounds,
+            ..TestRun::on(&[0; 64])
+        };
+        let run = self.programs[0].test_run(&request, &mut out, &mut []);
+        let run = run.expect("the kernel runs the program");
+        (run.retval, run.duration)
     }
 }
