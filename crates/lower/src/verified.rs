@@ -24,7 +24,8 @@ pub enum Unfit {
     /// The program array of this index has no table of native code for programs of this
     /// type: it holds a program that has none, or belongs to programs of another type.
     TailCalls(usize),
-    /// The instruction at this slot reads a pointer to a kernel object from the context.
+    /// The instruction at this slot accesses an object of the kernel, or loads a pointer to one
+    /// from the context.
     KernelObject(usize),
     /// The instruction at this slot refers to what has no address here: a variable of the
     /// kernel.
@@ -139,6 +140,9 @@ fn rewrite_insn(
     fact: &InsnFact,
     maps: &UsedMaps<'_>,
 ) -> Result<(), Unfit> {
+    if fact.accesses_object {
+        return Err(Unfit::KernelObject(slot));
+    }
     match insn {
         Insn::LoadImm64 { imm, .. } => {
             let value = callbacks::number(*imm, slot).or_else(|| address(*imm, maps));
@@ -208,7 +212,7 @@ impl fmt::Display for Unfit {
                 )
             }
             Unfit::KernelObject(slot) => {
-                write!(f, "slot {slot}: the context has no such kernel object")
+                write!(f, "slot {slot}: it uses an object of the kernel that is not there")
             }
             Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
             Unfit::TooLong => f.write_str("the program has too long jumps"),

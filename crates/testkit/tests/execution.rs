@@ -124,6 +124,17 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let proof = Proof::of(&program, &kernel, &registry).unwrap();
     let lowered = Lowered::from_verified(&proof, &[], find_call);
     assert!(matches!(lowered, Err(Unfit::KernelObject(0))));
+    let reads_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = *(u32 *)(r1 + 24)\nr0 = 2\nexit");
+    let reads_map = generated_program(Target::Xdp, &reads_map.unwrap()).unwrap();
+    let proof = Proof::of(&reads_map, &kernel, &registry).unwrap();
+    let handle = |def: &Arc<MapDef>| {
+        let value = ValueLayout::plain(def.params.value_size as usize);
+        let map = Map::create(&def.params, value, &Host { cpus: 4, seed: 1 }).unwrap();
+        Some(MapHandle::new(Arc::new(map)))
+    };
+    let handles: Vec<Option<MapHandle>> = reads_map.maps().iter().map(handle).collect();
+    let lowered = Lowered::from_verified(&proof, &handles, find_call);
+    assert!(matches!(lowered, Err(Unfit::KernelObject(2))));
     let uses_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = 2\nexit").unwrap();
     let with_maps = generated_program(Target::Xdp, &uses_map);
     let proof = Proof::of(&with_maps.unwrap(), &kernel, &registry).unwrap();

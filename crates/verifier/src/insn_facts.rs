@@ -60,6 +60,9 @@ pub struct InsnFact {
     /// The addresses of a load, store or atomic operation: the pointer with the
     /// instruction's offset. The access needs no check.
     pub access: Option<Value>,
+    /// A run may access an object of the kernel itself, as `struct bpf_map` behind a pointer to
+    /// a map, or a socket; `access` may be [`Value::Mixed`] then.
+    pub accesses_object: bool,
     /// What a call of a helper works on.
     pub call: Option<CallFact>,
     /// A spill or fill around a call of the `bpf_fastcall` contract, which keeps the
@@ -136,6 +139,21 @@ impl Value {
                 max: reg.num.smax.saturating_add(off),
             },
             may_be_null: reg.may_be_null(),
+        })
+    }
+
+    /// True for pointers to objects of the kernel other than memory and contexts.
+    fn is_object(&self) -> bool {
+        self.pointer().is_some_and(|pointer| match pointer.kind {
+            PointerKind::Map(_) | PointerKind::Function { .. } | PointerKind::Other { .. } => true,
+            PointerKind::Context
+            | PointerKind::MapValue(_)
+            | PointerKind::MapKey(_)
+            | PointerKind::Stack { .. }
+            | PointerKind::Packet
+            | PointerKind::PacketMeta
+            | PointerKind::PacketEnd
+            | PointerKind::Memory { .. } => false,
         })
     }
 

@@ -38,7 +38,7 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             format!("{name} holds programs without native code")
         }
         Unfit::KernelObject(slot) => {
-            let what = "it loads a pointer to a kernel object from the context";
+            let what = "it uses an object of the kernel";
             at(program, *slot, what)
         }
         Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),

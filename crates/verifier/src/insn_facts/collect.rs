@@ -29,6 +29,7 @@ pub(super) struct Seen {
     result: Option<(Reg, Value)>,
     jumped: bool,
     passed: bool,
+    accesses_object: bool,
     /// The constant that `r2` points to, joined.
     key: Option<Value>,
     proofs: BTreeSet<Proof>,
@@ -163,6 +164,7 @@ fn fact(env: &Env<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -
             _ => None,
         },
         access,
+        accesses_object: seen.accesses_object,
         call: matches!(insn, Insn::Call(Callee::Helper(_)))
             .then(|| call_fact(env, &operands, seen, tainted)),
         operands,
@@ -233,6 +235,7 @@ pub(crate) fn enter(walk: &mut Walk<'_>) {
     }
     if let Some(access) = insn.access() {
         let base = &frame[access.base];
+        seen.accesses_object |= Value::of(base, number).is_object();
         seen.flow
             .note_stack(base, access.off, access.size.bytes(), number);
         if let RegKind::Packet { range } | RegKind::PacketMeta { range } = base.kind
