@@ -1,8 +1,8 @@
 //! Descriptions of kernels, for which objects are linked and programs verified.
 
 pub use spec::kernel::{
-    Features, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion, Mitigations,
-    Module, Privileges, Source, SymbolAddress, SymbolTable, Symbols,
+    Features, InvalidPrivileges, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion,
+    Mitigations, Module, Privileges, Source, SymbolAddress, SymbolTable, Symbols,
 };
 pub use sys::kernel::running;
 

@@ -6,7 +6,9 @@ pub use ::kernel::maps::{
     ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind, StoredMap, StoredProgram,
     UserRing, UserSample, UserSamples, ValueLayout,
 };
+
 pub use vm::{
-    CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, DirectAccess, Elements, MapFunction,
-    MapHandle, MapObject, OutOfMemory, RecordOutput, WordLookup,
+    CELL_BYTES, CallBlock, CellAddress, CellGroup, CellSlice, Cells, ContextKind, Cursor,
+    DirectAccess, Elements, Iteration, IterationStep, MapFunction, MapHandle, MapObject,
+    MemoryPort, OutOfMemory, RecordOutput, TailTable, TailTableError, TailTarget, WordLookup,
 };

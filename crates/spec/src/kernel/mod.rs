@@ -19,7 +19,9 @@ use btf::Btf;
 use crate::registry::Registry;
 
 pub use config::KernelConfig;
-pub use facts::{Features, InvalidVersion, KernelVersion, Mitigations, Privileges};
+pub use facts::{
+    Features, InvalidPrivileges, InvalidVersion, KernelVersion, Mitigations, Privileges,
+};
 pub use symbols::{SymbolAddress, SymbolTable, Symbols};
 
 /// Description of the kernel that programs are linked and verified for.
