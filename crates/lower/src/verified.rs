@@ -212,7 +212,10 @@ impl fmt::Display for Unfit {
                 )
             }
             Unfit::KernelObject(slot) => {
-                write!(f, "slot {slot}: it uses an object of the kernel that is not there")
+                write!(
+                    f,
+                    "slot {slot}: it uses an object of the kernel that is not there"
+                )
             }
             Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
             Unfit::TooLong => f.write_str("the program has too long jumps"),
