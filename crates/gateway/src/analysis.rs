@@ -4,7 +4,7 @@ use crate::header::Packet;
 use crate::rules::RuleSet;
 use crate::space::{Budget, Kind, Region, Undecided};
 
-/// Steps that [`unreachable`] takes for one rule and [`changes`] for two sets.
+/// Steps that [`unreachable()`] takes for one rule and [`changes`] for two sets.
 pub const BUDGET: u64 = 20_000_000;
 
 /// A rule that another one before it makes superfluous.
