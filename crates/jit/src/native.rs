@@ -547,7 +547,7 @@ fn cpus(program: &Lowered) -> u32 {
         .iter()
         .filter_map(|access| match access {
             DirectAccess::Elements(elements) => Some(elements.copies()),
-            DirectAccess::Maps(_) | DirectAccess::Function(_) => None,
+            DirectAccess::Maps(_) | DirectAccess::Hash(_) | DirectAccess::Function(_) => None,
         });
     let callers = program.tail_tables().iter().map(|table| table.cpus());
     copies

@@ -5,9 +5,11 @@
 //! functions apart. The loop uses `r0` to `r5` only, which the call of a helper does not
 //! keep either.
 
-use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size};
 use verifier::{InsnFact, PointerKind, ProgramFacts, Value};
 use vm::{Call, CallBlock, begin_calls, next_call};
+
+use crate::construct::{branch, load, mov};
 
 /// Numbers of the functions that loops call, as the numbers of helpers.
 const BEGIN_CALLS: i32 = super::passes::FIRST_FUNCTION - 2;
@@ -48,19 +50,30 @@ impl Callbacks {
         let (_, operand) = TAKE_FUNCTIONS
             .iter()
             .find(|(number, _)| *number == helper)?;
-        let pointer = fact.operand(*operand).and_then(Value::pointer);
-        let start = pointer.and_then(|pointer| match pointer.kind {
-            PointerKind::Function { subprog } => Some(facts.stack.get(subprog as usize)?.0),
-            _ => None,
-        });
-        // Functions that no run reaches may be removed.
         let is_reached = |start: &usize| facts.insns[*start].is_reached;
-        let callees: Vec<usize> = match start {
-            Some(start) => [start as usize].into_iter().filter(is_reached).collect(),
+        let callees: Vec<usize> = match fact
+            .operand(*operand)
+            .and_then(|value| callee(value, facts))
+        {
+            // Functions that no run reaches may be removed.
+            Some(start) => [start].into_iter().filter(is_reached).collect(),
             None => self.functions.iter().copied().filter(is_reached).collect(),
         };
         Some(sequence(insn, slot, &callees))
     }
+}
+
+/// The first slot of the function that a value refers to, if it is the same in every run.
+fn callee(value: &Value, facts: &ProgramFacts) -> Option<usize> {
+    match value.pointer()?.kind {
+        PointerKind::Function { subprog } => Some(facts.stack.get(subprog as usize)?.0 as usize),
+        _ => None,
+    }
+}
+
+/// As [`callee`], if a run reaches the function.
+pub(crate) fn reached_callee(value: &Value, facts: &ProgramFacts) -> Option<usize> {
+    callee(value, facts).filter(|start| facts.insns[*start].is_reached)
 }
 
 /// Helpers that get a function, and the register that it is in.
@@ -110,32 +123,37 @@ pub(crate) fn call(number: i32) -> Option<Call> {
 fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
     let mut insns = vec![
         call,
-        copy(Reg::R1, Reg::R0),
+        mov(Reg::R1, Reg::R0),
         Insn::Call(Callee::Helper(BEGIN_CALLS)),
     ];
     if callees.is_empty() {
-        insns.push(load(Reg::R0, CallBlock::RESULT));
+        insns.push(block_field(Reg::R0, CallBlock::RESULT));
         return insns;
     }
     let start = insns.len();
-    insns.push(load(Reg::R1, CallBlock::FUNCTION));
+    insns.push(block_field(Reg::R1, CallBlock::FUNCTION));
     let end_of_loop = insns.len();
     // Its distance is set below.
-    insns.push(branch(Reg::R1, 0, 0));
+    insns.push(branch(Cond::Eq, Reg::R1, Operand::Imm(0), 0));
     for (at, reg) in [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5]
         .iter()
         .enumerate()
     {
-        insns.push(load(*reg, CallBlock::ARGUMENTS + 8 * at));
+        insns.push(block_field(*reg, CallBlock::ARGUMENTS + 8 * at));
     }
     if callees.len() > 1 {
-        insns.push(load(Reg::R0, CallBlock::FUNCTION));
+        insns.push(block_field(Reg::R0, CallBlock::FUNCTION));
     }
     // Each callee but the last is compared with; a call and a jump behind it are 2 slots.
     for (index, &callee) in callees.iter().enumerate() {
         let is_last = index + 1 == callees.len();
         if !is_last {
-            insns.push(branch_unless(Reg::R0, number_of(callee) as i32, 2));
+            insns.push(branch(
+                Cond::Ne,
+                Reg::R0,
+                Operand::Imm(number_of(callee) as i32),
+                2,
+            ));
         }
         insns.push(Insn::Call(Callee::Local(callee as i32 - slot as i32 - 1)));
         if !is_last {
@@ -143,51 +161,23 @@ fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
             insns.push(Insn::Goto { off: behind as i16 });
         }
     }
-    insns.push(copy(Reg::R1, Reg::R0));
+    insns.push(mov(Reg::R1, Reg::R0));
     insns.push(Insn::Call(Callee::Helper(NEXT_CALL)));
     let back = start as i64 - insns.len() as i64 - 1;
     insns.push(Insn::Goto { off: back as i16 });
-    insns[end_of_loop] = branch(Reg::R1, 0, (insns.len() - end_of_loop - 1) as i16);
-    insns.push(load(Reg::R0, CallBlock::RESULT));
+    insns[end_of_loop] = branch(
+        Cond::Eq,
+        Reg::R1,
+        Operand::Imm(0),
+        (insns.len() - end_of_loop - 1) as i16,
+    );
+    insns.push(block_field(Reg::R0, CallBlock::RESULT));
     insns
 }
 
 /// A load of a field of the block that `r0` points to.
-fn load(dst: Reg, offset: usize) -> Insn {
-    Insn::Load {
-        size: Size::DW,
-        signed: false,
-        dst,
-        base: Reg::R0,
-        off: offset as i16,
-    }
-}
-
-fn copy(dst: Reg, src: Reg) -> Insn {
-    Insn::Alu {
-        op: AluOp::Mov,
-        width: Width::W64,
-        dst,
-        src: Operand::Reg(src),
-    }
-}
-
-fn branch(dst: Reg, equal: i32, off: i16) -> Insn {
-    jump(Cond::Eq, dst, equal, off)
-}
-
-fn branch_unless(dst: Reg, equal: i32, off: i16) -> Insn {
-    jump(Cond::Ne, dst, equal, off)
-}
-
-fn jump(cond: Cond, dst: Reg, src: i32, off: i16) -> Insn {
-    Insn::Jump {
-        cond,
-        width: Width::W64,
-        dst,
-        src: Operand::Imm(src),
-        off,
-    }
+fn block_field(dst: Reg, offset: usize) -> Insn {
+    load(dst, Reg::R0, Size::DW, offset)
 }
 
 #[cfg(test)]
@@ -211,7 +201,7 @@ mod tests {
             let call = Insn::Call(Callee::Helper(181));
             let insns = sequence(call, 7, &callees);
             let last = insns.len() - 1;
-            assert_eq!(insns[last], load(Reg::R0, CallBlock::RESULT));
+            assert_eq!(insns[last], block_field(Reg::R0, CallBlock::RESULT));
             let mut called = Vec::new();
             for (slot, insn) in insns.iter().enumerate() {
                 assert!(followers(&insns, slot).iter().all(|next| *next <= last + 1));
@@ -223,7 +213,7 @@ mod tests {
                         Insn::Goto { .. } => next[0],
                         _ => slot + 1,
                     };
-                    assert_eq!(insns[next], copy(Reg::R1, Reg::R0));
+                    assert_eq!(insns[next], mov(Reg::R1, Reg::R0));
                     assert_eq!(insns[next + 1], Insn::Call(Callee::Helper(NEXT_CALL)));
                 }
             }

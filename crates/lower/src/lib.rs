@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod callbacks;
+mod construct;
 pub mod jumps;
 mod packet_loads;
 mod passes;
@@ -30,13 +31,13 @@ pub use vm::{ContextKind, PacketRules};
 use callbacks::Callbacks;
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use passes::{FIRST_FUNCTION, FIRST_TAIL_CALL, Optimized};
+use passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL, Optimized};
 use spec::bits::BitOp;
 use spec::calls::TAIL_CALL;
 use std::sync::Arc;
 use verified::UsedMaps;
 use verifier::Proof;
-use vm::{Call, DirectAccess, MapHandle, TailTable, Unchecked};
+use vm::{Call, DirectAccess, HashLookup, MapHandle, TailTable, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -93,6 +94,12 @@ pub const fn is_tail_call(number: i32) -> bool {
     number == TAIL_CALL || number >= FIRST_TAIL_CALL && number < FIRST_TAIL_CALL + MAX_SLOTS as i32
 }
 
+/// True if a call with this number in a lowered program looks up a key in a hash table
+/// ([`Lowered::hash_lookup`]).
+pub const fn is_hash_lookup(number: i32) -> bool {
+    number >= FIRST_LOOKUP && number < FIRST_LOOKUP + MAX_SLOTS as i32
+}
+
 /// A program that an engine can run.
 ///
 /// Semantics beside those of single instructions (`isa::ebpf::eval`):
@@ -121,7 +128,8 @@ pub struct Lowered {
     tail_slots: Vec<u64>,
     /// The slot of the program that each instruction comes from, if passes moved them.
     origins: Option<Vec<u32>>,
-    stack: Vec<(u32, u32)>,
+    /// First slots of functions, ascending, and bytes of stack that they access.
+    stack: Vec<(usize, u32)>,
 }
 
 impl Lowered {
@@ -200,6 +208,7 @@ impl Lowered {
         let optimized = passes::apply(insns, &callbacks, proof.facts(), maps, &used.tables, passes);
         let Optimized {
             code,
+            stack,
             accesses,
             tail_slots,
         } = optimized.ok_or(Unfit::TooLong)?;
@@ -214,7 +223,7 @@ impl Lowered {
             tail_slots,
             tail_tables: used.tables.into_iter().flatten().collect(),
             origins: Some(code.origins),
-            stack: proof.facts().stack.clone(),
+            stack,
         };
         let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
         lowered.functions =
@@ -224,16 +233,29 @@ impl Lowered {
 
     /// The function of a helper that the program may call.
     pub fn call(&self, number: i32) -> Option<Call> {
+        if let Some(lookup) = self.hash_lookup(number) {
+            return Some(lookup.function().call());
+        }
         let index = usize::try_from(number.wrapping_sub(FIRST_FUNCTION)).ok();
         match index.and_then(|index| self.accesses.get(index)) {
             Some(DirectAccess::Function(function)) => Some(function.call()),
-            Some(DirectAccess::Elements(_) | DirectAccess::Maps(_)) => None,
+            Some(DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Hash(_)) => None,
             None => match BitOp::of_number(number) {
                 Some(op) => Some(vm::bit_operation(op)),
                 None => callbacks::call(number)
                     .or_else(|| packet_loads::call(number))
                     .or_else(|| (self.find_call)(number)),
             },
+        }
+    }
+
+    /// The lookup that a call with this number makes, if it is one in a hash table. Its
+    /// function gets its address in `r1`, as other functions of maps.
+    pub fn hash_lookup(&self, number: i32) -> Option<&HashLookup> {
+        let index = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)).ok()?;
+        match self.accesses.get(index)? {
+            DirectAccess::Hash(lookup) => Some(lookup),
+            DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Function(_) => None,
         }
     }
 
@@ -264,7 +286,7 @@ impl Lowered {
 
     /// Bytes of stack below its frame pointer that a function accesses, if that is known.
     pub fn stack_bytes(&self, function: Function) -> Option<u32> {
-        let start = self.origin(function.start) as u32;
+        let start = function.start;
         let found = self.stack.binary_search_by_key(&start, |(start, _)| *start);
         found.ok().map(|index| self.stack[index].1)
     }

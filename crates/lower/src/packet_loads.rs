@@ -5,6 +5,8 @@
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Width};
 use vm::{Call, load_from_packet};
 
+use crate::construct::{branch, mov, mov_imm};
+
 /// Number of the function, as the number of a helper.
 const LOAD_FROM_PACKET: i32 = super::passes::FIRST_FUNCTION - 3;
 
@@ -25,37 +27,28 @@ pub(crate) fn replace(insn: Insn) -> Option<Vec<Insn>> {
     match index {
         // The index may be in a register that is set below.
         Some(index) => {
-            insns.push(alu(AluOp::Mov, Width::W32, Reg::R2, Operand::Reg(index)));
-            insns.push(alu(AluOp::Add, Width::W32, Reg::R2, Operand::Imm(imm)));
+            insns.push(alu32(AluOp::Mov, Reg::R2, Operand::Reg(index)));
+            insns.push(alu32(AluOp::Add, Reg::R2, Operand::Imm(imm)));
         }
-        None => insns.push(set(Reg::R2, imm)),
+        None => insns.push(mov_imm(Reg::R2, imm)),
     }
     insns.extend([
-        alu(AluOp::Mov, Width::W64, Reg::R1, Operand::Reg(Reg::R6)),
-        set(Reg::R3, size.bytes() as i32),
+        mov(Reg::R1, Reg::R6),
+        mov_imm(Reg::R3, size.bytes() as i32),
         Insn::Call(Callee::Helper(LOAD_FROM_PACKET)),
         // What is loaded has 32 bits.
-        Insn::Jump {
-            cond: Cond::SGe,
-            width: Width::W64,
-            dst: Reg::R0,
-            src: Operand::Imm(0),
-            off: 2,
-        },
-        set(Reg::R0, 0),
+        branch(Cond::SGe, Reg::R0, Operand::Imm(0), 2),
+        mov_imm(Reg::R0, 0),
         Insn::Exit,
     ]);
     Some(insns)
 }
 
-fn set(dst: Reg, imm: i32) -> Insn {
-    alu(AluOp::Mov, Width::W64, dst, Operand::Imm(imm))
-}
-
-fn alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Insn {
+/// `dst = dst op src` on 32 bits.
+fn alu32(op: AluOp, dst: Reg, src: Operand) -> Insn {
     Insn::Alu {
         op,
-        width,
+        width: Width::W32,
         dst,
         src,
     }

@@ -4,6 +4,8 @@
 mod accesses;
 mod bits;
 mod facts;
+mod key_stores;
+mod loops;
 mod tail_calls;
 
 use std::sync::Arc;
@@ -32,6 +34,10 @@ pub enum Pass {
     MapFunctions,
     /// Tail calls to a constant index load the target without the checks of the index.
     TailCalls,
+    /// Helpers that call one function over and over become loops.
+    Loops,
+    /// Lookups in hash tables are made without a call.
+    HashLookups,
 }
 
 /// A set of passes.
@@ -47,6 +53,8 @@ impl Pass {
         Pass::ArrayLookups,
         Pass::MapFunctions,
         Pass::TailCalls,
+        Pass::Loops,
+        Pass::HashLookups,
     ];
 }
 
@@ -83,6 +91,10 @@ impl Default for Passes {
 /// Number of the first function in [`Optimized::accesses`], as the number of a helper.
 pub(crate) const FIRST_FUNCTION: i32 = 1 << 30;
 
+/// Number of the first lookup in a hash table: the functions and the lookups of
+/// [`Optimized::accesses`] are numbered alike.
+pub(crate) const FIRST_LOOKUP: i32 = FIRST_FUNCTION | 1 << 28;
+
 /// Number of the call through the first slot in [`Optimized::tail_slots`], as the number of a
 /// helper.
 pub(crate) const FIRST_TAIL_CALL: i32 = FIRST_FUNCTION | 1 << 29;
@@ -90,8 +102,10 @@ pub(crate) const FIRST_TAIL_CALL: i32 = FIRST_FUNCTION | 1 << 29;
 /// A program after the passes.
 pub(crate) struct Optimized {
     pub(crate) code: Patched,
+    /// First slots of functions, ascending, and bytes of stack that they access.
+    pub(crate) stack: Vec<(usize, u32)>,
     /// What instructions refer to: the functions among them by [`FIRST_FUNCTION`] and their
-    /// index.
+    /// index, lookups by [`FIRST_LOOKUP`] and their index.
     pub(crate) accesses: Vec<DirectAccess>,
     /// Addresses of slots of program arrays, to which tail calls refer by
     /// [`FIRST_TAIL_CALL`] and their index.
@@ -133,6 +147,7 @@ fn patched(
     let mut patches = Patches::default();
     let mut accesses = accesses::Accesses::new(maps, passes);
     let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
+    let mut loops = loops::Loops::new(insns.len(), passes);
     let removes_dead = passes.contains(Pass::DeadCode);
     for (slot, (&insn, fact)) in insns.iter().zip(&facts.insns).enumerate() {
         if let Insn::Imm64High = insn {
@@ -140,18 +155,32 @@ fn patched(
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = callbacks
-            .replace(insn, slot, fact, facts)
+        } else if let Some(sequence) = loops
+            .replace(insn, slot, fact, facts, &mut accesses)
+            .or_else(|| callbacks.replace(insn, slot, fact, facts))
             .or_else(|| packet_loads::replace(insn))
             .or_else(|| bits::expand(insn))
-            .or_else(|| accesses.replace(insn, fact))
+            .or_else(|| accesses.replace(insns, slot, facts))
             .or_else(|| tail_calls.replace(insn, fact))
         {
             patches.replace(slot, insn, sequence);
         }
     }
+    let insns: Vec<Insn> = insns.iter().copied().chain(loops.insns()).collect();
+    let mut code = patches.apply(&insns)?;
+    code.set_last_origins(&loops.origins());
+    let reached = facts
+        .stack
+        .iter()
+        .map(|(start, bytes)| (*start as usize, *bytes));
+    let reached = reached.filter(|(start, _)| facts.insns[*start].is_reached);
+    let stack = reached.chain(loops.stack());
+    let stack = stack
+        .map(|(start, bytes)| (code.place(start), bytes))
+        .collect();
     Some(Optimized {
-        code: patches.apply(insns)?,
+        code,
+        stack,
         accesses: accesses.into_used(),
         tail_slots: tail_calls.into_slots(),
     })

@@ -23,6 +23,8 @@ pub(crate) struct Patched {
     pub(crate) insns: Vec<Insn>,
     /// The slot that each instruction comes from.
     pub(crate) origins: Vec<u32>,
+    /// The new place of each slot, and of the end.
+    places: Vec<usize>,
 }
 
 impl Patches {
@@ -48,6 +50,7 @@ impl Patches {
         let mut patched = Patched {
             insns: Vec::with_capacity(places[insns.len()]),
             origins: Vec::with_capacity(places[insns.len()]),
+            places: Vec::new(),
         };
         let mut patches = self.0.into_iter().peekable();
         let mut slot = 0;
@@ -68,6 +71,7 @@ impl Patches {
             patched.push(slot, insn);
             slot += 1;
         }
+        patched.places = places;
         Some(patched)
     }
 
@@ -92,6 +96,17 @@ impl Patches {
 }
 
 impl Patched {
+    /// The new place of a slot.
+    pub(crate) fn place(&self, slot: usize) -> usize {
+        self.places[slot]
+    }
+
+    /// Sets the slots that the last instructions come from, one for each.
+    pub(crate) fn set_last_origins(&mut self, origins: &[u32]) {
+        let first = self.origins.len() - origins.len();
+        self.origins[first..].copy_from_slice(origins);
+    }
+
     fn push(&mut self, origin: usize, insn: Insn) {
         self.origins.push(origin as u32);
         self.insns.push(insn);

@@ -10,6 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
@@ -54,11 +55,12 @@ const LINE: usize = 64;
 /// Bytes from which on cells are mapped, in huge pages where the system has some.
 const LARGE: usize = 4 << 20;
 
-/// Owned cells. Their addresses do not change while they exist.
+/// Owned cells. Their addresses do not change while they exist; a clone is the same cells.
+#[derive(Clone)]
 pub struct Cells {
-    /// They lie in `memory`.
+    /// They lie in the memory.
     cells: NonNull<[AtomicU64]>,
-    memory: Memory,
+    _memory: Arc<Memory>,
 }
 
 /// Memory of cells, which is released with them.
@@ -70,7 +72,7 @@ enum Memory {
 }
 
 // SAFETY: cells are shared as slices of atomic numbers are; the memory is only released
-// with its owner.
+// with its last owner.
 unsafe impl Send for Cells {}
 // SAFETY: as before.
 unsafe impl Sync for Cells {}
@@ -82,7 +84,7 @@ impl Cells {
         match bytes {
             0 => Ok(Cells {
                 cells: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
-                memory: Memory::None,
+                _memory: Arc::new(Memory::None),
             }),
             // Miri maps no memory.
             LARGE.. if !cfg!(miri) => Cells::mapped(count, bytes),
@@ -99,7 +101,7 @@ impl Cells {
         let start = NonNull::new(mapping.as_mut_ptr().cast());
         Ok(Cells {
             cells: NonNull::slice_from_raw_parts(start.ok_or(OutOfMemory { bytes })?, count),
-            memory: Memory::Mapped(mapping),
+            _memory: Arc::new(Memory::Mapped(mapping)),
         })
     }
 
@@ -116,15 +118,18 @@ impl Cells {
         let first = unsafe { start.byte_add(skipped) };
         Ok(Cells {
             cells: NonNull::slice_from_raw_parts(first, count),
-            memory: Memory::Allocated(ptr::slice_from_raw_parts_mut(start.as_ptr(), allocated)),
+            _memory: Arc::new(Memory::Allocated(ptr::slice_from_raw_parts_mut(
+                start.as_ptr(),
+                allocated,
+            ))),
         })
     }
 
     /// All cells.
     #[inline(always)]
     pub fn as_slice(&self) -> &[AtomicU64] {
-        // SAFETY: they are valid, zeroed at first, as long as the memory, which is released
-        // when `self` is dropped.
+        // SAFETY: they are valid, zeroed at first, as long as the memory, of which `self` is an
+        // owner.
         unsafe { self.cells.as_ref() }
     }
 
@@ -152,12 +157,12 @@ impl Cells {
     }
 }
 
-impl Drop for Cells {
+impl Drop for Memory {
     fn drop(&mut self) {
-        if let Memory::Allocated(memory) = self.memory {
+        if let Memory::Allocated(memory) = self {
             // SAFETY: the memory was allocated by the global allocator with the layout of
             // this slice, and is released once.
-            drop(unsafe { Box::from_raw(memory) });
+            drop(unsafe { Box::from_raw(*memory) });
         }
     }
 }

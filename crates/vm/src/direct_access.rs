@@ -1,8 +1,6 @@
 //! Accesses of native code to one map, without the helper.
 
-use std::sync::Arc;
-
-use crate::{CellSlice, Cells, MapFunction};
+use crate::{CellSlice, Cells, HashLookup, MapFunction};
 
 /// How native code does in one map what it would call a helper for.
 #[derive(Clone, Debug)]
@@ -12,6 +10,8 @@ pub enum DirectAccess {
     /// It looks up values as before, which are addresses of [`MapHandle`](crate::MapHandle)s or
     /// 0: the maps of a map of maps.
     Maps(Elements),
+    /// It looks up keys in a hash table.
+    Hash(HashLookup),
     /// It calls a function.
     Function(MapFunction),
 }
@@ -19,7 +19,7 @@ pub enum DirectAccess {
 /// The values of an array: for each index one, or one for each CPU.
 #[derive(Clone, Debug)]
 pub struct Elements {
-    cells: Arc<Cells>,
+    cells: Cells,
     entries: u32,
     copies: u32,
     /// Cells of one value.
@@ -29,12 +29,7 @@ pub struct Elements {
 impl Elements {
     /// Values of `value_cells` cells, `copies` for each of `entries` indices, one after the
     /// other; `None` if there are fewer cells.
-    pub fn new(
-        cells: Arc<Cells>,
-        entries: u32,
-        copies: u32,
-        value_cells: usize,
-    ) -> Option<Elements> {
+    pub fn new(cells: Cells, entries: u32, copies: u32, value_cells: usize) -> Option<Elements> {
         let needed = (entries as usize)
             .checked_mul(copies as usize)?
             .checked_mul(value_cells)?;
@@ -79,7 +74,7 @@ mod tests {
 
     #[test]
     fn elements_need_their_cells() {
-        let cells = Arc::new(Cells::zeroed(12).unwrap());
+        let cells = Cells::zeroed(12).unwrap();
         let elements = Elements::new(cells.clone(), 3, 2, 2).unwrap();
         assert_eq!((elements.stride(), elements.copy_stride()), (32, 16));
         assert!(Elements::new(cells.clone(), 4, 2, 2).is_none());

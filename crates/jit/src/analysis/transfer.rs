@@ -291,6 +291,10 @@ impl Transfer {
             Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {
                 compute(Reg::R0, Halves::of_bit_operation(number))
             }
+            // The map is known.
+            Insn::Call(Callee::Helper(number)) if lower::is_hash_lookup(number) => {
+                effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
+            }
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High

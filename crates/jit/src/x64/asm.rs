@@ -46,6 +46,7 @@ pub(crate) enum Shift {
 pub(crate) enum Unary {
     Not = 2,
     Neg = 3,
+    Mul = 4,
     Div = 6,
     Idiv = 7,
 }
@@ -144,7 +145,7 @@ impl Buffer {
         self.op_mem_imm(one(0xf6), 0, 0, mem, Tail::byte(imm));
     }
 
-    /// `op reg` of opcode F7; division takes `rdx:rax`.
+    /// `op reg` of opcode F7; division takes `rdx:rax`, multiplication returns it.
     pub(crate) fn unary(&mut self, op: Unary, width: Width, reg: Gpr) {
         self.op_regs(one(0xf7), wide(width), op as u8, reg, Tail::NONE);
     }
@@ -348,6 +349,11 @@ impl Buffer {
     pub(crate) fn rotate_right(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
         let op = Vex::three(VexPrefix::PF2, 0xf0);
         self.vex_imm(op, width, [dst, Gpr::RAX, src], Tail::byte(count));
+    }
+
+    /// `andn dst, inverted, src` (BMI1): `dst = !inverted & src`
+    pub(crate) fn and_not(&mut self, width: Width, dst: Gpr, inverted: Gpr, src: Gpr) {
+        self.vex(Vex::two(VexPrefix::None, 0xf2), width, [dst, inverted, src]);
     }
 
     /// `tzcnt dst, src` (BMI1): 64 for 0.

@@ -188,6 +188,7 @@ const fn modrm(mode: u8, reg: u8, rm: u8) -> u8 {
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum VexPrefix {
+    None = 0,
     P66 = 1,
     PF3 = 2,
     PF2 = 3,

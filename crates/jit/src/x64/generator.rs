@@ -20,6 +20,7 @@ use super::comparison_tree::Table;
 use super::deadline::DeadlineChecks;
 use super::features::Features;
 use super::frame::{Frame, FrameRequirements};
+use super::hash_lookup::OpenLookup;
 use super::merge::Merged;
 use super::packet::SlowLoad;
 use super::reg::Gpr;
@@ -113,6 +114,7 @@ pub(super) struct Generator<'a> {
     pub(super) in_network_order: Vec<bool>,
     pub(super) slow_loads: Vec<SlowLoad>,
     pub(super) slow_load_stubs: [Option<Label>; 3],
+    pub(super) open_lookups: Vec<OpenLookup>,
     /// Deadline checks.
     pub(super) deadline_checks: DeadlineChecks,
     /// Addresses of helpers, and labels of their table entries.
@@ -180,6 +182,7 @@ impl<'a> Generator<'a> {
             in_network_order: Vec::new(),
             slow_loads: Vec::new(),
             slow_load_stubs: [None; 3],
+            open_lookups: Vec::new(),
             deadline_checks: DeadlineChecks::new(request.deadline, program),
             helpers: Vec::new(),
             tables: Vec::new(),
@@ -269,6 +272,7 @@ impl<'a> Generator<'a> {
         self.check_on_call();
         self.write_versions();
         self.write_slow_loads();
+        self.write_open_lookups();
         self.write_deadline_checks();
         self.write_return_zero();
     }
@@ -500,6 +504,9 @@ impl<'a> Generator<'a> {
             }
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
             Insn::Call(Callee::Helper(TAIL_CALL)) => self.tail_call(),
+            Insn::Call(Callee::Helper(number)) if lower::is_hash_lookup(number) => {
+                self.hash_lookup(number);
+            }
             Insn::Call(Callee::Helper(number)) => {
                 match (self.program.tail_slot(number), BitOp::of_number(number)) {
                     (Some(slot), _) => self.tail_call_of_slot(slot),

@@ -14,7 +14,7 @@ use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 /// Values by index, one for each CPU in `percpu_array`.
 #[derive(Debug)]
 pub(super) struct Array {
-    cells: Arc<Cells>,
+    cells: Cells,
     entries: u32,
     value: ValueLayout,
     /// Values of an element: the possible CPUs, or 1.
@@ -31,7 +31,7 @@ impl Array {
             .saturating_mul(entries as usize)
             .saturating_mul(copies as usize);
         Ok(Array {
-            cells: Arc::new(Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?),
+            cells: Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
             entries,
             value: map.value.clone(),
             copies,
@@ -152,7 +152,7 @@ impl Operations for Array {
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
-        let cells = Arc::clone(&self.cells);
+        let cells = self.cells.clone();
         let elements = Elements::new(cells, self.entries, self.copies, self.value.cells());
         elements.map(DirectAccess::Elements)
     }

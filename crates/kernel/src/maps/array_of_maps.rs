@@ -19,7 +19,7 @@ use super::{Definition, Map, Operations, RunGuard};
 pub(super) struct ArrayOfMaps {
     slots: Slots<StoredMap>,
     /// By index the address of the map's handle, or 0.
-    addresses: Arc<Cells>,
+    addresses: Cells,
     template: Template,
     order: Mutex<()>,
 }
@@ -30,9 +30,7 @@ impl ArrayOfMaps {
             template: Template::of(inner)?,
             order: Mutex::new(()),
             slots: Slots::new(map.params.max_entries)?,
-            addresses: Arc::new(
-                Cells::zeroed(map.params.max_entries as usize).map_err(|_| Errno::ENOMEM)?,
-            ),
+            addresses: Cells::zeroed(map.params.max_entries as usize).map_err(|_| Errno::ENOMEM)?,
         })
     }
 
@@ -109,7 +107,7 @@ impl Operations for ArrayOfMaps {
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
-        let cells = Arc::clone(&self.addresses);
+        let cells = self.addresses.clone();
         let elements = Elements::new(cells, self.slots.count(), 1, 1);
         elements.map(DirectAccess::Maps)
     }

@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use spec::Errno;
 use vm::{
-    CELL_BYTES, CellAddress, CellSlice, Cursor, DirectAccess, MapFunction, OutOfMemory, WordLookup,
+    CELL_BYTES, CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, MapFunction,
+    OutOfMemory, WordLookup, hash_start, hash_words,
 };
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
@@ -37,8 +38,11 @@ use eviction::Clock;
 pub(super) struct Hash {
     buckets: Buckets,
     pool: Pool,
-    seed: u64,
+    /// Start of the hash of keys.
+    start: u64,
     key_size: usize,
+    /// Cells of an element.
+    stride: usize,
     /// Cell at which the values start.
     value_start: usize,
     value: ValueLayout,
@@ -92,8 +96,9 @@ impl Hash {
         Ok(Hash {
             buckets,
             pool,
-            seed: map.seed(host),
+            start: hash_start(map.seed(host)),
             key_size,
+            stride,
             value_start,
             value: map.value.clone(),
             copies,
@@ -153,6 +158,12 @@ impl Hash {
         is_key: impl Fn(&[AtomicU64]) -> bool,
     ) -> Option<(u32, &[AtomicU64])> {
         self.buckets.find(&self.pool, hash, is_key)
+    }
+
+    /// The hash of a key.
+    #[inline(always)]
+    fn hash(&self, key: &[u8]) -> u32 {
+        hash_words(key::words(key), self.start)
     }
 
     fn lock(&self, hash: u32) -> Locked<'_> {
@@ -262,7 +273,7 @@ impl Hash {
         if flags > EXIST || is_locked && self.value.lock.is_none() {
             return Err(Errno::EINVAL);
         }
-        let hash = key::hash(key, self.seed);
+        let hash = self.hash(key);
         let mut evicted = None;
         loop {
             let bucket = self.lock(hash);
@@ -322,7 +333,7 @@ impl Hash {
 
     /// Removes an entry; its values are read first if there is room for them.
     fn remove(&self, cpu: u32, key: &[u8], out: Option<&mut [u8]>) -> Result<(), Errno> {
-        let hash = key::hash(key, self.seed);
+        let hash = self.hash(key);
         let bucket = self.lock(hash);
         let found = bucket.find(hash, |cells| key::equals(cells, key));
         let found = found.ok_or(Errno::ENOENT)?;
@@ -383,7 +394,7 @@ impl WordLookup for Hash {
         cpu: impl Fn() -> u32,
         key: [u64; N],
     ) -> Option<CellAddress<'_>> {
-        let hash = key::hash_words(key.into_iter(), self.seed);
+        let hash = hash_words(key.into_iter(), self.start);
         if !self.has_lines {
             return self.lookup_others(cpu(), key, hash);
         }
@@ -401,6 +412,24 @@ impl WordLookup for Hash {
 }
 
 impl Hash {
+    /// What native code needs to look up a value; `None` if that depends on the CPU.
+    fn parts(&self) -> Option<HashParts> {
+        let (elements, count) = self.pool.first_block();
+        (!self.is_percpu).then(|| HashParts {
+            key_size: self.key_size,
+            hash_start: self.start,
+            buckets: self.buckets.cells().clone(),
+            elements: elements.clone(),
+            count,
+            stride: self.stride,
+            value: self.value_start,
+            marks: match &self.limit {
+                Limit::Evict(clock) => Some(clock.marks()),
+                Limit::Pool | Limit::Count { .. } => None,
+            },
+        })
+    }
+
     /// As [`WordLookup::lookup_words`], of keys that are not found at once.
     #[inline(never)]
     fn lookup_others<const N: usize>(
@@ -418,7 +447,7 @@ impl Hash {
 impl Operations for Hash {
     #[inline]
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
-        let hash = key::hash(key, self.seed);
+        let hash = self.hash(key);
         let (index, element) = self.find_by(hash, |cells| key::equals(cells, key))?;
         self.mark(index);
         Some(self.value_in(element, cpu))
@@ -453,7 +482,14 @@ impl Operations for Hash {
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
-        MapFunction::lookup(self).map(DirectAccess::Function)
+        let function = MapFunction::lookup(self.clone())?;
+        Some(match self.parts() {
+            Some(parts) => match HashLookup::new(parts, function.clone()) {
+                Some(lookup) => DirectAccess::Hash(lookup),
+                None => DirectAccess::Function(function),
+            },
+            None => DirectAccess::Function(function),
+        })
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
@@ -465,7 +501,7 @@ impl Operations for Hash {
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
-        let hash = key::hash(key, self.seed);
+        let hash = self.hash(key);
         let found = self.find_by(hash, |cells| key::equals(cells, key));
         let (index, _) = found.ok_or(Errno::ENOENT)?;
         self.read(index, out);
@@ -516,7 +552,7 @@ impl Operations for Hash {
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         let mut from = 0;
         if let Some(key) = key {
-            let hash = key::hash(key, self.seed);
+            let hash = self.hash(key);
             let bucket = self.lock(hash);
             if let Some(found) = bucket.find(hash, |cells| key::equals(cells, key)) {
                 let mut behind = bucket.elements();

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use vm::{hash_start, hash_words};
+
 /// Cells that a key of so many bytes takes.
 pub(super) const fn cells_of(bytes: usize) -> usize {
     bytes.div_ceil(8)
@@ -9,7 +11,7 @@ pub(super) const fn cells_of(bytes: usize) -> usize {
 
 /// The key in numbers of 8 bytes, the last one filled up with zeros.
 #[inline(always)]
-fn words(key: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(super) fn words(key: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let (whole, rest) = key.as_chunks::<8>();
     let last = (!rest.is_empty()).then(|| {
         let mut bytes = [0; 8];
@@ -57,19 +59,5 @@ pub(super) fn write(cells: &[AtomicU64], key: &[u8]) {
 /// The hash of a key.
 #[inline(always)]
 pub(super) fn hash(key: &[u8], seed: u64) -> u32 {
-    hash_words(words(key), seed)
-}
-
-/// The hash of a key in numbers of 8 bytes: a multiplication of 64 by 64 bits for each two
-/// of them, of which both halves are combined.
-#[inline(always)]
-pub(super) fn hash_words(mut words: impl Iterator<Item = u64>, seed: u64) -> u32 {
-    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = seed ^ MULTIPLIER.rotate_left(32);
-    while let Some(first) = words.next() {
-        let second = words.next().unwrap_or(0);
-        let product = u128::from(hash ^ first) * u128::from(second ^ MULTIPLIER);
-        hash = (product as u64) ^ (product >> 64) as u64;
-    }
-    (hash ^ hash >> 32) as u32
+    hash_words(words(key), hash_start(seed))
 }

@@ -118,6 +118,11 @@ impl Pool {
         lines.get(index as usize)
     }
 
+    /// The cells of the first block, and the number of its elements.
+    pub(super) fn first_block(&self) -> (&Cells, u32) {
+        (&self.first, self.first_len)
+    }
+
     /// The block of an element behind the first block, and its index there.
     #[inline(never)]
     fn later(&self, index: u32) -> (&Cells, u32) {

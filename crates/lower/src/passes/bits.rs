@@ -1,7 +1,9 @@
 //! Bit operations that no processor has as one instruction.
 
-use isa::ebpf::{AluOp, ByteOrder, Callee, Imm64, Insn, Operand, Reg, Size, Value64, Width};
+use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size};
 use spec::bits::BitOp;
+
+use crate::construct::{alu, mov, mov_imm64};
 
 /// What takes the place of a call, if it reverses bits: bits of pairs, pairs of nibbles and
 /// nibbles of bytes are exchanged, then the bytes. Calls clobber `r1` to `r5`, so that two of
@@ -18,16 +20,14 @@ pub(super) fn expand(insn: Insn) -> Option<Vec<Insn>> {
     if BitOp::of_number(number) != Some(BitOp::Bitrev) {
         return None;
     }
-    let mut insns = vec![alu(AluOp::Mov, Reg::R0, Operand::Reg(Reg::R1))];
+    let mut insns = vec![mov(Reg::R0, Reg::R1)];
     for (mask, count) in STEPS {
         insns.extend([
-            alu(AluOp::Mov, Reg::R2, Operand::Reg(Reg::R0)),
+            mov(Reg::R2, Reg::R0),
             alu(AluOp::Rsh, Reg::R2, Operand::Imm(count)),
-            Insn::LoadImm64 {
-                dst: Reg::R3,
-                imm: Imm64::Value(Value64::new(mask)),
-            },
-            Insn::Imm64High,
+        ]);
+        insns.extend(mov_imm64(Reg::R3, mask));
+        insns.extend([
             alu(AluOp::And, Reg::R2, Operand::Reg(Reg::R3)),
             alu(AluOp::And, Reg::R0, Operand::Reg(Reg::R3)),
             alu(AluOp::Lsh, Reg::R0, Operand::Imm(count)),
@@ -40,13 +40,4 @@ pub(super) fn expand(insn: Insn) -> Option<Vec<Insn>> {
         dst: Reg::R0,
     });
     Some(insns)
-}
-
-fn alu(op: AluOp, dst: Reg, src: Operand) -> Insn {
-    Insn::Alu {
-        op,
-        width: Width::W64,
-        dst,
-        src,
-    }
 }

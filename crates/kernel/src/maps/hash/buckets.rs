@@ -1,7 +1,8 @@
 //! Buckets of a hash map: elements of a [`Pool`] by hash.
 //!
 //! A bucket is half a cache line: five slots with an element each, and a tag of eight bits
-//! for each slot, all in one cell, as the control bytes of a Swiss table. More elements are
+//! for each slot, all in one cell, as the control bytes of a Swiss table. Native code reads
+//! buckets and elements itself ([`HashLookup`] has the contract). More elements are
 //! in a linked list through their first cells, the bucket's chain.
 //!
 //! Lookups take no lock and compare all tags at once. Changes lock the bucket and count in
@@ -12,7 +13,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use vm::{CellGroup, Cells, OutOfMemory};
+use vm::{CellGroup, Cells, HashLookup, OutOfMemory};
 
 use crate::maps::pool::{Line, NONE, Pool};
 use crate::maps::spin_lock::{SpinGuard, SpinLock};
@@ -29,8 +30,8 @@ const CELLS: usize = 4;
 
 // The tag cell: a byte for each slot, 0 for an empty one; a counter of changes; whether the
 // bucket has a chain.
-const OCCUPIED: u64 = 0x80_8080_8080;
-const LOW_BITS: u64 = 0x01_0101_0101;
+const OCCUPIED: u64 = HashLookup::OCCUPIED;
+const LOW_BITS: u64 = HashLookup::LOW_BITS;
 const CHANGE: u64 = 1 << 40;
 const COUNTER: u64 = 0x7f_ffff << 40;
 const HAS_CHAIN: u64 = 1 << 63;
@@ -128,6 +129,11 @@ impl Buckets {
     #[inline(always)]
     pub(super) fn count(&self) -> u32 {
         self.cells.as_groups().len() as u32
+    }
+
+    /// The cells of the buckets, for native code.
+    pub(super) fn cells(&self) -> &Cells {
+        &self.cells
     }
 
     /// Number of spare elements at most.
@@ -302,7 +308,7 @@ impl<'b> Locked<'b> {
             Some(slot) => {
                 self.set_header(index, hash, NONE);
                 self.bucket.set(slot, index);
-                self.set_tags(tags | tag(hash) << (8 * slot));
+                self.set_tags(tags | HashLookup::tag(hash) << (8 * slot));
             }
             None => {
                 let next = self.chain().next().map_or(NONE, |first| first.index);
@@ -390,16 +396,10 @@ pub(super) fn hash_of(element: &[AtomicU64]) -> u32 {
     element[0].load(Relaxed) as u32
 }
 
-/// The tag of a hash: bits that hardly any map needs for the number of the bucket.
-#[inline(always)]
-fn tag(hash: u32) -> u64 {
-    u64::from(0x80 | hash >> 25)
-}
-
 /// The slots whose tag is that of a hash, and at times others.
 #[inline(always)]
 fn slots_with(tags: u64, hash: u32) -> Slots {
-    let differences = tags ^ (tag(hash) * LOW_BITS);
+    let differences = tags ^ (HashLookup::tag(hash) * LOW_BITS);
     // The lowest byte that is zero sets its highest bit, as no lower one borrows from it.
     Slots(differences.wrapping_sub(LOW_BITS) & !differences & OCCUPIED)
 }

@@ -1,6 +1,7 @@
 //! Second-chance (clock) eviction: elements are visited in a circle; the mark of a visited
 //! one is cleared, and the first element without it is chosen.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 #[derive(Debug)]
 pub(super) struct Clock {
     hand: AtomicU32,
-    marks: Box<[AtomicBool]>,
+    marks: Arc<[AtomicBool]>,
 }
 
 impl Clock {
@@ -27,6 +28,11 @@ impl Clock {
         if !mark.load(Relaxed) {
             mark.store(true, Relaxed);
         }
+    }
+
+    /// The marks, for who notes a lookup by itself.
+    pub(super) fn marks(&self) -> Arc<[AtomicBool]> {
+        self.marks.clone()
     }
 
     /// Elements without a mark, in the order in which the hand finds them: the first round
