@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, ValueLayout};
 use beebox_testkit::ebpf::Choices;
-use beebox_testkit::execution::{Features, Setting, compare, generate};
+use beebox_testkit::execution::{Features, Setting, compare, create_maps, generate};
 use beebox_testkit::verifier::{Target, assembled, generated_program};
 use jit::memory::Pool;
 use jit::{Native, Options};
@@ -72,15 +72,8 @@ fn every_pass_changes_some_program() {
         let program = generate(&mut Choices::from_seed(seed), Features::ALL).program;
         let program = program.unwrap();
         let proof = Proof::of(&program, &kernel, &registry).unwrap();
-        let handle = |def: &Arc<MapDef>| {
-            let value = ValueLayout::plain(def.params.value_size as usize);
-            let map = Map::create(&def.params, value, &Host { cpus: 4, seed: 1 }).unwrap();
-            if let Some(image) = def.initial_value() {
-                map.update(&[0; 4], &image.to_vec(), 0).unwrap();
-            }
-            Some(MapHandle::new(Arc::new(map)))
-        };
-        let handles: Vec<Option<MapHandle>> = program.maps().iter().map(handle).collect();
+        let maps = create_maps(&program).into_iter();
+        let handles: Vec<Option<MapHandle>> = maps.map(|map| Some(MapHandle::new(map))).collect();
         let all = lowered(&proof, &handles, Passes::ALL);
         unused.retain(|&pass| {
             let without = lowered(&proof, &handles, Passes::ALL.without(pass));

@@ -33,12 +33,8 @@ impl Verifier {
 
 /// An XDP program with these maps.
 pub(super) fn xdp(text: &str, maps: Vec<MapDef>) -> Result<Program, Failure> {
-    let slots = testkit::verifier::assembled(text).map_err(failed)?;
-    Program::builder(ProgramType::Xdp, slots)
-        .maps(maps.into_iter().map(Arc::new).collect::<Vec<_>>())
-        .license("GPL")
-        .build()
-        .map_err(|invalid| failed(invalid.to_string()))
+    let maps = maps.into_iter().map(Arc::new).collect();
+    testkit::execution::build(ProgramType::Xdp, text, maps).map_err(failed)
 }
 
 pub(super) fn failed(said: String) -> Failure {

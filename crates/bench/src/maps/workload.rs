@@ -37,6 +37,8 @@ pub(super) struct Workload {
     flags: u32,
     contents: Contents,
     body: fn() -> String,
+    /// Functions behind the program.
+    functions: &'static str,
     /// The same on a hash table.
     pub(super) table: Option<TableWork>,
     /// It counts for the mean of lookups.
@@ -72,6 +74,7 @@ const HASH: Workload = Workload {
     flags: 0,
     contents: Contents::Flows(MEDIUM),
     body: String::new,
+    functions: "",
     table: None,
     is_lookup: false,
     is_large: false,
@@ -175,7 +178,30 @@ pub(super) const WORKLOADS: &[Workload] = &[
         kind: MapKind::PercpuArray,
         ..COUNTERS
     },
+    Workload {
+        key: "loop",
+        title: "bpf_loop: a round",
+        body: rounds,
+        functions: ROUND,
+        ..COUNTERS
+    },
+    Workload {
+        key: "for-each-array",
+        title: "bpf_for_each_map_elem: an entry of an array",
+        max_entries: OPERATIONS,
+        body: visits,
+        functions: VISIT,
+        ..COUNTERS
+    },
 ];
+
+/// A callback that adds its number to a word.
+const ROUND: &str =
+    "callback:\nr3 = *(u64 *)(r2 + 0)\nr3 += r1\n*(u64 *)(r2 + 0) = r3\nr0 = 0\nexit\n";
+
+/// A callback that adds the value of an entry to a word.
+const VISIT: &str = "callback:\nr5 = *(u64 *)(r3 + 0)\nr3 = *(u64 *)(r4 + 0)\nr3 += r5\n\
+                     *(u64 *)(r4 + 0) = r3\nr0 = 0\nexit\n";
 
 impl Workload {
     /// The program with its maps.
@@ -233,8 +259,9 @@ impl Workload {
             text,
             "loop:\nr1 = {MULTIPLIER:#x} ll\nr7 *= r1\nr1 = {INCREMENT:#x} ll\nr7 += r1\n{}\
              next:\nr8 += 1\nif r8 < {OPERATIONS} goto loop\n*(u64 *)(r6 + 0) = r7\nr0 = r9\n\
-             r0 &= {RESULT:#x}\nout:\nexit\n",
-            (self.body)()
+             r0 &= {RESULT:#x}\nout:\nexit\n{}",
+            (self.body)(),
+            self.functions
         );
         text
     }
@@ -315,6 +342,23 @@ fn count() -> String {
          if r0 == 0 goto next\nr1 = *(u64 *)(r0 + 0)\nr1 += 1\n*(u64 *)(r0 + 0) = r1\nr9 += r1\n"
     )
 }
+
+/// All operations of a run at once: a callback in a loop, which adds to a word of the stack.
+fn rounds() -> String {
+    format!("r1 = {OPERATIONS}\nr2 = func(callback) ll\n{WORD}call 181\n{ALL_DONE}")
+}
+
+/// As [`rounds`], over the entries of an array.
+fn visits() -> String {
+    let map = map_in_r1(0);
+    format!("{map}r2 = func(callback) ll\n{WORD}call 164\n{ALL_DONE}")
+}
+
+/// The address of a word in `r3`, flags in `r4`.
+const WORD: &str = "r3 = r10\nr3 += -16\nr4 = 0\n";
+
+/// The loop around the body ends.
+const ALL_DONE: &str = "r9 = *(u64 *)(r10 - 16)\nr8 = 31\n";
 
 /// The addresses that are looked up, as the value of a map.
 fn addresses() -> MapDef {

@@ -6,33 +6,51 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::Map;
-use kernel::programs::{PacketContext, SKB, XDP};
+use kernel::programs::{TestInput, TestProgram};
 use lower::{ContextKind, Lowered, Passes};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard};
+use vm::{DirectContext, MapHandle, MapObject, RunContext, RunGuard, System};
 
 use super::maps;
 
 /// The CPU that programs run on.
 const CPU: u32 = 1;
 
-/// What a run leaves behind beside maps: `r0`, packet, context without packet bounds.
+/// What a run leaves behind beside maps: `r0`, the data that a test run returns, the context
+/// without packet bounds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) r0: u64,
-    pub(super) packet: Vec<u8>,
+    pub(super) data: Vec<u8>,
     context: Vec<u8>,
 }
 
-pub(super) fn context_of(program: &Program) -> (ContextKind, PacketContext) {
-    match program.kind() {
-        ProgramType::Xdp => (ContextKind::Xdp, XDP),
-        _ => (ContextKind::SkBuff, SKB),
+impl Left {
+    fn new(kind: ContextKind, r0: u64, input: &TestInput) -> Left {
+        Left {
+            r0,
+            data: input.data_out(),
+            context: without_bounds(kind, &input.context),
+        }
     }
+}
+
+fn context_of(program: &Program) -> ContextKind {
+    match program.kind() {
+        ProgramType::Xdp => ContextKind::Xdp,
+        _ => ContextKind::SkBuff,
+    }
+}
+
+/// Packet and context of a test run.
+pub(super) fn input(program: &Program, packet: &[u8]) -> TestInput {
+    let rules = TestProgram::of(program.kind()).expect("a type that is test-run");
+    let input = rules.test_input(packet, &[], &System::DEFAULT);
+    input.expect("the packet has a size that test runs take")
 }
 
 /// The context without the packet's bounds, which are addresses.
@@ -52,7 +70,6 @@ fn without_bounds(kind: ContextKind, context: &[u8]) -> Vec<u8> {
 pub(super) struct Native {
     native: jit::Native,
     kind: ContextKind,
-    context: PacketContext,
     pub(super) passes: Passes,
     pub(super) maps: Vec<Arc<Map>>,
 }
@@ -72,20 +89,18 @@ impl Native {
             features: Features::detect(),
             ..Options::default()
         };
-        let (kind, context) = context_of(program);
         Ok(Native {
             native: jit::Native::compile(&lowered, &options, &Pool::new())
                 .map_err(|error| error.to_string())?,
-            kind,
-            context,
+            kind: context_of(program),
             passes,
             maps,
         })
     }
 
-    pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Left {
-        let mut packet = with_room(self.context, packet);
-        let mut context = DirectContext::new(context);
+    pub(super) fn run(&self, mut input: TestInput, seed: u64) -> Left {
+        let mut packet = input.packet.take().expect("these types have packets");
+        let mut context = DirectContext::new(&input.context);
         let mut random = SplitMix::new(seed);
         let mut clock = || seed;
         let metadata = Metadata::of_cpu(CPU);
@@ -95,48 +110,46 @@ impl Native {
         let program = program.expect("the program was lowered for this context");
         let run = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
         let r0 = run.expect("the maps have values for this CPU");
-        Left {
-            r0,
-            packet: packet.to_vec(),
-            context: without_bounds(self.kind, &context.structure()[..self.context.size]),
-        }
+        let size = input.context.len();
+        input.context.copy_from_slice(&context.structure()[..size]);
+        input.packet = Some(packet);
+        Left::new(self.kind, r0, &input)
     }
-}
-
-/// A packet with the room around it that drivers leave.
-fn with_room(context: PacketContext, bytes: &[u8]) -> PacketBuffer {
-    PacketBuffer::new(context, bytes, HEADROOM, HEADROOM)
 }
 
 /// A program in the checked engine.
 pub(super) struct Checked {
     program: CheckedProgram,
     kind: ContextKind,
-    context: PacketContext,
     pub(super) maps: Vec<Arc<Map>>,
 }
 
 impl Checked {
     pub(super) fn new(program: &Program) -> Checked {
-        let (kind, context) = context_of(program);
         Checked {
             program: CheckedProgram::new(program.decode()),
-            kind,
-            context,
+            kind: context_of(program),
             maps: maps::create(program),
         }
     }
 
     /// What a run leaves behind; the trap that ended it.
-    pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Result<Left, String> {
+    pub(super) fn run(&self, mut input: TestInput, seed: u64) -> Result<Left, String> {
         let guard = RunGuard::new();
-        let (mut packet, mut context) = (with_room(self.context, packet), context.to_vec());
+        let inner: Vec<MapHandle> = (self.maps.iter())
+            .flat_map(|map| map.inner_maps())
+            .collect();
         let mut memory = Memory::new();
         let refused = |error| format!("the checked engine's memory: {error:?}");
-        memory.add_packet(&mut packet).map_err(refused)?;
-        let region = memory.add_context(&mut context).map_err(refused)?;
+        let packet = input.packet.as_mut().expect("these types have packets");
+        memory.add_packet(packet).map_err(refused)?;
+        let context = memory.add_context(&mut input.context);
+        let region = context.map_err(refused)?;
         for map in &self.maps {
             (memory.add_map("", &**map, &guard, Permission::ReadWrite)).map_err(refused)?;
+        }
+        for handle in &inner {
+            memory.add_inner_map(handle, &guard).map_err(refused)?;
         }
         let arguments = [memory.address(region), 0, 0, 0, 0];
         let mut random = SplitMix::new(seed);
@@ -158,10 +171,6 @@ impl Checked {
             .run(cx, Entry { arguments }, &Limits::default());
         let r0 = finish.outcome.map_err(|trap| trap.to_string())?;
         drop(memory);
-        Ok(Left {
-            r0,
-            packet: packet.to_vec(),
-            context: without_bounds(self.kind, &context),
-        })
+        Ok(Left::new(self.kind, r0, &input))
     }
 }

@@ -1,6 +1,6 @@
 //! Generated programs that the verifier accepts: operations on maps, packet, context and
-//! stack, arithmetic, loops, local calls and callbacks, whose results do not depend on
-//! addresses or on stack that was not written.
+//! stack, changes of the packet, arithmetic, loops, local calls and callbacks, whose results
+//! do not depend on addresses or on stack that was not written.
 //!
 //! `r6` is the context, `r7` the packet, `r8` counts loops, `r9` is the sum of all results;
 //! 40 bytes of the packet are proven and 32 bytes of stack written.
@@ -12,6 +12,9 @@ use btf::Btf;
 use isa::ebpf::{Callee, Imm64, Insn, decode};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
+
+mod containers;
+mod packets;
 
 use super::maps::{self, ALL, ARRAY, CONSTANTS, DATA, LPM, SHARED, VARIABLES};
 use crate::ebpf::Choices;
@@ -69,7 +72,8 @@ pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
     Generated { text, program }
 }
 
-fn build(kind: ProgramType, text: &str, maps: Vec<Arc<MapDef>>) -> Result<Program, String> {
+/// A program of this text, in which every function but the first may be a callback.
+pub fn build(kind: ProgramType, text: &str, maps: Vec<Arc<MapDef>>) -> Result<Program, String> {
     let insns = assembled(text)?;
     let functions = functions(&decode(&insns));
     let (types, [main, callback]) = with_callback();
@@ -127,11 +131,8 @@ impl Writer<'_, '_> {
 
     fn program(&mut self) {
         let (data, end) = self.bounds();
-        let _ = write!(
-            self.text,
-            "r6 = r1\nr9 = 0\nr7 = *(u32 *)(r6 + {data})\nr1 = *(u32 *)(r6 + {end})\nr2 = r7\n\
-             r2 += 40\nif r2 > r1 goto short\n"
-        );
+        self.text += "r6 = r1\nr9 = 0\n";
+        self.packet();
         for slot in 1..=4 {
             let value = self.choices.below(1000);
             let _ = writeln!(self.text, "*(u64 *)(r10 - {}) = {value}", 8 * slot);
@@ -154,13 +155,27 @@ impl Writer<'_, '_> {
         self.text += &self.callbacks;
     }
 
+    /// The packet in `r7`, with 40 bytes proven.
+    fn packet(&mut self) {
+        let (data, end) = self.bounds();
+        let _ = write!(
+            self.text,
+            "r7 = *(u32 *)(r6 + {data})\nr1 = *(u32 *)(r6 + {end})\nr2 = r7\nr2 += 40\n\
+             if r2 > r1 goto short\n"
+        );
+    }
+
     fn label(&mut self) -> u32 {
         self.labels += 1;
         self.labels
     }
 
     fn statement(&mut self) {
-        match self.choices.below(19) {
+        match self.choices.below(27) {
+            19..=21 => self.packet_change(),
+            22 | 23 => self.queue(),
+            24 => self.record(),
+            25 | 26 => self.inner_lookup(),
             0..=2 => self.lookup(),
             3 | 4 => self.update(),
             5 => self.delete(),

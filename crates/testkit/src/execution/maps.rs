@@ -1,16 +1,24 @@
 //! The maps of generated programs: definitions, creation, contents.
 
+use std::iter;
 use std::sync::Arc;
 
-use kernel::maps::{Host, Map, ValueLayout};
-use program::{Image, InitialContents, MapDef, MapParams, Program};
+use kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
+use program::{Image, InitialContents, MapDef, MapEntry, MapId, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
 
 // Indices in `definitions`.
 pub(super) const ARRAY: u32 = 0;
+const HASH: u32 = 1;
 pub(super) const LPM: u32 = 3;
 pub(super) const CONSTANTS: u32 = 4;
 pub(super) const VARIABLES: u32 = 5;
+
+pub(super) const QUEUE: u32 = 8;
+pub(super) const STACK: u32 = 9;
+pub(super) const RING: u32 = 10;
+pub(super) const ARRAY_OF_MAPS: u32 = 11;
+pub(super) const HASH_OF_MAPS: u32 = 12;
 
 /// Maps that programs update by keys, without per-CPU maps.
 pub(super) const SHARED: &[u32] = &[ARRAY, 1, 2, LPM];
@@ -26,7 +34,7 @@ pub(super) fn constants() -> [u8; DATA as usize] {
 }
 
 /// Array, hash, LRU hash and LPM trie with values of 16 bytes; frozen and writable data;
-/// per-CPU array and hash.
+/// per-CPU array and hash; queue and stack; a ring buffer; maps of arrays and of hashes.
 pub(super) fn definitions() -> Vec<Arc<MapDef>> {
     let map = |kind: MapKind, key_size, max_entries, flags| {
         let params = MapParams {
@@ -52,6 +60,16 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
         };
         def
     };
+    let of_maps = |kind: MapKind, inner: MapDef, at: &[(u32, u32)]| {
+        let mut def = map(kind, 4, 4, 0);
+        def.params.value_size = 4;
+        def.inner = Some(Arc::new(inner));
+        let entry = |&(key, map)| (key, MapEntry::Map(MapId(map)));
+        def.contents = InitialContents::Entries(at.iter().map(entry).collect());
+        def
+    };
+    let mut ring = map(MapKind::Ringbuf, 0, 1 << 12, 0);
+    ring.params.value_size = 0;
     let all = [
         map(MapKind::Array, 4, 5, 0),
         map(MapKind::Hash, 4, 6, 0),
@@ -61,54 +79,120 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
         data(false, &[]),
         map(MapKind::PercpuArray, 4, 6, 0),
         map(MapKind::PercpuHash, 4, 8, 0),
+        map(MapKind::Queue, 0, 5, 0),
+        map(MapKind::Stack, 0, 5, 0),
+        ring,
+        of_maps(
+            MapKind::ArrayOfMaps,
+            map(MapKind::Array, 4, 5, 0),
+            &[(0, ARRAY), (2, ARRAY)],
+        ),
+        of_maps(
+            MapKind::HashOfMaps,
+            map(MapKind::Hash, 4, 6, 0),
+            &[(1, HASH), (5, HASH)],
+        ),
     ];
     all.map(Arc::new).to_vec()
 }
 
 /// The maps of a program with their initial values.
-pub(super) fn create(program: &Program) -> Vec<Arc<Map>> {
-    let create = |def: &Arc<MapDef>| {
+pub fn create(program: &Program) -> Vec<Arc<Map>> {
+    let plain = |def: &MapDef, inner: Option<&Map>| {
         let value = ValueLayout::plain(def.params.value_size as usize);
-        let map = Map::create(&def.params, value, &Host { cpus: 4, seed: 1 });
-        let map = map.expect("the definitions are valid");
+        let host = Host { cpus: 4, seed: 1 };
+        let map = Map::create_with(&def.params, value, &host, inner);
+        map.expect("the definitions are valid")
+    };
+    let create = |def: &Arc<MapDef>| {
+        let inner = def.inner.as_deref().map(|inner| plain(inner, None));
+        let map = plain(def, inner.as_ref());
         if let Some(image) = def.initial_value() {
             let stored = map.update(&[0; 4], &image.to_vec(), 0);
             stored.expect("an array has the key 0");
         }
         Arc::new(map)
     };
-    program.maps().iter().map(create).collect()
+    let maps = Maps(program.maps().iter().map(create).collect());
+    for (def, map) in program.maps().iter().zip(&maps.0) {
+        if let InitialContents::Entries(entries) = &def.contents {
+            for (key, entry) in entries {
+                let MapEntry::Map(inner) = entry else {
+                    panic!("{entry:?} is no map");
+                };
+                let (key, inner) = (key.to_ne_bytes(), inner.0.to_ne_bytes());
+                let put = map.update_with(&key, &inner, 0, &maps);
+                put.expect("the inner map fits");
+            }
+        }
+    }
+    maps.0
+}
+
+/// Maps whose descriptors are their places.
+struct Maps(Vec<Arc<Map>>);
+
+impl Resources for Maps {
+    fn map(&self, descriptor: u32) -> Option<Arc<StoredMap>> {
+        let map = self.0.get(descriptor as usize)?;
+        Some(Arc::new(StoredMap::new(descriptor + 1, Arc::clone(map))))
+    }
 }
 
 /// Values by the keys of generated programs; `None` where there is none.
 type Contents = Vec<Option<Vec<u8>>>;
 
-/// The contents of all maps.
+/// What the maps hold in the end: queues and ring buffers are emptied.
 pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Contents>> {
-    let of = |(def, map): (&Arc<MapDef>, &Arc<Map>)| {
-        let lookup = |key: &[u8]| {
-            let mut value = vec![0; map.value_len()];
-            map.lookup(key, &mut value, 0).is_ok().then_some(value)
-        };
-        Some(keys(def).iter().map(|key| lookup(key)).collect())
+    let of = |(def, map): (&Arc<MapDef>, &Arc<Map>)| match def.kind() {
+        Some(MapKind::Ringbuf) => {
+            let ring = map.operations().ring().expect("it is a ring buffer");
+            let next = || ring.consume().map(Some);
+            Some(iter::from_fn(next).collect())
+        }
+        Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
+            map.lookup_and_delete(&[], value, 0).is_ok()
+        })),
+        Some(MapKind::ArrayOfMaps | MapKind::HashOfMaps) => None,
+        _ => {
+            let lookup = |key: &[u8]| {
+                let mut value = vec![0; map.value_len()];
+                map.lookup(key, &mut value, 0).is_ok().then_some(value)
+            };
+            Some(keys(def).iter().map(|key| lookup(key)).collect())
+        }
     };
     program.maps().iter().zip(maps).map(of).collect()
 }
 
-/// The contents of the maps in the kernel that programs share between CPUs.
+/// As [`contents`], of the maps in the kernel, without ring buffers.
 pub(super) fn contents_in_kernel(
     program: &Program,
     maps: &[Option<sys::bpf::Map>],
 ) -> Vec<Option<Contents>> {
     let of = |(def, map): (&Arc<MapDef>, &Option<sys::bpf::Map>)| {
         let map = map.as_ref()?;
-        let lookup = |key: &[u8]| {
-            let mut value = vec![0; map.value_len()];
-            map.lookup(key, &mut value).is_ok().then_some(value)
-        };
-        Some(keys(def).iter().map(|key| lookup(key)).collect())
+        match def.kind() {
+            Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
+                map.lookup_and_delete(&[], value).is_ok()
+            })),
+            Some(MapKind::Ringbuf | MapKind::ArrayOfMaps | MapKind::HashOfMaps) => None,
+            _ => {
+                let lookup = |key: &[u8]| {
+                    let mut value = vec![0; map.value_len()];
+                    map.lookup(key, &mut value).is_ok().then_some(value)
+                };
+                Some(keys(def).iter().map(|key| lookup(key)).collect())
+            }
+        }
     };
     program.maps().iter().zip(maps).map(of).collect()
+}
+
+/// The values of a queue, each of which `take` removes.
+fn emptied(def: &MapDef, take: impl Fn(&mut [u8]) -> bool) -> Contents {
+    let mut value = vec![0; def.params.value_size as usize];
+    iter::from_fn(|| take(&mut value).then(|| Some(value.clone()))).collect()
 }
 
 /// The keys that generated programs use.

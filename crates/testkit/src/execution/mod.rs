@@ -5,13 +5,13 @@ mod engines;
 mod generate;
 mod maps;
 
-pub use generate::{Features, Generated, generate};
+pub use generate::{Features, Generated, build, generate};
+pub use maps::create as create_maps;
 
 use std::fmt;
 
 use program::Program;
 use spec::Kernel;
-use spec::programs::ProgramType;
 use spec::registry::Registry;
 use sys::bpf::TestRun;
 use verifier::Proof;
@@ -23,6 +23,9 @@ use lower::{Pass, Passes};
 
 /// Runs of a program, each on a packet of its own; maps last from run to run.
 const RUNS: u64 = 4;
+
+/// Bytes by which programs make packets longer at most.
+const ROOM: usize = 4096;
 
 /// The kernel that programs are verified for.
 #[derive(Clone, Copy)]
@@ -99,10 +102,11 @@ fn run_all(
     };
     let mut equal = Equal::default();
     for run in 0..RUNS {
-        let (packet, context) = input(program, choices);
-        let expected = checked.run(&packet, &context, run)?;
+        let packet = packet(choices);
+        let input = engines::input(program, &packet);
+        let expected = checked.run(input.clone(), run)?;
         for native in &native {
-            let found = native.run(&packet, &context, run);
+            let found = native.run(input.clone(), run);
             if found != expected {
                 return Err(format!(
                     "run {run}, native with {:?}: {found:?}, checked: {expected:?}",
@@ -136,15 +140,16 @@ fn run_all(
     Ok(equal)
 }
 
-/// A packet, and a context that a test run makes for it.
-fn input(program: &Program, choices: &mut Choices<'_>) -> (Vec<u8>, Vec<u8>) {
+/// A packet: an Ethernet frame, often with the start of an IPv4 or IPv6 packet.
+fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
     let len = 60 + choices.below(100) as usize;
-    let packet: Vec<u8> = (0..len).map(|_| choices.below(256) as u8).collect();
-    let mut context = vec![0; engines::context_of(program).1.size];
-    if program.kind() != ProgramType::Xdp {
-        context[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    let mut packet: Vec<u8> = (0..len).map(|_| choices.below(256) as u8).collect();
+    match choices.below(4) {
+        0 | 1 => packet[12..15].copy_from_slice(&[0x08, 0x00, 0x45]),
+        2 => packet[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]),
+        _ => {}
     }
-    (packet, context)
+    packet
 }
 
 fn loaded(program: &Program) -> Result<Loaded, String> {
@@ -163,10 +168,11 @@ fn compare_with_kernel(theirs: &Loaded, packet: &[u8], ours: &Left) -> Result<()
     let Ok(loaded) = &theirs.answer.result else {
         return Err("the kernel has no program".into());
     };
-    let mut data = vec![0; packet.len()];
+    let mut data = vec![0; packet.len() + ROOM];
     let result = loaded.test_run(&TestRun::on(packet), &mut data, &mut []);
     let result = result.map_err(|errno| format!("the kernel's test run: {errno}"))?;
-    match result.retval == ours.r0 as u32 && data == ours.packet {
+    data.truncate(result.data_len);
+    match result.retval == ours.r0 as u32 && data == ours.data {
         true => Ok(()),
         false => Err(format!(
             "{ours:?}, in the kernel {} {data:02x?}",

@@ -392,6 +392,7 @@ fn arithmetic_of_registers() {
             let unary = [
                 (Unary::Not, "not"),
                 (Unary::Neg, "neg"),
+                (Unary::Mul, "mul"),
                 (Unary::Div, "div"),
                 (Unary::Idiv, "idiv"),
             ];
@@ -662,6 +663,9 @@ fn shifts_and_bits() {
                         code.shift_by(op, width, dst, src, third);
                     });
                 }
+                check(&format!("andn {to},{from},{last}"), |code| {
+                    code.and_not(width, dst, src, third);
+                });
             }
         }
     }
