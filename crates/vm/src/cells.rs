@@ -71,6 +71,11 @@ enum Memory {
     Mapped(#[expect(dead_code, reason = "it is unmapped when it is dropped")] MmapMut),
 }
 
+// SAFETY: the memory is only released, by its last owner; any thread may do that.
+unsafe impl Send for Memory {}
+// SAFETY: as before; a shared reference gives no access.
+unsafe impl Sync for Memory {}
+
 // SAFETY: cells are shared as slices of atomic numbers are; the memory is only released
 // with its last owner.
 unsafe impl Send for Cells {}

@@ -54,6 +54,10 @@ impl Theirs {
 
     /// Adds entries to a map.
     pub(super) fn fill(&self, map: usize, entries: &Entries) -> Result<(), Failure> {
+        if entries.is_empty() {
+            // The program may use no map.
+            return Ok(());
+        }
         let map = self.maps[map]
             .as_ref()
             .ok_or_else(|| failed("a map is not used".into()))?;
