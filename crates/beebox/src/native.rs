@@ -28,14 +28,37 @@ pub enum Processor {
     Baseline,
 }
 
-impl Processor {
-    fn options(self) -> Options {
-        let features = match self {
+/// How native code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CodeOptions {
+    /// The processor that it is for.
+    pub processor: Processor,
+    /// Indirect jumps and calls go through a retpoline.
+    pub retpoline: bool,
+    /// Functions begin with a slot of five bytes, which a call or jump can replace.
+    pub entry_slots: bool,
+}
+
+impl From<Processor> for CodeOptions {
+    /// Plain code for a processor.
+    fn from(processor: Processor) -> CodeOptions {
+        CodeOptions {
+            processor,
+            ..CodeOptions::default()
+        }
+    }
+}
+
+impl CodeOptions {
+    fn compiler(self) -> Options {
+        let features = match self.processor {
             Processor::Host => Features::detect(),
             Processor::Baseline => Features::PLAIN,
         };
         Options {
             features,
+            retpoline: self.retpoline,
+            entry_slots: self.entry_slots,
             ..Options::default()
         }
     }
@@ -49,9 +72,10 @@ pub struct NativeDraft {
 
 impl NativeDraft {
     /// The code of a converted classic program.
-    pub fn of_classic(program: Converted, processor: Processor) -> NativeDraft {
+    pub fn of_classic(program: Converted, options: impl Into<CodeOptions>) -> NativeDraft {
+        let options = options.into().compiler();
         NativeDraft {
-            draft: Draft::of(&Lowered::from_classic(program), &processor.options()),
+            draft: Draft::of(&Lowered::from_classic(program), &options),
         }
     }
 
@@ -59,8 +83,11 @@ impl NativeDraft {
     ///
     /// # Errors
     /// The structure of the program is malformed.
-    pub fn of_insns(insns: Vec<Insn>, processor: Processor) -> Result<NativeDraft, Malformed> {
-        let draft = Draft::of_insns(insns, &processor.options())?;
+    pub fn of_insns(
+        insns: Vec<Insn>,
+        options: impl Into<CodeOptions>,
+    ) -> Result<NativeDraft, Malformed> {
+        let draft = Draft::of_insns(insns, &options.into().compiler())?;
         Ok(NativeDraft { draft })
     }
 
@@ -73,14 +100,14 @@ impl NativeDraft {
     pub fn of_unloaded(
         insns: &[RawInsn],
         kernel: &Kernel,
-        processor: Processor,
+        options: impl Into<CodeOptions>,
     ) -> Result<NativeDraft, Malformed> {
         let insns = decode(insns).into_iter();
         let insns = insns.map(|insn| match BitOp::of_insn(kernel, &insn) {
             Some(op) => op.resolved(insn),
             None => with_placeholder(insn),
         });
-        NativeDraft::of_insns(insns.collect(), processor)
+        NativeDraft::of_insns(insns.collect(), options)
     }
 
     /// The machine code, followed by its tables.

@@ -98,7 +98,7 @@ fn processors_without_extensions_compute_the_same() {
     let metadata = Metadata::of_cpu(0);
     for (word, count) in words() {
         let mut data = PacketBuffer::new(XDP, &packet(word, count), 256, 256);
-        let mut context = DirectContext::new(&[0; 24]);
+        let mut context = DirectContext::new(ContextKind::Xdp, &[0; 24]);
         let (mut random, mut clock) = (SplitMix::new(0), || 0);
         let no_packet = Packet::whole(&[], &metadata);
         let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));

@@ -3,125 +3,28 @@
 //! running kernel.
 
 mod support;
+#[path = "support/three.rs"]
+mod three;
 
-use beebox::object::{Global, Object};
-use beebox::run::{Errno, LoadOptions, LoadedObject, NotLoaded, RunEngine};
+use beebox::ebpf::RawInsn;
+use beebox::object::Object;
+use beebox::run::{Errno, LoadOptions, LoadedObject, NotLoaded};
 use support::{file, packets};
-use sys::bpf::TestRun;
-use testkit::kernel::object::ObjectInKernel;
+use three::Three;
 
-const WHAT: &str = "test runs of the kernel";
-
-/// An object on both engines and, if it can be asked, in the kernel.
-struct Three {
-    native: LoadedObject,
-    checked: LoadedObject,
-    theirs: Option<ObjectInKernel>,
-    globals: Vec<Global>,
-}
-
-impl Three {
-    fn load(path: &str) -> Three {
-        let bytes = std::fs::read(file(path)).expect("a committed object");
-        let object = Object::open(&bytes).expect("an object");
-        let kernel = kernel_data::linux_6_18();
-        let linked = object.link(&kernel).expect("it links");
-        let programs = linked.programs.iter().map(|linked| &linked.program);
-        let theirs = oracle::found(WHAT, ObjectInKernel::load(programs));
-        let ours = |engine| {
-            let options = LoadOptions {
-                engine,
-                ..LoadOptions::default()
-            };
-            let loaded = LoadedObject::load(&object, &kernel, &options);
-            loaded.unwrap_or_else(|error| panic!("{path}: {error}"))
-        };
-        Three {
-            native: ours(RunEngine::Native),
-            checked: ours(RunEngine::Checked),
-            theirs,
-            globals: object.globals().collect(),
-        }
-    }
-
-    /// Changes a slot everywhere.
-    fn set(&self, array: &str, index: u32, program: Option<&str>) {
-        let done = self.native.set_tail_call(array, index, program);
-        assert_eq!(self.checked.set_tail_call(array, index, program), done);
-        if let Some(theirs) = &self.theirs {
-            let kernels = theirs.set_tail_call(array, index, program);
-            assert_eq!(done.map_err(|errno| errno.0), kernels, "{array} {index}");
-        }
-    }
-
-    /// Runs a program everywhere; its result.
-    fn run(&mut self, name: &str, packet: &[u8]) -> u32 {
-        let [native, checked] = [&mut self.native, &mut self.checked].map(|loaded| {
-            let mut program = loaded.program(name).expect(name);
-            let run = program.test_run(packet).expect(name);
-            (program.engine(), run.retval)
-        });
-        assert_eq!(
-            [native.0, checked.0],
-            [RunEngine::Native, RunEngine::Checked]
-        );
-        assert_eq!(
-            native.1, checked.1,
-            "{name}: native code, the checked engine"
-        );
-        if let Some(theirs) = &self.theirs {
-            let program = theirs.program(name).expect(name);
-            let mut out = vec![0; 1 << 16];
-            let run = program.test_run(&TestRun::on(packet), &mut out, &mut []);
-            let kernels = run.expect("the kernel runs it").retval;
-            assert_eq!(native.1, kernels, "{name}: native code, the kernel");
-        }
-        native.1
-    }
-
-    /// A variable, which is the same everywhere.
-    fn number(&self, name: &str) -> u64 {
-        let own = self.native.global::<u64>(name).expect(name);
-        assert_eq!(self.checked.global::<u64>(name).expect(name), own, "{name}");
-        if let Some(theirs) = &self.theirs {
-            let (map, place) = self.place(name);
-            let map = theirs.map_at(map).expect(name);
-            let mut value = vec![0; map.value_len()];
-            map.lookup(&[0; 4], &mut value).expect(name);
-            let bytes = value[place..place + 8].try_into().expect("8 bytes");
-            assert_eq!(u64::from_le_bytes(bytes), own, "{name}: the kernel");
-        }
-        own
-    }
-
-    /// Index of the map that holds a variable, and the variable's offset.
-    fn place(&self, name: &str) -> (usize, usize) {
-        let global = self.globals.iter().find(|global| global.name == name);
-        let global = global.expect(name);
-        (global.map.0 as usize, global.offset as usize)
-    }
-
-    /// Sets a variable of 4 bytes everywhere.
-    fn set_number(&self, name: &str, number: u32) {
-        for ours in [&self.native, &self.checked] {
-            ours.set_global(name, &number).expect(name);
-        }
-        if let Some(theirs) = &self.theirs {
-            let (map, place) = self.place(name);
-            let map = theirs.map_at(map).expect(name);
-            let mut value = vec![0; map.value_len()];
-            map.lookup(&[0; 4], &mut value).expect(name);
-            value[place..place + 4].copy_from_slice(&number.to_le_bytes());
-            map.update(&[0; 4], &value).expect(name);
-        }
-    }
+/// Runs a program everywhere; its result.
+fn run(three: &mut Three, name: &str, packet: &[u8]) -> u32 {
+    let run = three.run_on(name, packet, &[]);
+    run.expect("every engine takes the packet")
 }
 
 #[test]
 fn a_dispatcher_ends_where_the_kernels_does() {
     let mut three = Three::load("../../examples/packets/dispatch.bpf.o");
     let packets = packets();
-    let verdicts = packets.iter().map(|packet| three.run("dispatch", packet));
+    let verdicts = packets
+        .iter()
+        .map(|packet| run(&mut three, "dispatch", packet));
     let verdicts: Vec<u32> = verdicts.collect();
     // UDP over IPv4 is dropped: 11 packets, as `ip proto 17` counts.
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == 1).count(), 11);
@@ -180,7 +83,7 @@ fn chains_do_what_the_kernels_do() {
         let about = format!("{begin} {slots:?}");
         // `caller` adds how many were entered before it.
         let of_before = if begin == "caller" { before as u32 } else { 0 };
-        let result = three.run(begin, &[0; 64]);
+        let result = run(&mut three, begin, &[0; 64]);
         if expected != 0 {
             assert_eq!(result, expected.wrapping_add(of_before), "{about}");
         }
@@ -199,13 +102,73 @@ fn computed_indices_have_32_bits_and_an_end() {
     three.set("programs", 3, Some("last"));
     for (index, expected) in [(3, 66), (2, 17), (7, 17), (8, 17), (u32::MAX, 17)] {
         three.set_number("chosen", index);
-        assert_eq!(three.run("computed", &[0; 64]), expected, "{index}");
+        assert_eq!(run(&mut three, "computed", &[0; 64]), expected, "{index}");
         three.number("trace");
     }
     // Slots beyond the array, and those that are empty.
     three.set("programs", 8, Some("last"));
     three.set("programs", 5, None);
 }
+
+/// Slots of the array that callbacks' subprograms and `loops` use, with their programs.
+const OF_CALLBACKS: [[Option<&str>; 2]; 6] = [
+    [None, None],
+    [Some("last"), None],
+    [Some("tree"), Some("last")],
+    // The count of tail calls is that of the run, also below callbacks.
+    [Some("loops"), None],
+    [Some("loops"), Some("loops")],
+    [Some("caller"), Some("caller")],
+];
+
+#[test]
+fn subprograms_of_callbacks_do_what_the_kernels_do() {
+    let mut three = Three::load("tests/run/tail_calls.bpf.o");
+    if let Some(theirs) = &three.theirs {
+        // The kernel's code counts only if no helper calls the callback.
+        let info = theirs.program("loops").expect("it is loaded").info();
+        let translated = info.expect("its instructions").translated;
+        let is_helper =
+            |insn: &RawInsn| insn.code == CALL && insn.src() == 0 && insn.imm != TAIL_CALL;
+        assert!(
+            !translated.iter().any(is_helper),
+            "the loop is not written out"
+        );
+    }
+    for programs in OF_CALLBACKS {
+        for (index, program) in [6, 1].into_iter().zip(programs) {
+            three.set("programs", index, program);
+        }
+        run(&mut three, "loops", &[0; 64]);
+        let entered = three.number("entered");
+        assert!(entered > 0);
+        three.number("trace");
+    }
+}
+
+#[test]
+fn helpers_that_call_back_keep_the_count_in_every_engine() {
+    let three = &mut Three::load("tests/run/tail_calls.bpf.o");
+    for programs in OF_CALLBACKS {
+        for program in ["each", "loops"] {
+            for (index, program) in [6, 1].into_iter().zip(programs) {
+                let program = program.map(|name| if name == "loops" { "each" } else { name });
+                three.set("programs", index, program);
+            }
+            let runs = [&mut three.native, &mut three.checked].map(|loaded| {
+                let run = loaded.program(program).expect(program).test_run(&[0; 64]);
+                let left = ["trace", "entered"].map(|name| loaded.global::<u64>(name).expect(name));
+                (run.expect(program).retval, left)
+            });
+            assert_eq!(runs[0], runs[1], "{program} {programs:?}");
+        }
+    }
+}
+
+/// Code of calls; of helpers their source register is 0.
+const CALL: u8 = 0x85;
+/// Number of `bpf_tail_call`.
+const TAIL_CALL: i32 = 12;
 
 #[test]
 fn random_changes_between_runs_do_what_the_kernels_do() {
@@ -223,7 +186,7 @@ fn random_changes_between_runs_do_what_the_kernels_do() {
         three.set_number("chosen", below(10) as u32);
         let before = three.number("entered");
         let packet = vec![0; 60 + below(8)];
-        three.run(PROGRAMS[below(PROGRAMS.len())], &packet);
+        run(&mut three, PROGRAMS[below(PROGRAMS.len())], &packet);
         deep += u32::from(three.number("entered") - before > 33);
         three.number("trace");
     }

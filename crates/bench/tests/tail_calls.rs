@@ -23,7 +23,23 @@ fn a_sample_holds_both_kinds_of_tail_calls() {
             assert_eq!(is_there, expected, "{workload}, {engine}");
         }
     }
+    let unit = Unit::NsPerRun;
+    let [nothing, tunnel] = ["nothing", "TCP over IPv6 in GRE"].map(|frame| {
+        let title = format!("flow dissector, {frame}");
+        let kernels = report.value(&title, "kernel", unit);
+        assert_eq!(kernels.is_some(), kernel, "{title}");
+        let [ours, all] = ["beebox", "beebox, all registers saved"]
+            .map(|engine| report.value(&title, engine, unit));
+        assert!(all.is_some());
+        ours.expect("measured")
+    });
+    assert!(nothing < tunnel, "{nothing} {tunnel}");
     let has = |name: &str| report.summary.iter().any(|figure| figure.name == name);
     assert!(has("direct_vs_indirect"));
+    assert!(has("saved_by_push_economy"));
+    let bytes = report.summary.iter();
+    let bytes = bytes.filter(|figure| figure.name == "bytes_saved_by_push_economy");
+    assert!(bytes.map(|figure| figure.value).all(|saved| saved > 1.0));
+    assert_eq!(has("change_vs_kernel"), kernel);
     assert_eq!(has("native_vs_kernel"), kernel);
 }

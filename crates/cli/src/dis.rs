@@ -10,7 +10,7 @@ mod written;
 
 use beebox::classic::convert;
 use beebox::ebpf::Insn;
-use beebox::native::NativeDraft;
+use beebox::native::{CodeOptions, NativeDraft};
 use beebox::{Rules, Semantics, SockFilter};
 use clap::ArgGroup;
 
@@ -82,6 +82,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
     processor: Processor,
 
+    /// Have indirect jumps and calls of the native code go through a retpoline
+    #[arg(long, requires = "jit")]
+    retpoline: bool,
+
+    /// Begin the functions of the native code with a slot of five bytes, which a call or jump
+    /// can replace
+    #[arg(long, requires = "jit")]
+    entry_slots: bool,
+
     /// Semantics of the filter, which determine its conversion
     #[arg(
         long,
@@ -100,6 +109,17 @@ enum Processor {
     This,
     /// Any x86-64
     Plain,
+}
+
+impl Args {
+    /// How native code is made.
+    fn code(&self) -> CodeOptions {
+        CodeOptions {
+            processor: self.processor.target(),
+            retpoline: self.retpoline,
+            entry_slots: self.entry_slots,
+        }
+    }
 }
 
 impl Processor {
@@ -180,7 +200,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
     let view = object::View {
         format: args.format,
         source: args.source,
-        native: args.jit.then(|| args.processor.target()),
+        native: args.jit.then(|| args.code()),
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
     write_output(&shown.bytes, None)?;
@@ -205,14 +225,14 @@ fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> 
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     let slots = converted::slots(&converted).collect();
-    let draft = NativeDraft::of_classic(converted, args.processor.target());
+    let draft = NativeDraft::of_classic(converted, args.code());
     show_sides(Some(program), slots, &draft, args.format)
 }
 
 /// An eBPF program and its native code.
 fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
     let slots = ebpf::slots(&insns);
-    let draft = NativeDraft::of_insns(insns, args.processor.target())
+    let draft = NativeDraft::of_insns(insns, args.code())
         .map_err(|malformed| Failure::new(malformed).within(args.input.name()))?;
     show_sides(None, slots, &draft, args.format)
 }

@@ -30,6 +30,12 @@ pub(crate) struct Request {
     pub(crate) deadline: bool,
     /// Tail calls may enter the program.
     pub(crate) tail_target: bool,
+    /// Indirect branches go through a retpoline.
+    pub(crate) retpoline: bool,
+    /// Functions begin with a slot.
+    pub(crate) entry_slots: bool,
+    /// Functions save all callee-saved registers.
+    pub(crate) save_all_registers: bool,
     /// Random numbers for constant blinding; without them, constants are not blinded.
     pub(crate) blinding_keys: Option<SplitMix>,
     /// The optimizations to use.
@@ -43,6 +49,9 @@ impl Request {
             map: options.map,
             deadline: options.deadline,
             tail_target: options.tail_target,
+            retpoline: options.retpoline,
+            entry_slots: options.entry_slots,
+            save_all_registers: options.save_all_registers,
             blinding_keys,
             optimizations: options.optimizations,
         }
@@ -59,6 +68,9 @@ pub(crate) trait GeneratedCode {
 
     /// The offset of its entry for tail calls.
     fn tail_entry(&self) -> usize;
+
+    /// The offsets of the slots at the entries of functions, in the order of the functions.
+    fn entry_slots(&self) -> &[u32];
 
     /// True if the code uses the native context.
     fn uses_context(&self) -> bool;

@@ -16,6 +16,7 @@ use crate::native::{Options, pieces};
 pub struct Draft {
     bytes: Vec<u8>,
     entry: usize,
+    entry_slots: Vec<u32>,
     code_map: Vec<(u32, u32)>,
     applied: Applied,
 }
@@ -33,6 +34,7 @@ impl Draft {
             Draft {
                 bytes,
                 entry: code.entry(),
+                entry_slots: code.entry_slots().to_vec(),
                 code_map: code.code_map(),
                 applied: code.applied(),
             }
@@ -55,6 +57,12 @@ impl Draft {
     /// The offset of the program's entry.
     pub fn entry(&self) -> usize {
         self.entry
+    }
+
+    /// Offsets of the slots at the entries; see
+    /// [`Native::entry_slots`](crate::Native::entry_slots).
+    pub fn entry_slots(&self) -> &[u32] {
+        &self.entry_slots
     }
 
     /// Number of times that each optimization was applied.

@@ -16,7 +16,10 @@ pub mod perf;
 mod x64;
 
 pub use draft::Draft;
-pub use native::{CompileError, Native, NoSuchCpu, OnContext, OnMemory, OnPackets, Options};
+pub use native::{
+    CompileError, ENTRY_SLOT, Native, NoSuchCpu, OnContext, OnMemory, OnPackets, Options,
+    WithoutPacket,
+};
 pub use optimization::{Applied, Optimization, Optimizations};
 #[cfg(target_arch = "x86_64")]
 pub use x64::Features;

@@ -4,23 +4,22 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};
 use std::ops::Range;
-use std::panic;
 use std::sync::Arc;
 
 use lower::{ContextKind, Evidence, Lowered, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
-use vm::{
-    Deadline, DirectAccess, DirectContext, Machine, MapHandle, Outcome, PacketBuffer, PacketRules,
-    RunContext, RunGuard, TailTable, TailTarget,
-};
+use vm::{Deadline, DirectAccess, Machine, MapHandle, Outcome, PacketRules, RunContext, TailTable};
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
 use crate::memory::{Image, MemoryError, Placement, Pool};
 
 #[cfg(test)]
 mod tests;
+mod verified;
+
+pub use verified::{OnContext, WithoutPacket};
 
 /// State of a run that native code accesses beside its arguments, at the offsets below.
 #[repr(C)]
@@ -90,7 +89,20 @@ pub struct Options {
     /// Tail calls may enter the program ([`Native::tail_target`]). Only with deadline checks
     /// does the code differ.
     pub tail_target: bool,
+    /// Indirect jumps and calls go through a retpoline, which keeps the processor from
+    /// predicting their targets; jump tables are not used. Tail calls and calls of helpers
+    /// are slower then.
+    pub retpoline: bool,
+    /// Puts a slot of five bytes at the entry of the program and of each subprogram
+    /// ([`Native::entry_slots`]).
+    pub entry_slots: bool,
+    /// Saves all callee-saved registers in every function, as a compiler does that does not
+    /// look at the registers in use: for measurements.
+    pub save_all_registers: bool,
 }
+
+/// Bytes of a slot at an entry, those of a call or a jump ([`Options::entry_slots`]).
+pub const ENTRY_SLOT: usize = 5;
 
 /// Errors of a compilation.
 #[derive(Debug)]
@@ -191,6 +203,8 @@ pub struct Native {
     cpus: u32,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
     code_map: Vec<(u32, u32)>,
+    /// Offsets of the slots at the entries.
+    entry_slots: Vec<u32>,
 }
 
 impl Native {
@@ -259,6 +273,7 @@ impl Native {
             _tail_tables: program.tail_tables().to_vec(),
             tail_entry: code.tail_entry(),
             is_tail_target: options.tail_target,
+            entry_slots: code.entry_slots().to_vec(),
             code_map: if options.map {
                 code.code_map()
             } else {
@@ -266,18 +281,6 @@ impl Native {
             },
             image,
         })
-    }
-
-    /// The program as a target of tail calls: what program arrays hold for native code.
-    /// `None` if it is not verified, or was compiled without [`Options::tail_target`].
-    pub fn tail_target(self: &Arc<Self>) -> Option<Arc<dyn TailTarget>> {
-        match self.arguments {
-            Arguments::Verified(context) if self.is_tail_target => Some(Arc::new(Target {
-                native: self.clone(),
-                context,
-            })),
-            _ => None,
-        }
     }
 
     /// The machine code.
@@ -288,6 +291,13 @@ impl Native {
     /// The address of the machine code.
     pub fn address(&self) -> u64 {
         self.image.address() as u64
+    }
+
+    /// Offsets of the slots of [`Options::entry_slots`], of the program first and then of its
+    /// subprograms. A slot is a no-operation of [`ENTRY_SLOT`] bytes within eight aligned
+    /// bytes, which one store replaces as a whole; tail calls enter behind it.
+    pub fn entry_slots(&self) -> &[u32] {
+        &self.entry_slots
     }
 
     /// The machine code under a name, for the profiler.
@@ -326,13 +336,6 @@ impl Native {
             entry: self.entry,
             code: PhantomData,
         })
-    }
-
-    /// A handle that runs a verified program on packets, if it is written for this kind of
-    /// context.
-    #[inline]
-    pub fn on_context(&self, kind: ContextKind) -> Option<OnContext<'_>> {
-        (self.arguments == Arguments::Verified(kind)).then_some(OnContext { native: self })
     }
 
     /// Runs a packet filter. `budget` limits its backward jumps.
@@ -573,37 +576,6 @@ pub(crate) fn pieces(
     })
 }
 
-/// A program as a target of tail calls.
-struct Target {
-    native: Arc<Native>,
-    context: ContextKind,
-}
-
-// SAFETY: the program was verified for this kind of context, and the value keeps its code
-// and what the code refers to. The tail entry takes what the entry takes; it uses the native
-// context, which callers have, and ends a run by returning from the entry's frame.
-unsafe impl TailTarget for Target {
-    fn entry(&self) -> u64 {
-        self.native.address() + self.native.tail_entry as u64
-    }
-
-    fn context(&self) -> ContextKind {
-        self.context
-    }
-
-    fn cpus(&self) -> u32 {
-        self.native.cpus
-    }
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Target")
-            .field("context", &self.context)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Runs a program on memory; see [`Native::on_memory`].
 #[derive(Clone, Copy)]
 pub struct OnMemory<'n> {
@@ -638,84 +610,5 @@ impl OnPackets<'_> {
         let context = std::ptr::null_mut();
         // SAFETY: the code uses nothing but the packet's bytes, and is borrowed.
         unsafe { (self.entry)(0, 0, data.as_ptr(), data.len(), context) as u32 }
-    }
-}
-
-/// Runs a verified program on packets; see [`Native::on_context`].
-#[derive(Clone, Copy)]
-pub struct OnContext<'n> {
-    native: &'n Native,
-}
-
-impl OnContext<'_> {
-    /// The program's `r0`. Packet and context are left as the program leaves them; `guard`
-    /// keeps the values of maps that it looks up.
-    ///
-    /// # Errors
-    /// If the maps have no values for the CPU.
-    ///
-    /// # Panics
-    /// With the panic of a helper, when the program has ended.
-    #[inline]
-    pub fn run<'r>(
-        self,
-        packet: &mut PacketBuffer,
-        context: &mut DirectContext,
-        guard: &'r RunGuard,
-        cx: RunContext<'r>,
-    ) -> Result<u64, NoSuchCpu> {
-        Ok(match self.run_until(packet, context, guard, cx, None)? {
-            Outcome::Returned(r0) => r0,
-            // There is neither a budget nor a deadline.
-            Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
-        })
-    }
-
-    /// As [`OnContext::run`], until a deadline: the outcome may be
-    /// [`Outcome::DeadlinePassed`], with packet, context and maps as the program left them.
-    ///
-    /// # Errors
-    /// As [`OnContext::run`].
-    ///
-    /// # Panics
-    /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
-    /// [`Options::deadline`].
-    #[inline]
-    pub fn run_until<'r>(
-        self,
-        packet: &mut PacketBuffer,
-        context: &mut DirectContext,
-        guard: &'r RunGuard,
-        mut cx: RunContext<'r>,
-        deadline: Option<Deadline>,
-    ) -> Result<Outcome, NoSuchCpu> {
-        assert!(
-            self.native.checks_deadline || deadline.is_none(),
-            "the code was compiled without deadline checks"
-        );
-        let (cpu, cpus) = (cx.cpu(), self.native.cpus);
-        if cpu >= cpus {
-            return Err(NoSuchCpu { cpu, cpus });
-        }
-        context.set_packet(packet);
-        let r1 = (&raw mut *context).expose_provenance() as u64;
-        // The program's loads and stores reach the packet through the context.
-        cx.context = r1;
-        cx.guard = Some(guard);
-        // SAFETY: the verifier proved that the program accesses its context, laid out as
-        // lowering assumes, the packet, its stack, and values of its maps, which the guard
-        // and the handles keep.
-        let outcome = unsafe {
-            match self.native.uses_context {
-                true => (self.native).run_with_context(r1, 0, &[], &mut cx, u64::MAX, deadline),
-                false => self.native.run_without_context(r1, 0, &[]),
-            }
-        };
-        // SAFETY: the handles keep the maps, and the run has ended.
-        unsafe { guard.free_held_lock() };
-        if let Some(payload) = cx.panic {
-            panic::resume_unwind(payload);
-        }
-        Ok(outcome)
     }
 }

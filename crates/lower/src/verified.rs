@@ -47,6 +47,11 @@ pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
         | ProgramType::LwtIn
         | ProgramType::LwtOut
         | ProgramType::LwtXmit => Ok(ContextKind::SkBuff),
+        ProgramType::FlowDissector => Ok(ContextKind::FlowDissector),
+        ProgramType::Netfilter => Ok(ContextKind::Netfilter),
+        ProgramType::SkLookup => Ok(ContextKind::SkLookup),
+        ProgramType::RawTracepoint => Ok(ContextKind::Arguments),
+        ProgramType::Syscall => Ok(ContextKind::Syscall),
         other => Err(Unfit::ProgramType(other)),
     }
 }
@@ -151,17 +156,12 @@ fn rewrite_insn(
         }
         Insn::Load {
             size, off, signed, ..
-        } if is_context(fact) => {
-            if let Some(pointer) = pointer_to_packet(fact) {
-                // The verifier has the field loaded whole.
-                (*size, *off, *signed) = (Size::DW, pointer as i16, false);
-            } else if let Some((_, Value::Pointer(_) | Value::Mixed)) = fact.result {
-                return Err(Unfit::KernelObject(slot));
-            } else {
-                *off += DirectContext::STRUCTURE as i16;
-            }
-        }
-        Insn::Store { off, .. } if is_context(fact) => *off += DirectContext::STRUCTURE as i16,
+        } if is_context(fact) => match field(fact) {
+            Field::Number => {}
+            // The verifier has the field loaded whole.
+            Field::Bound(bound) => (*size, *off, *signed) = (Size::DW, bound, false),
+            Field::Object => return Err(Unfit::KernelObject(slot)),
+        },
         _ => {}
     }
     Ok(())
@@ -189,14 +189,34 @@ fn is_context(fact: &InsnFact) -> bool {
     pointer.is_some_and(|pointer| pointer.kind == PointerKind::Context)
 }
 
-/// Offset of the pointer that a load from the context reads, if it is one to the packet.
-fn pointer_to_packet(fact: &InsnFact) -> Option<usize> {
-    let (_, value) = fact.result.as_ref()?;
-    match value.pointer()?.kind {
-        PointerKind::Packet => Some(DirectContext::DATA),
-        PointerKind::PacketEnd => Some(DirectContext::DATA_END),
-        PointerKind::PacketMeta => Some(DirectContext::DATA_META),
-        _ => None,
+/// What a load from the context reads.
+enum Field {
+    /// Bytes of the structure: a number, or the pointer to flow keys.
+    Number,
+    /// A bound of the packet, at this offset.
+    Bound(i16),
+    /// A pointer to an object of the kernel.
+    Object,
+}
+
+fn field(fact: &InsnFact) -> Field {
+    match &fact.result {
+        Some((_, Value::Pointer(pointer))) => match pointer.kind {
+            PointerKind::Packet => Field::Bound(DirectContext::DATA),
+            PointerKind::PacketEnd => Field::Bound(DirectContext::DATA_END),
+            PointerKind::PacketMeta => Field::Bound(DirectContext::DATA_META),
+            PointerKind::FlowKeys => Field::Number,
+            PointerKind::Context
+            | PointerKind::Map(_)
+            | PointerKind::MapValue(_)
+            | PointerKind::MapKey(_)
+            | PointerKind::Stack { .. }
+            | PointerKind::Memory { .. }
+            | PointerKind::Function { .. }
+            | PointerKind::Other { .. } => Field::Object,
+        },
+        Some((_, Value::Mixed)) => Field::Object,
+        Some((_, Value::Scalar(_))) | None => Field::Number,
     }
 }
 

@@ -31,17 +31,19 @@ fn kernel() -> (Kernel, Registry) {
     (kernel, registry)
 }
 
+fn plain() -> Options {
+    Options {
+        features: jit::Features::detect(),
+        ..Options::default()
+    }
+}
+
 fn compile(
     (kernel, registry): &(Kernel, Registry),
     codes: &[Code],
     passes: Passes,
-    deadline: bool,
+    options: Options,
 ) -> Native {
-    let options = Options {
-        features: jit::Features::detect(),
-        deadline,
-        ..Options::default()
-    };
     let native = Native::load(codes, kernel, registry, passes, &options);
     native.unwrap_or_else(|why| panic!("{why}"))
 }
@@ -49,6 +51,17 @@ fn compile(
 #[test]
 fn chains_and_trees_do_what_the_kernels_do() {
     let kernel = kernel();
+    let plain = plain();
+    let deadline = Options {
+        deadline: true,
+        ..plain
+    };
+    let other_frames = Options {
+        retpoline: true,
+        entry_slots: true,
+        save_all_registers: true,
+        ..plain
+    };
     let mut calls = 0;
     for seed in oracle::seeds(150) {
         let mut choices = Choices::from_seed(seed);
@@ -58,10 +71,20 @@ fn chains_and_trees_do_what_the_kernels_do() {
         let theirs = oracle::found(WHAT, InKernel::load(&codes));
         let checked = Checked::load(&codes);
         let natives = [
-            compile(&kernel, &codes, Passes::ALL, false),
-            compile(&kernel, &codes, Passes::NONE, false),
-            compile(&kernel, &codes, Passes::ALL.without(Pass::TailCalls), false),
-            compile(&kernel, &codes, Passes::ALL, true),
+            compile(&kernel, &codes, Passes::ALL, plain),
+            compile(&kernel, &codes, Passes::NONE, plain),
+            compile(&kernel, &codes, Passes::ALL.without(Pass::TailCalls), plain),
+            compile(&kernel, &codes, Passes::ALL, deadline),
+            compile(&kernel, &codes, Passes::ALL, other_frames),
+            compile(
+                &kernel,
+                &codes,
+                Passes::NONE,
+                Options {
+                    deadline: true,
+                    ..other_frames
+                },
+            ),
         ];
         for round in 0..4 {
             for index in 0..SLOTS {
@@ -101,7 +124,7 @@ fn a_program_that_calls_itself_does_so_33_times() {
     let checked = Checked::load(&codes);
     checked.set(0, Some(0)).unwrap();
     assert_eq!(checked.run(), Ok(expected));
-    let native = compile(&kernel(), &codes, Passes::ALL, false);
+    let native = compile(&kernel(), &codes, Passes::ALL, plain());
     native.set(0, Some(0)).unwrap();
     assert_eq!(native.run(), expected);
     // The next run counts anew.

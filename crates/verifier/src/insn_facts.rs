@@ -43,6 +43,9 @@ pub struct ProgramFacts {
     /// First instruction of each function, ascending, and the bytes of stack below its frame
     /// pointer that it or a function that it calls accesses.
     pub stack: Vec<(u32, u32)>,
+    /// Bytes of the context up to the last one that the program accesses
+    /// (`max_ctx_offset`).
+    pub context_bytes: u32,
 }
 
 /// Facts of an instruction.
@@ -125,6 +128,7 @@ impl Value {
             RegKind::Packet { .. } => PointerKind::Packet,
             RegKind::PacketMeta { .. } => PointerKind::PacketMeta,
             RegKind::PacketEnd => PointerKind::PacketEnd,
+            RegKind::FlowKeys => PointerKind::FlowKeys,
             RegKind::Mem { size, .. } => PointerKind::Memory { size },
             RegKind::Func { subprog } => PointerKind::Function { subprog },
             kind => PointerKind::Other {
@@ -153,6 +157,7 @@ impl Value {
             | PointerKind::Packet
             | PointerKind::PacketMeta
             | PointerKind::PacketEnd
+            | PointerKind::FlowKeys
             | PointerKind::Memory { .. } => false,
         })
     }
@@ -244,6 +249,8 @@ pub enum PointerKind {
     PacketMeta,
     /// The end of the packet.
     PacketEnd,
+    /// The keys that a flow dissector fills.
+    FlowKeys,
     /// Memory of that size.
     Memory {
         /// Bytes.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use crate::guard::ReservedRecord;
 use crate::lock;
 use crate::map::MapEntry;
-use crate::{Cursor, DirectContext, Iteration, MapObject, MemoryPort, PacketBuffer, RunGuard};
+use crate::{Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunGuard, direct_context};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
 /// proved, and are followed without a check.
 ///
-/// A context is a [`DirectContext`] whose packet was set. Bytes are copied by relaxed atomic operations, because
-/// other threads may access the values of maps.
+/// A context is what [`DirectContext::bind`](crate::DirectContext::bind) returned. Bytes are
+/// copied by relaxed atomic operations, because other threads may access the values of maps.
 #[derive(Clone, Copy)]
 pub struct Direct {
     guard: *const RunGuard,
@@ -28,7 +28,8 @@ impl Direct {
     /// The guard outlives the port. Whoever calls the methods of the port passes only addresses that are valid for the
     /// access, with exposed provenance: pointers to maps are addresses of
     /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of
-    /// [`DirectContext`]s as described above. It is so for the arguments of helpers that a verified program
+    /// [`DirectContext`](crate::DirectContext)s as described above, which have a packet where
+    /// it is asked for. It is so for the arguments of helpers that a verified program
     /// calls.
     pub unsafe fn new(guard: &RunGuard, context: u64) -> Direct {
         Direct { guard, context }
@@ -96,17 +97,15 @@ impl MemoryPort for Direct {
     }
 
     fn has_packet(&self, context: u64) -> bool {
-        let context = ptr::with_exposed_provenance::<DirectContext>(context as usize);
         // SAFETY: it is a pointer to a context (`new`).
-        unsafe { (*context).packet() != 0 }
+        unsafe { direct_context::packet_of(context) != 0 }
     }
 
     fn packet(&self, context: u64) -> Result<&PacketBuffer, Infallible> {
-        let context = ptr::with_exposed_provenance::<DirectContext>(context as usize);
         // SAFETY: it is a pointer to a context (`new`), whose packet is borrowed for the
-        // run (`DirectContext::set_packet`); helpers run one at a time.
+        // run (`DirectContext::bind`); helpers run one at a time.
         unsafe {
-            let packet = (*context).packet() as usize;
+            let packet = direct_context::packet_of(context) as usize;
             Ok(&*ptr::with_exposed_provenance(packet))
         }
     }
@@ -116,19 +115,18 @@ impl MemoryPort for Direct {
         context: u64,
         change: impl FnOnce(&mut PacketBuffer) -> R,
     ) -> Result<R, Infallible> {
-        let context = ptr::with_exposed_provenance_mut::<DirectContext>(context as usize);
         // SAFETY: as in `packet`.
         unsafe {
-            let packet = (*context).packet() as usize;
+            let packet = direct_context::packet_of(context) as usize;
             let packet = &mut *ptr::with_exposed_provenance_mut(packet);
             let result = change(packet);
-            (*context).set_bounds(packet);
+            direct_context::set_bounds(context, packet);
             Ok(result)
         }
     }
 
     fn field(&self, context: u64, offset: usize) -> u64 {
-        context + (DirectContext::STRUCTURE + offset) as u64
+        context + offset as u64
     }
 
     #[inline]

@@ -1,11 +1,20 @@
 //! The context that verified programs get in native code.
+//!
+//! A program gets the address of the structure that it was written for, as Linux declares
+//! it; the bounds of the packet, as pointers, lie before that address. Accesses to fields
+//! keep their offsets so, helpers can take the structure as memory, and the structure may
+//! have any size.
 
+use std::mem::{offset_of, size_of};
 use std::ptr;
+use std::slice;
 
 use crate::PacketBuffer;
 
-/// Bytes of the largest structure that a context stands for (`struct __sk_buff`).
-const FIELDS: usize = 192;
+/// Bytes of `struct bpf_flow_keys`, rounded up to whole words.
+const FLOW_KEYS: usize = 56;
+/// Offset of the pointer to them in the context of flow dissectors.
+const FLOW_KEYS_FIELD: usize = 144;
 
 /// Context of a kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,68 +23,201 @@ pub enum ContextKind {
     Xdp,
     /// `struct __sk_buff`.
     SkBuff,
+    /// `struct __sk_buff` with a pointer to flow keys.
+    FlowDissector,
+    /// `struct bpf_nf_ctx`.
+    Netfilter,
+    /// `struct bpf_sk_lookup`.
+    SkLookup,
+    /// The arguments of a raw tracepoint, numbers of eight bytes.
+    Arguments,
+    /// Memory of the caller's.
+    Syscall,
 }
 
-/// A context that carries a packet: the packet's bounds as pointers, then the structure
-/// that the program was written for, whose fields keep their offsets there.
+impl ContextKind {
+    /// True if native code reaches a packet through the context.
+    pub const fn has_packet(self) -> bool {
+        match self {
+            ContextKind::Xdp | ContextKind::SkBuff | ContextKind::FlowDissector => true,
+            ContextKind::Netfilter
+            | ContextKind::SkLookup
+            | ContextKind::Arguments
+            | ContextKind::Syscall => false,
+        }
+    }
+
+    /// Most bytes that the verifier lets a program access, in whole words.
+    pub const fn size(self) -> usize {
+        match self {
+            ContextKind::Xdp => 24,
+            ContextKind::SkBuff | ContextKind::FlowDissector => 192,
+            ContextKind::Netfilter => 16,
+            ContextKind::SkLookup => 72,
+            ContextKind::Arguments => 96,
+            ContextKind::Syscall => 1 << 16,
+        }
+    }
+
+    /// Bytes behind the structure that a field of it points to.
+    const fn appended(self) -> usize {
+        match self {
+            ContextKind::FlowDissector => FLOW_KEYS,
+            ContextKind::Xdp
+            | ContextKind::SkBuff
+            | ContextKind::Netfilter
+            | ContextKind::SkLookup
+            | ContextKind::Arguments
+            | ContextKind::Syscall => 0,
+        }
+    }
+}
+
+/// What lies before the structure.
 #[repr(C)]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirectContext {
+struct Header {
     data: u64,
     data_end: u64,
     data_meta: u64,
     /// Address of the packet; 0 without one.
     packet: u64,
-    fields: [u8; FIELDS],
+}
+
+/// Bytes and words before the structure.
+const HEADER: usize = size_of::<Header>();
+const HEADER_WORDS: usize = HEADER / 8;
+
+/// The context of a run in native code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectContext {
+    kind: ContextKind,
+    /// A [`Header`], the structure, and what it points to.
+    words: Vec<u64>,
 }
 
 impl DirectContext {
-    /// Offset of the pointer to the packet's first byte.
-    pub const DATA: usize = std::mem::offset_of!(DirectContext, data);
+    /// Offset of the pointer to the packet's first byte from the structure.
+    pub const DATA: i16 = offset_of!(Header, data) as i16 - HEADER as i16;
     /// Offset of the pointer behind the packet's last byte.
-    pub const DATA_END: usize = std::mem::offset_of!(DirectContext, data_end);
+    pub const DATA_END: i16 = offset_of!(Header, data_end) as i16 - HEADER as i16;
     /// Offset of the pointer to the packet's metadata.
-    pub const DATA_META: usize = std::mem::offset_of!(DirectContext, data_meta);
-    /// Offset of the structure.
-    pub const STRUCTURE: usize = std::mem::offset_of!(DirectContext, fields);
+    pub const DATA_META: i16 = offset_of!(Header, data_meta) as i16 - HEADER as i16;
 
     /// A context whose structure begins with these bytes; the rest are zero.
     ///
     /// # Panics
-    /// If there are more bytes than a structure has.
-    pub fn new(structure: &[u8]) -> DirectContext {
-        let mut fields = [0; FIELDS];
-        fields[..structure.len()].copy_from_slice(structure);
-        DirectContext {
-            data: 0,
-            data_end: 0,
-            data_meta: 0,
-            packet: 0,
-            fields,
-        }
+    /// If there are more bytes than the kind has.
+    pub fn new(kind: ContextKind, structure: &[u8]) -> DirectContext {
+        let bytes = kind.size() + kind.appended();
+        let mut context = DirectContext {
+            kind,
+            words: vec![0; HEADER_WORDS + bytes / 8],
+        };
+        context.bytes_mut()[..structure.len()].copy_from_slice(structure);
+        context
+    }
+
+    /// The kind of programs that it is for.
+    pub fn kind(&self) -> ContextKind {
+        self.kind
     }
 
     /// The structure, as the program left it.
     pub fn structure(&self) -> &[u8] {
-        &self.fields
+        &self.bytes()[..self.kind.size()]
     }
 
-    /// Sets the packet, which programs then change through the context: the caller keeps it
-    /// borrowed for the run.
-    pub fn set_packet(&mut self, packet: &mut PacketBuffer) {
-        self.packet = ptr::from_mut(packet).expose_provenance() as u64;
-        self.set_bounds(packet);
+    /// Sets the structure to these bytes; the rest are zero.
+    ///
+    /// # Panics
+    /// If there are more bytes than the kind has.
+    pub fn set_structure(&mut self, bytes: &[u8]) {
+        let size = self.kind.size();
+        let (given, rest) = self.bytes_mut()[..size].split_at_mut(bytes.len());
+        given.copy_from_slice(bytes);
+        rest.fill(0);
     }
 
-    /// Sets bounds and length to those of a packet that was moved.
-    pub(crate) fn set_bounds(&mut self, packet: &mut PacketBuffer) {
-        let buffer = packet.address();
-        [self.data_meta, self.data, self.data_end] = packet.bounds(buffer);
-        (packet.context()).set_len(&mut self.fields, packet.len() as u32);
+    /// The flow keys; empty for other kinds than flow dissectors.
+    pub fn flow_keys(&self) -> &[u8] {
+        &self.bytes()[self.kind.size()..]
     }
 
-    /// The address of the packet; 0 without one.
-    pub(crate) fn packet(&self) -> u64 {
-        self.packet
+    /// The flow keys, to be set before a run.
+    pub fn flow_keys_mut(&mut self) -> &mut [u8] {
+        let size = self.kind.size();
+        &mut self.bytes_mut()[size..]
     }
+
+    /// Puts the addresses of a packet and of the flow keys into the context, and returns the
+    /// address of the structure. Programs then change the packet through the context: the
+    /// caller keeps both borrowed for the run.
+    ///
+    /// # Panics
+    /// If the packet has the context of another kind.
+    pub fn bind(&mut self, packet: Option<&mut PacketBuffer>) -> u64 {
+        let size = self.kind.size();
+        let start = self.words.as_mut_ptr().expose_provenance() + HEADER;
+        if self.kind.appended() != 0 {
+            let keys = (start + size) as u64;
+            let field = FLOW_KEYS_FIELD..FLOW_KEYS_FIELD + 8;
+            self.bytes_mut()[field].copy_from_slice(&keys.to_ne_bytes());
+        }
+        match packet {
+            Some(packet) => {
+                let is_own = packet.context().size <= size;
+                assert!(is_own, "the packet has another kind of context");
+                let address = ptr::from_mut(packet).expose_provenance() as u64;
+                self.words[offset_of!(Header, packet) / 8] = address;
+                // SAFETY: the address is that of the structure, which is not borrowed.
+                unsafe { set_bounds(start as u64, packet) };
+            }
+            None => self.words[..HEADER_WORDS].fill(0),
+        }
+        start as u64
+    }
+
+    /// The structure and what it points to.
+    fn bytes(&self) -> &[u8] {
+        let words = &self.words[HEADER_WORDS..];
+        // SAFETY: words are initialised bytes.
+        unsafe { slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let words = &mut self.words[HEADER_WORDS..];
+        // SAFETY: as in `bytes`, and any bytes are words.
+        unsafe { slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len() * 8) }
+    }
+}
+
+/// The address of the packet of a context; 0 without one.
+///
+/// # Safety
+/// `context` is what [`DirectContext::bind`] returned, for a context that still exists.
+pub(crate) unsafe fn packet_of(context: u64) -> u64 {
+    // SAFETY: a header lies before the structure, as the caller asserts.
+    unsafe { (*header(context)).packet }
+}
+
+/// Sets bounds and length in a context to those of a packet that was moved.
+///
+/// # Safety
+/// As for [`packet_of`]; nothing borrows the context, and the packet is its packet.
+pub(crate) unsafe fn set_bounds(context: u64, packet: &mut PacketBuffer) {
+    let buffer = packet.address();
+    let bounds = packet.bounds(buffer);
+    let (layout, len) = (packet.context(), packet.len() as u32);
+    let structure = ptr::with_exposed_provenance_mut(context as usize);
+    // SAFETY: header and structure exist, as the caller asserts; `bind` has compared the
+    // size of the structure with that of the packet's context.
+    unsafe {
+        let header = &mut *header(context);
+        [header.data_meta, header.data, header.data_end] = bounds;
+        layout.set_len(slice::from_raw_parts_mut(structure, layout.size), len);
+    }
+}
+
+fn header(context: u64) -> *mut Header {
+    ptr::with_exposed_provenance_mut(context as usize - HEADER)
 }

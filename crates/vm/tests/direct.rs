@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use beebox_vm::{
-    CellSlice, Cells, Direct, DirectContext, MapHandle, MapObject, MemoryPort, PacketBuffer,
-    RunGuard, SKB,
+    CellSlice, Cells, ContextKind, Direct, DirectContext, MapHandle, MapObject, MemoryPort,
+    PacketBuffer, RunGuard, SKB,
 };
 use spec::Errno;
 
@@ -93,9 +93,8 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
 fn helpers_change_the_packet_of_a_context() {
     let guard = RunGuard::new();
     let mut packet = PacketBuffer::new(SKB, b"packet", 4, 0);
-    let mut context = DirectContext::new(&[0; 4]);
-    context.set_packet(&mut packet);
-    let address = (&raw mut context).expose_provenance() as u64;
+    let mut context = DirectContext::new(ContextKind::SkBuff, &[0; 4]);
+    let address = context.bind(Some(&mut packet));
     // SAFETY: the address is that of a context with a packet.
     let mut memory = unsafe { Direct::new(&guard, address) };
     assert!(memory.has_packet(memory.context()));
@@ -109,7 +108,9 @@ fn helpers_change_the_packet_of_a_context() {
         .into_iter()
         .zip(&mut bounds)
     {
-        memory.read(address + offset as u64, bytes).unwrap();
+        memory
+            .read(address.wrapping_add_signed(offset.into()), bytes)
+            .unwrap();
     }
     let [data, end] = bounds.map(u64::from_ne_bytes);
     assert_eq!(end - data, 106);

@@ -48,6 +48,15 @@ pub struct LoadOptions {
     /// Native code checks the deadline of [`RunnableProgram::set_limits`]; its loops are
     /// slower then.
     pub checks_deadline: bool,
+    /// Indirect jumps and calls of native code go through a retpoline, which keeps processors
+    /// from predicting them. Tail calls and calls of helpers are slower then.
+    pub retpoline: bool,
+    /// Functions of native code begin with a slot of five bytes, which a call or jump can
+    /// replace.
+    pub entry_slots: bool,
+    /// Functions of native code save all callee-saved registers instead of those in use: for
+    /// measurements.
+    pub save_all_registers: bool,
     /// Possible CPUs, more than `cpu`: per-CPU maps hold a value for each.
     pub cpus: u32,
     /// The CPU that programs run on.
@@ -63,6 +72,9 @@ impl Default for LoadOptions {
             unverified: false,
             engine: RunEngine::Native,
             checks_deadline: false,
+            retpoline: false,
+            entry_slots: false,
+            save_all_registers: false,
             cpus: 1,
             cpu: 0,
             seed: 0,
@@ -141,10 +153,15 @@ impl LoadedObject {
         let is_native = options.engine == RunEngine::Native;
         let compiler = jit::Options {
             deadline: options.checks_deadline,
+            retpoline: options.retpoline,
+            entry_slots: options.entry_slots,
+            save_all_registers: options.save_all_registers,
             tail_target: tail_calls::are_used(&loaded.maps),
             ..jit::Options::default()
         };
         for (program, rules, proof) in programs {
+            let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
+            let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
             let native = proof
                 .filter(|_| is_native)
                 .map(|proof| native::compile(&proof, &handles, &pool, &compiler));
@@ -248,6 +265,12 @@ impl LoadedObject {
         };
         let place = program.map(place).transpose()?;
         tail_calls::set(array, index, place, &self.stored)
+    }
+
+    /// Bytes of native code, with the tables behind it, of all programs that have some.
+    pub fn code_len(&self) -> usize {
+        let natives = self.programs.iter().flat_map(|prepared| &prepared.native);
+        natives.map(|native| native.image().len()).sum()
     }
 
     /// The map of this name, if a program uses it.

@@ -8,15 +8,12 @@ use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Imm64, Insn};
 use jit::Native;
-use lower::ContextKind;
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::bits::BitOp;
 use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
-use vm::{
-    Deadline, DirectContext, MapHandle, MapObject as _, Outcome, PacketBuffer, RunContext, System,
-};
+use vm::{Deadline, DirectContext, MapHandle, MapObject as _, Outcome, RunContext, System};
 
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
@@ -98,13 +95,6 @@ impl Prepared {
         let (file, text) = (types.string(line.file), types.string(line.text));
         Some((file.to_string(), line.line, text.to_string()))
     }
-
-    fn context_kind(&self) -> ContextKind {
-        match self.program.kind() {
-            ProgramType::Xdp => ContextKind::Xdp,
-            _ => ContextKind::SkBuff,
-        }
-    }
 }
 
 impl std::fmt::Debug for Prepared {
@@ -145,6 +135,8 @@ pub struct RunnableProgram<'o> {
     limits: Limits,
     printed: PrintedText,
     takes_records: bool,
+    /// The context of native code, which runs use one after the other.
+    context: Option<DirectContext>,
 }
 
 /// What a test run returns.
@@ -174,9 +166,13 @@ impl<'o> RunnableProgram<'o> {
         random: &'o mut SplitMix,
         cpu: u32,
     ) -> RunnableProgram<'o> {
+        let prepared = &programs[place];
+        let native = prepared.native.as_ref();
+        let context = native.and_then(|native| native.context_kind());
         RunnableProgram {
             programs,
-            prepared: &programs[place],
+            prepared,
+            context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
             random,
             cpu,
@@ -251,7 +247,7 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Runs the program so many times, at least once, on a packet: each run gets the packet
-    /// as the one before left it.
+    /// as the one before left it; flow dissectors begin with the same keys each time.
     pub fn test_run_repeated(
         &mut self,
         packet: &[u8],
@@ -326,8 +322,13 @@ impl<'o> RunnableProgram<'o> {
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
         }
-        match (&self.prepared.native, &mut input.packet) {
-            (Some(native), Some(packet)) => self.run_native(native, packet, &mut input.context),
+        input.begin_run();
+        match (&self.prepared.native, self.context.take()) {
+            (Some(native), Some(mut context)) => {
+                let result = self.run_native(native, input, &mut context);
+                self.context = Some(context);
+                result
+            }
             _ => self.run_checked(input),
         }
     }
@@ -335,8 +336,8 @@ impl<'o> RunnableProgram<'o> {
     fn run_native(
         &mut self,
         native: &Native,
-        packet: &mut PacketBuffer,
-        fields: &mut [u8],
+        input: &mut TestInput,
+        context: &mut DirectContext,
     ) -> Result<u32, RunError> {
         let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
         let mut clock = || nanoseconds(clock, packet_time, clock_set);
@@ -346,13 +347,27 @@ impl<'o> RunnableProgram<'o> {
             printk: Some(&mut self.printed),
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
-        let program = native.on_context(self.prepared.context_kind());
-        let program = program.expect("the code was compiled for this type of program");
         let deadline = self.limits.deadline.map(Deadline::at);
-        let mut context = DirectContext::new(fields);
         let guard = RunGuard::new();
-        let outcome = program.run_until(packet, &mut context, &guard, cx, deadline);
-        fields.copy_from_slice(&context.structure()[..fields.len()]);
+        context.set_structure(&input.context);
+        if let Some(keys) = &input.flow_keys {
+            context.flow_keys_mut().copy_from_slice(keys);
+        }
+        let (kind, fits) = (context.kind(), "the context is that of the code");
+        let outcome = match (native.on_context(kind), &mut input.packet) {
+            (Some(program), Some(packet)) => {
+                program.run_until(packet, context, &guard, cx, deadline)
+            }
+            _ => {
+                let program = native.without_packet(kind).expect(fits);
+                program.run_until(context, &guard, cx, deadline)
+            }
+        };
+        let len = input.context.len();
+        input.context.copy_from_slice(&context.structure()[..len]);
+        if let Some(keys) = &mut input.flow_keys {
+            keys.copy_from_slice(context.flow_keys());
+        }
         match outcome? {
             Outcome::Returned(value) => Ok(value as u32),
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),

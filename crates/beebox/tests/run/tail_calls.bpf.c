@@ -13,7 +13,7 @@ typedef unsigned long long u64;
 #define __noinline __attribute__((noinline))
 #define __uint(name, value) int (*name)[value]
 
-enum { MAP_TYPE_PROG_ARRAY = 3, SLOTS = 8 };
+enum { MAP_TYPE_ARRAY = 2, MAP_TYPE_PROG_ARRAY = 3, SLOTS = 8 };
 
 struct __sk_buff {
 	u32 len, pkt_type, mark;
@@ -31,7 +31,16 @@ u64 trace;
 u64 entered;
 u32 chosen;
 
+struct {
+	__uint(type, MAP_TYPE_ARRAY);
+	__uint(max_entries, 4);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} numbers SEC(".maps");
+
 static void (*const tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
+static long (*const for_each_map_elem)(void *map, void *callback, void *ctx, u64 flags) = (void *)164;
+static long (*const loop)(u32 rounds, void *callback, void *ctx, u64 flags) = (void *)181;
 
 static __attribute__((always_inline)) void note(u32 what)
 {
@@ -192,6 +201,58 @@ int calls_global(struct __sk_buff *skb)
 	result = global(skb);
 	note(22);
 	return result * 2;
+}
+
+/* What callbacks work on. */
+struct state {
+	struct __sk_buff *skb;
+	u32 sum;
+};
+
+static __noinline int below_callback(struct __sk_buff *skb)
+{
+	volatile int own = 5;
+
+	note(23);
+	tail_call(skb, &programs, 6);
+	return own;
+}
+
+static long with_each_number(u32 number, struct state *state)
+{
+	state->sum = state->sum * 7 + below_callback(state->skb);
+	note(number);
+	return state->sum == 36;
+}
+
+/* The verifier writes the loop out, so that the count of tail calls reaches the callback. */
+SEC("tc")
+int loops(struct __sk_buff *skb)
+{
+	struct state state = { .skb = skb };
+
+	note(24);
+	loop(5, with_each_number, &state, 0);
+	note(25);
+	tail_call(skb, &programs, 1);
+	return state.sum & 0xffff;
+}
+
+static long with_each_element(void *map, u32 *key, u32 *value, struct state *state)
+{
+	state->sum = state->sum * 7 + below_callback(state->skb) + *value;
+	return 0;
+}
+
+/* A helper calls the callback. The kernel passes no count then: not to be run there. */
+SEC("tc")
+int each(struct __sk_buff *skb)
+{
+	struct state state = { .skb = skb };
+
+	note(26);
+	for_each_map_elem(&numbers, with_each_element, &state, 0);
+	return state.sum & 0xffff;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -114,7 +114,7 @@ impl Ours {
     pub(super) fn runner(&self) -> Runner<'_> {
         Runner {
             ours: self,
-            context: DirectContext::new(&[]),
+            context: DirectContext::new(ContextKind::Xdp, &[]),
             random: SplitMix::new(1),
             metadata: Metadata::of_cpu(0),
             guard: RunGuard::new(),

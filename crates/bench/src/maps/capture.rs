@@ -103,7 +103,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let mut input = Input::open_path(path).map_err(unreadable)?;
     let program = ours.native.on_context(ContextKind::Xdp);
     let program = program.ok_or_else(|| failed("no XDP program".into()))?;
-    let mut context = DirectContext::new(&[]);
+    let mut context = DirectContext::new(ContextKind::Xdp, &[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let mut packet = PacketBuffer::new(XDP, &[], HEADROOM, 0);

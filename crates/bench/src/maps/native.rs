@@ -78,7 +78,7 @@ impl Ours {
         Running {
             ours: self,
             packet: PacketBuffer::new(XDP, packet, HEADROOM, 0),
-            context: DirectContext::new(&[]),
+            context: DirectContext::new(ContextKind::Xdp, &[]),
             random: SplitMix::new(1),
         }
     }

@@ -7,7 +7,7 @@ use beebox::Kernel;
 use beebox::btf::core::Path;
 use beebox::btf::ext::{CoreKind, CoreSpec};
 use beebox::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
-use beebox::native::{NativeDraft, Processor};
+use beebox::native::{CodeOptions, NativeDraft};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
 use beebox::object::{ProgramTrial, Trial, TrialOutcome};
 use beebox::program::case::Case;
@@ -28,8 +28,8 @@ pub(super) struct View {
     pub(super) format: ProgramFormat,
     /// Are source lines shown?
     pub(super) source: bool,
-    /// The processor whose native code is beside the instructions, if any.
-    pub(super) native: Option<Processor>,
+    /// How the native code beside the instructions is made, if there is any.
+    pub(super) native: Option<CodeOptions>,
 }
 
 /// A linked program, loadable or not.
@@ -314,8 +314,8 @@ fn as_text(
         let slots = labels.slots(program, view.source);
         let _ = writeln!(text, "{}", heading(program));
         match view.native {
-            Some(processor) => {
-                let draft = draft(program, labels.kernel, processor)?;
+            Some(options) => {
+                let draft = draft(program, labels.kernel, options)?;
                 text.push_str(&native::listing(&Sides::of(None, slots, &draft)));
             }
             None => write_slots(&mut text, program.subprogs, &slots, view.format),
@@ -382,9 +382,9 @@ fn in_log_form(slot: &Slot) -> String {
 fn draft(
     program: &Listed<'_>,
     kernel: &Kernel,
-    processor: Processor,
+    options: CodeOptions,
 ) -> Result<NativeDraft, Failure> {
-    NativeDraft::of_unloaded(program.insns, kernel, processor)
+    NativeDraft::of_unloaded(program.insns, kernel, options)
         .map_err(|malformed| Failure::new(malformed).within(program.name))
 }
 
@@ -418,8 +418,8 @@ fn record(program: &Listed<'_>, labels: &Labels<'_, '_>, view: &View) -> Result<
         "functions": functions.collect::<Vec<_>>(),
         "insns": insns.collect::<Vec<_>>(),
     });
-    if let Some(processor) = view.native {
-        let draft = draft(program, labels.kernel, processor)?;
+    if let Some(options) = view.native {
+        let draft = draft(program, labels.kernel, options)?;
         record["native"] = json!(native::record(&Sides::of(None, slots, &draft)));
     }
     Ok(record)

@@ -63,6 +63,11 @@ pub(crate) struct ObjectArgs {
     #[arg(long, conflicts_with = "ebpf")]
     unverified: bool,
 
+    /// Have indirect jumps and calls of native code go through a retpoline, which keeps
+    /// processors from predicting them
+    #[arg(long, conflicts_with_all = ["ebpf", "unverified"])]
+    retpoline: bool,
+
     /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
     /// program arrays are names of programs
     #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
@@ -207,6 +212,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         unverified: own.unverified,
         engine,
         checks_deadline: args.timeout.is_some(),
+        retpoline: own.retpoline,
+        entry_slots: false,
+        save_all_registers: false,
         cpu: own.cpu,
         cpus: own.jobs,
         seed: args.seed,

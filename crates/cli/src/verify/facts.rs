@@ -237,6 +237,7 @@ impl ValueRow {
             PointerKind::Stack { frames_up: 0 } => String::from("stack"),
             PointerKind::Stack { frames_up } => format!("stack of caller {frames_up}"),
             PointerKind::Packet => String::from("packet"),
+            PointerKind::FlowKeys => String::from("flow keys"),
             PointerKind::PacketMeta => String::from("packet metadata"),
             PointerKind::PacketEnd => String::from("packet end"),
             PointerKind::Memory { size } => format!("memory of {size} bytes"),

@@ -430,6 +430,12 @@ impl Buffer {
         self.put(&[0xc3]);
     }
 
+    /// `mov dst, [label]`
+    pub(crate) fn load_label(&mut self, dst: Gpr, label: Label) {
+        self.op_rip_relative(one(0x8b), 1, dst.number());
+        self.distance(label);
+    }
+
     /// `call [label]`: the label holds the address of the callee.
     pub(crate) fn call_through(&mut self, label: Label) {
         self.put(&[0xff, 0x15]);
@@ -439,6 +445,16 @@ impl Buffer {
     /// Up to eight bytes of data.
     pub(crate) fn data(&mut self, value: u64, len: usize) {
         self.put(&value.to_le_bytes()[..len]);
+    }
+
+    /// The no-operation of a slot at an entry.
+    pub(crate) fn entry_slot(&mut self) {
+        self.put(&[0x0f, 0x1f, 0x44, 0x00, 0x00]);
+    }
+
+    /// `pause`, `lfence`.
+    pub(crate) fn wait_for_speculation(&mut self) {
+        self.put(&[0xf3, 0x90, 0x0f, 0xae, 0xe8]);
     }
 
     /// `jmp gpr`

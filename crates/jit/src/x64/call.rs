@@ -176,7 +176,7 @@ impl Generator<'_> {
                 label
             }
         };
-        self.buf.call_through(label);
+        self.call_through(label);
     }
 
     /// Writes a call that preserves these registers, where `rsp` is 8 below a multiple of

@@ -47,13 +47,20 @@ impl Generator<'_> {
         let is_free = !window.pieces.iter().any(|piece| wanted(piece.target));
         match self.frame.spare().or(is_free.then_some(gpr)) {
             _ if window.pieces.len() == 1 => self.jump_unless_next(window.pieces[0].target, next),
-            Some(base) if window.is_dense(&tree) && self.uses(Optimization::JumpTable) => {
+            Some(base) if window.is_dense(&tree) && self.may_have_table(&window) => {
                 self.applies(Optimization::JumpTable);
                 self.write_jump_table(&tree, base, &window, next)
             }
             _ => self.write_binary_search(gpr, &window, next),
         }
         next - slot
+    }
+
+    /// True if a table may be used: without a retpoline, which would write below the stack
+    /// pointer, or for targets that are compared.
+    fn may_have_table(&self, window: &Window) -> bool {
+        let is_direct = self.retpoline.is_none() || window.compared().is_some();
+        is_direct && self.uses(Optimization::JumpTable)
     }
 
     /// Jumps to a slot unless it is the next one.
@@ -106,7 +113,7 @@ impl Generator<'_> {
                 };
                 self.buf.load(size, Some(Width::W64), SCRATCH, entry);
                 self.buf.alu(Alu::Add, Width::W64, SCRATCH, base);
-                self.buf.jump_to(SCRATCH);
+                self.jump_to_scratch();
             }
         }
         if let Some((label, [below, above])) = outside {

@@ -24,6 +24,7 @@ use super::hash_lookup::OpenLookup;
 use super::merge::Merged;
 use super::packet::SlowLoad;
 use super::reg::Gpr;
+use super::retpoline::Retpoline;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
 use crate::{Applied, Optimization, Optimizations};
@@ -71,6 +72,12 @@ pub(super) struct Generator<'a> {
     pub(super) blinding_keys: Option<SplitMix>,
     /// Tail calls may enter the program.
     pub(super) tail_target: bool,
+    /// Retpolines, if indirect branches go through them.
+    pub(super) retpoline: Option<Retpoline>,
+    /// Labels of the slots at the entries of functions, in the order in which the functions
+    /// are written; `None` without slots.
+    entry_slots: Option<Vec<Label>>,
+    save_all_registers: bool,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
@@ -123,6 +130,9 @@ pub(super) struct Generator<'a> {
     pub(super) tables: Vec<Table>,
 }
 
+/// Alignment of entries with a slot, so that the slot lies within eight aligned bytes.
+const ENTRY_ALIGNMENT: u8 = 8;
+
 /// Significant bits of a value.
 pub(super) const fn bits(value: u64) -> u8 {
     (64 - value.leading_zeros()) as u8
@@ -151,6 +161,9 @@ impl<'a> Generator<'a> {
             map: request.map,
             blinding_keys: request.blinding_keys.clone(),
             tail_target: request.tail_target,
+            retpoline: request.retpoline.then(Retpoline::default),
+            entry_slots: request.entry_slots.then(Vec::new),
+            save_all_registers: request.save_all_registers,
             buf: Buffer::new(
                 program.insns().len(),
                 program.functions().len(),
@@ -204,6 +217,7 @@ impl<'a> Generator<'a> {
             }
             self.write_function();
         }
+        self.write_retpoline();
         self.write_tables();
         self.write_helper_table();
         let len = self.buf.relax_branches();
@@ -211,6 +225,7 @@ impl<'a> Generator<'a> {
             len,
             entry: self.buf.offset(entry) as usize,
             tail_entry: self.buf.offset(self.function_label(0)) as usize,
+            entry_slots: self.entry_slot_offsets(),
             uses_context: env || self.has_entry_frame(),
             applied: self.applied,
             buf: &self.buf,
@@ -236,7 +251,7 @@ impl<'a> Generator<'a> {
                 || usage.tail_calls
                 || usage.reads_processor_id,
             hidden_calls: hidden_calls || fuel,
-            saves_all: self.may_end_in_callee(function, usage),
+            saves_all: self.save_all_registers || self.may_end_in_callee(function, usage),
             counts: fuel && usage.loops,
             stack_bytes: self.program.stack_bytes(function),
         }
@@ -267,7 +282,11 @@ impl<'a> Generator<'a> {
         self.epilogue = None;
         self.return_zero = None;
         let label = self.function_label(self.function.start);
-        self.buf.bind(label);
+        match self.function.start {
+            // Its slot is at the entry, which is not that of tail calls.
+            0 => self.buf.bind(label),
+            _ => self.write_entry_slot(label),
+        }
         self.write_prologue();
         self.check_on_call();
         self.write_versions();
@@ -275,6 +294,28 @@ impl<'a> Generator<'a> {
         self.write_open_lookups();
         self.write_deadline_checks();
         self.write_return_zero();
+    }
+
+    /// Binds the label of an entry, and writes the slot that begins there, if there are slots.
+    pub(super) fn write_entry_slot(&mut self, entry: Label) {
+        let Some(slots) = &mut self.entry_slots else {
+            return self.buf.bind(entry);
+        };
+        slots.push(entry);
+        self.buf.align(ENTRY_ALIGNMENT);
+        self.buf.bind(entry);
+        self.buf.entry_slot();
+    }
+
+    /// True if entries begin with slots.
+    pub(super) fn has_entry_slots(&self) -> bool {
+        self.entry_slots.is_some()
+    }
+
+    /// Offsets of the slots in the order of the functions, of which the last is written first.
+    fn entry_slot_offsets(&self) -> Vec<u32> {
+        let slots = self.entry_slots.iter().flatten().rev();
+        slots.map(|slot| self.buf.offset(*slot)).collect()
     }
 
     /// Writes the function's instructions once.

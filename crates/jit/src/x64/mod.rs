@@ -2,7 +2,8 @@
 //!
 //! `generator.rs` is the pass over the program; `alu.rs`, `copy.rs`, `shift.rs`,
 //! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
-//! `merge.rs`, `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine instructions;
+//! `merge.rs`, `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine
+//! instructions; `retpoline.rs` has the indirect branches;
 //! `deadline.rs` adds deadline checks and `blinding.rs` constant blinding; `frame.rs` assigns registers;
 //! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
 //! `buffer.rs`.
@@ -29,6 +30,7 @@ mod memory;
 mod merge;
 mod packet;
 mod reg;
+mod retpoline;
 mod shift;
 mod tail_call;
 
@@ -93,6 +95,7 @@ pub(crate) struct Relaxed<'a> {
     len: usize,
     entry: usize,
     tail_entry: usize,
+    entry_slots: Vec<u32>,
     uses_context: bool,
     applied: Applied,
 }
@@ -108,6 +111,10 @@ impl GeneratedCode for Relaxed<'_> {
 
     fn tail_entry(&self) -> usize {
         self.tail_entry
+    }
+
+    fn entry_slots(&self) -> &[u32] {
+        &self.entry_slots
     }
 
     fn uses_context(&self) -> bool {

@@ -8,7 +8,8 @@
 //! subprograms.
 //!
 //! ```text
-//! entry:       mov dword [context + TAIL_CALLS], 0     only in programs with tail calls
+//! entry:       five bytes for a trampoline             only with entry slots
+//!              mov dword [context + TAIL_CALLS], 0     only in programs with tail calls
 //! tail entry:  prologue, body
 //! ```
 //!
@@ -53,11 +54,11 @@ impl Generator<'_> {
     /// Writes what comes before the tail entry, and returns the label of the entry.
     pub(super) fn write_entry(&mut self) -> Label {
         let tail_entry = self.function_label(0);
-        if !self.makes_tail_calls() && !self.has_entry_frame() {
+        if !self.makes_tail_calls() && !self.has_entry_frame() && !self.has_entry_slots() {
             return tail_entry;
         }
         let entry = self.buf.new_label();
-        self.buf.bind(entry);
+        self.write_entry_slot(entry);
         if self.makes_tail_calls() {
             let count = Mem::at(ENTRY_CONTEXT, NativeContext::TAIL_CALLS as i32);
             self.buf.store_imm(Size::W, count, 0);
@@ -130,7 +131,7 @@ impl Generator<'_> {
         }
         self.store_fuel();
         self.free_frame();
-        self.buf.jump_to(SCRATCH);
+        self.jump_to_scratch();
         self.buf.bind(falls_through);
         self.after_call();
     }

@@ -57,7 +57,8 @@ pub(super) fn input(frame: &[u8], flags: u32) -> TestInput {
         rules: Rules::FlowDissector,
         packet: Some(PacketBuffer::new(FLOW_DISSECTOR, frame, 0, 0)),
         context: vec![0; FLOW_DISSECTOR.size],
-        flow_keys: Some(keys),
+        flow_keys: Some(keys.clone()),
+        initial_keys: Some(keys),
         given: Vec::new(),
     }
 }

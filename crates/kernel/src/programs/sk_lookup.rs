@@ -61,6 +61,7 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> 
         packet: None,
         context,
         flow_keys: None,
+        initial_keys: None,
         given,
     })
 }

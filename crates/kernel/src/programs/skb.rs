@@ -148,6 +148,7 @@ pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
         packet: Some(packet),
         context,
         flow_keys: None,
+        initial_keys: None,
         given: Vec::new(),
     }
 }

@@ -21,6 +21,8 @@ pub(super) const SHARED_INFO: usize = 320;
 pub struct TestProgram {
     kind: ProgramType,
     rules: Rules,
+    /// Bytes of the context up to the last one that the program accesses.
+    context_bytes: u32,
 }
 
 /// The rules of a program type.
@@ -50,6 +52,8 @@ pub struct TestInput {
     /// What the field at [`TestInput::FLOW_KEYS`] of the context points to, for flow
     /// dissectors.
     pub flow_keys: Option<Vec<u8>>,
+    /// The flow keys that every run begins with.
+    pub(super) initial_keys: Option<Vec<u8>>,
     /// The context that was given.
     pub(super) given: Vec<u8>,
 }
@@ -79,7 +83,20 @@ impl TestProgram {
             },
             _ => return None,
         };
-        Some(TestProgram { kind, rules })
+        Some(TestProgram {
+            kind,
+            rules,
+            context_bytes: 0,
+        })
+    }
+
+    /// The rules for a program that accesses so many bytes of its context (`max_ctx_offset`):
+    /// types whose context is what the caller gives take no shorter one.
+    pub fn with_context_bytes(self, context_bytes: u32) -> TestProgram {
+        TestProgram {
+            context_bytes,
+            ..self
+        }
     }
 
     /// True for types that get packets.
@@ -108,7 +125,8 @@ impl TestProgram {
             Rules::Netfilter => netfilter::test_input(frame, context),
             Rules::SkLookup => sk_lookup::test_input(frame, context),
             Rules::ContextOnly { most, is_returned } => {
-                context_only::test_input(frame, context, most, is_returned)
+                let sizes = self.context_bytes as usize..=most;
+                context_only::test_input(frame, context, sizes, is_returned)
             }
         }
     }
@@ -135,9 +153,11 @@ impl TestProgram {
                  and no packet"
             }
             Rules::ContextOnly { most, .. } if most == context_only::MOST_ARGUMENTS => {
-                "up to 12 arguments of 8 bytes, and no packet"
+                "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
-            Rules::ContextOnly { .. } => "up to 65535 bytes, and no packet",
+            Rules::ContextOnly { .. } => {
+                "up to 65535 bytes, all that the program accesses, and no packet"
+            }
         }
     }
 
@@ -166,6 +186,12 @@ impl TestProgram {
 impl TestInput {
     /// Offset of the pointer to the flow keys in the context of a flow dissector.
     pub const FLOW_KEYS: usize = 144;
+
+    /// Sets what each run begins with anew: the flow keys. Packet and context stay as the run
+    /// before left them.
+    pub fn begin_run(&mut self) {
+        self.flow_keys.clone_from(&self.initial_keys);
+    }
 
     /// What a run returns in place of the program's result.
     pub fn retval(&self, result: u32) -> u32 {
@@ -205,8 +231,8 @@ impl TestInput {
             Rules::Xdp => xdp::context_out(self),
             Rules::Skb(_) => skb::context_out(self),
             Rules::ContextOnly { is_returned, .. } if is_returned => self.context.clone(),
-            Rules::ContextOnly { .. } => Vec::new(),
-            Rules::FlowDissector | Rules::Netfilter | Rules::SkLookup => self.given.clone(),
+            Rules::ContextOnly { .. } | Rules::Netfilter => Vec::new(),
+            Rules::FlowDissector | Rules::SkLookup => self.given.clone(),
         }
     }
 

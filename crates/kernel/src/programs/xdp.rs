@@ -91,6 +91,7 @@ fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> Te
         packet: Some(packet),
         context,
         flow_keys: None,
+        initial_keys: None,
         given,
     }
 }

@@ -70,6 +70,27 @@ impl LoadedProgram {
         data_out: &mut [u8],
         context_out: &mut [u8],
     ) -> Result<TestRunResult, Errno> {
+        // Of syscall programs the kernel writes the context back to where it was read.
+        self.run_on(run, &mut run.context.to_vec(), data_out, context_out)
+    }
+
+    /// Runs a program of type syscall on a context, which the program changes. Errors are the
+    /// kernel's.
+    pub fn test_run_in_place(&self, context: &mut [u8]) -> Result<TestRunResult, Errno> {
+        let run = TestRun {
+            repeat: 0,
+            ..TestRun::on(&[])
+        };
+        self.run_on(&run, context, &mut [], &mut [])
+    }
+
+    fn run_on(
+        &self,
+        run: &TestRun<'_>,
+        context_in: &mut [u8],
+        data_out: &mut [u8],
+        context_out: &mut [u8],
+    ) -> Result<TestRunResult, Errno> {
         let size = |len: usize| u32::try_from(len).map_err(|_| Errno(libc::E2BIG));
         let address = |bytes: &[u8]| match bytes {
             [] => 0,
@@ -79,8 +100,6 @@ impl LoadedProgram {
             [] => 0,
             bytes => bytes.as_mut_ptr() as u64,
         };
-        // Of syscall programs the kernel writes the context back to where it was read.
-        let mut context_in = run.context.to_vec();
         let mut attributes = ProgramTestRun {
             program: self.fd.as_raw_fd() as u32,
             data_size_in: size(run.data.len())?,
@@ -88,9 +107,9 @@ impl LoadedProgram {
             data_in: address(run.data),
             data_out: address_mut(data_out),
             repeat: run.repeat,
-            context_size_in: size(run.context.len())?,
+            context_size_in: size(context_in.len())?,
             context_size_out: size(context_out.len())?,
-            context_in: address_mut(&mut context_in),
+            context_in: address_mut(context_in),
             context_out: address_mut(context_out),
             flags: run.flags,
             cpu: run.cpu,

@@ -66,6 +66,17 @@ fn all() -> Vec<Box<dyn Engine>> {
             ..Jit::new("jit, deadline", |_| jit::Features::detect())
         }),
         Box::new(Jit {
+            other_frames: true,
+            ..Jit::new("jit, retpolines, slots, all registers", |_| {
+                jit::Features::detect()
+            })
+        }),
+        Box::new(Jit {
+            other_frames: true,
+            deadline: true,
+            ..Jit::new("jit, the same with a deadline", |_| jit::Features::detect())
+        }),
+        Box::new(Jit {
             optimizations: all_but_one,
             ..Jit::new("jit, without an optimization", |_| jit::Features::detect())
         }),
@@ -176,6 +187,9 @@ struct Jit {
     hardened: bool,
     /// True if it has deadline checks every few iterations.
     deadline: bool,
+    /// True if indirect branches go through retpolines, entries have slots, and all
+    /// callee-saved registers are saved.
+    other_frames: bool,
     pool: Pool,
 }
 
@@ -187,6 +201,7 @@ impl Jit {
             optimizations: |_| jit::Optimizations::ALL,
             hardened: false,
             deadline: false,
+            other_frames: false,
             pool: Pool::new(),
         }
     }
@@ -221,6 +236,9 @@ impl Engine for Jit {
             features: (self.features)(seed),
             deadline: self.deadline,
             optimizations: (self.optimizations)(seed),
+            retpoline: self.other_frames,
+            entry_slots: self.other_frames,
+            save_all_registers: self.other_frames,
             ..jit::Options::default()
         };
         let native = if self.hardened {

@@ -59,6 +59,7 @@ fn without_bounds(kind: ContextKind, context: &[u8]) -> Vec<u8> {
     let bounds: &[usize] = match kind {
         ContextKind::Xdp => &[0, 4, 8],
         ContextKind::SkBuff => &[76, 80, 140],
+        other => unreachable!("no program is generated for {other:?}"),
     };
     for &at in bounds {
         context[at..at + 4].fill(0);
@@ -100,7 +101,7 @@ impl Native {
 
     pub(super) fn run(&self, mut input: TestInput, seed: u64) -> Left {
         let mut packet = input.packet.take().expect("these types have packets");
-        let mut context = DirectContext::new(&input.context);
+        let mut context = DirectContext::new(self.kind, &input.context);
         let mut random = SplitMix::new(seed);
         let mut clock = || seed;
         let metadata = Metadata::of_cpu(CPU);

@@ -208,6 +208,12 @@ impl Native {
         })
     }
 
+    /// Bytes of the code of all programs.
+    pub fn code_len(&self) -> usize {
+        let programs = self.programs.iter();
+        programs.map(|program| program.native.image().len()).sum()
+    }
+
     /// Puts the program of that number into a slot, or empties the slot.
     pub fn set(&self, index: u32, program: Option<u32>) -> Result<(), i32> {
         self.maps.set(index, program, self)
@@ -226,7 +232,7 @@ impl Native {
     /// As in the kernel's test run, one guard lasts for several runs.
     fn r0(&self, rounds: u32) -> u64 {
         let mut packet = PacketBuffer::new(SKB, &[0; 64], HEADROOM, HEADROOM);
-        let mut context = DirectContext::new(&[]);
+        let mut context = DirectContext::new(ContextKind::SkBuff, &[]);
         let mut random = SplitMix::new(1);
         let mut clock = || 0;
         let metadata = Metadata::of_cpu(0);

@@ -292,7 +292,7 @@ impl Stage {
                 break;
             }
             packet.linear_mut().fill(0);
-            let mut context = DirectContext::new(&[]);
+            let mut context = DirectContext::new(ContextKind::SkBuff, &[]);
             let mut clock = || 0;
             let metadata = Metadata::of_cpu(0);
             let no_packet = Packet::whole(&[], &metadata);

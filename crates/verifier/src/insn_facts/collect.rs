@@ -49,6 +49,8 @@ pub(crate) struct Collector {
     now: Now,
     /// See [`ProgramFacts::stack`].
     pub(crate) stack: Vec<(u32, u32)>,
+    /// See [`ProgramFacts::context_bytes`].
+    pub(crate) context_bytes: u32,
 }
 
 /// What is remembered from before an instruction until after it.
@@ -69,6 +71,7 @@ impl Collector {
             covered: BTreeSet::new(),
             now: Now::default(),
             stack: Vec::new(),
+            context_bytes: 0,
         }
     }
 
@@ -95,6 +98,7 @@ impl Collector {
         ProgramFacts {
             packet_checks: self.packet_checks(),
             stack: self.stack,
+            context_bytes: self.context_bytes,
             insns,
         }
     }

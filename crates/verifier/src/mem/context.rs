@@ -44,6 +44,7 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
             return Err(Stop::unsupported("context layout of this program type"));
         }
     };
+    note_bytes(walk, off, size);
     walk.aux[walk.insn_idx as usize].ctx_field_size = found.field_size;
     let Some(value) = access.value else {
         return Ok(());
@@ -63,6 +64,14 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
     Ok(())
 }
 
+/// Notes how far the program accesses its context.
+fn note_bytes(walk: &mut Walk<'_>, off: i32, size: u32) {
+    if let Some(collector) = &mut walk.explorer.collector {
+        let end = off as u32 + size;
+        collector.context_bytes = collector.context_bytes.max(end);
+    }
+}
+
 /// Checks an access to the arguments of the function that the program is attached to:
 /// at most 12 of eight bytes each, for reading.
 fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
@@ -78,6 +87,7 @@ fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> 
         ));
     }
     let found = context_btf::read(walk, off, size)?;
+    note_bytes(walk, off, size);
     let Some(value) = access.value else {
         return Ok(());
     };

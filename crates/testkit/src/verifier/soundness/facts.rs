@@ -157,6 +157,7 @@ impl<'w> FactWatch<'w> {
             PointerKind::PacketEnd => is_from(end),
             // Runs here have none of these.
             PointerKind::MapKey(_)
+            | PointerKind::FlowKeys
             | PointerKind::Memory { .. }
             | PointerKind::Function { .. }
             | PointerKind::Other { .. } => true,
