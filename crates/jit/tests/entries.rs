@@ -148,9 +148,10 @@ fn entries_begin_with_a_slot_that_one_store_replaces() {
         assert_eq!(draft.entry_slots()[0] as usize, draft.entry());
         functions += slots.len();
         let insns_of = decode(draft.bytes());
-        let calls = insns_of
-            .iter()
-            .filter(|insn| insn.mnemonic() == Mnemonic::Call);
+        let is_direct = |insn: &&Instruction| {
+            insn.mnemonic() == Mnemonic::Call && insn.op0_kind() == OpKind::NearBranch64
+        };
+        let calls = insns_of.iter().filter(is_direct);
         let mut called: BTreeSet<u32> =
             calls.map(|call| call.near_branch_target() as u32).collect();
         // Stubs for packet loads outside of the packet have no slot; calls in dead code are
