@@ -8,6 +8,7 @@ use std::mem;
 use std::time::Instant;
 
 use beebox_jit::memory::{Image, Pool};
+use spec::{Random, SplitMix};
 
 /// Programs of a chain: as many as a run may enter.
 const PROGRAMS: usize = 34;
@@ -162,33 +163,70 @@ fn write_call(
     }
 }
 
-#[test]
-fn designs_of_a_tail_call_reach_the_end_of_the_chain() {
-    let pool = Pool::new();
-    println!("ns for a tail call");
-    for design in DESIGNS {
-        let mut memory = Memory {
+/// A chain with its memory.
+struct Chain {
+    image: Image,
+    memory: Box<Memory>,
+}
+
+impl Chain {
+    fn new(pool: &Pool, design: Design) -> Chain {
+        let mut memory = Box::new(Memory {
             count: 0,
             entries: PROGRAMS as u64,
             slots: [0; PROGRAMS],
-        };
-        let image = chain(&pool, design, &mut memory);
+        });
+        let image = chain(pool, design, &mut memory);
+        Chain { image, memory }
+    }
+
+    /// Runs it; the number of tail calls that it made.
+    fn run(&mut self) -> u32 {
         // SAFETY: the code is a function that accesses the memory it is handed, and the
         // table, which is in it.
         let run: unsafe extern "C" fn(*mut Memory) -> u32 =
-            unsafe { mem::transmute(image.address()) };
-        let mut best = f64::INFINITY;
-        for _ in 0..TIMINGS {
-            let began = Instant::now();
-            for _ in 0..CHAINS {
-                memory.count = 0;
-                // SAFETY: as above.
-                let made = unsafe { run(&raw mut memory) };
+            unsafe { mem::transmute(self.image.address()) };
+        self.memory.count = 0;
+        // SAFETY: as above.
+        unsafe { run(&raw mut *self.memory) }
+    }
+}
+
+/// Nanoseconds for a tail call, with so many chains in an order that changes each time: the
+/// more chains, the fewer targets the processor remembers.
+fn cost(pool: &Pool, design: Design, chains: usize, timings: u32) -> f64 {
+    let mut all: Vec<Chain> = (0..chains).map(|_| Chain::new(pool, design)).collect();
+    let mut order: Vec<usize> = (0..chains).collect();
+    let mut random = SplitMix::new(9);
+    let rounds = CHAINS.div_ceil(chains as u32);
+    let mut best = f64::INFINITY;
+    for _ in 0..timings {
+        for at in (1..chains).rev() {
+            order.swap(at, random.next_u32() as usize % (at + 1));
+        }
+        let began = Instant::now();
+        for _ in 0..rounds {
+            for at in &order {
+                let made = all[*at].run();
                 assert_eq!(made as usize, PROGRAMS - 1, "{design:?}");
             }
-            best = best.min(began.elapsed().as_nanos() as f64);
         }
-        let calls = f64::from(CHAINS) * (PROGRAMS - 1) as f64;
-        println!("{design:?}: {:.2}", best / calls);
+        best = best.min(began.elapsed().as_nanos() as f64);
+    }
+    best / (f64::from(rounds) * (chains * (PROGRAMS - 1)) as f64)
+}
+
+/// Chains that are timed together.
+const TOGETHER: [usize; 3] = [1, 64, 1024];
+
+#[test]
+fn designs_of_a_tail_call_reach_the_end_of_the_chain() {
+    println!("ns for a tail call, of {TOGETHER:?} chains in turn");
+    for design in DESIGNS {
+        let costs = TOGETHER.map(|chains| {
+            let pool = Pool::new();
+            format!("{:.2}", cost(&pool, design, chains, TIMINGS))
+        });
+        println!("{design:?}: {}", costs.join(", "));
     }
 }

@@ -13,6 +13,7 @@ mod nightly;
 mod objects;
 mod optimizations;
 mod oracle;
+mod page;
 mod performance;
 
 mod seccomp;
@@ -83,6 +84,10 @@ usage: cargo xtask CHORE
                compare verdict, counts and last line of the kernel's own tests, loaded by
                callers without capabilities, with the running kernel, and write the table
                in docs/verifier.md (as root; needs the selftests)
+  oracle tail-calls
+               run the kernel's own tests of tail calls as native code, in the checked engine
+               and in the running kernel, and write the table in docs/tail-calls.md (as root;
+               needs the selftests)
   oracle verifier [--set 7.2/v3]... [--programs FILE] [--truth DIRECTORY] [--only TEXT]
                   [--list]
                verify the programs of the kernel's own tests, compare with what the kernel
@@ -167,6 +172,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("{cases:?} is no number of cases").into()),
         },
         ["oracle", "objects", ref options @ ..] => objects::compare(options),
+        ["oracle", "tail-calls"] => tail_calls::compare_selftests(),
         ["oracle", "registry"] => verifier::ask_about_registry(),
         ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
         ["oracle", "live-code", ref options @ ..] => verifier::compare_live_code(options),

@@ -1,5 +1,9 @@
-//! `cargo xtask soak tail-calls`: native code that makes tail calls on several threads, while
+//! `cargo xtask oracle tail-calls`: the kernel's own tests; `cargo xtask soak tail-calls`: native code that makes tail calls on several threads, while
 //! others change the targets.
+
+mod selftests;
+
+pub(crate) use selftests::compare as compare_selftests;
 
 use std::time::Duration;
 

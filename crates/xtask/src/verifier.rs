@@ -5,13 +5,15 @@
 
 mod live_code;
 mod logs;
-mod page;
 mod registry;
 mod score;
 pub(crate) mod selftests;
 mod soundness;
 mod truth;
 mod unprivileged;
+
+/// The page that the tables are in.
+const PAGE: &str = "docs/verifier.md";
 
 pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::compare as compare_logs;

@@ -7,6 +7,7 @@
 mod engines;
 mod generate;
 mod in_kernel;
+pub mod selftests;
 mod stress;
 
 pub use engines::{Checked, Native};

@@ -9,9 +9,10 @@ use testkit::kernel::load::{LoadRequest, load};
 use testkit::verifier::live_code;
 use verifier::{Proof, Spills};
 
-use super::page::write_part;
+use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use crate::Outcome;
+use crate::page::write_part;
 
 /// Counts of one set.
 #[derive(Default)]
@@ -62,7 +63,7 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     }
     print!("{table}");
     match options.is_whole() {
-        true => write_part("live-code", &table),
+        true => write_part(PAGE, "live-code", &table),
         false => Ok(()),
     }
 }

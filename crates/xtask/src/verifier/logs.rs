@@ -14,9 +14,10 @@ use sys::bpf::MAX_LOG_SIZE;
 use testkit::kernel::load::{LoadFault, LoadRequest, Loaded as Asked, load};
 use verifier::{Verdict, verify};
 
-use super::page::write_part;
+use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use crate::Outcome;
+use crate::page::write_part;
 
 /// Log levels: the path to a refusal, and every instruction.
 const PATH: u32 = 1;
@@ -66,7 +67,7 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     }
     print!("{table}");
     match options.is_whole() {
-        true => write_part("logs", &table),
+        true => write_part(PAGE, "logs", &table),
         false => Ok(()),
     }
 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use testkit::registry::compare::{RegistryComparison, compare};
 
-use super::page::write_part;
+use super::PAGE;
 use crate::Outcome;
+use crate::page::write_part;
 
 /// Compares every entry of the built-in registry that can be asked about.
 pub(crate) fn ask_about_registry() -> Outcome {
@@ -21,7 +22,7 @@ pub(crate) fn ask_about_registry() -> Outcome {
     }
     let table = registry_table(&comparison);
     print!("{table}");
-    write_part("registry", &table)
+    write_part(PAGE, "registry", &table)
 }
 
 fn registry_table(comparison: &RegistryComparison) -> String {

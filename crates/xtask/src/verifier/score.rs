@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use beebox::verify::Loaded;
 use verifier::{Verdict, verify};
 
-use super::page::write_part;
+use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use super::truth::{self, Answer};
 use crate::Outcome;
+use crate::page::write_part;
 
 /// The sets that the page is about.
 const SETS: &[&str] = &["7.2/v3", "7.2/v4", "6.12/v3"];
@@ -61,7 +62,7 @@ pub(crate) fn score(words: &[&str]) -> Outcome {
     }
     print!("{table}");
     match options.is_whole() {
-        true => write_part("score", &table),
+        true => write_part(PAGE, "score", &table),
         false => Ok(()),
     }
 }

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use testkit::verifier::soundness::{self, FactCounts, Outcome as Checked, Tally};
 
-use super::page::write_part;
+use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use crate::Outcome;
+use crate::page::write_part;
 use crate::soak::read;
 
 /// Accepted programs that are run if no number is given.
@@ -41,7 +42,7 @@ pub(crate) fn check(numbers: &[&str]) -> Outcome {
     let text = format!("{}\n{}", runs_table(&rows), facts_table(&rows));
     print!("{text}");
     match numbers.is_empty() {
-        true => write_part("soundness", &text),
+        true => write_part(PAGE, "soundness", &text),
         false => Ok(()),
     }
 }

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 use spec::kernel::{Privileges, Source};
 use testkit::verifier::{Agreement, VerifierPair};
 
-use super::page::write_part;
+use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use crate::Outcome;
+use crate::page::write_part;
 
 /// Callers by name.
 const CALLERS: [(&str, &str); 2] = [
@@ -44,7 +45,7 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     }
     print!("{table}");
     if options.is_whole() {
-        write_part("unprivileged", &table)?;
+        write_part(PAGE, "unprivileged", &table)?;
     }
     match differ {
         0 => Ok(()),

@@ -1,20 +1,18 @@
-//! Parts of docs/verifier.md that are written by chores, between marks.
+//! Parts of pages that are written by chores, between marks.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Outcome;
 
-const PAGE: &str = "docs/verifier.md";
-
-/// Writes a part of the page, between the marks of its name.
-pub(super) fn write_part(name: &str, text: &str) -> Outcome {
+/// Writes a part of a page of the repository, between the marks of its name.
+pub(crate) fn write_part(page: &str, name: &str, text: &str) -> Outcome {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
-        .join(PAGE);
-    let page = fs::read_to_string(&path)?;
-    let page =
-        replace_part(&page, name, text).ok_or_else(|| format!("{PAGE} has no part {name}"))?;
+        .join(page);
+    let old = fs::read_to_string(&path)?;
+    let new = replace_part(&old, name, text);
+    let page = new.ok_or_else(|| format!("{page} has no part {name}"))?;
     fs::write(path, page)?;
     Ok(())
 }
