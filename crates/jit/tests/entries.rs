@@ -172,6 +172,21 @@ fn entries_begin_with_a_slot_that_one_store_replaces() {
     assert!(functions > 420 && reached > 30, "{functions} {reached}");
 }
 
+#[test]
+fn programs_without_tail_calls_are_the_same_as_targets_of_them() {
+    let plain = Options {
+        features: Features::detect(),
+        ..Options::default()
+    };
+    let target = Options {
+        tail_target: true,
+        ..plain
+    };
+    for ((insns, plain), (_, target)) in generated(&plain).iter().zip(generated(&target)) {
+        assert_eq!(plain.bytes(), target.bytes(), "{insns:?}");
+    }
+}
+
 /// Registers that a function saves, in order, and the bytes that it reserves.
 fn frame(text: &str, options: &Options) -> Vec<(Vec<Register>, u64)> {
     let insns = assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
