@@ -9,6 +9,7 @@
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
 //! | run programs on packets and captures | [`run`], [`maps`] |
+//! | let programs call functions of yours | [`host`], [`kfunc!`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run eBPF instructions that nothing verified | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
@@ -88,6 +89,7 @@ mod engine;
 mod error;
 mod expression;
 mod filter;
+pub mod host;
 pub mod kernel;
 pub mod maps;
 pub mod native;

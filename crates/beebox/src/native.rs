@@ -15,7 +15,7 @@ use ::classic::Converted;
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Features, Options};
 use lower::{Lowered, Malformed};
-use spec::bits::BitOp;
+use spec::kfuncs::KernelFunction;
 use spec::{Kernel, calls};
 
 /// The x86-64 processor that native code is for.
@@ -103,9 +103,9 @@ impl NativeDraft {
         options: impl Into<CodeOptions>,
     ) -> Result<NativeDraft, Malformed> {
         let insns = decode(insns).into_iter();
-        let insns = insns.map(|insn| match BitOp::of_insn(kernel, &insn) {
-            Some(op) => op.resolved(insn),
-            None => with_placeholder(insn),
+        let insns = insns.map(|insn| match KernelFunction::of_insn(kernel, &insn) {
+            Some(function @ KernelFunction::Bits(_)) => function.resolved(insn),
+            _ => with_placeholder(insn),
         });
         NativeDraft::of_insns(insns.collect(), options)
     }

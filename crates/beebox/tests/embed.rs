@@ -9,6 +9,9 @@ mod ask_seccomp;
 #[path = "../examples/filter_capture.rs"]
 mod filter_capture;
 #[allow(dead_code)]
+#[path = "../examples/host_function.rs"]
+mod host_function;
+#[allow(dead_code)]
 #[path = "../examples/object_needs.rs"]
 mod object_needs;
 #[allow(dead_code)]
@@ -93,4 +96,15 @@ fn the_programs_of_an_object_are_verified() {
         refused.iter().any(|line| line.contains(": refused: ")),
         "{refused:?}"
     );
+}
+
+#[test]
+fn a_program_calls_a_function_of_the_host() {
+    let file = fs::read(repository().join("examples/host/host.bpf.o")).unwrap();
+    let types = Default::default();
+    let run =
+        |packet: &[u8]| host_function::run(&file, packet, host_function::seen(&types)).unwrap();
+    assert_eq!(run(&[8; 64]), 1);
+    assert_eq!(run(&[0x86; 100]), 2);
+    assert_eq!(*types.lock().unwrap(), [[8, 8], [0x86, 0x86]]);
 }

@@ -302,6 +302,7 @@ fn with_modules(kernel: Kernel, paths: &[PathBuf]) -> Result<Kernel, Failure> {
         modules.push(Module {
             name: module_name(path).to_owned(),
             btf: Arc::new(btf),
+            kfuncs: None,
         });
     }
     Ok(kernel.with_modules(modules, Source::Given))

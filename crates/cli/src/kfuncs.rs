@@ -39,6 +39,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let modules = kernel.modules();
     let has_bits = modules.iter().any(|module| module.name == bits::MODULE);
-    print(&kfuncs::list(registry, has_bits))?;
+    let Some(types) = kernel.btf() else {
+        return Err(Failure::new("the types of this kernel are unknown")
+            .hint("--kernel 6.18 names the built-in one"));
+    };
+    print(&kfuncs::list(
+        registry,
+        types,
+        has_bits,
+        beebox::run::kfunc_state,
+    ))?;
     Ok(Answer::Yes)
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use beebox::run::kfunc_state;
+
 const BITS: &str = "examples/bits/bits.bpf.o";
 
 fn root() -> PathBuf {
@@ -22,12 +24,27 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
+fn every_function_of_the_kernel_has_a_state() {
+    let kernel = kernel_data::linux_6_18();
+    let names: Vec<_> = kernel.registry().unwrap().kfuncs.keys().cloned().collect();
+    assert_eq!(names.len(), 194);
+    for name in names {
+        assert!(kfunc_state(&name).is_some(), "{name}");
+    }
+    assert_eq!(kfunc_state("bpf_no_such_function"), None);
+}
+
+#[test]
 fn the_page_and_the_header_are_what_the_chore_writes() {
     let kernel = kernel_data::linux_6_18();
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     assert_eq!(
         read("docs/kfuncs.md"),
-        report::kfuncs::page(kernel.registry().unwrap()),
+        report::kfuncs::page(
+            kernel.registry().unwrap(),
+            kernel.btf().unwrap(),
+            kfunc_state
+        ),
         "`cargo xtask kfuncs` writes it anew"
     );
     let (code, header) = run(&["kfuncs", "--header"]);

@@ -10,7 +10,10 @@ use lower::{ContextKind, Evidence, Lowered, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
-use vm::{Deadline, DirectAccess, Machine, MapHandle, Outcome, PacketRules, RunContext, TailTable};
+use vm::{
+    Deadline, DirectAccess, HostFunction, Machine, MapHandle, Outcome, PacketRules, RunContext,
+    TailTable,
+};
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
 use crate::memory::{Image, MemoryError, Placement, Pool};
@@ -197,6 +200,8 @@ pub struct Native {
     _accesses: Vec<DirectAccess>,
     /// The tables of targets that it refers to by address.
     _tail_tables: Vec<Arc<TailTable>>,
+    /// The functions of the host that it calls by index.
+    host: Arc<[HostFunction]>,
     /// Compiled with [`Options::tail_target`].
     is_tail_target: bool,
     /// Number of CPUs that it may run on.
@@ -271,6 +276,7 @@ impl Native {
             cpus: cpus(program),
             _accesses: program.map_accesses().to_vec(),
             _tail_tables: program.tail_tables().to_vec(),
+            host: program.host().clone(),
             tail_entry: code.tail_entry(),
             is_tail_target: options.tail_target,
             entry_slots: code.entry_slots().to_vec(),

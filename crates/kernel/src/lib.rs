@@ -1,9 +1,24 @@
 //! What Linux offers a running program: maps, with the results and error numbers of 6.18,
-//! helpers over the memory of any engine, and contexts of program types.
+//! helpers and kfuncs over the memory of any engine, and contexts of program types.
 //!
 //! [`maps::Map::create`] makes a map of its definition, by the kernel's rules of creation.
 #![forbid(unsafe_code)]
 
 pub mod helpers;
+pub mod kfuncs;
 pub mod maps;
 pub mod programs;
+
+use vm::{Call, Helper, MemoryPort};
+
+/// The helper or kfunc of a number of resolved code, for the memory of an engine; `None` if
+/// it is not built.
+pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
+    helpers::find(number).or_else(|| kfuncs::find(number))
+}
+
+/// The function of a helper or kfunc that code of verified programs calls; `None` if it is
+/// not built, or not for native code.
+pub fn find_call(number: i32) -> Option<Call> {
+    helpers::find_call(number).or_else(|| kfuncs::find_call(number))
+}

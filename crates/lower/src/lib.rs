@@ -32,12 +32,12 @@ use callbacks::Callbacks;
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
 use passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL, Optimized};
-use spec::bits::BitOp;
 use spec::calls::TAIL_CALL;
+use spec::kfuncs::KernelFunction;
 use std::sync::Arc;
 use verified::UsedMaps;
 use verifier::Proof;
-use vm::{Call, DirectAccess, HashLookup, MapHandle, TailTable, Unchecked};
+use vm::{Call, DirectAccess, HashLookup, HostFunction, MapHandle, TailTable, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -130,6 +130,8 @@ pub struct Lowered {
     origins: Option<Vec<u32>>,
     /// First slots of functions, ascending, and bytes of stack that they access.
     stack: Vec<(usize, u32)>,
+    /// The functions of the host that the program calls.
+    host: Arc<[HostFunction]>,
 }
 
 impl Lowered {
@@ -157,6 +159,7 @@ impl Lowered {
             tail_slots: Vec::new(),
             origins: None,
             stack: Vec::new(),
+            host: Arc::default(),
         }
     }
 
@@ -177,6 +180,7 @@ impl Lowered {
             tail_slots: Vec::new(),
             origins: None,
             stack: Vec::new(),
+            host: Arc::default(),
         })
     }
 
@@ -201,6 +205,32 @@ impl Lowered {
         find_call: FindCall,
         passes: Passes,
     ) -> Result<Lowered, Unfit> {
+        Lowered::from_verified_for(proof, maps, find_call, &Arc::default(), passes)
+    }
+
+    /// As [`Lowered::from_verified_with`], with the functions of the host that the program was
+    /// verified for.
+    ///
+    /// # Errors
+    /// [`Unfit::HostFunctions`] if they are others.
+    pub fn from_verified_for(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        passes: Passes,
+    ) -> Result<Lowered, Unfit> {
+        let host = match proof.host() {
+            None => Arc::default(),
+            Some(module) => {
+                let prototypes = host.iter().map(|function| function.prototype().clone());
+                let prototypes: Vec<_> = prototypes.collect();
+                if !spec::host::is_module_of(module, &prototypes) {
+                    return Err(Unfit::HostFunctions);
+                }
+                host.clone()
+            }
+        };
         let kind = verified::context_of(proof.program().kind())?;
         let callbacks = Callbacks::of(&proof.program().decode(), proof.facts());
         let used = UsedMaps::new(proof.program(), maps, kind)?;
@@ -224,6 +254,7 @@ impl Lowered {
             tail_tables: used.tables.into_iter().flatten().collect(),
             origins: Some(code.origins),
             stack,
+            host,
         };
         let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
         lowered.functions =
@@ -240,9 +271,13 @@ impl Lowered {
         match index.and_then(|index| self.accesses.get(index)) {
             Some(DirectAccess::Function(function)) => Some(function.call()),
             Some(DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Hash(_)) => None,
-            None => match BitOp::of_number(number) {
-                Some(op) => Some(vm::bit_operation(op)),
-                None => callbacks::call(number)
+            None => match KernelFunction::of_number(number) {
+                Some(KernelFunction::Bits(op)) => Some(vm::bit_operation(op)),
+                Some(KernelFunction::Host(index)) => {
+                    let is_there = usize::from(index) < self.host.len();
+                    vm::host_call(index).filter(|_| is_there)
+                }
+                Some(KernelFunction::Linux(_)) | None => callbacks::call(number)
                     .or_else(|| packet_loads::call(number))
                     .or_else(|| (self.find_call)(number)),
             },
@@ -262,6 +297,12 @@ impl Lowered {
     /// What operations on maps refer to by address; it has to exist as long as the code.
     pub fn map_accesses(&self) -> &[DirectAccess] {
         &self.accesses
+    }
+
+    /// The functions of the host that the program was verified for, if it calls some: runs have
+    /// them in [`vm::RunContext::host`].
+    pub fn host(&self) -> &Arc<[HostFunction]> {
+        &self.host
     }
 
     /// The tables of the program arrays that tail calls refer to by address.

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isa::ebpf::{Imm64, Insn, Size, Value64};
+use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 use program::{MapDef, Program};
+use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use verifier::{InsnFact, PointerKind, Proof, Value};
@@ -30,6 +31,8 @@ pub enum Unfit {
     /// The instruction at this slot refers to what has no address here: a variable of the
     /// kernel.
     Reference(usize),
+    /// The program was verified for other functions of a host.
+    HostFunctions,
     /// The program is too long for the sequences that take the place of instructions.
     TooLong,
     /// A structural error, among them helpers that are not there.
@@ -115,12 +118,33 @@ pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>) -> Result<Vec<Insn>, U
             *insn = Insn::Exit;
             continue;
         }
-        if let Some(op) = proof.bit_op(slot) {
-            *insn = op.resolved(*insn);
+        if let Some(function) = proof.kernel_function(slot) {
+            *insn = inlined(function, *insn).unwrap_or_else(|| function.resolved(*insn));
         }
         rewrite_insn(insn, slot, fact, maps)?;
     }
     Ok(insns)
+}
+
+/// What takes the place of a call of a function that only the verifier sees.
+fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
+    let (Insn::Call(_), KernelFunction::Linux(_)) = (insn, function) else {
+        return None;
+    };
+    let src = match function.name()? {
+        "bpf_rcu_read_lock"
+        | "bpf_rcu_read_unlock"
+        | "bpf_preempt_disable"
+        | "bpf_preempt_enable" => Operand::Imm(0),
+        "bpf_cast_to_kern_ctx" | "bpf_rdonly_cast" => Operand::Reg(Reg::R1),
+        _ => return None,
+    };
+    Some(Insn::Alu {
+        op: AluOp::Mov,
+        width: Width::W64,
+        dst: Reg::R0,
+        src,
+    })
 }
 
 fn is_as_declared(handle: &MapHandle, def: &MapDef) -> bool {
@@ -238,6 +262,9 @@ impl fmt::Display for Unfit {
                 )
             }
             Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
+            Unfit::HostFunctions => {
+                f.write_str("the program was verified for other functions of a host")
+            }
             Unfit::TooLong => f.write_str("the program has too long jumps"),
             Unfit::Malformed(malformed) => malformed.fmt(f),
         }

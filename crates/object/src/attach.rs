@@ -257,6 +257,7 @@ mod tests {
         let module = |name: &str, btf| Module {
             name: name.to_owned(),
             btf,
+            kfuncs: None,
         };
         let modules = vec![module("net_a", first), module("net_b", second)];
         let kernel = Kernel::default()

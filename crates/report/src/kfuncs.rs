@@ -1,43 +1,49 @@
 //! Kernel functions as a list and as the page docs/kfuncs.md.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use btf::{Btf, CDump, TypeId};
 use spec::bits::BitOp;
+use spec::kfuncs::CallState;
 use spec::programs::ProgramType;
 use spec::registry::{Kfunc, KfuncFlags, Registry};
 
 use crate::table::{Side, Table};
 
+/// What a call of each function does in a run, as the library that runs programs says; `None`
+/// for functions that are not known.
+pub type StateOf = fn(&str) -> Option<CallState>;
+
 /// The kernel functions of a registry, and the bit operations if the kernel has them, as a
 /// table.
-pub fn list(registry: &Registry, has_bits: bool) -> String {
+pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> String {
     let mut table = Table::new(&[
         ("name", Side::Left),
         ("linux", Side::Left),
-        ("runs", Side::Left),
+        ("calls", Side::Left),
         ("flags", Side::Left),
         ("program types", Side::Left),
+        ("prototype", Side::Left),
     ]);
     for op in BitOp::ALL.iter().filter(|_| has_bits) {
-        table.row(
-            [
-                op.name(),
-                "none: a bit operation of Beebox",
-                "yes",
-                "-",
-                "all",
-            ]
-            .map(str::to_owned),
-        );
+        table.row([
+            op.name().to_owned(),
+            "none: a bit operation of Beebox".to_owned(),
+            "runs".to_owned(),
+            "-".to_owned(),
+            "all".to_owned(),
+            op.prototype(),
+        ]);
     }
     for kfunc in registry.kfuncs.values() {
-        let since = spec::since::kfunc(&kfunc.name);
         table.row([
             kfunc.name.to_string(),
-            since.map_or("-".to_owned(), |since| since.release.to_string()),
-            "no".to_owned(),
+            release(kfunc),
+            state(&kfunc.name).map_or("-", CallState::name).to_owned(),
             flags(kfunc),
-            types(kfunc),
+            program_types(kfunc),
+            prototype(kfunc, types),
         ]);
     }
     let mut text = String::new();
@@ -46,12 +52,13 @@ pub fn list(registry: &Registry, has_bits: bool) -> String {
 }
 
 /// The page docs/kfuncs.md.
-pub fn page(registry: &Registry) -> String {
+pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
     let mut page = format!(
         "# Kernel functions\n\n\
          Kernel functions (kfuncs) are called by BTF id: a program declares an extern function in\n\
          `.ksyms`, and linking finds it in the kernel's BTF or in that of a module. The page is\n\
-         made by `cargo xtask kfuncs`; `beebox kfuncs` prints the list.\n\n\
+         made by `cargo xtask kfuncs`; `beebox kfuncs` prints the list. Functions of your own\n\
+         program are kernel functions too: [embed.md](embed.md).\n\n\
          ## Bit operations\n\n\
          Linux has none of these. Programs that call them load by default, `beebox show` names them,\n\
          and `--kernel 6.18` or `--kernel running` refuses them as that kernel refuses any unknown\n\
@@ -76,18 +83,110 @@ pub fn page(registry: &Registry) -> String {
         "\nA later kernel may count `bpf_ffs64` from 1, with 0 for 0; here it counts from 0, as the\n\
          kernel's `__ffs`, with 64 for 0. `bpf_fls64` counts from 1, as the kernel's `fls64`.\n\n\
          ## Functions of Linux 6.18\n\n\
-         The {} functions of the built-in kernel. Calls are verified as docs/verifier.md says; a run\n\
-         that comes to one ends with an error that names it.\n\n\
-         | function | since | flags | program types |\n|---|---|---|---|\n",
+         The {} functions of the built-in kernel, by what a call does in a run. The verifier judges\n\
+         calls as docs/verifier.md says. Program types:\n\n",
         registry.kfuncs.len()
     );
-    for kfunc in registry.kfuncs.values() {
-        let since = spec::since::kfunc(&kfunc.name);
-        let since = since.map_or("-".to_owned(), |since| since.release.to_string());
-        let (flags, types) = (flags(kfunc), types(kfunc));
-        let _ = writeln!(page, "| `{}` | {since} | {flags} | {types} |", kfunc.name);
+    let sets = sets(registry);
+    for (at, types) in sets.iter().enumerate() {
+        let _ = writeln!(page, "- **{}**: {types}", letter(at));
+    }
+    for (name, about) in STATES {
+        let is_so = |kfunc: &&Kfunc| state(&kfunc.name).is_some_and(|state| state.name() == *name);
+        let mut listed: Vec<&Kfunc> = registry.kfuncs.values().filter(is_so).collect();
+        let why = |kfunc: &Kfunc| state(&kfunc.name).and_then(CallState::why_not);
+        listed.sort_by_key(|kfunc| why(kfunc));
+        let _ = write!(
+            page,
+            "\n### {} of {}: {name}\n\n{about}\n\n",
+            listed.len(),
+            registry.kfuncs.len()
+        );
+        let has_reason = listed.iter().any(|kfunc| why(kfunc).is_some());
+        let (head, rule) = match has_reason {
+            true => (" for |", "---|"),
+            false => ("", ""),
+        };
+        let _ = write!(
+            page,
+            "| function |{head} since | flags | types |\n|---|{rule}---|---|---|\n"
+        );
+        for kfunc in listed {
+            let reason = why(kfunc).map_or(String::new(), |why| format!(" {why} |"));
+            let set = program_types(kfunc);
+            let set = sets
+                .iter()
+                .position(|known| *known == set)
+                .map_or('-', letter);
+            let _ = writeln!(
+                page,
+                "| `{}` |{reason} {} | {} | {set} |",
+                prototype(kfunc, types).replace('|', "\\|"),
+                release(kfunc),
+                flags(kfunc)
+            );
+        }
     }
     page
+}
+
+/// States with what they mean.
+const STATES: &[(&str, &str)] = &[
+    (
+        "runs",
+        "With the results of Linux, which random calls compare with the running kernel\n\
+         (`cargo xtask oracle kfuncs`). String functions follow pointers that nothing verified, so\n\
+         that programs with them run in the checked engine.",
+    ),
+    (
+        "absent",
+        "They answer that what they are about does not exist, as Linux does where it does not\n\
+         exist either: tasks, cgroups, keys, ciphers, transformations, tracked connections.",
+    ),
+    (
+        "unreached",
+        "They take an object that those above return, and so no run comes to one.",
+    ),
+    (
+        "refused",
+        "No program that they are for is run here; `beebox run` refuses a program that comes to\n\
+         one, by its name.",
+    ),
+    (
+        "waits",
+        "`beebox run` refuses a program that comes to one, by its name, with exit code 2; the\n\
+         table says what they wait for.",
+    ),
+];
+
+/// The different sets of program types, the most frequent first.
+fn sets(registry: &Registry) -> Vec<String> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    for kfunc in registry.kfuncs.values() {
+        *counts.entry(program_types(kfunc)).or_default() += 1;
+    }
+    let mut sets: Vec<(String, usize)> = counts.into_iter().collect();
+    sets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sets.into_iter().map(|(set, _)| set).collect()
+}
+
+fn letter(at: usize) -> char {
+    char::from(b'A' + at.min(25) as u8)
+}
+
+/// The declaration in C, by the kernel's BTF.
+fn prototype(kfunc: &Kfunc, types: &Btf<'_>) -> String {
+    let func = types.get(TypeId(kfunc.btf_id)).and_then(|ty| ty.referred());
+    let mut dump = CDump::new(types).without_type_tags();
+    match func.map(|proto| dump.declare(proto, &kfunc.name)) {
+        Some(Ok(())) => String::from_utf8_lossy(dump.as_bytes()).into_owned(),
+        Some(Err(_)) | None => kfunc.name.to_string(),
+    }
+}
+
+fn release(kfunc: &Kfunc) -> String {
+    let since = spec::since::kfunc(&kfunc.name);
+    since.map_or("-".to_owned(), |since| since.release.to_string())
 }
 
 fn native(op: BitOp) -> &'static str {
@@ -112,9 +211,12 @@ fn flags(kfunc: &Kfunc) -> String {
     }
 }
 
-fn types(kfunc: &Kfunc) -> String {
+fn program_types(kfunc: &Kfunc) -> String {
+    // All but those of hardware that hosts rarely have, and `ext`, which has those of its target.
+    let is_common = |kind: &ProgramType| !matches!(kind, ProgramType::LircMode2 | ProgramType::Ext);
     let of = |kind: &ProgramType| kfunc.program_types.has(*kind);
-    let all: Vec<ProgramType> = (1..64).filter_map(ProgramType::from_number).collect();
+    let all = (1..64).filter_map(ProgramType::from_number);
+    let all: Vec<ProgramType> = all.filter(is_common).collect();
     let users: Vec<&str> = all
         .iter()
         .filter(|kind| of(kind))
@@ -122,7 +224,7 @@ fn types(kfunc: &Kfunc) -> String {
         .collect();
     match users.len() {
         0 => "some hooks".to_owned(),
-        len if len + 1 >= all.len() => "all".to_owned(),
+        len if len == all.len() => "all".to_owned(),
         _ => users.join(", "),
     }
 }

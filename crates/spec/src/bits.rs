@@ -6,9 +6,7 @@
 //! lacks them, a weak declaration resolves to none, as that of any other kfunc.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
-
-use isa::ebpf::{Callee, Imm64, Insn, Value64};
+use std::sync::Arc;
 
 use btf::{Btf, Encoding, Func, Int, Kind, Linkage, Param, TypeId};
 
@@ -132,38 +130,6 @@ impl BitOp {
         }
     }
 
-    /// Address that programs may compare with 0; there is nothing.
-    pub const fn address(self) -> u64 {
-        0xffff_ffff_f000_0000 + 16 * self as u64
-    }
-
-    /// The operation that an instruction calls or loads the address of, in a program that was
-    /// linked for a kernel.
-    pub fn of_insn(kernel: &Kernel, insn: &Insn) -> Option<BitOp> {
-        let (id, module) = match *insn {
-            Insn::Call(Callee::Kfunc { id, module }) => (id, i32::from(module)),
-            Insn::LoadImm64 {
-                imm: Imm64::BtfId { id, module_fd },
-                ..
-            } => (id, module_fd),
-            _ => return None,
-        };
-        let index = usize::try_from(module).ok()?.checked_sub(1)?;
-        BitOp::of_func(kernel.modules().get(index)?, id)
-    }
-
-    /// The instruction with the number or the address of the operation in place of its BTF
-    /// id.
-    pub fn resolved(self, insn: Insn) -> Insn {
-        match insn {
-            Insn::LoadImm64 { dst, .. } => Insn::LoadImm64 {
-                dst,
-                imm: Imm64::Value(Value64::new(self.address())),
-            },
-            _ => Insn::Call(Callee::Helper(self.number())),
-        }
-    }
-
     /// The operation that a function of a module is, by its BTF id.
     pub fn of_func(module: &Module, id: i32) -> Option<BitOp> {
         if module.name != MODULE {
@@ -173,21 +139,6 @@ impl BitOp {
         let is_func = func.kind() == Kind::Func;
         let found = BitOp::ALL.into_iter().find(|op| func.name() == *op.name());
         found.filter(|_| is_func)
-    }
-
-    /// The operation as a kfunc: every program may call it.
-    pub fn kfunc(self) -> &'static Kfunc {
-        static KFUNCS: LazyLock<Vec<Kfunc>> = LazyLock::new(|| {
-            let kfunc = |op: BitOp| Kfunc {
-                name: op.name().into(),
-                btf_id: 0,
-                flags: KfuncFlags::default(),
-                program_types: ProgramTypes(u64::MAX),
-                exceptions: Vec::new(),
-            };
-            BitOp::ALL.into_iter().map(kfunc).collect()
-        });
-        &KFUNCS[self as usize]
     }
 }
 
@@ -234,21 +185,30 @@ impl Kernel {
         let Some(base) = self.btf().cloned() else {
             return self;
         };
-        let Ok(btf) = Btf::parse_module(blob(&base), base) else {
+        let (blob, ids) = blob(&base);
+        let Ok(btf) = Btf::parse_module(blob, base) else {
             return self;
         };
+        let kfuncs = BitOp::ALL.into_iter().zip(ids).map(|(op, id)| Kfunc {
+            name: op.name().into(),
+            btf_id: id.0,
+            flags: KfuncFlags::default(),
+            program_types: ProgramTypes(u64::MAX),
+            exceptions: Vec::new(),
+        });
         let mut modules = self.modules().to_vec();
         modules.push(Module {
             name: MODULE.to_owned(),
             btf: Arc::new(btf),
+            kfuncs: Some(kfuncs.collect()),
         });
         let source = self.source(KernelField::Modules).clone();
         self.with_modules(modules, source)
     }
 }
 
-/// BTF of the module: prototypes over types of its own.
-fn blob(base: &Btf<'_>) -> Vec<u8> {
+/// BTF of the module, prototypes over types of its own, and the ids of the functions.
+fn blob(base: &Btf<'_>) -> (Vec<u8>, Vec<TypeId>) {
     let mut builder = btf::Builder::module_of(base);
     let mut int = |name: &str, size: u32| {
         let name = builder.string(name);
@@ -263,6 +223,7 @@ fn blob(base: &Btf<'_>) -> Vec<u8> {
         )
     };
     let (long, word) = (int("unsigned long long", 8), int("unsigned int", 4));
+    let mut ids = Vec::new();
     for op in BitOp::ALL {
         let value = builder.string("value");
         let count = builder.string("count");
@@ -283,15 +244,13 @@ fn blob(base: &Btf<'_>) -> Vec<u8> {
         let taken = 1 + usize::from(op.is_rotation());
         let proto = builder.proto(returns, &params[..taken]);
         let name = builder.string(op.name());
-        builder.func(
-            name,
-            Func {
-                proto,
-                linkage: Linkage::STATIC,
-            },
-        );
+        let func = Func {
+            proto,
+            linkage: Linkage::STATIC,
+        };
+        ids.push(builder.func(name, func));
     }
-    builder.finish()
+    (builder.finish(), ids)
 }
 
 #[cfg(test)]
@@ -302,7 +261,6 @@ mod tests {
     fn numbers_name_operations() {
         for op in BitOp::ALL {
             assert_eq!(BitOp::of_number(op.number()), Some(op));
-            assert_eq!(op.kfunc().name, op.name().into());
         }
         assert_eq!(BitOp::of_number(1), None);
     }

@@ -41,7 +41,8 @@ pub fn all() -> impl Iterator<Item = (i32, &'static Helper)> {
     (1..).zip(&HELPERS)
 }
 
-const fn is_same(one: &str, other: &str) -> bool {
+/// True if two names are equal; for constants.
+pub(crate) const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len() != other.len() {
         return false;

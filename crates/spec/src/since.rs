@@ -20,6 +20,7 @@ use std::fmt;
 
 pub use features::Feature;
 pub use kfuncs::kfunc;
+pub(crate) use kfuncs::{kfunc_index, kfunc_name};
 
 /// A mainline release of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

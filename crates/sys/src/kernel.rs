@@ -103,7 +103,8 @@ fn modules(kernel: &Arc<Btf<'static>>) -> io::Result<Vec<Module>> {
         if let Ok(bytes) = fs::read(entry.path()) {
             let btf = Btf::parse_module(bytes, kernel.clone()).map_err(invalid)?;
             let btf = Arc::new(btf);
-            modules.push(Module { name, btf });
+            let kfuncs = None;
+            modules.push(Module { name, btf, kfuncs });
         }
     }
     modules.sort_by(|a, b| a.name.cmp(&b.name));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use program::Program;
 use spec::Kernel;
-use spec::bits::BitOp;
+use spec::host;
+use spec::kernel::Module;
+use spec::kfuncs::KernelFunction;
 use spec::registry::Registry;
 
 use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify};
@@ -15,8 +17,10 @@ use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewr
 pub struct Proof {
     program: Program,
     facts: ProgramFacts,
-    /// Calls and addresses of bit operations, by slot.
-    bit_ops: BTreeMap<usize, BitOp>,
+    /// Calls and addresses of kernel functions that are known, by slot.
+    functions: BTreeMap<usize, KernelFunction>,
+    /// The module with functions of the host, if the program refers to one.
+    host: Option<Module>,
 }
 
 impl Proof {
@@ -32,11 +36,19 @@ impl Proof {
         };
         let mut verification = verify(program, kernel, registry, &options);
         match (&verification.verdict, verification.facts.take()) {
-            (Verdict::Accepted, Some(facts)) => Ok(Proof {
-                program: program.clone(),
-                facts,
-                bit_ops: bit_ops(program, kernel),
-            }),
+            (Verdict::Accepted, Some(facts)) => {
+                let functions = functions(program, kernel);
+                let is_host =
+                    |function: &KernelFunction| matches!(function, KernelFunction::Host(_));
+                let mut modules = kernel.modules().iter();
+                let host = modules.find(|module| module.name == host::MODULE);
+                Ok(Proof {
+                    program: program.clone(),
+                    facts,
+                    host: host.filter(|_| functions.values().any(is_host)).cloned(),
+                    functions,
+                })
+            }
             _ => Err(Box::new(verification)),
         }
     }
@@ -52,9 +64,16 @@ impl Proof {
         rewrite::live_code(&self.program.decode(), &self.facts, spills)
     }
 
-    /// The bit operation that the instruction at a slot calls or loads the address of.
-    pub fn bit_op(&self, slot: usize) -> Option<BitOp> {
-        self.bit_ops.get(&slot).copied()
+    /// The kernel function that the instruction at a slot calls or loads the address of, if
+    /// it is known.
+    pub fn kernel_function(&self, slot: usize) -> Option<KernelFunction> {
+        self.functions.get(&slot).copied()
+    }
+
+    /// The module with functions of the host that the program was verified for; `None` if it
+    /// refers to none.
+    pub fn host(&self) -> Option<&Module> {
+        self.host.as_ref()
     }
 
     /// What holds in every run of it.
@@ -63,10 +82,11 @@ impl Proof {
     }
 }
 
-/// The calls and addresses of bit operations in a program, by slot.
-fn bit_ops(program: &Program, kernel: &Kernel) -> BTreeMap<usize, BitOp> {
+/// The calls and addresses of kernel functions in a program, by slot.
+fn functions(program: &Program, kernel: &Kernel) -> BTreeMap<usize, KernelFunction> {
     let insns = program.decode();
     let named = insns.iter().enumerate();
-    let named = named.filter_map(|(slot, insn)| Some((slot, BitOp::of_insn(kernel, insn)?)));
+    let named =
+        named.filter_map(|(slot, insn)| Some((slot, KernelFunction::of_insn(kernel, insn)?)));
     named.collect()
 }

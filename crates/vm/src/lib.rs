@@ -18,6 +18,7 @@ mod direct_context;
 mod guard;
 mod hash_lookup;
 mod helper;
+mod host;
 mod iteration;
 mod lock;
 mod machine;
@@ -43,6 +44,7 @@ pub use direct_context::{ContextKind, DirectContext};
 pub use guard::RunGuard;
 pub use hash_lookup::{HASH_MULTIPLIER, HashLookup, HashParts, hash_start, hash_words};
 pub use helper::{Helper, MemoryPort};
+pub use host::{HostFunction, HostMemory, host_call};
 pub use iteration::{CallBlock, Cursor, Iteration, IterationStep, begin_calls, next_call};
 pub use lock::LockedValue;
 pub use machine::{

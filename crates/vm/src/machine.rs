@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use packet::Packet;
 use spec::{Clock, Printk, Random};
 
-use crate::{Meter, RunGuard, SkBuff, System, system};
+use crate::{HostFunction, Meter, RunGuard, SkBuff, System, system};
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
@@ -42,6 +42,8 @@ pub struct RunContext<'a> {
     pub printk: Option<&'a mut dyn Printk>,
     /// The machine and the process, for helpers of a verified program.
     pub system: &'a System,
+    /// The functions of the host that a verified program calls; native code sets its own.
+    pub host: &'a [HostFunction],
     /// Address of the context of a verified program; 0 without one.
     pub context: u64,
     /// What keeps the values of maps that a verified program looks up.
@@ -65,6 +67,7 @@ impl<'a> RunContext<'a> {
             clock,
             printk: None,
             system: &system::DEFAULT,
+            host: &[],
             context: 0,
             guard: None,
             panic: None,

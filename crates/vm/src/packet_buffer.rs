@@ -400,6 +400,37 @@ impl PacketBuffer {
         self.set_bounds(start, start, self.end);
     }
 
+    /// Moves metadata and linear part so many bytes into the room in front.
+    ///
+    /// # Panics
+    /// If there is less room.
+    pub fn shift(&mut self, count: usize) {
+        let [meta, start, end] = [self.meta, self.start, self.end].map(|at| at - count);
+        self.bytes.copy_within(self.meta..self.end, meta);
+        self.set_bounds(meta, start, end);
+    }
+
+    /// Moves the first so many bytes of the fragments behind the linear part; those that are
+    /// empty then are dropped.
+    ///
+    /// # Panics
+    /// If the fragments have fewer bytes, or there is less room behind the linear part.
+    pub fn pull(&mut self, count: usize) {
+        let mut end = self.end;
+        let mut rest = count;
+        while rest != 0 {
+            let first = &mut self.fragments[0];
+            let taken = rest.min(first.len());
+            self.bytes[end..end + taken].copy_from_slice(&first[..taken]);
+            first.drain(..taken);
+            if first.is_empty() {
+                self.fragments.remove(0);
+            }
+            (end, rest) = (end + taken, rest - taken);
+        }
+        self.set_bounds(self.meta, self.start, end);
+    }
+
     /// Bytes of the last fragment.
     pub fn last_fragment(&mut self) -> Option<&mut Vec<u8>> {
         self.fragments.last_mut()

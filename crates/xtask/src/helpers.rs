@@ -23,7 +23,9 @@ pub(crate) fn list_kfuncs() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let kernel = kernel_data::linux_6_18();
     let registry = (kernel.registry()).ok_or("the built-in kernel has no registry")?;
-    fs::write(root.join("docs/kfuncs.md"), report::kfuncs::page(registry))?;
+    let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
+    let page = report::kfuncs::page(registry, types, beebox::run::kfunc_state);
+    fs::write(root.join("docs/kfuncs.md"), page)?;
     let header = root.join("examples/bits").join(spec::bits::HEADER);
     fs::write(header, spec::bits::header())?;
     Ok(())

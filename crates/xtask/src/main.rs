@@ -57,6 +57,8 @@ usage: cargo xtask CHORE
   oracle helpers
                compare helpers with those of the running kernel, 237,000 calls: results,
                error numbers, packets and contexts; as root
+  oracle kfuncs
+               compare kfuncs with those of the running kernel, as oracle helpers does
   oracle maps [OPERATIONS]
                  replays operations on maps of each kind, 100,000 by default, here and in
                  the running kernel, and prints a table
@@ -128,6 +130,9 @@ usage: cargo xtask CHORE
   soak mutations [MUTATIONS [SEED]] [--seconds N] [--privileges none|bpf]
                the same of programs of the selftests and of our own with one instruction
                changed (needs the selftests; says so where they are absent)
+  soak kfuncs [ROUNDS [SEED]]
+               compares the verifier's answers to calls of every kfunc in programs of every
+               type, 10 programs each by default, with those of the running kernel
   soak program SEED
                print the program that is generated from a seed, as a case
   tsan         run tests of maps under threads with ThreadSanitizer (needs nightly Rust
@@ -161,6 +166,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
         ["oracle", "helpers"] => oracle::ask_about_helpers(oracle::HELPER_PROGRAMS),
+        ["oracle", "kfuncs"] => oracle::ask_about_kfuncs(oracle::HELPER_PROGRAMS),
         ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
         ["oracle", "maps", operations] => match operations.parse() {
             Ok(operations) => oracle::ask_about_maps(operations),
@@ -186,6 +192,7 @@ fn main() -> ExitCode {
         ["soak", "soundness", ref numbers @ ..] => verifier::check_soundness(numbers),
         ["soak", "tail-calls", ref words @ ..] => tail_calls::change_targets(words),
         ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),
+        ["soak", "kfuncs", ref words @ ..] => soak::compare_kfunc_calls(words),
         ["soak", "program", seed] => soak::print_generated(seed),
         ["soak", "mutations", ref words @ ..] => soak::compare_mutated(words),
         // The two below are our own programs inside the namespaces.

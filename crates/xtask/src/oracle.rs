@@ -65,9 +65,22 @@ pub(crate) fn ask_about_maps(operations: u64) -> Outcome {
 
 /// Compares helpers: so many programs of each family.
 pub(crate) fn ask_about_helpers(programs: u64) -> Outcome {
-    println!("| helpers | programs | calls | differences |\n|---|---:|---:|---:|");
+    ask_about_calls("helpers", testkit::helpers::families(), programs)
+}
+
+/// Compares kfuncs: so many programs of each family.
+pub(crate) fn ask_about_kfuncs(programs: u64) -> Outcome {
+    ask_about_calls("kfuncs", testkit::helpers::kfunc_families(), programs)
+}
+
+fn ask_about_calls(
+    what: &str,
+    families: impl Iterator<Item = testkit::helpers::Family>,
+    programs: u64,
+) -> Outcome {
+    println!("| {what} | programs | calls | differences |\n|---|---:|---:|---:|");
     let (mut calls, mut first) = (0, None);
-    for family in testkit::helpers::families() {
+    for family in families {
         let comparison = testkit::helpers::compare(family, 1, programs);
         let comparison = comparison.map_err(|errno| format!("not asked: {errno}"))?;
         let (name, differences) = (family.name, comparison.differences.len());
@@ -81,7 +94,7 @@ pub(crate) fn ask_about_helpers(programs: u64) -> Outcome {
     println!("\n{calls} calls");
     match first {
         None => Ok(()),
-        Some(difference) => Err(format!("helpers differ from the kernel's: {difference}").into()),
+        Some(difference) => Err(format!("{what} differ from the kernel's: {difference}").into()),
     }
 }
 

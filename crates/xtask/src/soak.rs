@@ -94,6 +94,22 @@ pub(crate) fn compare_verifiers(words: &[&str]) -> Outcome {
     conclude(&tally)
 }
 
+/// Compares calls of every kfunc in programs of every type: `[ROUNDS [SEED]]`.
+pub(crate) fn compare_kfunc_calls(words: &[&str]) -> Outcome {
+    let number = |at: usize, default: u64| match words.get(at) {
+        Some(word) => word.parse().map_err(|_| format!("{word:?} is no number")),
+        None => Ok(default),
+    };
+    let (rounds, seed) = (number(0, 10)?, number(1, 0)?);
+    let kernel = sys::kernel::running()?;
+    let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+    let registry = kernel_data::linux_6_18_registry(types);
+    let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
+    let seeds = seed..seed + rounds;
+    let tally = testkit::verifier::compare_kfunc_calls(&mut verifiers, &registry, types, seeds)?;
+    conclude(&tally)
+}
+
 /// Compares mutations of the selftests' programs and of our own:
 /// `[MUTATIONS [SEED]] [--seconds N]`.
 pub(crate) fn compare_mutated(words: &[&str]) -> Outcome {

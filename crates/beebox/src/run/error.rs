@@ -7,6 +7,7 @@ use ::kernel::programs::TestProgram;
 use interp::checked::{NoRoom, Reason, Trap};
 use jit::NoSuchCpu;
 use spec::Errno;
+use spec::host::BadFunctions;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
@@ -61,6 +62,19 @@ pub enum NotLoaded {
         /// Why.
         refusal: Refusal,
     },
+    /// The kernel cannot have the functions of the host.
+    Functions(BadFunctions),
+    /// The program calls a kernel function that no run here can make.
+    Function {
+        /// Name of the program.
+        program: String,
+        /// Name of the function.
+        function: String,
+        /// The instruction that calls it.
+        insn: usize,
+        /// Why.
+        why: String,
+    },
     /// The verifier cannot judge the program.
     NotJudged {
         /// Name.
@@ -112,6 +126,17 @@ impl fmt::Display for NotLoaded {
             NotLoaded::Refused { program, refusal } => {
                 write!(f, "program {program} is refused: {}", refusal.message)
             }
+            NotLoaded::Functions(error) => write!(f, "{error}"),
+            NotLoaded::Function {
+                program,
+                function,
+                insn,
+                why,
+            } => write!(
+                f,
+                "program {program}, instruction {insn}: calls of kernel function {function} are \
+                 not run: {why} (docs/kfuncs.md)"
+            ),
             NotLoaded::NotJudged { program, why } => {
                 write!(f, "program {program} cannot be judged: {why}")
             }
@@ -123,6 +148,7 @@ impl Error for NotLoaded {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             NotLoaded::Link(error) => Some(error),
+            NotLoaded::Functions(error) => Some(error),
             _ => None,
         }
     }

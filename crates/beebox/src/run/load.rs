@@ -1,17 +1,20 @@
 //! Loading: an object's programs and maps, ready to run.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Host, Map};
 use ::kernel::programs::TestProgram;
+use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
 use program::Program;
+use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::MapHandle;
+use vm::{HostFunction, MapHandle};
 
 use super::program::Prepared;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls};
@@ -108,6 +111,35 @@ impl LoadedObject {
         kernel: &Kernel,
         options: &LoadOptions,
     ) -> Result<LoadedObject, NotLoaded> {
+        LoadedObject::load_all(object, kernel, options, &Arc::default())
+    }
+
+    /// As [`LoadedObject::load`], for the kernel with functions of the host, which programs call
+    /// as kfuncs ([`kfunc!`](crate::kfunc)).
+    ///
+    /// # Errors
+    /// As [`LoadedObject::load`], and [`NotLoaded::Functions`].
+    pub fn load_with_functions(
+        object: &Object<'_>,
+        kernel: &Kernel,
+        options: &LoadOptions,
+        functions: &[HostFunction],
+    ) -> Result<LoadedObject, NotLoaded> {
+        let prototypes = functions
+            .iter()
+            .map(|function| function.prototype().clone());
+        let prototypes: Vec<_> = prototypes.collect();
+        let kernel = kernel.clone().with_host_functions(&prototypes);
+        let kernel = kernel.map_err(NotLoaded::Functions)?;
+        LoadedObject::load_all(object, &kernel, options, &functions.into())
+    }
+
+    fn load_all(
+        object: &Object<'_>,
+        kernel: &Kernel,
+        options: &LoadOptions,
+        functions: &Arc<[HostFunction]>,
+    ) -> Result<LoadedObject, NotLoaded> {
         let linked = object.link(kernel);
         let mut linked = linked.map_err(|error| NotLoaded::Link(Box::new(error)))?;
         if !linked.unloadable.is_empty() {
@@ -141,6 +173,7 @@ impl LoadedObject {
                 true => None,
                 false => Some(prove(&program, kernel)?),
             };
+            check_functions(&program, kernel, proof.as_ref())?;
             loaded.create_maps(&program, kernel, &host)?;
             programs.push((program, rules, proof));
         }
@@ -164,8 +197,9 @@ impl LoadedObject {
             let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
             let native = proof
                 .filter(|_| is_native)
-                .map(|proof| native::compile(&proof, &handles, &pool, &compiler));
-            let prepared = Prepared::new((program, kernel), rules, native, &loaded.maps);
+                .map(|proof| native::compile(&proof, &handles, functions, &pool, &compiler));
+            let host = functions.clone();
+            let prepared = Prepared::new((program, kernel), rules, native, &loaded.maps, host);
             loaded.programs.push(prepared);
         }
         inner_maps::fill(&loaded.maps)?;
@@ -292,6 +326,34 @@ impl Drop for LoadedObject {
             map.map.release();
         }
     }
+}
+
+/// Refuses calls of kernel functions that no run here can make, where a run may get to.
+fn check_functions(
+    program: &Program,
+    kernel: &Kernel,
+    proof: Option<&Proof>,
+) -> Result<(), NotLoaded> {
+    for (at, insn) in program.decode().iter().enumerate() {
+        let is_reached = proof.is_none_or(|proof| proof.facts().insns[at].is_reached);
+        let Insn::Call(Callee::Kfunc { id, .. }) = insn else {
+            continue;
+        };
+        let refused = match KernelFunction::of_insn(kernel, insn) {
+            Some(function) => ::kernel::kfuncs::why_not(function.number())
+                .map(|(name, why)| (name.to_owned(), why)),
+            None => Some((format!("#{id}"), "it is not built")),
+        };
+        if let Some((function, why)) = refused.filter(|_| is_reached) {
+            return Err(NotLoaded::Function {
+                program: program.name().to_owned(),
+                function,
+                insn: at,
+                why: why.to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Verifies a program.

@@ -44,6 +44,7 @@ mod program;
 mod records;
 mod tail_calls;
 
+pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Map, Ring};
 pub use ::kernel::programs::PacketVerdict;
@@ -57,6 +58,7 @@ pub use maps::{Entry, ObjectMap};
 pub use printed::PrintedText;
 pub use program::{RunClock, RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
+pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 
 use ::kernel::programs::TestProgram;

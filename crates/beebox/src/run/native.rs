@@ -1,18 +1,22 @@
 //! Native code of verified programs, and why some of them run in the checked engine.
 
+use std::sync::Arc;
+
 use isa::ebpf::{Callee, Insn, Reg};
 use jit::memory::Pool;
 use jit::{Native, Options};
-use lower::{Lowered, Problem, Unfit};
+use lower::{Lowered, Passes, Problem, Unfit};
 use program::{MapId, Program};
+use spec::kfuncs::KernelFunction;
 use verifier::{PointerKind, Proof};
-use vm::MapHandle;
+use vm::{HostFunction, MapHandle};
 
 /// Compiles a verified program for its maps, which are numbered as in the program. The error
 /// names what native code does not support, in one line.
 pub(super) fn compile(
     proof: &Proof,
     maps: &[Option<MapHandle>],
+    host: &Arc<[HostFunction]>,
     pool: &Pool,
     options: &Options,
 ) -> Result<Native, String> {
@@ -20,7 +24,8 @@ pub(super) fn compile(
         let what = "a call of a text helper that may read what an argument points to (%s)";
         return Err(at(proof.program(), slot, what));
     }
-    let lowered = Lowered::from_verified(proof, maps, ::kernel::helpers::find_call);
+    let find_call = ::kernel::find_call;
+    let lowered = Lowered::from_verified_for(proof, maps, find_call, host, Passes::ALL);
     let lowered = lowered.map_err(|unfit| describe(&unfit, proof.program()))?;
     Native::compile(&lowered, options, pool).map_err(|error| error.to_string())
 }
@@ -42,15 +47,17 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             at(program, *slot, what)
         }
         Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
-        Unfit::TooLong => unfit.to_string(),
+        Unfit::TooLong | Unfit::HostFunctions => unfit.to_string(),
         Unfit::Malformed(malformed) => {
             let what = match malformed.problem {
-                Problem::UnknownHelper(number) => match spec::helpers::helper(number) {
-                    Some(helper) => {
-                        format!("a call of bpf_{}", helper.name.trim_start_matches("bpf_"))
+                Problem::UnknownHelper(number) => {
+                    let helper = spec::helpers::helper(number).map(|helper| helper.name);
+                    let kfunc = || KernelFunction::of_number(number)?.name();
+                    match helper.or_else(kfunc) {
+                        Some(name) => format!("a call of {name}"),
+                        None => format!("a call of helper {number}"),
                     }
-                    None => format!("a call of helper {number}"),
-                },
+                }
                 problem => problem.to_string(),
             };
             at(program, malformed.slot, &what)

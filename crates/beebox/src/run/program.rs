@@ -10,10 +10,12 @@ use isa::ebpf::{Imm64, Insn};
 use jit::Native;
 use packet::{Metadata, Packet};
 use program::Program;
-use spec::bits::BitOp;
+use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
-use vm::{Deadline, DirectContext, MapHandle, MapObject as _, Outcome, RunContext, System};
+use vm::{
+    Deadline, DirectContext, HostFunction, MapHandle, MapObject as _, Outcome, RunContext, System,
+};
 
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
@@ -26,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) native: Option<Arc<Native>>,
     /// Why there is no native code although it was asked for.
     not_native: Option<String>,
+    /// The functions of the host that it may call.
+    host: Arc<[HostFunction]>,
 }
 
 impl Prepared {
@@ -46,6 +50,7 @@ impl Prepared {
         rules: TestProgram,
         native: Option<Result<Native, String>>,
         maps: &[Option<ObjectMap>],
+        host: Arc<[HostFunction]>,
     ) -> Prepared {
         let (native, not_native) = match native {
             None => (None, None),
@@ -58,8 +63,8 @@ impl Prepared {
         };
         let mut insns = program.decode();
         for insn in &mut insns {
-            if let Some(op) = BitOp::of_insn(kernel, insn) {
-                *insn = op.resolved(*insn);
+            if let Some(function) = KernelFunction::of_insn(kernel, insn) {
+                *insn = function.resolved(*insn);
             }
             if let Insn::LoadImm64 { imm, .. } = insn
                 && let Imm64::MapIndex { index, .. } | Imm64::MapIndexValue { index, .. } = imm
@@ -73,6 +78,7 @@ impl Prepared {
             native,
             not_native,
             program,
+            host,
         }
     }
 
@@ -406,11 +412,12 @@ impl<'o> RunnableProgram<'o> {
             printk: Some(&mut self.printed),
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
+        let host = &self.prepared.host;
         let mut calls = Calls::resolved(|number, arguments, memory| {
-            if let Some(op) = BitOp::of_number(number) {
-                return Some(Ok(op.eval(arguments[0], arguments[1])));
+            if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
+                return Some(host.get(usize::from(index))?.call(arguments, memory));
             }
-            let helper = ::kernel::helpers::find(number)?;
+            let helper = ::kernel::find(number)?;
             Some(helper(arguments, memory, &mut cx))
         });
         let (programs, maps) = (self.programs, self.maps);

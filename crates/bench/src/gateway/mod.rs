@@ -4,6 +4,7 @@
 //! Packets are frames in memory, which the program of XDP gets one after the other. To compare
 //! with the kernel both run `replay`, which copies the next frame over the packet.
 
+mod first_set;
 mod matchers;
 mod plane;
 mod rules;
@@ -24,7 +25,7 @@ use traffic::{FLOWS, Frame, ORDER};
 pub(crate) const BENCH: Bench = Bench {
     name: "gateway",
     about: "the access-control gateway beside the kernel and native code",
-    workloads: || SETS.iter().map(|set| set.0).collect(),
+    workloads: || SETS.iter().map(|set| set.0).chain([FIRST_SET]).collect(),
     sample,
     rest,
     part: |_| None,
@@ -38,6 +39,9 @@ const SETS: [(&str, usize); 5] = [
     ("10000", 10_000),
     ("65536", 65_536),
 ];
+
+/// Key of the search for the first set bit.
+const FIRST_SET: &str = "ffs";
 
 const BEEBOX: &str = "beebox";
 const REPLAY: &str = "beebox, replay";
@@ -64,6 +68,10 @@ fn sample(options: &Options) -> Result<Report, Failure> {
         }
     }
     add_figures(&mut report);
+    if options.only.as_ref().is_none_or(|only| only == FIRST_SET) {
+        let runs = if options.quick { 1_000_000 } else { 10_000_000 };
+        first_set::measure(runs, &mut report)?;
+    }
     Ok(report)
 }
 

@@ -35,10 +35,12 @@ impl Native {
     }
 
     /// The program as a target of tail calls: what program arrays hold for native code.
-    /// `None` if it is not verified, or was compiled without
+    /// `None` if it is not verified, calls functions of the host, which are those of the run's
+    /// first program, or was compiled without
     /// [`Options::tail_target`](super::Options::tail_target).
     pub fn tail_target(self: &Arc<Self>) -> Option<Arc<dyn TailTarget>> {
-        let context = self.context_kind().filter(|_| self.is_tail_target)?;
+        let is_target = self.is_tail_target && self.host.is_empty();
+        let context = self.context_kind().filter(|_| is_target)?;
         Some(Arc::new(Target {
             native: self.clone(),
             context,
@@ -52,7 +54,7 @@ impl Native {
     /// a packet if the kind has.
     #[inline]
     unsafe fn run_verified<'r>(
-        &self,
+        &'r self,
         r1: u64,
         guard: &'r RunGuard,
         mut cx: RunContext<'r>,
@@ -61,6 +63,7 @@ impl Native {
         // The program's loads and stores reach the packet through the context.
         cx.context = r1;
         cx.guard = Some(guard);
+        cx.host = &self.host;
         // SAFETY: the verifier proved that the program accesses its context, laid out as
         // lowering assumes, the packet, its stack, and values of its maps, which the guard
         // and the handles keep.
@@ -108,7 +111,7 @@ pub struct OnContext<'n> {
     native: &'n Native,
 }
 
-impl OnContext<'_> {
+impl<'n> OnContext<'n> {
     /// The program's `r0`. Packet and context are left as the program leaves them; `guard`
     /// keeps the values of maps that it looks up.
     ///
@@ -125,7 +128,10 @@ impl OnContext<'_> {
         context: &mut DirectContext,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
-    ) -> Result<u64, NoSuchCpu> {
+    ) -> Result<u64, NoSuchCpu>
+    where
+        'n: 'r,
+    {
         Ok(match self.run_until(packet, context, guard, cx, None)? {
             Outcome::Returned(r0) => r0,
             // There is neither a budget nor a deadline.
@@ -150,7 +156,10 @@ impl OnContext<'_> {
         guard: &'r RunGuard,
         cx: RunContext<'r>,
         deadline: Option<Deadline>,
-    ) -> Result<Outcome, NoSuchCpu> {
+    ) -> Result<Outcome, NoSuchCpu>
+    where
+        'n: 'r,
+    {
         self.native.check_run(context, &cx, deadline)?;
         let r1 = context.bind(Some(packet));
         // SAFETY: the kinds were compared, and the context has the packet, which is borrowed.
@@ -164,7 +173,7 @@ pub struct WithoutPacket<'n> {
     native: &'n Native,
 }
 
-impl WithoutPacket<'_> {
+impl<'n> WithoutPacket<'n> {
     /// What a run returns, and whether a deadline ended it: as [`OnContext::run_until`].
     ///
     /// # Errors
@@ -179,7 +188,10 @@ impl WithoutPacket<'_> {
         guard: &'r RunGuard,
         cx: RunContext<'r>,
         deadline: Option<Deadline>,
-    ) -> Result<Outcome, NoSuchCpu> {
+    ) -> Result<Outcome, NoSuchCpu>
+    where
+        'n: 'r,
+    {
         self.native.check_run(context, &cx, deadline)?;
         let r1 = context.bind(None);
         // SAFETY: the kinds were compared, and the kind has no packet.

@@ -3,7 +3,7 @@
 use vm::MemoryPort;
 
 /// Bytes that a helper copies.
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     Short([u8; Bytes::SHORT], usize),
     Long(Vec<u8>),
 }
@@ -13,7 +13,7 @@ impl Bytes {
 
     /// So many zeros.
     #[inline(always)]
-    pub(super) fn zeroed(len: usize) -> Bytes {
+    pub(crate) fn zeroed(len: usize) -> Bytes {
         match len <= Bytes::SHORT {
             true => Bytes::Short([0; Bytes::SHORT], len),
             false => Bytes::Long(vec![0; len]),
@@ -21,7 +21,7 @@ impl Bytes {
     }
 
     /// So many zeros; `None` if there is no memory for them.
-    pub(super) fn try_zeroed(len: usize) -> Option<Bytes> {
+    pub(crate) fn try_zeroed(len: usize) -> Option<Bytes> {
         if len <= Bytes::SHORT {
             return Some(Bytes::zeroed(len));
         }
@@ -33,7 +33,7 @@ impl Bytes {
 
     /// Bytes of the memory.
     #[inline(always)]
-    pub(super) fn read<M: MemoryPort>(
+    pub(crate) fn read<M: MemoryPort>(
         memory: &M,
         address: u64,
         len: usize,
@@ -44,7 +44,7 @@ impl Bytes {
     }
 
     #[inline(always)]
-    pub(super) fn get(&self) -> &[u8] {
+    pub(crate) fn get(&self) -> &[u8] {
         match self {
             Bytes::Short(bytes, len) => &bytes[..*len],
             Bytes::Long(bytes) => bytes,
@@ -52,7 +52,7 @@ impl Bytes {
     }
 
     #[inline(always)]
-    pub(super) fn get_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn get_mut(&mut self) -> &mut [u8] {
         match self {
             Bytes::Short(bytes, len) => &mut bytes[..*len],
             Bytes::Long(bytes) => bytes,

@@ -28,6 +28,8 @@ mod xdp;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
 
+pub(crate) use bytes::Bytes;
+
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
-use crate::registry::Registry;
+use crate::registry::{Kfunc, Registry};
 
 pub use config::KernelConfig;
 pub use facts::{
@@ -156,6 +156,17 @@ pub struct Module {
     pub name: String,
     /// BTF of the module, split BTF on that of vmlinux.
     pub btf: Arc<Btf<'static>>,
+    /// Its kfuncs, ascending by BTF id; `None` if they are unknown.
+    pub kfuncs: Option<Arc<[Kfunc]>>,
+}
+
+impl Module {
+    /// The kfunc with a BTF id of its BTF.
+    pub fn kfunc(&self, btf_id: u32) -> Option<&Kfunc> {
+        let kfuncs = self.kfuncs.as_deref()?;
+        let place = kfuncs.binary_search_by_key(&btf_id, |kfunc| kfunc.btf_id);
+        place.ok().map(|place| &kfuncs[place])
+    }
 }
 
 /// Defines the setter that states a field and its source.

@@ -13,6 +13,23 @@ pub fn kfunc(name: &str) -> Option<Since> {
     found.ok().map(|at| KFUNCS[at].since)
 }
 
+/// Place of a kfunc in the table, by its name.
+pub(crate) const fn kfunc_index(name: &str) -> Option<u16> {
+    let mut at = 0;
+    while at < KFUNCS.len() {
+        if crate::helpers::is_same(KFUNCS[at].name, name) {
+            return Some(at as u16);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Name of the kfunc at a place of the table.
+pub(crate) fn kfunc_name(index: u16) -> Option<&'static str> {
+    KFUNCS.get(usize::from(index)).map(|row| row.name)
+}
+
 /// Row of the table.
 struct Kfunc {
     name: &'static str,

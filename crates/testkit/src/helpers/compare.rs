@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::{fs, thread};
 
-use btf::TypeId;
+use btf::{Btf, Kind, TypeId};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
-use isa::ebpf::decode;
+use isa::ebpf::{RawInsn, decode};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
+use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
@@ -24,6 +25,9 @@ use crate::registry::fields::{FIELDS, value_with, with_callback};
 /// Source registers of `ld_imm64` for a map and for a value of a map.
 const PSEUDO_MAP_FD: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
+/// Opcode of calls, and their source register for kfuncs.
+const CALL: u8 = 0x85;
+const PSEUDO_KFUNC_CALL: u8 = 2;
 
 /// `BPF_F_SLEEPABLE`, which programs of type syscall have.
 const SLEEPABLE: u32 = 1 << 4;
@@ -59,13 +63,14 @@ pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, E
     let run = move || {
         let _namespace = OwnNamespace::enter()?;
         let system = own_system();
+        let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
         let mut choices = Choices::from_seed(seed);
         let mut comparison = Comparison::default();
         for _ in 0..programs {
             let case = (family.make)(&mut choices);
             let calls = Cell::new(0);
             let ours = ours(&case, &system, &calls);
-            let theirs = theirs(&case)?;
+            let theirs = theirs(&case, &types)?;
             comparison.programs += 1;
             comparison.calls += calls.get();
             if ours != theirs {
@@ -164,7 +169,7 @@ fn run(
             system,
             ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
-        let helper = kernel::helpers::find(number)?;
+        let helper = kernel::find(number)?;
         Some(helper(arguments, memory, &mut cx))
     });
     let cx = CheckedContext {
@@ -239,11 +244,24 @@ fn attach_type(kind: ProgramType) -> u32 {
     }
 }
 
+/// Puts BTF ids of the running kernel into calls of kfuncs.
+fn put_kfuncs(slots: &mut [RawInsn], types: &Btf<'_>) {
+    for slot in slots {
+        let is_call = slot.code == CALL && slot.src() == 0;
+        let function = KernelFunction::of_number(slot.imm).filter(|_| is_call);
+        if let Some(name) = function.and_then(KernelFunction::name) {
+            let func = types.find(Kind::Func, name);
+            slot.set_src(PSEUDO_KFUNC_CALL);
+            slot.imm = func.map_or(0, |func| func.id().0 as i32);
+        }
+    }
+}
+
 /// What a program leaves in the running kernel.
-fn theirs(case: &Case) -> Result<Left, Errno> {
+fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
     let maps: Result<Vec<KernelMap>, Errno> = case.maps.iter().map(kernel_map).collect();
     let maps = maps?;
-    let slots = case.slots(|is_map, index| {
+    let mut slots = case.slots(|is_map, index| {
         let source = if is_map {
             PSEUDO_MAP_FD
         } else {
@@ -251,17 +269,18 @@ fn theirs(case: &Case) -> Result<Left, Errno> {
         };
         (source, [maps[index as usize].descriptor() as i32, 0])
     });
+    put_kfuncs(&mut slots, types);
     let callbacks = callbacks(&slots);
-    let (types, [main, callback]) = with_callback();
-    let types = match callbacks.is_empty() {
+    let (own, [main, callback]) = with_callback();
+    let own = match callbacks.is_empty() {
         true => None,
-        false => Some(BtfObject::load(&types)?),
+        false => Some(BtfObject::load(&own)?),
     };
     let info = callbacks.iter().map(|start| [*start, callback.0]);
     let func_info: Vec<[u32; 2]> = [[0, main.0]].into_iter().chain(info).collect();
     let request = ProgLoad {
-        btf: types.as_ref(),
-        func_info: match types {
+        btf: own.as_ref(),
+        func_info: match own {
             Some(_) => &func_info,
             None => &[],
         },

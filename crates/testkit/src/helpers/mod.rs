@@ -4,6 +4,7 @@
 mod callbacks;
 mod case;
 mod compare;
+mod kfuncs;
 mod locks;
 mod packets;
 mod page;
@@ -32,7 +33,7 @@ impl std::fmt::Debug for Family {
     }
 }
 
-/// All families.
+/// All families of helpers.
 pub fn families() -> impl Iterator<Item = Family> {
     let families = [
         values::FAMILIES,
@@ -42,4 +43,9 @@ pub fn families() -> impl Iterator<Item = Family> {
         syncookies::FAMILIES,
     ];
     families.into_iter().flatten().copied()
+}
+
+/// All families of kfuncs.
+pub fn kfunc_families() -> impl Iterator<Item = Family> {
+    kfuncs::FAMILIES.iter().copied()
 }

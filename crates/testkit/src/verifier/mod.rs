@@ -6,6 +6,7 @@
 mod ask;
 mod edit;
 mod grammar;
+mod kfunc_calls;
 pub mod live_code;
 mod mutate;
 mod simple;
@@ -15,6 +16,7 @@ pub mod soundness;
 pub use ask::{
     Agreement, Answer, Counts, Refused, VerdictComparison, VerifierPair, refusal_of_kernel,
 };
+pub use kfunc_calls::compare_kfunc_calls;
 pub use mutate::Mutation;
 pub use simple::{Target, assembled, generated, generated_program};
 pub use soak::{

@@ -71,14 +71,10 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     if id == 0 {
         return Ok(Outcome::Next);
     }
-    if module != 0 {
-        return check_module_call(walk, id, module);
-    }
-    let name = name_of(walk, id);
-    let found = walk.env.registry.kfunc(id as u32);
+    let (btf, kfunc) = find(walk, id, module)?;
     let (kind, attach) = (walk.env.context.kind, walk.env.context.attach);
-    let found = found.filter(|kfunc| kfunc.is_for(kind, attach));
-    let Some(kfunc) = found else {
+    let Some(kfunc) = kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
+        let name = name_of(walk, btf, id);
         return Err(refuse!(
             walk,
             EACCES,
@@ -86,6 +82,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
             "calling kernel function {name} is not allowed"
         ));
     };
+    let name = &*kfunc.name;
     if &*kfunc.name == "__bpf_trap" {
         return Err(refuse!(
             walk,
@@ -102,7 +99,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
             "program must be sleepable to call sleepable kfunc {name}"
         ));
     }
-    let callee = callee(walk.env.vmlinux, kfunc, id)?;
+    let callee = callee(btf, kfunc, id)?;
     let meta = args::check(walk, &callee)?;
     change_sections(walk, &callee)?;
     release(walk, &callee, &meta, id)?;
@@ -119,28 +116,39 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
         leak::check_resource_leak(walk, true, true, "bpf_throw")?;
         return Ok(Outcome::Exit);
     }
-    walk.mark_scratched(Reg::R0);
-    Ok(Outcome::Next)
-}
-
-/// Checks a call of a function of a module: bit operations are those that are judged.
-fn check_module_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Result<Outcome> {
-    let index = usize::try_from(module)
-        .ok()
-        .and_then(|at| at.checked_sub(1));
-    let found = index.and_then(|at| walk.env.modules.get(at));
-    let Some(op) = found.and_then(|module| BitOp::of_func(module, id)) else {
-        return Err(Stop::unsupported("kfunc of a kernel module"));
-    };
-    let callee = callee(found.map(|module| &*module.btf), op.kfunc(), id)?;
-    let meta = args::check(walk, &callee)?;
-    clear_caller_saved(walk)?;
-    returns::set_result(walk, &callee, &meta)?;
-    if let Some(most) = op.most() {
+    if let Some(most) = most(walk, id, module) {
         walk.reg_mut(Reg::R0).num = Scalar::up_to(most);
     }
     walk.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
+}
+
+/// Largest result of a bit operation that has one.
+fn most(walk: &Walk<'_>, id: i32, module: i16) -> Option<u64> {
+    let index = usize::try_from(module).ok()?.checked_sub(1)?;
+    BitOp::of_func(walk.env.modules.get(index)?, id)?.most()
+}
+
+/// The BTF that has a kernel function, that of vmlinux or of a module, and the function as a
+/// kfunc.
+fn find<'e>(
+    walk: &Walk<'e>,
+    id: i32,
+    module: i16,
+) -> Result<(Option<&'e Btf<'static>>, Option<&'e Kfunc>)> {
+    let env = walk.env;
+    if module == 0 {
+        return Ok((env.vmlinux, env.registry.kfunc(id as u32)));
+    }
+    let index = usize::try_from(module)
+        .ok()
+        .and_then(|at| at.checked_sub(1));
+    match index.and_then(|at| env.modules.get(at)) {
+        Some(module) if module.kfuncs.is_some() => {
+            Ok((Some(&*module.btf), module.kfunc(id as u32)))
+        }
+        _ => Err(Stop::unsupported("kfunc of a kernel module")),
+    }
 }
 
 /// The prototype of a kfunc whose calls are judged, by the BTF that has it.
@@ -273,11 +281,9 @@ fn release(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Re
     ))
 }
 
-fn name_of(walk: &Walk<'_>, id: i32) -> String {
-    let of_btf = walk
-        .env
-        .vmlinux
-        .and_then(|vmlinux| vmlinux.get(TypeId(id as u32)))
+fn name_of(walk: &Walk<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
+    let of_btf = btf
+        .and_then(|types| types.get(TypeId(id as u32)))
         .filter(|ty| matches!(ty.shape(), Shape::Func(_)));
     match (of_btf, walk.env.registry.kfunc(id as u32)) {
         (Some(ty), _) => ty.name().to_string_lossy().into_owned(),

@@ -1,0 +1,162 @@
+//! Functions of your program that BPF programs call as kernel functions.
+//!
+//! [`kfunc!`](crate::kfunc) makes a [`HostFunction`] of a typed function: its BTF prototype
+//! derives from the Rust types, so that the verifier judges calls of it with the kernel's rules
+//! and messages. The function is a closure; what it captures is the host's state. It gets copies of
+//! the memory that arguments point to, and what it changes in them is written back when it has
+//! returned.
+//!
+//! | in Rust | in C |
+//! |---|---|
+//! | `bool`, `u8` … `i64` | `_Bool`, `unsigned char` … `long long` |
+//! | `&[u8]`, `&mut [u8]` | `const void *name, unsigned int name__sz`; without `const` |
+//! | `&CStr` | `const char *name__str`, a constant string |
+//! | `&T`, `&mut T` of a number or a [`kfunc_struct!`](crate::kfunc_struct) | `const T *name`, `T *name` |
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use beebox::object::Object;
+//! use beebox::run::{LoadOptions, LoadedObject};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//!     let seen = Arc::new(Mutex::new(Vec::new()));
+//!     let log = seen.clone();
+//!     let functions = [beebox::kfunc! {
+//!         fn host_seen(header: &[u8], length: u32) -> u64 {
+//!             let mut seen = log.lock().unwrap();
+//!             seen.push((header.to_vec(), length));
+//!             seen.len() as u64
+//!         }
+//!     }];
+//!     let file = std::fs::read("examples/host/host.bpf.o")?;
+//!     let kernel = kernel_data::linux_6_18();
+//!     let options = LoadOptions::default();
+//!     let mut loaded =
+//!         LoadedObject::load_with_functions(&Object::open(&file)?, &kernel, &options, &functions)?;
+//!     let run = loaded.program("count").ok_or("no such program")?.test_run(&[7; 64])?;
+//!     assert_eq!((run.retval, seen.lock().unwrap().len()), (1, 1));
+//!     Ok(())
+//! }
+//! ```
+
+mod argument;
+mod structure;
+
+pub use argument::{Argument, Copied, Number, Words};
+pub use spec::host::{
+    Argument as ArgumentType, BadFunctions, Field, MOST_FUNCTIONS, Parameter, Pointee, Prototype,
+    Scalar, header,
+};
+pub use spec::registry::{KfuncFlags, ProgramTypes};
+pub use structure::{Member, Object, field};
+pub use vm::{HostFunction, HostMemory};
+
+/// A function of the host: `fn name(parameter: type, …) -> number { … }`, with what it captures.
+/// See [`host`](crate::host) for the types.
+#[macro_export]
+macro_rules! kfunc {
+    ($(#[$meta:meta])* fn $name:ident($($parameter:ident: $ty:ty),* $(,)?) $body:block) => {
+        $crate::kfunc!(@make $name, [$($parameter: $ty,)*], (), None, $body)
+    };
+    (
+        $(#[$meta:meta])*
+        fn $name:ident($($parameter:ident: $ty:ty),* $(,)?) -> $result:ty $body:block
+    ) => {
+        $crate::kfunc!(
+            @make $name, [$($parameter: $ty,)*], $result,
+            Some(<$result as $crate::host::Number>::SCALAR), $body
+        )
+    };
+    (@make $name:ident, [$($parameter:ident: $ty:ty,)*], $result:ty, $scalar:expr, $body:block) => {{
+        let prototype = $crate::host::Prototype {
+            name: stringify!($name).to_owned(),
+            parameters: vec![$($crate::host::Parameter {
+                name: stringify!($parameter).to_owned(),
+                argument: <$ty as $crate::host::Argument<'_>>::describe(),
+            },)*],
+            returns: $scalar,
+            flags: $crate::host::KfuncFlags::default(),
+            programs: $crate::host::ProgramTypes(u64::MAX),
+        };
+        $crate::host::HostFunction::new(
+            prototype,
+            move |words: [u64; 5], memory: &mut dyn $crate::host::HostMemory| {
+                #[allow(unused_mut, unused_variables)]
+                let mut words = $crate::host::Words::new(words);
+                $(let mut $parameter =
+                    <$ty as $crate::host::Argument<'_>>::take(&mut words, memory)?;)*
+                let result: $result = {
+                    $(let $parameter: $ty = $crate::host::Argument::lend(&mut $parameter);)*
+                    (|| -> $result { $body })()
+                };
+                $(<$ty as $crate::host::Argument<'_>>::put_back($parameter, memory)?;)*
+                Some($crate::host::Words::result(result))
+            },
+        )
+    }};
+}
+
+/// A structure that arguments of [`kfunc!`](crate::kfunc) may point to: numbers and arrays of
+/// numbers, without padding.
+///
+/// ```
+/// beebox::kfunc_struct! {
+///     /// What is known of an address.
+///     pub struct Entry {
+///         pub hits: u64,
+///         pub limit: u32,
+///         pub name: [u8; 4],
+///     }
+/// }
+/// assert_eq!(Entry::default().hits, 0);
+/// ```
+#[macro_export]
+macro_rules! kfunc_struct {
+    (
+        $(#[$meta:meta])*
+        $visible:vis struct $name:ident {
+            $($(#[$field_meta:meta])* $field_visible:vis $field:ident: $ty:ty),* $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(C)]
+        $visible struct $name {
+            $($(#[$field_meta])* $field_visible $field: $ty,)*
+        }
+
+        impl $crate::run::Plain for $name {
+            const SIZE: usize = {
+                let size = 0 $(+ <$ty as $crate::run::Plain>::SIZE)*;
+                assert!(size == size_of::<$name>(), "the structure has padding");
+                size
+            };
+
+            fn put(&self, bytes: &mut Vec<u8>) {
+                $($crate::run::Plain::put(&self.$field, bytes);)*
+            }
+
+            fn of(bytes: &[u8]) -> $name {
+                let mut at = 0;
+                $(
+                    let size = <$ty as $crate::run::Plain>::SIZE;
+                    let $field = <$ty as $crate::run::Plain>::of(&bytes[at..at + size]);
+                    at += size;
+                )*
+                let _ = at;
+                $name { $($field,)* }
+            }
+        }
+
+        impl $crate::host::Object for $name {
+            fn pointee() -> $crate::host::Pointee {
+                $crate::host::Pointee::Structure {
+                    name: stringify!($name).to_owned(),
+                    fields: vec![$($crate::host::field::<$ty>(stringify!($field)),)*],
+                }
+            }
+        }
+    };
+}

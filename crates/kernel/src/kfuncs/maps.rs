@@ -1,0 +1,26 @@
+//! Functions about maps.
+
+use spec::maps::MapKind;
+use vm::{Cursor, MemoryPort, RunContext};
+
+/// `s64 bpf_map_sum_elem_count(const struct bpf_map *map)`: entries of a hash map; 0 for
+/// other kinds, which do not count them.
+pub(super) fn map_sum_elem_count<M: MemoryPort>(
+    [map, ..]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let is_counted = matches!(
+        memory.map(map)?.kind(),
+        MapKind::Hash | MapKind::PercpuHash | MapKind::LruHash | MapKind::LruPercpuHash
+    );
+    let mut count = 0;
+    if is_counted {
+        let mut cursor = Cursor::default();
+        while memory.next_entry(map, cx.cpu(), &mut cursor)?.is_some() {
+            count += 1;
+        }
+        memory.end_entries(map, &mut cursor)?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,174 @@
+//! Kernel functions (kfuncs) of Linux, and the bit operations, by the number that their calls
+//! have in resolved code ([`KernelFunction::number`]).
+//!
+//! Prototypes and flags are those of the kernel's BTF and registry, which the verifier judges
+//! calls by; [`state`] says for every kfunc of Linux 6.18 what a call does here.
+
+mod absence;
+mod bits;
+mod casts;
+mod conntrack;
+mod maps;
+mod sections;
+mod state;
+mod strings;
+mod xdp;
+
+use spec::bits::BitOp;
+use spec::kfuncs::{CallState, KernelFunction};
+use vm::{Call, Helper, MemoryPort, direct_call};
+
+pub use state::state;
+
+/// Name of a kfunc: that of its function behind `bpf_`.
+macro_rules! name {
+    ($name:ident) => {
+        concat!("bpf_", stringify!($name))
+    };
+}
+
+/// Defines the lookups from the paths of the functions, which are named as the kfuncs without
+/// `bpf_`; a wrong name does not compile.
+macro_rules! table {
+    (
+        bits { $($op:ident,)* }
+        native { $($module:ident::$name:ident,)* }
+        checked { $($other:ident::$checked:ident,)* }
+        unreached { $($unreached:ident,)* }
+    ) => {
+        #[allow(non_upper_case_globals)]
+        mod numbers {
+            $(pub(super) const $op: i32 = spec::bits::BitOp::$op.number();)*
+            $(pub(super) const $name: i32 = super::number(name!($name));)*
+            $(pub(super) const $checked: i32 = super::number(name!($checked));)*
+            $(pub(super) const $unreached: i32 = super::number(name!($unreached));)*
+        }
+
+        /// The function of that number, for the memory of an engine; `None` if it is not
+        /// built.
+        pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
+            Some(match number {
+                $(numbers::$op => bits::operation::<M, { BitOp::$op as usize }>,)*
+                $(numbers::$name => $module::$name,)*
+                $(numbers::$checked => $other::$checked,)*
+                $(numbers::$unreached => absence::unreached,)*
+                _ => return None,
+            })
+        }
+
+        /// The function of that number that code of verified programs calls; `None` if it is
+        /// not built or follows pointers that the verifier does not check.
+        pub fn find_call(number: i32) -> Option<Call> {
+            Some(match number {
+                $(numbers::$name => direct_call($module::$name),)*
+                $(numbers::$unreached => direct_call(absence::unreached),)*
+                _ => return None,
+            })
+        }
+
+        /// What is built of a kfunc of Linux; `None` if nothing is.
+        fn built(name: &str) -> Option<CallState> {
+            let of = |module: &str| match module {
+                "absence" | "conntrack" => CallState::Absent,
+                _ => CallState::Runs,
+            };
+            $(if name == name!($name) {
+                return Some(of(stringify!($module)));
+            })*
+            $(if name == name!($checked) {
+                return Some(of(stringify!($other)));
+            })*
+            $(if name == name!($unreached) {
+                return Some(CallState::Unreached);
+            })*
+            None
+        }
+    };
+}
+
+table! {
+    bits { Ffs, Ctz, Clz, Fls, Popcnt, Bitrev, Rol, Ror, }
+    native {
+        sections::rcu_read_lock,
+        sections::rcu_read_unlock,
+        sections::preempt_disable,
+        sections::preempt_enable,
+        casts::rdonly_cast,
+        casts::cast_to_kern_ctx,
+        maps::map_sum_elem_count,
+        xdp::xdp_pull_data,
+        conntrack::skb_ct_lookup,
+        conntrack::xdp_ct_lookup,
+        absence::task_from_pid,
+        absence::task_from_vpid,
+        absence::cgroup_from_id,
+        absence::get_kmem_cache,
+        absence::lookup_system_key,
+        absence::lookup_user_key,
+        absence::crypto_ctx_create,
+        absence::xdp_get_xfrm_state,
+        absence::copy_from_user_str,
+    }
+    checked {
+        strings::strcmp,
+        strings::strcasecmp,
+        strings::strlen,
+        strings::strnlen,
+        strings::strchr,
+        strings::strnchr,
+        strings::strchrnul,
+        strings::strrchr,
+        strings::strspn,
+        strings::strcspn,
+        strings::strstr,
+        strings::strnstr,
+    }
+    unreached {
+        cgroup_acquire,
+        cgroup_ancestor,
+        cgroup_release,
+        copy_from_user_task_str,
+        crypto_ctx_acquire,
+        crypto_ctx_release,
+        ct_change_status,
+        ct_change_timeout,
+        ct_release,
+        get_task_exe_file,
+        key_put,
+        path_d_path,
+        put_file,
+        send_signal_task,
+        task_acquire,
+        task_get_cgroup1,
+        task_release,
+        task_under_cgroup,
+        xdp_xfrm_state_release,
+    }
+}
+
+/// The kfunc of Linux with a number of resolved code, if programs that call it cannot be loaded
+/// to run, and why.
+pub fn why_not(number: i32) -> Option<(&'static str, &'static str)> {
+    let function = KernelFunction::of_number(number)?;
+    let KernelFunction::Linux(_) = function else {
+        return None;
+    };
+    let name = function.name()?;
+    match state(name) {
+        Some(state) => Some((name, state.why_not()?)),
+        None => Some((name, "it is not built")),
+    }
+}
+
+/// The register that returns an `int`: its upper half is 0, also of a negative number.
+fn int(result: u64) -> u64 {
+    u64::from(result as u32)
+}
+
+/// The number of a kfunc of Linux; a wrong name does not compile.
+const fn number(name: &str) -> i32 {
+    match KernelFunction::of_linux(name) {
+        Some(function) => function.number(),
+        None => panic!("no kfunc has this name"),
+    }
+}

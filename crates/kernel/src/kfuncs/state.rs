@@ -1,0 +1,122 @@
+//! What a call of each kfunc does here.
+
+use spec::kfuncs::CallState;
+
+use super::built;
+
+/// What a call of a kfunc of Linux does here; `None` for names that are not listed.
+pub fn state(name: &str) -> Option<CallState> {
+    let is_listed = |(_, names): &&(CallState, &[&str])| {
+        let fits = |listed: &&str| match listed.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => *listed == name,
+        };
+        names.iter().any(fits)
+    };
+    let listed = || OTHERS.iter().find(is_listed).map(|(state, _)| *state);
+    built(name).or_else(listed)
+}
+
+/// Kfuncs that are not built, by name or by how their names begin.
+const OTHERS: &[(CallState, &[&str])] = &[
+    (
+        CallState::Refused("the verifier refuses every call that it reaches, as Linux's does"),
+        &["__bpf_trap"],
+    ),
+    (
+        CallState::Refused("struct_ops programs of TCP congestion control are not run"),
+        &["bbr_*", "cubictcp_*", "tcp_*"],
+    ),
+    (
+        CallState::Refused("programs at functions and hooks of the kernel are not run"),
+        &[
+            "bpf_fentry_test1",
+            "bpf_kfunc_call_memb_release",
+            "bpf_kfunc_call_test_release",
+            "bpf_modify_return_test*",
+            "bpf_session_cookie",
+            "bpf_session_is_return",
+            "bpf_get_dentry_xattr",
+            "bpf_get_file_xattr",
+            "bpf_remove_dentry_xattr",
+            "bpf_set_dentry_xattr",
+            "bpf_sock_destroy",
+            "css_rstat_flush",
+            "css_rstat_updated",
+        ],
+    ),
+    (
+        CallState::Refused("programs at operations of sockets are not run"),
+        &[
+            "bpf_sock_addr_set_sun_path",
+            "bpf_sock_ops_enable_tx_tstamp",
+        ],
+    ),
+    (
+        CallState::Refused(
+            "no packet of a run comes from a network device that a program is bound to",
+        ),
+        &["bpf_xdp_metadata_rx_*"],
+    ),
+    (
+        CallState::Waits("dynptrs in the verifier"),
+        &[
+            "bpf_dynptr_*",
+            "bpf_cgroup_read_xattr",
+            "bpf_copy_from_user_dynptr",
+            "bpf_copy_from_user_str_dynptr",
+            "bpf_copy_from_user_task_dynptr",
+            "bpf_copy_from_user_task_str_dynptr",
+            "bpf_crypto_decrypt",
+            "bpf_crypto_encrypt",
+            "bpf_probe_read_*",
+        ],
+    ),
+    (
+        CallState::Waits("iterators in the verifier"),
+        &["bpf_iter_*"],
+    ),
+    (
+        CallState::Waits("masks of CPUs as objects"),
+        &["bpf_cpumask_*"],
+    ),
+    (
+        CallState::Waits("allocated objects, lists and trees in the verifier"),
+        &[
+            "bpf_list_*",
+            "bpf_rbtree_*",
+            "bpf_obj_*",
+            "bpf_percpu_obj_*",
+            "bpf_refcount_acquire_impl",
+        ],
+    ),
+    (
+        CallState::Waits("IRQ flags and resilient locks in the verifier"),
+        &["bpf_local_irq_*", "bpf_res_spin_*"],
+    ),
+    (CallState::Waits("arenas"), &["bpf_arena_*"]),
+    (CallState::Waits("exceptions"), &["bpf_throw"]),
+    (
+        CallState::Waits("work queues and task work"),
+        &["bpf_wq_*", "bpf_task_work_*"],
+    ),
+    (
+        CallState::Waits("streams of programs"),
+        &["bpf_stream_vprintk_impl"],
+    ),
+    (
+        CallState::Waits("sockets that a program makes"),
+        &["bpf_sk_assign_tcp_reqsk"],
+    ),
+    (
+        CallState::Waits("entries of connection tracking"),
+        &[
+            "bpf_skb_ct_alloc",
+            "bpf_xdp_ct_alloc",
+            "bpf_ct_insert_entry",
+            "bpf_ct_set_nat_info",
+            "bpf_ct_set_status",
+            "bpf_ct_set_timeout",
+        ],
+    ),
+];

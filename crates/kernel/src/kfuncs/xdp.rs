@@ -1,0 +1,34 @@
+//! `bpf_xdp_pull_data`: bytes of fragments become linear.
+
+use spec::Errno;
+use vm::{MemoryPort, RunContext};
+
+use super::int;
+use crate::programs::XDP_FRAME;
+
+/// `int bpf_xdp_pull_data(xdp_md, u32 len)`: makes at least so many bytes linear, for which
+/// the packet moves into the room in front if there is too little behind it; `-EINVAL` if the
+/// packet is shorter, or both rooms are too small.
+pub(super) fn xdp_pull_data<M: MemoryPort>(
+    [context, len, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let len = len as u32 as usize;
+    memory.change_packet(context, |packet| {
+        let Some(missing) = len
+            .checked_sub(packet.linear_len())
+            .filter(|count| *count != 0)
+        else {
+            return 0;
+        };
+        let headroom = packet.start() - packet.metadata_len() - XDP_FRAME;
+        let tailroom = packet.capacity() - packet.end();
+        if len > packet.len() || missing > headroom + tailroom {
+            return int(Errno::EINVAL.negated());
+        }
+        packet.shift(missing.saturating_sub(tailroom));
+        packet.pull(missing);
+        0
+    })
+}
