@@ -12,16 +12,25 @@ use lower::{ContextKind, Lowered};
 use packet::{Metadata, Packet};
 use spec::bits::BitOp;
 use spec::{Kernel, SplitMix};
+use sys::bpf::TestRun;
+use testkit::kernel::load::{LoadRequest, load};
 use verifier::Proof;
 use vm::{DirectContext, PacketBuffer, RunContext, RunGuard, XDP};
 
-const OBJECT: &str = "examples/bits/bits.bpf.o";
+const OBJECT: &str = "../../examples/bits/bits.bpf.o";
+/// The ladder beside the kernel function.
+const LADDER: &str = "tests/run/ffs.bpf.o";
+
+/// Random words on which the ladder and the kernel function are compared.
+const RANDOM_WORDS: usize = 10_000_000;
+
+fn read(path: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read(path).expect("a committed object")
+}
 
 fn file() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(OBJECT);
-    std::fs::read(path).expect("a committed object")
+    read(OBJECT)
 }
 
 fn kernel() -> Kernel {
@@ -75,36 +84,144 @@ fn engines_compute_what_the_definition_says() {
 }
 
 /// The program of a name with its proof, lowered.
-fn lowered(name: &str) -> Lowered {
-    let file = file();
-    let mut object = Object::open(&file).expect("an object");
+fn lowered(file: &[u8], name: &str) -> Lowered {
+    let mut object = Object::open(file).expect("an object");
     object.set_autoload(|program| program.name == name);
     let kernel = kernel();
     let linked = object.link(&kernel).expect("it links");
     let registry = kernel.registry().expect("the built-in kernel has one");
     let proof = Proof::of(&linked.programs[0].program, &kernel, registry).expect("it is accepted");
-    Lowered::from_verified(&proof, &[], ::kernel::helpers::find_call).expect("it is lowered")
+    Lowered::from_verified(&proof, &[], ::kernel::find_call).expect("it is lowered")
 }
 
 #[test]
 fn processors_without_extensions_compute_the_same() {
-    let lowered = lowered("all");
+    let lowered = lowered(&file(), "all");
+    let native = plain(&lowered);
+    let mut data = PacketBuffer::new(XDP, &[], 256, 256);
+    for (word, count) in words() {
+        data.refill(&packet(word, count), 256, 256);
+        assert_eq!(run(&native, &mut data), 2);
+        assert_eq!(data.to_vec(), expected(word, count), "{word:#x}");
+    }
+}
+
+/// Native code for a processor without extensions.
+fn plain(lowered: &Lowered) -> Native {
     let options = Options {
         features: Features::PLAIN,
         ..Options::default()
     };
-    let native = Native::compile(&lowered, &options, &Pool::new()).expect("it compiles");
+    Native::compile(lowered, &options, &Pool::new()).expect("it compiles")
+}
+
+fn run(native: &Native, data: &mut PacketBuffer) -> u64 {
     let program = native.on_context(ContextKind::Xdp).expect("an XDP program");
+    let mut context = DirectContext::new(ContextKind::Xdp, &[0; 24]);
+    let (mut random, mut clock) = (SplitMix::new(0), || 0);
     let metadata = Metadata::of_cpu(0);
-    for (word, count) in words() {
-        let mut data = PacketBuffer::new(XDP, &packet(word, count), 256, 256);
-        let mut context = DirectContext::new(ContextKind::Xdp, &[0; 24]);
-        let (mut random, mut clock) = (SplitMix::new(0), || 0);
-        let no_packet = Packet::whole(&[], &metadata);
-        let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
-        let result = program.run(&mut data, &mut context, &RunGuard::new(), cx);
-        assert_eq!(result, Ok(2));
-        assert_eq!(data.to_vec(), expected(word, count), "{word:#x}");
+    let no_packet = Packet::whole(&[], &metadata);
+    let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
+    let result = program.run(data, &mut context, &RunGuard::new(), cx);
+    result.expect("there are no maps")
+}
+
+/// Words that have a bit: each single bit, each pair, random ones of every density.
+fn words_with_bits() -> impl Iterator<Item = u64> {
+    let pairs = (0..64).flat_map(|low| (low..64).map(move |high| 1u64 << low | 1 << high));
+    let mut random = SplitMix::new(64);
+    let random = (0..RANDOM_WORDS).map(move |at| {
+        let word = random.next_u64();
+        let kept = match at % 4 {
+            0 => u64::MAX,
+            1 => random.next_u64(),
+            2 => random.next_u64() & random.next_u64() & random.next_u64(),
+            _ => u64::MAX << (random.next_u64() % 64),
+        };
+        match word & kept {
+            0 => 1 << 63,
+            word => word,
+        }
+    });
+    pairs.chain(random)
+}
+
+/// Frames of 64 words, each with the words' lowest bits.
+fn frames() -> impl Iterator<Item = (Vec<u8>, Vec<u64>)> {
+    let mut words = words_with_bits();
+    std::iter::from_fn(move || {
+        let mut words: Vec<u64> = words.by_ref().take(64).collect();
+        if words.is_empty() {
+            return None;
+        }
+        words.resize(64, 1);
+        let frame = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let found = words.iter().map(|word| word.trailing_zeros().into());
+        Some((frame, found.collect()))
+    })
+}
+
+/// What a program leaves in the packet, as words.
+fn left(data: &[u8]) -> Vec<u64> {
+    let words = data.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+#[test]
+fn the_ladder_and_the_kernel_function_find_the_same_bit() {
+    let file = read(LADDER);
+    let mut object = Object::open(&file).expect("an object");
+    object.set_autoload(|program| program.name == "both");
+    let mut loaded = [RunEngine::Native, RunEngine::Checked].map(|engine| {
+        let options = LoadOptions {
+            engine,
+            ..LoadOptions::default()
+        };
+        LoadedObject::load(&object, &kernel(), &options).expect("it is loaded")
+    });
+    let mut programs = loaded
+        .each_mut()
+        .map(|loaded| loaded.program("both").expect("it is loaded"));
+    assert_eq!(programs[0].not_native(), None);
+    let plain = plain(&lowered(&file, "both"));
+    let mut data = PacketBuffer::new(XDP, &[], 256, 256);
+    let mut compared = 0;
+    for (frame, found) in frames() {
+        let both: Vec<u64> = found.iter().map(|bit| bit | bit << 32).collect();
+        for program in &mut programs {
+            let run = program.test_run(&frame).expect("it runs");
+            assert_eq!(left(&run.data_out), both, "{:?}", program.engine());
+        }
+        data.refill(&frame, 256, 256);
+        assert_eq!(run(&plain, &mut data), 2);
+        assert_eq!(left(&data.to_vec()), both, "without extensions");
+        compared += frame.len() / 8;
+    }
+    assert!(compared >= RANDOM_WORDS + 64 + 2016);
+}
+
+#[test]
+fn the_ladder_finds_the_same_bit_in_the_kernel() {
+    let file = read(LADDER);
+    let mut object = Object::open(&file).expect("an object");
+    object.set_autoload(|program| program.name == "ladders");
+    let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
+    let request = LoadRequest {
+        log_level: 4,
+        log_size: 1 << 20,
+    };
+    let loaded = load(&linked.programs[0].program, request).map_err(|fault| format!("{fault:?}"));
+    let Some(loaded) = oracle::found("test runs of the kernel", loaded) else {
+        return;
+    };
+    let Some(program) = oracle::found("test runs of the kernel", loaded.answer.result) else {
+        return;
+    };
+    let mut out = [0; 512];
+    for (frame, found) in frames() {
+        let ran = program.test_run(&TestRun::on(&frame), &mut out, &mut []);
+        assert_eq!(ran.map(|ran| ran.retval), Ok(2));
+        assert_eq!(left(&out), found);
     }
 }
 
@@ -113,8 +230,18 @@ fn no_call_is_left_in_native_code() {
     let calls = |insn: &&Insn| matches!(insn, Insn::Call(_));
     // The reversal of bits is written out; the others are calls by a number that native
     // code has instructions for.
-    assert_eq!(lowered("all").insns().iter().filter(calls).count(), 7);
-    assert_eq!(lowered("first").insns().iter().filter(calls).count(), 1);
+    assert_eq!(
+        lowered(&file(), "all").insns().iter().filter(calls).count(),
+        7
+    );
+    assert_eq!(
+        lowered(&file(), "first")
+            .insns()
+            .iter()
+            .filter(calls)
+            .count(),
+        1
+    );
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Ours {
             return (crate::race::NO_ANSWER, f64::MAX);
         };
         let mut packet = PacketBuffer::new(SKB, frame, HEADROOM, 0);
-        let mut context = DirectContext::new(&vec![0; SKB.size]);
+        let mut context = DirectContext::new(ContextKind::SkBuff, &[0; SKB.size]);
         let (guard, metadata) = (RunGuard::new(), Metadata::of_cpu(0));
         let no_packet = Packet::whole(&[], &metadata);
         let mut random = SplitMix::new(1);

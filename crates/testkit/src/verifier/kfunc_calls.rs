@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use btf::Btf;
+use btf::{Btf, Shape, TypeId};
 use program::{Image, InitialContents, MapDef, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::{LoadFlags, ProgramType};
@@ -15,9 +15,12 @@ use super::simple::assembled;
 use super::soak::Tally;
 use crate::ebpf::Choices;
 
+/// Offsets of `data` and `data_end` in a context, if programs reach the packet by them.
+type Bounds = Option<(u32, u32)>;
+
 /// Program types, with the expected attach type and the offsets of `data` and `data_end` in
 /// contexts with packets.
-const TYPES: &[(ProgramType, u32, Option<(u32, u32)>)] = &[
+const TYPES: &[(ProgramType, u32, Bounds)] = &[
     (ProgramType::Xdp, 0, Some((0, 4))),
     (ProgramType::SchedCls, 0, Some((76, 80))),
     (ProgramType::SchedAct, 0, Some((76, 80))),
@@ -61,7 +64,12 @@ pub fn compare_kfunc_calls(
         for (at, (kind, attach, packet)) in (0u64..).zip(TYPES.iter().copied()) {
             for seed in seeds.clone() {
                 let mut choices = Choices::from_seed(seed << 20 | number << 8 | at);
-                let text = program(&mut choices, kfunc, kind, packet, types);
+                let writer = Writer {
+                    registry,
+                    types,
+                    packet,
+                };
+                let text = writer.program(&mut choices, kfunc, kind);
                 let program = build(&text, kind, attach, &mut choices)?;
                 let origin = || format!("{} in {}, seed {seed}", kfunc.name, kind.name());
                 tally.compare(verifiers, &program, kind.name(), origin);
@@ -71,110 +79,233 @@ pub fn compare_kfunc_calls(
     Ok(tally)
 }
 
-/// The text of a program that calls a kfunc.
-fn program(
-    choices: &mut Choices<'_>,
-    kfunc: &Kfunc,
-    kind: ProgramType,
-    packet: Option<(u32, u32)>,
-    types: &Btf<'_>,
-) -> String {
-    let mut text = "r6 = r1\n*(u64 *)(r10 - 8) = 0\n*(u64 *)(r10 - 16) = 0\n\
-                    *(u64 *)(r10 - 24) = 7\n*(u64 *)(r10 - 32) = 0\nr9 = 0\n"
-        .to_owned();
-    // A number that is not known, and one with bounds.
-    text += "call 5\nr7 = r0\nr8 = r0\nr8 &= 15\n";
-    // A value of a map, checked for null or not.
-    if choices.one_in(2) {
-        text += "ld_pseudo r1, 5, 0\nr2 = r10\nr2 += -8\ncall 1\nr9 = r0\n";
-        if !choices.one_in(4) {
-            text += "if r9 == 0 goto out\n";
+/// A parameter of a kfunc: its name, and the name and size of what it points to.
+struct Parameter {
+    name: String,
+    pointee: Option<String>,
+    size: u32,
+}
+
+/// Functions that return an object of a structure, with the one that releases it.
+const OBJECTS: &[(&str, &str, &str)] = &[
+    ("task_struct", "bpf_task_from_pid", "bpf_task_release"),
+    ("cgroup", "bpf_cgroup_from_id", "bpf_cgroup_release"),
+    ("bpf_key", "bpf_lookup_system_key", "bpf_key_put"),
+    ("bpf_cpumask", "bpf_cpumask_create", "bpf_cpumask_release"),
+    ("cpumask", "bpf_cpumask_create", "bpf_cpumask_release"),
+];
+
+/// Sections around a call, and what ends them.
+const SECTIONS: &[[&str; 2]] = &[
+    ["bpf_rcu_read_lock", "bpf_rcu_read_unlock"],
+    ["bpf_preempt_disable", "bpf_preempt_enable"],
+];
+
+/// Writes the programs for one kernel.
+struct Writer<'w> {
+    registry: &'w Registry,
+    types: &'w Btf<'w>,
+    packet: Bounds,
+}
+
+impl Writer<'_> {
+    /// A call of a kfunc by its name.
+    fn call(&self, name: &str) -> String {
+        let id = self
+            .registry
+            .kfunc_named(name)
+            .map_or(0, |kfunc| kfunc.btf_id);
+        format!("call kfunc({id})\n")
+    }
+
+    /// The text of a program that calls a kfunc.
+    fn program(&self, choices: &mut Choices<'_>, kfunc: &Kfunc, kind: ProgramType) -> String {
+        let mut text = "r6 = r1\nr1 = 0\n*(u64 *)(r10 - 8) = r1\n*(u64 *)(r10 - 16) = r1\n\
+                        *(u64 *)(r10 - 24) = r1\n*(u64 *)(r10 - 32) = r1\nr9 = 0\n"
+            .to_owned();
+        // A number that is not known, and one with bounds.
+        text += "call 5\nr7 = r0\nr8 = r0\nr8 &= 15\n";
+        let parameters = parameters(kfunc, self.types);
+        let is_wanted = |(name, ..): &&(&str, &str, &str)| {
+            let mut pointees = parameters
+                .iter()
+                .filter_map(|found| found.pointee.as_deref());
+            pointees.any(|pointee| pointee == *name)
+        };
+        let object = OBJECTS
+            .iter()
+            .find(is_wanted)
+            .filter(|_| !choices.one_in(4));
+        match object {
+            Some((_, get, _)) => {
+                text += &format!("r1 = 1\n{}r9 = r0\n", self.call(get));
+                if !choices.one_in(6) {
+                    text += "if r9 == 0 goto out\n";
+                }
+            }
+            // A value of a map, checked for null or not.
+            None if choices.one_in(2) => {
+                text += "ld_pseudo r1, 5, 0\nr2 = r10\nr2 += -8\ncall 1\nr9 = r0\n";
+                if !choices.one_in(4) {
+                    text += "if r9 == 0 goto out\n";
+                }
+            }
+            None => {}
         }
+        let section = choices.pick(SECTIONS);
+        let has_section = choices.one_in(6);
+        if has_section {
+            text += &self.call(section[0]);
+        }
+        for (parameter, number) in parameters.iter().zip(1..=5) {
+            let reg = format!("r{number}");
+            text += &match choices.one_in(6) {
+                true => self.argument(choices, &reg),
+                false => self.fitting(choices, &reg, parameter, object.is_some()),
+            };
+        }
+        text += &self.call(&kfunc.name);
+        if has_section && !choices.one_in(8) {
+            text += &self.call(section[1]);
+        }
+        text += match choices.below(10) {
+            0 => "r1 = *(u32 *)(r0 + 0)\n",
+            1 => "if r0 == 0 goto out\nr1 = *(u32 *)(r0 + 0)\n",
+            2 => "if r0 != 0 goto out\n",
+            3 => "r7 = r0\n",
+            4 => "r1 = 0\n*(u64 *)(r0 + 0) = r1\n",
+            _ => "",
+        };
+        if let Some((.., release)) = object
+            && *kfunc.name != **release
+            && !choices.one_in(6)
+        {
+            text += &format!("r1 = r9\n{}", self.call(release));
+        }
+        let result = match kind {
+            ProgramType::CgroupSkb
+            | ProgramType::SockOps
+            | ProgramType::CgroupSockAddr
+            | ProgramType::SkLookup => 1,
+            _ => 0,
+        };
+        text + &format!("out:\nr0 = {result}\nexit\n")
     }
-    let count = parameters(kfunc, types).max(1);
-    for number in 1..=count.min(5) {
-        let reg = format!("r{number}");
-        text += &argument(choices, &reg, packet);
-    }
-    text += &format!("call kfunc({})\n", kfunc.btf_id);
-    text += match choices.below(8) {
-        0 => "r1 = *(u32 *)(r0 + 0)\n",
-        1 => "if r0 == 0 goto out\nr1 = *(u32 *)(r0 + 0)\n",
-        2 => "if r0 != 0 goto out\n",
-        3 => "r7 = r0\n",
-        4 => "*(u64 *)(r0 + 0) = 0\n",
-        5 => "r6 = *(u64 *)(r10 - 16)\nr1 = *(u64 *)(r6 + 0)\n",
-        _ => "",
-    };
-    if choices.one_in(6) {
-        text += &format!(
-            "{}call kfunc({})\n",
-            argument(choices, "r1", packet),
-            kfunc.btf_id
-        );
-    }
-    let result = match kind {
-        ProgramType::SockOps | ProgramType::CgroupSockAddr | ProgramType::SkLookup => 1,
-        _ => 0,
-    };
-    text + &format!("out:\nr0 = {result}\nexit\n")
-}
 
-/// Number of parameters of a kfunc.
-fn parameters(kfunc: &Kfunc, types: &Btf<'_>) -> usize {
-    let func = types.get(btf::TypeId(kfunc.btf_id));
-    let proto = func.and_then(|func| func.referred());
-    match proto
-        .and_then(|proto| types.get(proto))
-        .map(|ty| ty.shape())
-    {
-        Some(btf::Shape::Proto(proto)) => proto.params().count(),
-        _ => 0,
-    }
-}
-
-/// Puts an argument of some kind into a register.
-fn argument(choices: &mut Choices<'_>, reg: &str, packet: Option<(u32, u32)>) -> String {
-    match choices.below(22) {
-        0 => String::new(),
-        1 | 2 => format!("{reg} = 0\n"),
-        3 => format!(
-            "{reg} = {}\n",
-            choices.pick(&[1, 4, 8, 12, 16, 36, 48, 408])
-        ),
-        4 => format!("{reg} = {}\n", choices.pick(&[-1, -8, i32::MAX, i32::MIN])),
-        5 => format!("{reg} = 0x100000000 ll\n"),
-        6 => format!("{reg} = r7\n"),
-        7 => format!("{reg} = r8\n"),
-        8..=10 => format!("{reg} = r6\n"),
-        11..=13 => {
-            let offset = choices.pick(&[8, 16, 24, 32, 40, 64, 0]);
+    /// An argument that a parameter mostly takes.
+    fn fitting(
+        &self,
+        choices: &mut Choices<'_>,
+        reg: &str,
+        parameter: &Parameter,
+        has_object: bool,
+    ) -> String {
+        let name = &parameter.name;
+        let stack = |choices: &mut Choices<'_>| {
+            let offset = choices.pick(&[8, 16, 24, 32, 32, 32]);
             format!("{reg} = r10\n{reg} += -{offset}\n")
-        }
-        14 => format!("{reg} = r10\n{reg} += r8\n{reg} += -32\n"),
-        15 => format!("ld_pseudo {reg}, 5, 0\n"),
-        16 => format!("{reg} = r9\n"),
-        17 => format!(
-            "{reg} = r9\n{reg} += {}\n",
-            choices.pick(&[1, 40, 44, 48, -1])
-        ),
-        18 => format!(
-            "ld_pseudo {reg}, 6, 1\n{reg} += {}\n",
-            choices.pick(&[0, 5, 120])
-        ),
-        19 => format!("{reg} = r6\n{reg} += 8\n"),
-        _ => match packet {
-            Some((data, end)) => {
-                let least = choices.pick(&[4, 8, 16, 40]);
-                // The bound is in r5, which a later argument replaces.
+        };
+        match parameter.pointee.as_deref() {
+            None if name.ends_with("__sz") || name.ends_with("__szk") => {
+                let size = choices.pick(&[4, 8, 8, 12, 16, 16, 24, 32, 36]);
+                match choices.below(8) {
+                    0 => format!("{reg} = r8\n"),
+                    1 => format!("{reg} = r7\n"),
+                    _ => format!("{reg} = {size}\n"),
+                }
+            }
+            None => match choices.below(4) {
+                0 => format!("{reg} = r7\n"),
+                1 => format!("{reg} = r8\n"),
+                _ => format!("{reg} = {}\n", choices.pick(&[0, 1, 2, 5])),
+            },
+            Some("xdp_md" | "__sk_buff" | "bpf_sock_addr_kern" | "bpf_sock_ops_kern") => {
+                format!("{reg} = r6\n")
+            }
+            Some("bpf_map") => format!("ld_pseudo {reg}, 5, 0\n"),
+            Some(_) if name.ends_with("__str") => {
                 format!(
-                    "{reg} = *(u32 *)(r6 + {data})\nr7 = *(u32 *)(r6 + {end})\nr0 = {reg}\n\
-                     r0 += {least}\nif r0 > r7 goto out\nr7 = 3\n"
+                    "ld_pseudo {reg}, 6, 1\n{reg} += {}\n",
+                    choices.pick(&[0, 5, 120])
                 )
             }
-            None => format!("{reg} = r7\n"),
-        },
+            Some(_) if name == "obj" => format!("{reg} = r6\n"),
+            Some(pointee) if has_object && OBJECTS.iter().any(|(of, ..)| *of == pointee) => {
+                format!("{reg} = r9\n")
+            }
+            Some(_) if parameter.size > 32 => format!("{reg} = r9\n"),
+            Some(_) => stack(choices),
+        }
     }
+
+    /// An argument of some kind.
+    fn argument(&self, choices: &mut Choices<'_>, reg: &str) -> String {
+        match choices.below(22) {
+            0 => String::new(),
+            1 | 2 => format!("{reg} = 0\n"),
+            3 => {
+                let number = choices.pick(&[1, 4, 8, 12, 16, 36, 48, 408]);
+                format!("{reg} = {number}\n")
+            }
+            4 => {
+                let number = choices.pick(&[-1, -8, i32::MAX, i32::MIN]);
+                format!("{reg} = {number}\n")
+            }
+            5 => format!("{reg} = 0x100000000 ll\n"),
+            6 => format!("{reg} = r7\n"),
+            7 => format!("{reg} = r8\n"),
+            8..=10 => format!("{reg} = r6\n"),
+            11..=13 => {
+                let offset = choices.pick(&[8, 16, 24, 32, 40, 64, 0]);
+                format!("{reg} = r10\n{reg} += -{offset}\n")
+            }
+            14 => format!("{reg} = r10\n{reg} += r8\n{reg} += -32\n"),
+            15 => format!("ld_pseudo {reg}, 5, 0\n"),
+            16 => format!("{reg} = r9\n"),
+            17 => {
+                let offset = choices.pick(&[1, 40, 44, 48, -1]);
+                format!("{reg} = r9\n{reg} += {offset}\n")
+            }
+            18 => {
+                let offset = choices.pick(&[0, 5, 120]);
+                format!("ld_pseudo {reg}, 6, 1\n{reg} += {offset}\n")
+            }
+            19 => format!("{reg} = r6\n{reg} += 8\n"),
+            _ => match self.packet {
+                Some((data, end)) => {
+                    let least = choices.pick(&[4, 8, 16, 40]);
+                    format!(
+                        "{reg} = *(u32 *)(r6 + {data})\nr7 = *(u32 *)(r6 + {end})\nr0 = {reg}\n\
+                         r0 += {least}\nif r0 > r7 goto out\nr7 = 3\n"
+                    )
+                }
+                None => format!("{reg} = r7\n"),
+            },
+        }
+    }
+}
+
+/// The parameters of a kfunc.
+fn parameters(kfunc: &Kfunc, types: &Btf<'_>) -> Vec<Parameter> {
+    let proto = types
+        .get(TypeId(kfunc.btf_id))
+        .and_then(|func| func.referred());
+    let Some(Shape::Proto(proto)) = proto.and_then(|id| types.get(id)).map(|ty| ty.shape()) else {
+        return Vec::new();
+    };
+    let parameters = proto.params().map(|param| {
+        let bare = |id| types.skip_modifiers(id).and_then(|id| types.get(id));
+        let pointee = match bare(param.ty).map(|ty| ty.shape()) {
+            Some(Shape::Ptr(to)) => types.skip_modifiers(to),
+            _ => None,
+        };
+        Parameter {
+            name: types.string(param.name).to_string_lossy().into_owned(),
+            pointee: pointee.map(|id| types.at(id).name().to_string_lossy().into_owned()),
+            size: pointee.and_then(|id| types.size_of(id)).unwrap_or(0),
+        }
+    });
+    parameters.collect()
 }
 
 /// The program with its maps: an array, and constants.
