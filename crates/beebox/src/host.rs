@@ -46,8 +46,8 @@ mod structure;
 
 pub use argument::{Argument, Copied, Number, Words};
 pub use spec::host::{
-    Argument as ArgumentType, BadFunctions, Field, MOST_FUNCTIONS, Parameter, Pointee, Prototype,
-    Scalar, header,
+    Argument as ArgumentType, BadFunctions, Field, MOST_FUNCTIONS, NumberType, Parameter, Pointee,
+    Prototype, header,
 };
 pub use spec::registry::{KfuncFlags, ProgramTypes};
 pub use structure::{Member, Object, field};
@@ -66,7 +66,7 @@ macro_rules! kfunc {
     ) => {
         $crate::kfunc!(
             @make $name, [$($parameter: $ty,)*], $result,
-            Some(<$result as $crate::host::Number>::SCALAR), $body
+            Some(<$result as $crate::host::Number>::scalar()), $body
         )
     };
     (@make $name:ident, [$($parameter:ident: $ty:ty,)*], $result:ty, $scalar:expr, $body:block) => {{

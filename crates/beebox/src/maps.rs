@@ -9,6 +9,7 @@ pub use ::kernel::maps::{
 
 pub use vm::{
     CELL_BYTES, CallBlock, CellAddress, CellGroup, CellSlice, Cells, ContextKind, Cursor,
-    DirectAccess, Elements, Iteration, IterationStep, MapFunction, MapHandle, MapObject,
-    MemoryPort, OutOfMemory, RecordOutput, TailTable, TailTableError, TailTarget, WordLookup,
+    DirectAccess, Elements, HashLookup, HashParts, Iteration, IterationStep, MapFunction,
+    MapHandle, MapObject, MemoryPort, OutOfMemory, RecordOutput, TailTable, TailTableError,
+    TailTarget, WordLookup,
 };

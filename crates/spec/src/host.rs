@@ -26,7 +26,7 @@ const MOST_WORDS: usize = 5;
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
-pub enum Scalar {
+pub enum NumberType {
     Bool,
     U8,
     U16,
@@ -38,37 +38,39 @@ pub enum Scalar {
     I64,
 }
 
-impl Scalar {
+impl NumberType {
     /// Its type in C.
     pub const fn name(self) -> &'static str {
         match self {
-            Scalar::Bool => "_Bool",
-            Scalar::U8 => "unsigned char",
-            Scalar::U16 => "unsigned short",
-            Scalar::U32 => "unsigned int",
-            Scalar::U64 => "unsigned long long",
-            Scalar::I8 => "signed char",
-            Scalar::I16 => "short",
-            Scalar::I32 => "int",
-            Scalar::I64 => "long long",
+            NumberType::Bool => "_Bool",
+            NumberType::U8 => "unsigned char",
+            NumberType::U16 => "unsigned short",
+            NumberType::U32 => "unsigned int",
+            NumberType::U64 => "unsigned long long",
+            NumberType::I8 => "signed char",
+            NumberType::I16 => "short",
+            NumberType::I32 => "int",
+            NumberType::I64 => "long long",
         }
     }
 
     /// Its bytes.
     pub const fn size(self) -> u32 {
         match self {
-            Scalar::Bool | Scalar::U8 | Scalar::I8 => 1,
-            Scalar::U16 | Scalar::I16 => 2,
-            Scalar::U32 | Scalar::I32 => 4,
-            Scalar::U64 | Scalar::I64 => 8,
+            NumberType::Bool | NumberType::U8 | NumberType::I8 => 1,
+            NumberType::U16 | NumberType::I16 => 2,
+            NumberType::U32 | NumberType::I32 => 4,
+            NumberType::U64 | NumberType::I64 => 8,
         }
     }
 
     const fn encoding(self) -> Encoding {
         match self {
-            Scalar::Bool => Encoding::BOOL,
-            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Encoding::SIGNED,
-            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Encoding::NONE,
+            NumberType::Bool => Encoding::BOOL,
+            NumberType::I8 | NumberType::I16 | NumberType::I32 | NumberType::I64 => {
+                Encoding::SIGNED
+            }
+            NumberType::U8 | NumberType::U16 | NumberType::U32 | NumberType::U64 => Encoding::NONE,
         }
     }
 }
@@ -79,7 +81,7 @@ pub struct Field {
     /// Name.
     pub name: String,
     /// Type of the number.
-    pub scalar: Scalar,
+    pub scalar: NumberType,
     /// Elements of an array; `None` for a number.
     pub count: Option<u32>,
 }
@@ -88,7 +90,7 @@ pub struct Field {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pointee {
     /// A number.
-    Scalar(Scalar),
+    Scalar(NumberType),
     /// A structure.
     Structure {
         /// Name.
@@ -102,7 +104,7 @@ pub enum Pointee {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// A number.
-    Scalar(Scalar),
+    Scalar(NumberType),
     /// Memory, and its size as the next argument.
     Bytes {
         /// The function may write it.
@@ -136,7 +138,7 @@ pub struct Prototype {
     /// Parameters.
     pub parameters: Vec<Parameter>,
     /// Type of the result.
-    pub returns: Option<Scalar>,
+    pub returns: Option<NumberType>,
     /// Flags: those of the call (`SLEEPABLE`, `TRUSTED_ARGS` …).
     pub flags: KfuncFlags,
     /// Program types that may call it.
@@ -290,7 +292,7 @@ pub fn header(functions: &[Prototype]) -> String {
 impl fmt::Display for Prototype {
     /// The declaration in C, without attributes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let result = self.returns.map_or("void", Scalar::name);
+        let result = self.returns.map_or("void", NumberType::name);
         write!(f, "{result} {}(", self.name)?;
         for (at, parameter) in self.parameters.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
@@ -389,7 +391,7 @@ pub fn is_module_of(module: &Module, functions: &[Prototype]) -> bool {
 /// Writes the types of prototypes, each once.
 struct Writer {
     builder: btf::Builder,
-    scalars: BTreeMap<Scalar, TypeId>,
+    scalars: BTreeMap<NumberType, TypeId>,
     structures: BTreeMap<String, (Vec<Field>, TypeId)>,
     text: Option<TypeId>,
 }
@@ -451,7 +453,7 @@ impl Writer {
         params.push(Param { name, ty });
         if let Argument::Bytes { .. } = parameter.argument {
             let name = self.builder.string(format!("{}__sz", parameter.name));
-            let ty = self.scalar(Scalar::U32);
+            let ty = self.scalar(NumberType::U32);
             params.push(Param { name, ty });
         }
         Ok(())
@@ -477,7 +479,7 @@ impl Writer {
         for field in fields {
             let mut ty = self.scalar(field.scalar);
             if let Some(count) = field.count {
-                let index = self.scalar(Scalar::U32);
+                let index = self.scalar(NumberType::U32);
                 ty = self.builder.array(Array {
                     element: ty,
                     index,
@@ -507,7 +509,7 @@ impl Writer {
         self.builder.reference(Kind::Ptr, none, to)
     }
 
-    fn scalar(&mut self, scalar: Scalar) -> TypeId {
+    fn scalar(&mut self, scalar: NumberType) -> TypeId {
         if let Some(id) = self.scalars.get(&scalar) {
             return *id;
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use spec::host::{Argument as ArgumentType, Scalar};
+use spec::host::{Argument as ArgumentType, NumberType};
 use vm::HostMemory;
 
 use super::Object;
@@ -38,15 +38,17 @@ impl Words {
 
 /// A number that a function returns, or nothing.
 pub trait Number {
-    /// Its type; [`Scalar::U64`] for nothing.
-    const SCALAR: Scalar;
+    /// Its type; [`NumberType::U64`] for nothing.
+    fn scalar() -> NumberType;
 
     /// The register that returns it.
     fn into_word(self) -> u64;
 }
 
 impl Number for () {
-    const SCALAR: Scalar = Scalar::U64;
+    fn scalar() -> NumberType {
+        NumberType::U64
+    }
 
     fn into_word(self) -> u64 {
         0
@@ -77,7 +79,9 @@ pub trait Argument<'h>: Sized {
 macro_rules! numbers {
     ($($ty:ty as $bits:ty = $scalar:ident,)*) => {$(
         impl Number for $ty {
-            const SCALAR: Scalar = Scalar::$scalar;
+            fn scalar() -> NumberType {
+                NumberType::$scalar
+            }
 
             fn into_word(self) -> u64 {
                 self as $bits as u64
@@ -88,7 +92,7 @@ macro_rules! numbers {
             type Held = $ty;
 
             fn describe() -> ArgumentType {
-                ArgumentType::Scalar(Scalar::$scalar)
+                ArgumentType::Scalar(NumberType::$scalar)
             }
 
             fn take(words: &mut Words, _: &dyn HostMemory) -> Option<$ty> {
@@ -115,7 +119,9 @@ numbers! {
 }
 
 impl Number for bool {
-    const SCALAR: Scalar = Scalar::Bool;
+    fn scalar() -> NumberType {
+        NumberType::Bool
+    }
 
     fn into_word(self) -> u64 {
         self.into()
@@ -126,7 +132,7 @@ impl<'h> Argument<'h> for bool {
     type Held = bool;
 
     fn describe() -> ArgumentType {
-        ArgumentType::Scalar(Scalar::Bool)
+        ArgumentType::Scalar(NumberType::Bool)
     }
 
     fn take(words: &mut Words, _: &dyn HostMemory) -> Option<bool> {

@@ -1,6 +1,6 @@
 //! What arguments of host functions point to.
 
-use spec::host::{Field, Pointee, Scalar};
+use spec::host::{Field, NumberType, Pointee};
 
 use super::Number;
 use crate::run::Plain;
@@ -15,12 +15,12 @@ pub trait Object: Plain {
 /// The type of a member of a structure: a number, or an array of numbers.
 pub trait Member {
     /// Type of the number, and elements of an array.
-    const TYPE: (Scalar, Option<u32>);
+    fn ty() -> (NumberType, Option<u32>);
 }
 
 /// A member of this type.
 pub fn field<T: Member>(name: &str) -> Field {
-    let (scalar, count) = T::TYPE;
+    let (scalar, count) = T::ty();
     Field {
         name: name.to_owned(),
         scalar,
@@ -32,16 +32,20 @@ macro_rules! numbers {
     ($($ty:ty)*) => {$(
         impl Object for $ty {
             fn pointee() -> Pointee {
-                Pointee::Scalar(<$ty as Number>::SCALAR)
+                Pointee::Scalar(<$ty as Number>::scalar())
             }
         }
 
         impl Member for $ty {
-            const TYPE: (Scalar, Option<u32>) = (<$ty as Number>::SCALAR, None);
+            fn ty() -> (NumberType, Option<u32>) {
+                (<$ty as Number>::scalar(), None)
+            }
         }
 
         impl<const N: usize> Member for [$ty; N] {
-            const TYPE: (Scalar, Option<u32>) = (<$ty as Number>::SCALAR, Some(N as u32));
+            fn ty() -> (NumberType, Option<u32>) {
+                (<$ty as Number>::scalar(), Some(N as u32))
+            }
         }
     )*};
 }

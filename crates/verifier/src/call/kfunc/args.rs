@@ -400,12 +400,12 @@ fn check_object(
     let found = match (reg.kind, stands_for(&reg)) {
         (RegKind::BtfId { .. }, _) if is_unsafe && !reg.flags.has(TypeFlags::MEM_RCU) => {
             let kept = TypeFlags(reg.flags.0 & TRUSTED.0);
-            verbose!(walk, "arg#{index} is {} ", type_name(&reg));
             return Err(refuse!(
                 walk,
                 EINVAL,
                 Argument,
-                "expected {} or socket",
+                "arg#{index} is {} expected {} or socket",
+                type_name(&reg),
                 name_of(reg.kind.number(), kept)
             ));
         }

@@ -120,17 +120,16 @@ fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> 
 
 /// What `bpf_rdonly_cast` makes of the type that its constant names.
 fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
-    let id = meta.constant.unwrap_or(0);
-    let ty = u32::try_from(id)
-        .ok()
-        .and_then(|id| callee.btf.get(TypeId(id)));
+    // The kernel looks the lower half up.
+    let id = meta.constant.unwrap_or(0) as u32;
+    let ty = callee.btf.get(TypeId(id));
     let Some(ty) = ty else {
         return Err(refuse!(
             walk,
             EINVAL,
             Argument,
             "Unknown type ID {} passed to kfunc bpf_rdonly_cast",
-            id as i64
+            id as i32
         ));
     };
     if ty.kind().is_composite() {
