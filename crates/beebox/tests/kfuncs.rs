@@ -1,0 +1,60 @@
+//! Kernel functions of Linux in programs of an object: as native code and in the checked
+//! engine, and what is said of those that are not run.
+
+use std::path::Path;
+
+use beebox::object::Object;
+use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine};
+
+fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, NotLoaded> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/kfuncs.bpf.o");
+    let file = std::fs::read(path).expect("a committed object");
+    let mut object = Object::open(&file).expect("an object");
+    object.set_autoload(|candidate| candidate.name == program);
+    LoadedObject::load(&object, &kernel_data::linux_6_18(), &options)
+}
+
+#[test]
+fn both_engines_run_them() {
+    for engine in [RunEngine::Native, RunEngine::Checked] {
+        let options = LoadOptions {
+            engine,
+            ..LoadOptions::default()
+        };
+        let mut loaded = load("native", options).expect("it is loaded");
+        let mut program = loaded.program("native").expect("it is loaded");
+        assert_eq!(program.not_native(), None);
+        for (source, count) in [(1u8, 1), (2, 2), (1, 2), (3, 3)] {
+            let mut packet = [0; 64];
+            packet[0] = source;
+            let run = program.test_run(&packet).expect("it runs");
+            assert_eq!(run.retval, 10 + count, "{engine:?}");
+            // ENOENT, and both directions of the zone.
+            assert_eq!(run.data_out[4..8], (-2i32).to_le_bytes());
+            assert_eq!(run.data_out[8..12], [3, 0, 0, 0]);
+        }
+    }
+}
+
+#[test]
+fn strings_are_for_the_checked_engine() {
+    let mut loaded = load("text", LoadOptions::default()).expect("it is loaded");
+    let mut text = loaded.program("text").expect("it is loaded");
+    let why = text.not_native().unwrap_or_default();
+    assert!(why.ends_with("a call of bpf_strlen"), "{why}");
+    assert_eq!(text.test_run(&[0; 64]).expect("it runs").retval, 3);
+}
+
+#[test]
+fn those_that_wait_are_refused_by_name() {
+    let options = LoadOptions {
+        unverified: true,
+        ..LoadOptions::default()
+    };
+    match load("thrown", options) {
+        Err(NotLoaded::Function { function, why, .. }) => {
+            assert_eq!((&*function, &*why), ("bpf_throw", "exceptions"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
