@@ -10,6 +10,7 @@
 //! | verify programs | [`verify`] |
 //! | run programs on packets and captures | [`run`], [`maps`] |
 //! | let programs call functions of yours | [`host`], [`kfunc!`] |
+//! | describe the network that programs see | [`world`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run eBPF instructions that nothing verified | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
@@ -100,6 +101,7 @@ pub mod run;
 pub mod seccomp;
 pub mod text;
 pub mod verify;
+pub mod world;
 
 pub use ::classic::run::{Next, Step};
 pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};

@@ -62,6 +62,6 @@ pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
-    Checksum, ClonedPacket, NetDevice, Outcome, PacketBuffer, PacketContext, PacketState, Redirect,
+    Checksum, ClonedPacket, Outcome, PacketBuffer, PacketContext, PacketState, Redirect,
     RunContext, System, Tunnel, Unchecked,
 };

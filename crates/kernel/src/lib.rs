@@ -7,7 +7,9 @@
 pub mod helpers;
 pub mod kfuncs;
 pub mod maps;
+mod network;
 pub mod programs;
+pub mod world;
 
 use vm::{Call, Helper, MemoryPort};
 

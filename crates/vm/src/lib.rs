@@ -25,6 +25,7 @@ mod machine;
 mod map;
 mod map_function;
 mod meter;
+pub mod network;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
@@ -60,6 +61,6 @@ pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
-pub use system::{NetDevice, System};
+pub use system::System;
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use unchecked::Unchecked;

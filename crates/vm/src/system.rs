@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::network::Network;
+
 /// What helpers report of the machine and the process. The defaults are fixed, so that equal
 /// input gives equal runs on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct System {
     pub cgroups: Cow<'static, [u64]>,
     /// Cookie of the network namespace; the first one's is 1.
     pub netns_cookie: u64,
-    /// The network interfaces.
-    pub interfaces: Cow<'static, [NetDevice]>,
+    /// The network.
+    pub network: Network,
     /// NUMA node of all CPUs.
     pub numa_node: u32,
     /// Nanoseconds that the machine was suspended since it started: what the clock of
@@ -37,17 +39,6 @@ pub struct System {
     pub syncookie_secrets: [[u64; 2]; 2],
 }
 
-/// A network interface with Ethernet headers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetDevice {
-    /// Index, from 1.
-    pub index: u32,
-    /// Most bytes behind the link-layer header.
-    pub mtu: u32,
-    /// It sends and receives.
-    pub is_up: bool,
-}
-
 /// The default in a place, for references.
 pub(crate) static DEFAULT: System = System::DEFAULT;
 
@@ -56,7 +47,7 @@ impl System {
     pub const LOOPBACK: u32 = 1;
 
     /// Process 1 of user and group 0, named `beebox`, in the root cgroup; a loopback
-    /// interface; 250 ticks a second.
+    /// device; 250 ticks a second.
     pub const DEFAULT: System = System {
         pid: 1,
         tgid: 1,
@@ -66,23 +57,13 @@ impl System {
         pid_namespace: (0, 0),
         cgroups: Cow::Borrowed(&[1]),
         netns_cookie: 1,
-        interfaces: Cow::Borrowed(&[NetDevice {
-            index: System::LOOPBACK,
-            mtu: 65_536,
-            is_up: true,
-        }]),
+        network: Network::LOOPBACK_ONLY,
         numa_node: 0,
         suspended: 0,
         tai_offset: 0,
         hz: 250,
         syncookie_secrets: [[1, 2], [3, 4]],
     };
-
-    /// The interface of an index.
-    pub fn interface(&self, index: u32) -> Option<&NetDevice> {
-        let mut interfaces = self.interfaces.iter();
-        interfaces.find(|interface| interface.index == index)
-    }
 
     /// Id of the process's cgroup.
     pub fn cgroup(&self) -> u64 {

@@ -14,7 +14,7 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle};
+use vm::{HostFunction, MapHandle, System};
 
 use super::program::Prepared;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls};
@@ -95,6 +95,7 @@ pub struct LoadedObject {
     pub(super) globals: Vec<Global>,
     pub(super) random: SplitMix,
     cpu: u32,
+    world: System,
     pub(super) host: Host,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
@@ -157,6 +158,7 @@ impl LoadedObject {
             globals: object.globals().collect(),
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
+            world: System::DEFAULT,
             host,
             inner_maps: AtomicU32::new(0),
         };
@@ -221,6 +223,12 @@ impl LoadedObject {
         maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
     }
 
+    /// Sets the machine, the process and the network that helpers report:
+    /// [`System::DEFAULT`] until then.
+    pub fn set_world(&mut self, world: System) {
+        self.world = world;
+    }
+
     /// Name of the program at an index of a program array.
     pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
         let stored = map.operations().program(index)?;
@@ -252,9 +260,13 @@ impl LoadedObject {
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let random = &mut self.random;
+        let (random, world) = (&mut self.random, &self.world);
         Some(RunnableProgram::new(
-            programs, place, maps, random, self.cpu,
+            programs,
+            place,
+            maps,
+            random,
+            (self.cpu, world),
         ))
     }
 
@@ -273,7 +285,14 @@ impl LoadedObject {
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        Some(RunnableProgram::new(programs, place, maps, random, cpu))
+        let world = &self.world;
+        Some(RunnableProgram::new(
+            programs,
+            place,
+            maps,
+            random,
+            (cpu, world),
+        ))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail

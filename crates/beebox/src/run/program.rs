@@ -133,6 +133,7 @@ pub struct RunnableProgram<'o> {
     maps: &'o [Option<ObjectMap>],
     random: &'o mut SplitMix,
     cpu: u32,
+    world: &'o System,
     ifindex: Option<u32>,
     clock: RunClock,
     clock_set: Instant,
@@ -170,7 +171,7 @@ impl<'o> RunnableProgram<'o> {
         place: usize,
         maps: &'o [Option<ObjectMap>],
         random: &'o mut SplitMix,
-        cpu: u32,
+        (cpu, world): (u32, &'o System),
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
         let native = prepared.native.as_ref();
@@ -182,6 +183,7 @@ impl<'o> RunnableProgram<'o> {
             maps,
             random,
             cpu,
+            world,
             ifindex: None,
             clock: RunClock::Capture,
             clock_set: Instant::now(),
@@ -291,7 +293,7 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, &System::DEFAULT);
+        let input = rules.test_input(packet, context, self.world);
         let mut input = input.map_err(refused)?;
         self.printed = PrintedText::default();
         let repeat = repeat.max(1);
@@ -351,6 +353,7 @@ impl<'o> RunnableProgram<'o> {
         let no_packet = Packet::whole(&[], &metadata);
         let cx = RunContext {
             printk: Some(&mut self.printed),
+            system: self.world,
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
         let deadline = self.limits.deadline.map(Deadline::at);
@@ -410,6 +413,7 @@ impl<'o> RunnableProgram<'o> {
         let no_packet = Packet::whole(&[], &metadata);
         let mut cx = RunContext {
             printk: Some(&mut self.printed),
+            system: self.world,
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))
         };
         let host = &self.prepared.host;

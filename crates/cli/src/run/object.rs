@@ -10,7 +10,7 @@ mod output;
 mod progress;
 mod records;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use beebox::raw::Limits;
@@ -18,7 +18,9 @@ use beebox::run::{
     LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram,
 };
 
-use super::memory::{Source, parse_source};
+use beebox::world::{self, System};
+
+use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
@@ -115,6 +117,11 @@ pub(crate) struct ObjectArgs {
     #[arg(long, requires = "jobs")]
     share_maps: bool,
 
+    /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
+    /// `ip -json` prints
+    #[arg(long, value_name = "FILE", conflicts_with = "ebpf")]
+    world: Option<PathBuf>,
+
     /// Index of the interface that packets come from [default: 1, the loopback device]
     #[arg(long, value_name = "N", conflicts_with = "ebpf")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
@@ -175,6 +182,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
+    let world = own.world.as_deref().map(read_world).transpose()?;
     let filling = own.maps.as_deref().map(MapsFile::read).transpose()?;
     let has_input = args.packet.is_some() || own.pcap.is_some() || own.ctx.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
@@ -231,6 +239,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         }
         Err(error) => return Err(not_loaded(error, &object, &kernel, &name)),
     };
+    if let Some(world) = world {
+        loaded.set_world(world);
+    }
     if let Some(file) = &filling {
         file.fill(&loaded, object.btf())?;
     }
@@ -301,6 +312,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         maps: maps.transpose()?,
     };
     report.print(args.format())
+}
+
+/// Reads the file of `--world`.
+fn read_world(path: &Path) -> Result<System, Failure> {
+    let bytes = read_file(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    world::read(&text).map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
 }
 
 /// Adds the run of the command line to a file that lists none.

@@ -5,6 +5,7 @@ mod bytes;
 mod callbacks;
 mod csum_diff;
 mod csum_replace;
+mod fib;
 mod map;
 mod mtu;
 mod packet;
@@ -132,6 +133,7 @@ table! {
     xdp::xdp_adjust_tail,
     absence::skb_get_xfrm_state,
     packet::skb_load_bytes_relative,
+    fib::fib_lookup,
     socket::skb_cgroup_id,
     process::get_current_cgroup_id,
     socket::skb_ancestor_cgroup_id,

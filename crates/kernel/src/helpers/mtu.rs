@@ -43,7 +43,7 @@ pub(super) fn check_mtu<M: MemoryPort>(
         (0, false) => get(memory, context, IFINDEX)?,
         (index, _) => index,
     };
-    let Some(interface) = cx.system.interface(index) else {
+    let Some(interface) = cx.system.network.device(index) else {
         return Ok(Errno::ENODEV.negated());
     };
     let header = LINK_HEADER as i32;

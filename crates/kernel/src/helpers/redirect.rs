@@ -120,7 +120,7 @@ pub(super) fn clone_redirect<M: MemoryPort>(
         return Ok(Errno::EBADMSG.negated());
     }
     let index = index as u32;
-    let Some(interface) = cx.system.interface(index) else {
+    let Some(interface) = cx.system.network.device(index) else {
         return Ok(Errno::EINVAL.negated());
     };
     let is_ingress = flags & INGRESS != 0;

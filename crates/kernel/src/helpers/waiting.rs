@@ -33,10 +33,7 @@ const WAITING: &[(&str, &[&str])] = &[
             "bpf_ringbuf_discard_dynptr",
         ],
     ),
-    (
-        "routes and neighbours",
-        &["bpf_fib_lookup", "bpf_lwt_push_encap"],
-    ),
+    ("lightweight tunnels", &["bpf_lwt_push_encap"]),
     (
         "model sockets",
         &[

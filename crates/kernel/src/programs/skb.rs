@@ -101,7 +101,7 @@ pub(super) fn test_input(
         [] => 0,
         given => get(given, IFINDEX),
     };
-    if interface > System::LOOPBACK && system.interface(interface).is_none() {
+    if interface > System::LOOPBACK && system.network.device(interface).is_none() {
         return Err(Errno::ENODEV);
     }
     if !sizes(frame).contains(&frame.len()) {

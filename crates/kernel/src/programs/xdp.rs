@@ -56,7 +56,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
     let interface = match ifindex {
         0 if queue != 0 => return Err(Errno::EINVAL),
         0 => System::LOOPBACK,
-        index if system.interface(index).is_none() => return Err(Errno::ENODEV),
+        index if system.network.device(index).is_none() => return Err(Errno::ENODEV),
         _ if queue != 0 => return Err(Errno::EINVAL),
         index => index,
     };

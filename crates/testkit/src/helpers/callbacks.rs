@@ -9,22 +9,10 @@ use super::case::{Case, MAP, Setup, digest};
 use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[
-    Family {
-        name: "loops",
-        make: loops,
-    },
-    Family {
-        name: "loops in loops",
-        make: nested_loops,
-    },
-    Family {
-        name: "entries of arrays",
-        make: array_entries,
-    },
-    Family {
-        name: "entries of hashes",
-        make: hash_entries,
-    },
+    Family::new("loops", loops),
+    Family::new("loops in loops", nested_loops),
+    Family::new("entries of arrays", array_entries),
+    Family::new("entries of hashes", hash_entries),
 ];
 
 /// Program types that call these helpers and may return any number.

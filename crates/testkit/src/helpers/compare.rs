@@ -15,7 +15,8 @@ use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
 use sys::network::OwnNamespace;
-use vm::{NetDevice, RunContext, System};
+use vm::network::{NetDevice, Network};
+use vm::{RunContext, System};
 
 use super::Family;
 use super::case::{Case, Setup, callbacks};
@@ -54,38 +55,60 @@ pub struct Comparison {
 /// What a test run returns: the low half of the result, data and context; or why it does not.
 type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
 
-/// Runs so many programs of a family here and in the kernel, in a network namespace of its
+/// Programs in one network of a family that has its own.
+const PROGRAMS_IN_A_WORLD: u64 = 150;
+
+/// Runs so many programs of a family here and in the kernel, in network namespaces of their
 /// own.
 ///
 /// # Errors
 /// Why the kernel cannot be asked.
 pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
-    let run = move || {
-        let _namespace = OwnNamespace::enter()?;
-        let system = own_system();
-        let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
-        let mut choices = Choices::from_seed(seed);
-        let mut comparison = Comparison::default();
-        for _ in 0..programs {
-            let case = (family.make)(&mut choices);
-            let calls = Cell::new(0);
-            let ours = ours(&case, &system, &calls);
-            let theirs = theirs(&case, &types)?;
-            comparison.programs += 1;
-            comparison.calls += calls.get();
-            if ours != theirs {
-                comparison.differences.push(format!(
-                    "{family:?}: here {ours:x?}\nin the kernel {theirs:x?}\n{:?}\n{}\n{:?}\n{:02x?}\n{:02x?}",
-                    case.kind, case.text, case.maps, case.packet, case.context
-                ));
-            }
-        }
-        Ok(comparison)
+    let most = match family.world {
+        Some(_) => PROGRAMS_IN_A_WORLD,
+        None => programs.max(1),
     };
-    match thread::spawn(run).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
+    let mut all = Comparison::default();
+    for (world, first) in (0..programs).step_by(most as usize).enumerate() {
+        let count = most.min(programs - first);
+        let seed = seed.wrapping_add(0x1_0000 * world as u64);
+        let run = move || in_namespace(family, seed, count);
+        let compared = match thread::spawn(run).join() {
+            Ok(result) => result?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        all.programs += compared.programs;
+        all.calls += compared.calls;
+        all.differences.extend(compared.differences);
     }
+    Ok(all)
+}
+
+/// Runs programs in one network namespace, which the thread enters.
+fn in_namespace(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
+    let _namespace = OwnNamespace::enter()?;
+    let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
+    let mut choices = Choices::from_seed(seed);
+    let mut system = own_system();
+    if let Some(make_world) = family.world {
+        system = make_world(&mut choices, system)?;
+    }
+    let mut comparison = Comparison::default();
+    for _ in 0..programs {
+        let case = (family.make)(&mut choices);
+        let calls = Cell::new(0);
+        let ours = ours(&case, &system, &calls);
+        let theirs = theirs(&case, &types)?;
+        comparison.programs += 1;
+        comparison.calls += calls.get();
+        if ours != theirs {
+            comparison.differences.push(format!(
+                "{family:?}: here {ours:x?}\nin the kernel {theirs:x?}\n{:?}\n{}\n{:?}\n{:02x?}\n{:02x?}",
+                case.kind, case.text, case.maps, case.packet, case.context
+            ));
+        }
+    }
+    Ok(comparison)
 }
 
 /// What helpers report of this thread.
@@ -104,12 +127,14 @@ fn own_system() -> System {
         tgid: std::process::id(),
         comm,
         // That of a new namespace is down.
-        interfaces: vec![NetDevice {
-            index: System::LOOPBACK,
-            mtu: 65_536,
-            is_up: false,
-        }]
-        .into(),
+        network: Network {
+            devices: vec![NetDevice {
+                is_up: false,
+                ..NetDevice::LOOPBACK
+            }]
+            .into(),
+            ..Network::LOOPBACK_ONLY
+        },
         ..System::DEFAULT
     }
 }

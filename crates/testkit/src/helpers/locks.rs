@@ -9,10 +9,7 @@ use super::Family;
 use super::case::{Case, MAP, Setup, digest};
 use crate::ebpf::Choices;
 
-pub(super) const FAMILIES: &[Family] = &[Family {
-    name: "spin locks",
-    make: spin_locks,
-}];
+pub(super) const FAMILIES: &[Family] = &[Family::new("spin locks", spin_locks)];
 
 /// An update of the key at `r10 - 8` by the value at `r10 - 24`, whose result is mixed into
 /// the word at `r10 - 32`.

@@ -8,6 +8,7 @@ mod kfuncs;
 mod locks;
 mod packets;
 mod page;
+mod routes;
 mod syncookies;
 mod values;
 
@@ -15,6 +16,8 @@ pub use compare::{Comparison, compare};
 pub use page::page;
 
 use case::Case;
+use sys::Errno;
+use vm::System;
 
 use crate::ebpf::Choices;
 
@@ -25,6 +28,22 @@ pub struct Family {
     pub name: &'static str,
     /// Makes one program with its input.
     make: fn(&mut Choices<'_>) -> Case,
+    /// Makes the network of the namespace that some programs run in, and describes it.
+    world: Option<MakeWorld>,
+}
+
+/// Changes the calling thread's network namespace, and describes it on top of a system.
+type MakeWorld = fn(&mut Choices<'_>, System) -> Result<System, Errno>;
+
+impl Family {
+    /// Programs in an empty network namespace.
+    const fn new(name: &'static str, make: fn(&mut Choices<'_>) -> Case) -> Family {
+        Family {
+            name,
+            make,
+            world: None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Family {
@@ -41,6 +60,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         callbacks::FAMILIES,
         locks::FAMILIES,
         syncookies::FAMILIES,
+        routes::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

@@ -10,42 +10,15 @@ use super::case::{Case, MAP, Setup, bytes_at, words};
 use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[
-    Family {
-        name: "room in tc packets",
-        make: tc_room,
-    },
-    Family {
-        name: "metadata of tc packets",
-        make: tc_metadata,
-    },
-    Family {
-        name: "room in XDP packets",
-        make: xdp_room,
-    },
-    Family {
-        name: "fragments of XDP packets",
-        make: xdp_fragments,
-    },
-    Family {
-        name: "redirection",
-        make: redirection,
-    },
-    Family {
-        name: "packets of lightweight tunnels",
-        make: lwt,
-    },
-    Family {
-        name: "perf buffers that are not there",
-        make: perf,
-    },
-    Family {
-        name: "what does not exist",
-        make: absent,
-    },
-    Family {
-        name: "inputs of test runs",
-        make: inputs,
-    },
+    Family::new("room in tc packets", tc_room),
+    Family::new("metadata of tc packets", tc_metadata),
+    Family::new("room in XDP packets", xdp_room),
+    Family::new("fragments of XDP packets", xdp_fragments),
+    Family::new("redirection", redirection),
+    Family::new("packets of lightweight tunnels", lwt),
+    Family::new("perf buffers that are not there", perf),
+    Family::new("what does not exist", absent),
+    Family::new("inputs of test runs", inputs),
 ];
 
 /// A frame of a length that test runs take: IP, tagged, or of random type.

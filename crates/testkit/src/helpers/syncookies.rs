@@ -7,10 +7,7 @@ use super::Family;
 use super::case::{Case, bytes_at};
 use crate::ebpf::Choices;
 
-pub(super) const FAMILIES: &[Family] = &[Family {
-    name: "SYN cookies",
-    make: cookies,
-}];
+pub(super) const FAMILIES: &[Family] = &[Family::new("SYN cookies", cookies)];
 
 /// Places of the headers below the frame pointer.
 const IP: u32 = 160;

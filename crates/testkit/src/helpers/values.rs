@@ -8,54 +8,18 @@ use super::case::{Case, MAP, Setup, VALUE, bytes_at, constant, digest, words};
 use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[
-    Family {
-        name: "differences of checksums",
-        make: csum_diff,
-    },
-    Family {
-        name: "differences of checksums of any size",
-        make: csum_diff_size,
-    },
-    Family {
-        name: "bytes of packets",
-        make: load_bytes,
-    },
-    Family {
-        name: "bytes from headers of packets",
-        make: load_bytes_relative,
-    },
-    Family {
-        name: "bytes stored in packets",
-        make: store_bytes,
-    },
-    Family {
-        name: "replaced checksums",
-        make: csum_replace,
-    },
-    Family {
-        name: "numbers in text",
-        make: strtox,
-    },
-    Family {
-        name: "compared text",
-        make: strncmp,
-    },
-    Family {
-        name: "formatted text",
-        make: snprintf,
-    },
-    Family {
-        name: "values without keys",
-        make: queues,
-    },
-    Family {
-        name: "records in rings",
-        make: rings,
-    },
-    Family {
-        name: "the process",
-        make: process,
-    },
+    Family::new("differences of checksums", csum_diff),
+    Family::new("differences of checksums of any size", csum_diff_size),
+    Family::new("bytes of packets", load_bytes),
+    Family::new("bytes from headers of packets", load_bytes_relative),
+    Family::new("bytes stored in packets", store_bytes),
+    Family::new("replaced checksums", csum_replace),
+    Family::new("numbers in text", strtox),
+    Family::new("compared text", strncmp),
+    Family::new("formatted text", snprintf),
+    Family::new("values without keys", queues),
+    Family::new("records in rings", rings),
+    Family::new("the process", process),
 ];
 
 fn csum_diff(choices: &mut Choices<'_>) -> Case {

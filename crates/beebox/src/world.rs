@@ -1,0 +1,24 @@
+//! The world of a run: the machine, the process and the network that helpers report, as the
+//! host describes them. [`read`] takes the file of `beebox run --world`.
+//!
+//! ```
+//! use beebox::world::{NetDevice, Prefix, Route, System};
+//!
+//! let mut world = System::default();
+//! let network = &mut world.network;
+//! network.add_device(NetDevice::ethernet(2, "eth0".into()));
+//! let net = Prefix::new("198.51.100.0".parse()?, 24).ok_or("no prefix")?;
+//! let router = "192.0.2.1".parse()?;
+//! network.routes.add(Route::via(net, router, 2));
+//! network.neighbours.add(2, router, [2, 0, 0, 0, 0, 1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`LoadedObject::set_world`](crate::run::LoadedObject::set_world) gives it to programs.
+
+pub use ::kernel::world::{WorldError, read};
+pub use vm::System;
+pub use vm::network::{
+    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, Network, NextHop, Prefix, Route,
+    RouteKind, RoutePreference, RouteTable, Routes, Rule, RuleAction, Rules, scope, table,
+};

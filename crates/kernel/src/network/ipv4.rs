@@ -1,0 +1,117 @@
+//! Lookup of IPv4 routes: longest prefix first, then type of service and metric; a route
+//! counts if one of its next hops can be used.
+
+use vm::network::{Network, Route, RouteKind, table};
+
+use super::{Flow, Found, NoRoute, Tables, multipath, rules};
+
+/// The answer of one table: `None` if it has no route, or one that ends the lookup in it.
+type Answer<'n> = Option<Result<Found<'n>, NoRoute>>;
+
+/// The route of a packet, with its next hop.
+pub(crate) fn lookup<'n>(
+    network: &'n Network,
+    flow: &Flow,
+    tables: Tables,
+) -> Result<Found<'n>, NoRoute> {
+    let custom = network.rules.custom(true);
+    let answer = match (tables, custom) {
+        (Tables::Only(number), custom) => ask(network, flow, number, custom.is_some()),
+        (Tables::ByRules, Some(rules)) => Some(rules::lookup(network, rules, flow, |number| {
+            ask(network, flow, number, true)
+        })),
+        (Tables::ByRules, None) => by_default(network, flow),
+    };
+    let found = answer.unwrap_or(Err(NoRoute::NoneMatches))?;
+    Ok(match found.route.kind {
+        RouteKind::Unicast => multipath::choose_ipv4(network, flow, found),
+        _ => found,
+    })
+}
+
+/// The tables that are asked without custom rules: a table for defaults has the last word if
+/// there is one.
+fn by_default<'n>(network: &'n Network, flow: &Flow) -> Answer<'n> {
+    let main = ask(network, flow, table::MAIN, false);
+    match main {
+        Some(Ok(_)) => main,
+        _ if network.routes.table(true, table::DEFAULT).is_none() => main,
+        _ => ask(network, flow, table::DEFAULT, false),
+    }
+}
+
+/// Asks one table. Without custom rules main and local table are one.
+fn ask<'n>(network: &'n Network, flow: &Flow, number: u32, has_rules: bool) -> Answer<'n> {
+    let is_joined = !has_rules && matches!(number, table::MAIN | table::LOCAL);
+    if !is_joined {
+        return first(network, flow, &[number]);
+    }
+    first(network, flow, &[table::LOCAL, table::MAIN])
+}
+
+/// The first route of some tables: of a prefix, those of the first table come first.
+fn first<'n>(network: &'n Network, flow: &Flow, tables: &[u32]) -> Answer<'n> {
+    let mut candidates = Vec::new();
+    for (order, number) in tables.iter().enumerate() {
+        if let Some(table) = network.routes.table(true, *number) {
+            let routes = table.matching(flow.destination);
+            candidates.extend(routes.map(|(len, routes)| (len, order, routes)));
+        }
+    }
+    candidates.sort_by_key(|(len, order, _)| (std::cmp::Reverse(*len), *order));
+    for (prefix_len, _, routes) in candidates {
+        for route in routes {
+            if let Some(answer) = judge(network, flow, route, prefix_len) {
+                return match answer {
+                    Err(Verdict::Throw) => None,
+                    Err(Verdict::Drop(why)) => Some(Err(why)),
+                    Ok(found) => Some(Ok(found)),
+                };
+            }
+        }
+    }
+    None
+}
+
+/// What a route without next hop says.
+enum Verdict {
+    Throw,
+    Drop(NoRoute),
+}
+
+/// What a route of the destination's prefix says; `None` if it does not count.
+fn judge<'n>(
+    network: &Network,
+    flow: &Flow,
+    route: &'n Route,
+    prefix_len: u8,
+) -> Option<Result<Found<'n>, Verdict>> {
+    if route.tos != 0 && route.tos != flow.tos & 0x1c {
+        return None;
+    }
+    match route.kind {
+        RouteKind::Blackhole => return Some(Err(Verdict::Drop(NoRoute::Blackhole))),
+        RouteKind::Unreachable => return Some(Err(Verdict::Drop(NoRoute::Unreachable))),
+        RouteKind::Prohibit => return Some(Err(Verdict::Drop(NoRoute::Prohibited))),
+        RouteKind::Throw => return Some(Err(Verdict::Throw)),
+        RouteKind::Unicast
+        | RouteKind::Local
+        | RouteKind::Broadcast
+        | RouteKind::Anycast
+        | RouteKind::Multicast => {}
+    }
+    let hop = route.next_hops.iter().find(|hop| {
+        let device = network.device(hop.device);
+        let ignores = device.is_some_and(|device| device.ignores_linkdown_ipv4);
+        !hop.is_dead
+            && !(hop.is_link_down && ignores)
+            && (flow.output == 0 || flow.output == hop.device)
+    });
+    hop.map(|hop| {
+        Ok(Found {
+            route,
+            hop: Some(hop),
+            prefix_len,
+        })
+    })
+}

@@ -1,0 +1,158 @@
+//! Lookup of IPv6 routes: longest prefix first, of routes with the lowest metric that have one
+//! the best by device and preference.
+
+use vm::System;
+use vm::network::{Network, NextHop, Route, RouteKind, RoutePreference, table};
+
+use super::{Flow, Found, NoRoute, Tables, multipath, rules};
+
+/// Most bytes of an IPv6 packet.
+const MOST_BYTES: u32 = 0xffff + 40;
+/// Least MTU of a link with IPv6.
+const LEAST_MTU: u32 = 1280;
+
+/// The route of a packet, with its next hop. The device that it prefers is where the packet
+/// has to go, or else where it comes from.
+pub(crate) fn lookup<'n>(
+    network: &'n Network,
+    flow: &Flow,
+    tables: Tables,
+) -> Result<Found<'n>, NoRoute> {
+    let custom = network.rules.custom(false);
+    let found = match (tables, custom) {
+        (Tables::Only(number), _) => ask(network, flow, number),
+        (Tables::ByRules, None) => {
+            ask(network, flow, table::LOCAL).or_else(|| ask(network, flow, table::MAIN))
+        }
+        (Tables::ByRules, Some(rules)) => {
+            let answer = rules::lookup(network, rules, flow, |number| {
+                ask(network, flow, number).map(Ok)
+            });
+            // What rules drop has no route.
+            answer.ok()
+        }
+    };
+    let found = found.ok_or(NoRoute::NoneMatches)?;
+    match found.route.kind {
+        RouteKind::Blackhole => Err(NoRoute::Blackhole),
+        RouteKind::Unreachable => Err(NoRoute::Unreachable),
+        RouteKind::Prohibit => Err(NoRoute::Prohibited),
+        RouteKind::Unicast => Ok(multipath::choose_ipv6(network, flow, found)),
+        RouteKind::Local
+        | RouteKind::Broadcast
+        | RouteKind::Anycast
+        | RouteKind::Multicast
+        | RouteKind::Throw => Ok(found),
+    }
+}
+
+/// Most bytes of a packet on a route.
+pub(crate) fn mtu(network: &Network, found: &Found<'_>) -> u32 {
+    let device = found.hop.and_then(|hop| network.device(hop.device));
+    let mtu = match found.route.mtu {
+        0 => device
+            .map_or(0, |device| device.mtu)
+            .clamp(LEAST_MTU, MOST_BYTES),
+        mtu => mtu,
+    };
+    let headroom = found.hop.and_then(|hop| hop.encapsulation).unwrap_or(0);
+    match headroom < mtu {
+        true => mtu - headroom,
+        false => mtu,
+    }
+}
+
+/// Asks one table.
+fn ask<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> {
+    let table = network.routes.table(false, number)?;
+    table.matching(flow.destination).find_map(|(len, routes)| {
+        // Routes for some sources hide those for all.
+        let sources = routes.first().map_or(0, |route| route.source.len());
+        let routes: Vec<&Route> = (routes.iter())
+            .filter(|route| sources == 0 || route.source.len() > 0)
+            .filter(|route| route.source.contains(flow.source))
+            .collect();
+        let longest = routes.first()?.source.len();
+        let routes = routes
+            .iter()
+            .copied()
+            .filter(|route| route.source.len() == longest);
+        best(network, flow, routes).map(|(route, hop)| Found {
+            route,
+            hop,
+            prefix_len: len,
+        })
+    })
+}
+
+/// The best of the routes of one prefix, which are in the order of their metrics.
+fn best<'n>(
+    network: &Network,
+    flow: &Flow,
+    routes: impl Iterator<Item = &'n Route> + Clone,
+) -> Option<(&'n Route, Option<&'n NextHop>)> {
+    let lowest = routes.clone().next()?.metric;
+    let of_lowest = routes.clone().take_while(|route| route.metric == lowest);
+    best_score(network, flow, of_lowest).or_else(|| {
+        let others = routes.skip_while(|route| route.metric == lowest);
+        best_score(network, flow, others)
+    })
+}
+
+/// The first of the routes with the highest score.
+fn best_score<'n>(
+    network: &Network,
+    flow: &Flow,
+    routes: impl Iterator<Item = &'n Route>,
+) -> Option<(&'n Route, Option<&'n NextHop>)> {
+    let mut best: Option<(u32, &Route, Option<&NextHop>)> = None;
+    for route in routes {
+        let hops = route.next_hops.iter().map(Some);
+        let none = route.next_hops.is_empty().then_some(None);
+        for hop in hops.chain(none) {
+            if hop.is_some_and(|hop| !is_usable(network, hop)) {
+                continue;
+            }
+            let score = score(flow, route, hop);
+            if best.is_none_or(|(most, ..)| score > most) {
+                best = Some((score, route, hop));
+            }
+        }
+    }
+    best.map(|(_, route, hop)| (route, hop))
+}
+
+/// True if a next hop is alive.
+pub(super) fn is_usable(network: &Network, hop: &NextHop) -> bool {
+    let device = network.device(hop.device);
+    let ignores = device.is_some_and(|device| device.ignores_linkdown_ipv6);
+    !hop.is_dead && !(hop.is_link_down && ignores)
+}
+
+/// How good a route is: preference first, then whether it has the device.
+fn score(flow: &Flow, route: &Route, hop: Option<&NextHop>) -> u32 {
+    let device = hop.map_or(LOOPBACK, |hop| hop.device);
+    let preference = match route.preference {
+        RoutePreference::Low => 1,
+        RoutePreference::Medium => 2,
+        RoutePreference::High => 3,
+    };
+    let wanted = wanted_device(flow);
+    preference << 2
+        | if wanted == 0 || wanted == device {
+            2
+        } else {
+            0
+        }
+}
+
+/// The device of routes that drop packets.
+const LOOPBACK: u32 = System::LOOPBACK;
+
+/// The device that a lookup prefers.
+fn wanted_device(flow: &Flow) -> u32 {
+    match flow.output {
+        0 => flow.input,
+        output => output,
+    }
+}

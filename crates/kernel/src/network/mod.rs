@@ -1,0 +1,48 @@
+//! Lookups in the network of a run, as Linux makes them.
+
+mod flow;
+mod ipv4;
+mod ipv6;
+mod multipath;
+mod rules;
+mod siphash;
+mod source;
+
+pub(crate) use flow::Flow;
+pub(crate) use ipv4::lookup as lookup_ipv4;
+pub(crate) use ipv6::{lookup as lookup_ipv6, mtu as mtu_ipv6};
+pub(crate) use siphash::siphash;
+pub(crate) use source::{source_ipv4, source_ipv6};
+
+use vm::network::{NextHop, Route};
+
+/// A route and the next hop of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'n> {
+    pub(crate) route: &'n Route,
+    pub(crate) hop: Option<&'n NextHop>,
+    /// Bits of its prefix.
+    pub(crate) prefix_len: u8,
+}
+
+/// Which tables a lookup asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Those that the rules say.
+    ByRules,
+    /// One.
+    Only(u32),
+}
+
+/// Why no route is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoute {
+    /// No table has one (`ENETUNREACH`).
+    NoneMatches,
+    /// A route or a rule drops packets (`EINVAL`).
+    Blackhole,
+    /// A route says that the host cannot be reached (`EHOSTUNREACH`).
+    Unreachable,
+    /// A route or a rule forbids it (`EACCES`).
+    Prohibited,
+}

@@ -1,0 +1,95 @@
+//! The network of a run: devices, routes, rules, neighbours, as the host describes them.
+//! Helpers look packets up in it as Linux does; nothing changes it during a run.
+
+mod device;
+mod neighbour;
+mod route;
+mod rule;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+pub use device::{DeviceAddress, DeviceKind, NetDevice, scope};
+pub use neighbour::Neighbours;
+pub use route::{NextHop, Prefix, Route, RouteKind, RoutePreference, RouteTable, Routes, table};
+pub use rule::{Rule, RuleAction, Rules};
+
+/// The network of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The devices.
+    pub devices: Cow<'static, [NetDevice]>,
+    /// The routes, by family and table.
+    pub routes: Routes,
+    /// The rules that choose tables.
+    pub rules: Rules,
+    /// The neighbours.
+    pub neighbours: Neighbours,
+    /// How next hops are chosen among several.
+    pub multipath: Multipath,
+}
+
+/// How next hops of a route are chosen among several
+/// (`net.ipv4.fib_multipath_hash_policy`, `net.ipv6.fib_multipath_hash_policy`,
+/// `net.ipv4.fib_multipath_hash_seed`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Multipath {
+    /// Key of the hash. Linux draws one at random unless it is set.
+    pub seed: u32,
+    /// The hash of IPv4 packets has ports too.
+    pub ipv4_has_ports: bool,
+    /// The hash of IPv6 packets has ports instead of the flow label.
+    pub ipv6_has_ports: bool,
+}
+
+impl Network {
+    /// A loopback device, no routes.
+    pub const LOOPBACK_ONLY: Network = Network {
+        devices: Cow::Borrowed(&[NetDevice::LOOPBACK]),
+        routes: Routes::new(),
+        rules: Rules::DEFAULT,
+        neighbours: Neighbours::new(),
+        multipath: Multipath {
+            seed: 0,
+            ipv4_has_ports: false,
+            ipv6_has_ports: false,
+        },
+    };
+
+    /// The device of an index.
+    pub fn device(&self, index: u32) -> Option<&NetDevice> {
+        self.devices.iter().find(|device| device.index == index)
+    }
+
+    /// The device of a name.
+    pub fn device_named(&self, name: &str) -> Option<&NetDevice> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// Adds a device, in place of one that has its index.
+    pub fn add_device(&mut self, device: NetDevice) {
+        let devices = self.devices.to_mut();
+        match devices.iter_mut().find(|old| old.index == device.index) {
+            Some(old) => *old = device,
+            None => devices.push(device),
+        }
+    }
+
+    /// The valid hardware address of a neighbour on a device.
+    pub fn neighbour(&self, device: &NetDevice, address: IpAddr) -> Option<[u8; 6]> {
+        // Devices without neighbours have one entry of IPv4 for all addresses.
+        let address = match (address, device.kind) {
+            (IpAddr::V4(_), DeviceKind::Loopback | DeviceKind::PointToPoint) => {
+                IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)
+            }
+            (address, _) => address,
+        };
+        self.neighbours.get(device.index, address)
+    }
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network::LOOPBACK_ONLY
+    }
+}
