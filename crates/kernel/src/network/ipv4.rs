@@ -3,7 +3,7 @@
 
 use vm::network::{Network, Route, RouteKind, table};
 
-use super::{Flow, Found, NoRoute, Tables, multipath, rules};
+use super::{Flow, Found, NoRoute, Tables, is_usable, multipath, rules};
 
 /// The answer of one table: `None` if it has no route, or one that ends the lookup in it.
 type Answer<'n> = Option<Result<Found<'n>, NoRoute>>;
@@ -100,12 +100,9 @@ fn judge<'n>(
         | RouteKind::Anycast
         | RouteKind::Multicast => {}
     }
-    let hop = route.next_hops.iter().find(|hop| {
-        let device = network.device(hop.device);
-        let ignores = device.is_some_and(|device| device.ignores_linkdown_ipv4);
-        !hop.is_dead
-            && !(hop.is_link_down && ignores)
-            && (flow.output == 0 || flow.output == hop.device)
+    let mut hops = route.next_hops.iter();
+    let hop = hops.find(|hop| {
+        is_usable(network, hop, true) && (flow.output == 0 || flow.output == hop.device)
     });
     hop.map(|hop| {
         Ok(Found {

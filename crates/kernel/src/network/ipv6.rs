@@ -4,7 +4,7 @@
 use vm::System;
 use vm::network::{Network, NextHop, Route, RouteKind, RoutePreference, table};
 
-use super::{Flow, Found, NoRoute, Tables, multipath, rules};
+use super::{Flow, Found, NoRoute, Tables, is_usable, multipath, rules};
 
 /// Most bytes of an IPv6 packet.
 const MOST_BYTES: u32 = 0xffff + 40;
@@ -49,11 +49,12 @@ pub(crate) fn lookup<'n>(
 /// Most bytes of a packet on a route.
 pub(crate) fn mtu(network: &Network, found: &Found<'_>) -> u32 {
     let device = found.hop.and_then(|hop| network.device(hop.device));
-    let mtu = match found.route.mtu {
-        0 => device
-            .map_or(0, |device| device.mtu)
-            .clamp(LEAST_MTU, MOST_BYTES),
-        mtu => mtu,
+    let mtu = match (found.route.mtu, found.route.is_mtu_locked) {
+        (mtu @ 1.., true) => mtu,
+        _ => {
+            let mtu = device.map_or(0, |device| device.mtu);
+            mtu.clamp(LEAST_MTU, MOST_BYTES)
+        }
     };
     let headroom = found.hop.and_then(|hop| hop.encapsulation).unwrap_or(0);
     match headroom < mtu {
@@ -69,7 +70,7 @@ fn ask<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> 
         // Routes for some sources hide those for all.
         let sources = routes.first().map_or(0, |route| route.source.len());
         let routes: Vec<&Route> = (routes.iter())
-            .filter(|route| sources == 0 || route.source.len() > 0)
+            .filter(|route| sources == 0 || !route.source.is_empty())
             .filter(|route| route.source.contains(flow.source))
             .collect();
         let longest = routes.first()?.source.len();
@@ -110,7 +111,7 @@ fn best_score<'n>(
         let hops = route.next_hops.iter().map(Some);
         let none = route.next_hops.is_empty().then_some(None);
         for hop in hops.chain(none) {
-            if hop.is_some_and(|hop| !is_usable(network, hop)) {
+            if hop.is_some_and(|hop| !is_usable(network, hop, false)) {
                 continue;
             }
             let score = score(flow, route, hop);
@@ -120,13 +121,6 @@ fn best_score<'n>(
         }
     }
     best.map(|(_, route, hop)| (route, hop))
-}
-
-/// True if a next hop is alive.
-pub(super) fn is_usable(network: &Network, hop: &NextHop) -> bool {
-    let device = network.device(hop.device);
-    let ignores = device.is_some_and(|device| device.ignores_linkdown_ipv6);
-    !hop.is_dead && !(hop.is_link_down && ignores)
 }
 
 /// How good a route is: preference first, then whether it has the device.

@@ -14,7 +14,7 @@ pub(crate) use ipv6::{lookup as lookup_ipv6, mtu as mtu_ipv6};
 pub(crate) use siphash::siphash;
 pub(crate) use source::{source_ipv4, source_ipv6};
 
-use vm::network::{NextHop, Route};
+use vm::network::{Network, NextHop, Route};
 
 /// A route and the next hop of it.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,17 @@ pub(crate) struct Found<'n> {
     pub(crate) hop: Option<&'n NextHop>,
     /// Bits of its prefix.
     pub(crate) prefix_len: u8,
+}
+
+/// True if a next hop is alive, by the settings of its device for a family.
+fn is_usable(network: &Network, hop: &NextHop, is_ipv4: bool) -> bool {
+    let ignores_linkdown = network
+        .device(hop.device)
+        .is_some_and(|device| match is_ipv4 {
+            true => device.ignores_linkdown_ipv4,
+            false => device.ignores_linkdown_ipv6,
+        });
+    !(hop.is_dead || hop.is_link_down && ignores_linkdown)
 }
 
 /// Which tables a lookup asks.

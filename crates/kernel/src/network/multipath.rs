@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use vm::network::{Network, NextHop};
 
-use super::{Flow, Found, ipv6, siphash, source_ipv4};
+use super::source::source_of_hop;
+use super::{Flow, Found, is_usable, siphash};
 
-/// Address types of flow keys (`FLOW_DISSECTOR_KEY_…`) do not enter the hash; lengths of the
-/// keys in front of the addresses do.
+/// Bytes of the hashed keys (`struct flow_keys` from `basic` on) in front of the addresses.
 const KEYS: usize = 36;
 
 /// Offsets in the keys.
@@ -23,25 +23,15 @@ pub(super) fn choose_ipv4<'n>(network: &'n Network, flow: &Flow, found: Found<'n
         return found;
     }
     let ports = network.multipath.ipv4_has_ports;
-    let hash = hash(
-        network,
-        flow,
-        0,
-        ports,
-        if ports { flow.protocol } else { 0 },
-    );
+    let protocol = if ports { flow.protocol } else { 0 };
+    let hash = hash(network, flow, 0, ports, protocol);
     let has_source = !flow.source.is_unspecified();
-    let ignores = |hop: &NextHop| {
-        let device = network.device(hop.device);
-        device.is_some_and(|device| device.ignores_linkdown_ipv4)
-    };
-    let is_alive = |hop: &NextHop| !hop.is_dead && !(hop.is_link_down && ignores(hop));
     let mut best: Option<(u32, &NextHop)> = None;
-    for (hop, bound) in bounds(hops, is_alive) {
+    for (hop, bound) in bounds(hops, |hop| is_usable(network, hop, true)) {
         let owns_source = has_source
-            && source_ipv4(network, found.route, hop).map(IpAddr::V4) == Some(flow.source);
+            && source_of_hop(network, found.route, hop).map(IpAddr::V4) == Some(flow.source);
         let score = u32::from(owns_source) * 2 + u32::from(hash <= bound);
-        if score > 0 && best.is_none_or(|(most, _)| score > most) || best.is_none() && score == 0 {
+        if best.is_none_or(|(most, _)| score > most) {
             best = Some((score, hop));
             if score == 3 || !has_source && score == 1 {
                 break;
@@ -60,10 +50,8 @@ pub(super) fn choose_ipv6<'n>(network: &'n Network, flow: &Flow, found: Found<'n
     if hops.len() < 2 || flow.output != 0 {
         return found;
     }
-    let ports = network.multipath.ipv6_has_ports;
-    let label = if ports { 0 } else { flow.flow_label };
-    let hash = hash(network, flow, label, ports, flow.protocol);
-    let bounds = bounds(hops, |hop| ipv6::is_usable(network, hop));
+    let hash = hash(network, flow, flow.flow_label, false, flow.protocol);
+    let bounds = bounds(hops, |hop| is_usable(network, hop, false));
     let hop = bounds.into_iter().find(|(_, bound)| hash <= *bound);
     Found {
         hop: hop.map(|(hop, _)| hop).or(found.hop),

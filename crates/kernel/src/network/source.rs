@@ -7,9 +7,14 @@ use vm::network::{DeviceAddress, NetDevice, Network, NextHop, Prefix, Route, sco
 /// The source address of IPv4 packets: the route's, or that of its device which is nearest to
 /// the router.
 pub(crate) fn source_ipv4(network: &Network, route: &Route, hop: &NextHop) -> Option<Ipv4Addr> {
-    if let Some(IpAddr::V4(address)) = route.preferred_source {
-        return Some(address);
+    match route.preferred_source {
+        Some(IpAddr::V4(address)) => Some(address),
+        _ => source_of_hop(network, route, hop),
     }
+}
+
+/// The source address of IPv4 packets through a next hop, whatever the route prefers.
+pub(super) fn source_of_hop(network: &Network, route: &Route, hop: &NextHop) -> Option<Ipv4Addr> {
     let router = match hop.gateway {
         Some(IpAddr::V4(address)) => address,
         // Linux takes the first bytes of the address.

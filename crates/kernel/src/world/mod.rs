@@ -92,10 +92,9 @@ pub fn read(text: &str) -> Result<System, WorldError> {
         neighbour::read(&mut network, &item)?;
     }
     if let Some(item) = file.get("multipath") {
-        item.check_members(&["seed", "ipv4_has_ports", "ipv6_has_ports"])?;
+        item.check_members(&["seed", "ipv4_has_ports"])?;
         network.multipath.seed = item.number_or("seed", 0)?;
         network.multipath.ipv4_has_ports = item.flag("ipv4_has_ports")?;
-        network.multipath.ipv6_has_ports = item.flag("ipv6_has_ports")?;
     }
     Ok(System {
         network,

@@ -60,7 +60,7 @@ fn device(choices: &mut Choices<'_>) -> String {
 /// An address of a host on the link of a device.
 fn host(choices: &mut Choices<'_>, is_ipv4: bool, device: &str) -> String {
     let number = &device[1..];
-    let last = choices.below(4) + 1;
+    let last = choices.below(4) + 2;
     match is_ipv4 {
         true => format!("10.20{number}.0.{last}"),
         false => format!("2001:db8:20{number}::{last}"),
@@ -71,23 +71,27 @@ fn host(choices: &mut Choices<'_>, is_ipv4: bool, device: &str) -> String {
 fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
     let mut commands = String::new();
     devices(choices, &mut commands);
-    run_ip(&commands)?;
+    run_ip("-4", &commands)?;
     let settings = settings(choices)?;
-    let mut commands = String::new();
-    for is_ipv4 in [true, false] {
+    for (family, is_ipv4) in [("-4", true), ("-6", false)] {
+        let mut commands = String::new();
         for _ in 0..10 + choices.below(40) {
-            let family = if is_ipv4 { "-4" } else { "-6" };
-            let verb = choices.pick(&["add", "append"]);
             let route = route(choices, is_ipv4);
-            let _ = writeln!(commands, "{family} route {verb} {route}");
+            // What is appended to an IPv6 route joins its next hops, and `ip` prints the
+            // settings of the first one only.
+            let verb = match is_ipv4 {
+                true => choices.pick(&["add", "append"]),
+                false => "add",
+            };
+            let _ = writeln!(commands, "route {verb} {route}");
         }
         if choices.one_in(2) {
             for _ in 0..choices.below(5) {
                 rule(choices, is_ipv4, &mut commands);
             }
         }
+        run_ip(family, &commands)?;
     }
-    run_ip(&commands.replace("-4 ", "").replace("-6 ", "-6 "))?;
     let text = describe(&settings)?;
     let described = kernel::world::read(&text);
     let described = described.unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -118,7 +122,7 @@ fn devices(choices: &mut Choices<'_>, commands: &mut String) {
     for number in 0..DEVICES {
         line(format!("addr add 10.20{number}.0.1/24 dev v{number}"));
         line(format!(
-            "-6 addr add 2001:db8:20{number}::1/64 dev v{number} nodad"
+            "addr add 2001:db8:20{number}::1/64 dev v{number} nodad"
         ));
         for _ in 0..choices.below(3) {
             let own = address(choices, true);
@@ -128,7 +132,7 @@ fn devices(choices: &mut Choices<'_>, commands: &mut String) {
             let own = address(choices, false);
             let len = choices.pick(&[48, 64, 128]);
             let life = choices.pick(&["", "", " preferred_lft 0"]);
-            line(format!("-6 addr add {own}/{len} dev v{number} nodad{life}"));
+            line(format!("addr add {own}/{len} dev v{number} nodad{life}"));
         }
         for is_ipv4 in [true, false] {
             for _ in 0..3 {
@@ -168,17 +172,11 @@ fn settings(choices: &mut Choices<'_>) -> Result<String, Errno> {
             set(&path, on(choices, 2))?;
         }
     }
-    let [seed, ipv4, ipv6] = [
-        choices.below(1 << 31).max(1),
-        choices.below(2),
-        choices.below(2),
-    ];
+    let (seed, has_ports) = (choices.below(1 << 31).max(1), choices.one_in(2));
     set("ipv4/fib_multipath_hash_seed", seed)?;
-    set("ipv4/fib_multipath_hash_policy", ipv4)?;
-    set("ipv6/fib_multipath_hash_policy", ipv6)?;
-    let [ipv4, ipv6] = [ipv4 != 0, ipv6 != 0];
+    set("ipv4/fib_multipath_hash_policy", u32::from(has_ports))?;
     Ok(format!(
-        "{{\"seed\": {seed}, \"ipv4_has_ports\": {ipv4}, \"ipv6_has_ports\": {ipv6}}}"
+        "{{\"seed\": {seed}, \"ipv4_has_ports\": {has_ports}}}"
     ))
 }
 
@@ -201,7 +199,8 @@ fn route(choices: &mut Choices<'_>, is_ipv4: bool) -> String {
         add(format!("from {}", self::prefix(choices, false)));
     }
     let is_plain = matches!(kind, "" | "local");
-    if is_plain && kind.is_empty() && choices.one_in(4) {
+    // Of IPv6 routes with several next hops the choice is not compared.
+    if is_ipv4 && kind.is_empty() && choices.one_in(4) {
         for _ in 0..2 + choices.below(3) {
             let device = device(choices);
             let host = host(choices, is_ipv4, &device);
@@ -266,7 +265,7 @@ fn route(choices: &mut Choices<'_>, is_ipv4: bool) -> String {
 }
 
 fn rule(choices: &mut Choices<'_>, is_ipv4: bool, commands: &mut String) {
-    let mut text = String::from(if is_ipv4 { "rule add " } else { "-6 rule add " });
+    let mut text = String::from("rule add ");
     let mut add = |part: String| {
         text.push_str(&part);
         text.push(' ');
@@ -315,10 +314,10 @@ fn rule(choices: &mut Choices<'_>, is_ipv4: bool, commands: &mut String) {
     commands.push('\n');
 }
 
-/// Gives commands to `ip`. What the kernel refuses of them is not there afterwards.
-fn run_ip(commands: &str) -> Result<(), Errno> {
+/// Gives commands to `ip` for a family. What the kernel refuses of them is not there afterwards.
+fn run_ip(family: &str, commands: &str) -> Result<(), Errno> {
     let mut child = Command::new("ip")
-        .args(["-force", "-batch", "-"])
+        .args([family, "-force", "-batch", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

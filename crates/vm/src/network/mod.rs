@@ -29,17 +29,14 @@ pub struct Network {
     pub multipath: Multipath,
 }
 
-/// How next hops of a route are chosen among several
-/// (`net.ipv4.fib_multipath_hash_policy`, `net.ipv6.fib_multipath_hash_policy`,
+/// How next hops of a route are chosen among several (`net.ipv4.fib_multipath_hash_policy`,
 /// `net.ipv4.fib_multipath_hash_seed`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multipath {
     /// Key of the hash. Linux draws one at random unless it is set.
     pub seed: u32,
-    /// The hash of IPv4 packets has ports too.
+    /// The hash of IPv4 packets has ports too. That of IPv6 packets has the flow label.
     pub ipv4_has_ports: bool,
-    /// The hash of IPv6 packets has ports instead of the flow label.
-    pub ipv6_has_ports: bool,
 }
 
 impl Network {
@@ -52,7 +49,6 @@ impl Network {
         multipath: Multipath {
             seed: 0,
             ipv4_has_ports: false,
-            ipv6_has_ports: false,
         },
     };
 

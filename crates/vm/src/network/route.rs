@@ -153,8 +153,8 @@ pub struct Route {
     pub preferred_source: Option<IpAddr>,
     /// Most bytes of packets behind the link-layer header; 0 if the device decides.
     pub mtu: u32,
-    /// Discovery does not change the MTU (`mtu lock`). Forwarding heeds that of IPv4 routes
-    /// only if it is locked.
+    /// Discovery does not change the MTU (`mtu lock`). Forwarding heeds an MTU only if it is
+    /// locked.
     pub is_mtu_locked: bool,
     /// Where it sends packets.
     pub next_hops: Vec<NextHop>,
