@@ -67,10 +67,10 @@ pub(crate) fn mtu(network: &Network, found: &Found<'_>) -> u32 {
 fn ask<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> {
     let table = network.routes.table(false, number)?;
     table.matching(flow.destination).find_map(|(len, routes)| {
-        // Routes for some sources hide those for all.
-        let sources = routes.first().map_or(0, |route| route.source.len());
+        // Routes for some sources hide those for all, but for default routes.
+        let hides = len != 0 && routes.first().is_some_and(|route| !route.source.is_empty());
         let routes: Vec<&Route> = (routes.iter())
-            .filter(|route| sources == 0 || !route.source.is_empty())
+            .filter(|route| !(hides && route.source.is_empty()))
             .filter(|route| route.source.contains(flow.source))
             .collect();
         let longest = routes.first()?.source.len();

@@ -33,7 +33,7 @@ fn routes_are_those_that_ip_prints() {
     let network = system.unwrap().network;
     let routes: Vec<_> = network.routes.iter().collect();
     // By family, table and length.
-    let [default, blackhole, several, tunnel] = &routes[..] else {
+    let [default, tunnel, blackhole, several] = &routes[..] else {
         panic!("{routes:?}");
     };
     assert_eq!(tunnel.table, 77);
