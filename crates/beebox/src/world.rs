@@ -2,12 +2,12 @@
 //! host describes them. [`read`] takes the file of `beebox run --world`.
 //!
 //! ```
-//! use beebox::world::{NetDevice, Prefix, Route, System};
+//! use beebox::world::{NetDevice, RoutePrefix, Route, System};
 //!
 //! let mut world = System::default();
 //! let network = &mut world.network;
 //! network.add_device(NetDevice::ethernet(2, "eth0".into()));
-//! let net = Prefix::new("198.51.100.0".parse()?, 24).ok_or("no prefix")?;
+//! let net = RoutePrefix::new("198.51.100.0".parse()?, 24).ok_or("no prefix")?;
 //! let router = "192.0.2.1".parse()?;
 //! network.routes.add(Route::via(net, router, 2));
 //! network.neighbours.add(2, router, [2, 0, 0, 0, 0, 1]);
@@ -19,6 +19,7 @@
 pub use ::kernel::world::{WorldError, read};
 pub use vm::System;
 pub use vm::network::{
-    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, Network, NextHop, Prefix, Route,
-    RouteKind, RoutePreference, RouteTable, Routes, Rule, RuleAction, Rules, scope, table,
+    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, Network, NextHop, PolicyRule,
+    PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes, RuleAction,
+    scope, table,
 };

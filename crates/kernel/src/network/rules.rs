@@ -1,6 +1,6 @@
 //! Policy rules: a lookup asks the tables of the rules that match, until one has an answer.
 
-use vm::network::{Network, Rule, RuleAction};
+use vm::network::{Network, PolicyRule, RuleAction};
 
 use super::{Flow, Found, NoRoute};
 
@@ -8,7 +8,7 @@ use super::{Flow, Found, NoRoute};
 /// route for it.
 pub(super) fn lookup<'n>(
     network: &'n Network,
-    rules: &'n [Rule],
+    rules: &'n [PolicyRule],
     flow: &Flow,
     mut ask: impl FnMut(u32) -> Option<Result<Found<'n>, NoRoute>>,
 ) -> Result<Found<'n>, NoRoute> {
@@ -48,12 +48,12 @@ fn vrf_table(network: &Network, flow: &Flow) -> Option<u32> {
     network.device(flow.vrf_device)?.vrf_table
 }
 
-fn is_suppressed(rule: &Rule, found: &Found<'_>) -> bool {
+fn is_suppressed(rule: &PolicyRule, found: &Found<'_>) -> bool {
     let most = rule.suppressed_prefix_len;
     most.is_some_and(|most| found.prefix_len <= most)
 }
 
-fn matches(rule: &Rule, flow: &Flow) -> bool {
+fn matches(rule: &PolicyRule, flow: &Flow) -> bool {
     let is_ipv4 = flow.destination.is_ipv4();
     let (mark, mask) = rule.mark;
     let has_tos = match is_ipv4 {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use vm::network::{DeviceAddress, NetDevice, Network, NextHop, Prefix, Route, scope};
+use vm::network::{DeviceAddress, NetDevice, Network, NextHop, Route, RoutePrefix, scope};
 
 /// The source address of IPv4 packets: the route's, or that of its device which is nearest to
 /// the router.
@@ -43,7 +43,7 @@ fn of_device(device: &NetDevice, router: Ipv4Addr, most: u8) -> Option<Ipv4Addr>
         .filter(|(address, _)| !address.is_secondary && address.scope.min(scope::HOST) <= most);
     let mut first = None;
     for (address, ip) in candidates {
-        let net = Prefix::new(address.peer.unwrap_or(address.address), address.prefix_len);
+        let net = RoutePrefix::new(address.peer.unwrap_or(address.address), address.prefix_len);
         if router.is_unspecified() || net.is_some_and(|net| net.contains(router.into())) {
             return Some(ip);
         }

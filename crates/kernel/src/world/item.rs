@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use vm::network::{NetDevice, Network, Prefix};
+use vm::network::{NetDevice, Network, RoutePrefix};
 
 use super::WorldError;
 use super::json::Json;
@@ -180,21 +180,21 @@ impl<'j> Item<'j> {
     }
 
     /// A prefix: an address with or without length, `default` or `all`.
-    pub(super) fn prefix(&self, is_ipv4: bool) -> Result<Prefix, WorldError> {
+    pub(super) fn prefix(&self, is_ipv4: bool) -> Result<RoutePrefix, WorldError> {
         let text = self.text()?;
         let wrong = || self.error(format!("`{text}` is no prefix"));
         if matches!(text, "default" | "all") {
             return Ok(match is_ipv4 {
-                true => Prefix::ALL_IPV4,
-                false => Prefix::ALL_IPV6,
+                true => RoutePrefix::ALL_IPV4,
+                false => RoutePrefix::ALL_IPV6,
             });
         }
         let prefix = match text.split_once('/') {
-            None => Prefix::host(text.parse().map_err(|_| wrong())?),
+            None => RoutePrefix::host(text.parse().map_err(|_| wrong())?),
             Some((address, len)) => {
                 let address = address.parse().map_err(|_| wrong())?;
                 let len = len.parse().map_err(|_| wrong())?;
-                Prefix::new(address, len).ok_or_else(wrong)?
+                RoutePrefix::new(address, len).ok_or_else(wrong)?
             }
         };
         match prefix.address().is_ipv4() == is_ipv4 {

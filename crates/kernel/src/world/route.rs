@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use vm::network::{Network, NextHop, Prefix, Route, RouteKind, RoutePreference, table};
+use vm::network::{Network, NextHop, Route, RouteKind, RoutePreference, RoutePrefix, table};
 
 use super::WorldError;
 use super::item::Item;
@@ -142,7 +142,7 @@ pub(super) fn read_prefix(
     item: &Item<'_>,
     [address, len]: [&str; 2],
     is_ipv4: bool,
-) -> Result<Option<Prefix>, WorldError> {
+) -> Result<Option<RoutePrefix>, WorldError> {
     let Some(value) = item.get(address) else {
         return Ok(None);
     };
@@ -151,6 +151,6 @@ pub(super) fn read_prefix(
         return Ok((!prefix.is_empty()).then_some(prefix));
     };
     let wrong = || len.error("more bits than the address has");
-    let prefix = Prefix::new(prefix.address(), len.number()?).ok_or_else(wrong)?;
+    let prefix = RoutePrefix::new(prefix.address(), len.number()?).ok_or_else(wrong)?;
     Ok(Some(prefix))
 }

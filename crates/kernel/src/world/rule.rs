@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use vm::network::{Network, Rule, RuleAction, table};
+use vm::network::{Network, PolicyRule, RuleAction, table};
 
 use super::WorldError;
 use super::item::Item;
@@ -12,8 +12,12 @@ use super::route::{read_prefix, read_table};
 const NO_DEVICE: u32 = u32::MAX;
 
 /// A rule of a family.
-pub(super) fn read(network: &Network, item: &Item<'_>, is_ipv4: bool) -> Result<Rule, WorldError> {
-    let mut rule = Rule::new(item.need("priority")?.number()?, read_action(item)?);
+pub(super) fn read(
+    network: &Network,
+    item: &Item<'_>,
+    is_ipv4: bool,
+) -> Result<PolicyRule, WorldError> {
+    let mut rule = PolicyRule::new(item.need("priority")?.number()?, read_action(item)?);
     rule.is_inverted = item.has("not");
     rule.from = read_prefix(item, ["src", "srclen"], is_ipv4)?;
     rule.to = read_prefix(item, ["dst", "dstlen"], is_ipv4)?;

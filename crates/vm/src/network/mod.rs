@@ -11,8 +11,10 @@ use std::net::IpAddr;
 
 pub use device::{DeviceAddress, DeviceKind, NetDevice, scope};
 pub use neighbour::Neighbours;
-pub use route::{NextHop, Prefix, Route, RouteKind, RoutePreference, RouteTable, Routes, table};
-pub use rule::{Rule, RuleAction, Rules};
+pub use route::{
+    NextHop, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes, table,
+};
+pub use rule::{PolicyRule, PolicyRules, RuleAction};
 
 /// The network of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct Network {
     /// The routes, by family and table.
     pub routes: Routes,
     /// The rules that choose tables.
-    pub rules: Rules,
+    pub rules: PolicyRules,
     /// The neighbours.
     pub neighbours: Neighbours,
     /// How next hops are chosen among several.
@@ -44,7 +46,7 @@ impl Network {
     pub const LOOPBACK_ONLY: Network = Network {
         devices: Cow::Borrowed(&[NetDevice::LOOPBACK]),
         routes: Routes::new(),
-        rules: Rules::DEFAULT,
+        rules: PolicyRules::DEFAULT,
         neighbours: Neighbours::new(),
         multipath: Multipath {
             seed: 0,

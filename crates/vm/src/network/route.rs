@@ -19,35 +19,35 @@ pub mod table {
 
 /// The first bits of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix {
+pub struct RoutePrefix {
     address: IpAddr,
     len: u8,
 }
 
-impl Prefix {
+impl RoutePrefix {
     /// All addresses of IPv4.
-    pub const ALL_IPV4: Prefix = Prefix {
+    pub const ALL_IPV4: RoutePrefix = RoutePrefix {
         address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         len: 0,
     };
     /// All addresses of IPv6.
-    pub const ALL_IPV6: Prefix = Prefix {
+    pub const ALL_IPV6: RoutePrefix = RoutePrefix {
         address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         len: 0,
     };
 
     /// The first `len` bits of an address; `None` if it has fewer. Bits behind them are
     /// cleared.
-    pub fn new(address: IpAddr, len: u8) -> Option<Prefix> {
-        (len <= bits(address)).then(|| Prefix {
+    pub fn new(address: IpAddr, len: u8) -> Option<RoutePrefix> {
+        (len <= bits(address)).then(|| RoutePrefix {
             address: masked(address, len),
             len,
         })
     }
 
     /// The prefix of one address.
-    pub fn host(address: IpAddr) -> Prefix {
-        Prefix {
+    pub fn host(address: IpAddr) -> RoutePrefix {
+        RoutePrefix {
             address,
             len: bits(address),
         }
@@ -134,9 +134,9 @@ pub enum RoutePreference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Destinations.
-    pub destination: Prefix,
+    pub destination: RoutePrefix,
     /// Sources (IPv6); all if its length is 0.
-    pub source: Prefix,
+    pub source: RoutePrefix,
     /// Number of its table.
     pub table: u32,
     /// What it does.
@@ -204,7 +204,7 @@ impl Route {
     pub const METRIC_IPV6: u32 = 1024;
 
     /// A route of the main table.
-    pub fn new(destination: Prefix, kind: RouteKind, next_hops: Vec<NextHop>) -> Route {
+    pub fn new(destination: RoutePrefix, kind: RouteKind, next_hops: Vec<NextHop>) -> Route {
         let is_ipv4 = destination.address.is_ipv4();
         let is_direct = is_ipv4 && next_hops.iter().all(|hop| hop.gateway.is_none());
         let scope = match kind {
@@ -216,8 +216,8 @@ impl Route {
         Route {
             destination,
             source: match is_ipv4 {
-                true => Prefix::ALL_IPV4,
-                false => Prefix::ALL_IPV6,
+                true => RoutePrefix::ALL_IPV4,
+                false => RoutePrefix::ALL_IPV6,
             },
             table: table::MAIN,
             kind,
@@ -233,13 +233,13 @@ impl Route {
     }
 
     /// A route of the main table through a router.
-    pub fn via(destination: Prefix, gateway: IpAddr, device: u32) -> Route {
+    pub fn via(destination: RoutePrefix, gateway: IpAddr, device: u32) -> Route {
         let hop = NextHop::via(gateway, device);
         Route::new(destination, RouteKind::Unicast, vec![hop])
     }
 
     /// A route of the main table to hosts on a link.
-    pub fn on_link(destination: Prefix, device: u32) -> Route {
+    pub fn on_link(destination: RoutePrefix, device: u32) -> Route {
         let hop = NextHop::on_link(device);
         Route::new(destination, RouteKind::Unicast, vec![hop])
     }
@@ -301,8 +301,8 @@ impl Routes {
 mod tests {
     use super::*;
 
-    fn prefix(text: &str, len: u8) -> Prefix {
-        Prefix::new(text.parse().unwrap(), len).unwrap()
+    fn prefix(text: &str, len: u8) -> RoutePrefix {
+        RoutePrefix::new(text.parse().unwrap(), len).unwrap()
     }
 
     #[test]
@@ -311,10 +311,10 @@ mod tests {
         assert_eq!(net, prefix("10.0.0.0", 8));
         assert!(net.contains("10.255.0.1".parse().unwrap()));
         assert!(!net.contains("11.0.0.1".parse().unwrap()));
-        assert!(Prefix::ALL_IPV4.contains("1.2.3.4".parse().unwrap()));
-        assert!(!Prefix::ALL_IPV4.contains("::1".parse().unwrap()));
-        assert!(Prefix::ALL_IPV6.contains("::1".parse().unwrap()));
-        assert_eq!(Prefix::new("::".parse().unwrap(), 129), None);
+        assert!(RoutePrefix::ALL_IPV4.contains("1.2.3.4".parse().unwrap()));
+        assert!(!RoutePrefix::ALL_IPV4.contains("::1".parse().unwrap()));
+        assert!(RoutePrefix::ALL_IPV6.contains("::1".parse().unwrap()));
+        assert_eq!(RoutePrefix::new("::".parse().unwrap(), 129), None);
     }
 
     #[test]

@@ -2,19 +2,19 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Prefix, table};
+use super::{RoutePrefix, table};
 
 /// A rule (`ip rule`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct PolicyRule {
     /// The lowest comes first.
     pub priority: u32,
     /// It is for the packets that do not match.
     pub is_inverted: bool,
     /// Sources.
-    pub from: Option<Prefix>,
+    pub from: Option<RoutePrefix>,
     /// Destinations.
-    pub to: Option<Prefix>,
+    pub to: Option<RoutePrefix>,
     /// Index of the device that received the packet.
     pub input: Option<u32>,
     /// Index of the device that the socket is bound to.
@@ -56,10 +56,10 @@ pub enum RuleAction {
     Prohibit,
 }
 
-impl Rule {
+impl PolicyRule {
     /// A rule for all packets.
-    pub const fn new(priority: u32, action: RuleAction) -> Rule {
-        Rule {
+    pub const fn new(priority: u32, action: RuleAction) -> PolicyRule {
+        PolicyRule {
             priority,
             is_inverted: false,
             from: None,
@@ -80,27 +80,27 @@ impl Rule {
 
 /// The rules of both families, in the order of their priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    ipv4: Vec<Rule>,
-    ipv6: Vec<Rule>,
+pub struct PolicyRules {
+    ipv4: Vec<PolicyRule>,
+    ipv6: Vec<PolicyRule>,
 }
 
-/// Rules that Linux has at first: those of IPv6 are the first two.
-const FIRST: [Rule; 3] = [
-    Rule::new(0, RuleAction::Table(table::LOCAL)),
-    Rule::new(32_766, RuleAction::Table(table::MAIN)),
-    Rule::new(32_767, RuleAction::Table(table::DEFAULT)),
+/// PolicyRules that Linux has at first: those of IPv6 are the first two.
+const FIRST: [PolicyRule; 3] = [
+    PolicyRule::new(0, RuleAction::Table(table::LOCAL)),
+    PolicyRule::new(32_766, RuleAction::Table(table::MAIN)),
+    PolicyRule::new(32_767, RuleAction::Table(table::DEFAULT)),
 ];
 
-impl Rules {
+impl PolicyRules {
     /// The rules that Linux has at first: local, main and default table.
-    pub const DEFAULT: Rules = Rules {
+    pub const DEFAULT: PolicyRules = PolicyRules {
         ipv4: Vec::new(),
         ipv6: Vec::new(),
     };
 
     /// Sets the rules of a family.
-    pub fn set(&mut self, is_ipv4: bool, mut rules: Vec<Rule>) {
+    pub fn set(&mut self, is_ipv4: bool, mut rules: Vec<PolicyRule>) {
         rules.sort_by_key(|rule| rule.priority);
         let first = match is_ipv4 {
             true => &FIRST[..],
@@ -116,7 +116,7 @@ impl Rules {
     }
 
     /// Adds a rule to a family, before those of its priority.
-    pub fn add(&mut self, is_ipv4: bool, rule: Rule) {
+    pub fn add(&mut self, is_ipv4: bool, rule: PolicyRule) {
         let mut rules = match self.custom(is_ipv4) {
             Some(rules) => rules.to_vec(),
             None if is_ipv4 => FIRST.to_vec(),
@@ -129,7 +129,7 @@ impl Rules {
 
     /// The rules of a family; `None` if they are those that Linux has at first, without which
     /// it asks the tables directly.
-    pub fn custom(&self, is_ipv4: bool) -> Option<&[Rule]> {
+    pub fn custom(&self, is_ipv4: bool) -> Option<&[PolicyRule]> {
         let rules = match is_ipv4 {
             true => &self.ipv4,
             false => &self.ipv6,
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn the_first_rules_are_no_custom_ones() {
-        let mut rules = Rules::default();
+        let mut rules = PolicyRules::default();
         rules.set(true, FIRST.to_vec());
         assert_eq!(rules.custom(true), None);
-        rules.add(true, Rule::new(100, RuleAction::Blackhole));
+        rules.add(true, PolicyRule::new(100, RuleAction::Blackhole));
         let priorities: Vec<u32> = (rules.custom(true).unwrap().iter())
             .map(|rule| rule.priority)
             .collect();
