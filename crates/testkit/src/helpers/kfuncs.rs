@@ -14,42 +14,18 @@ use super::case::{Case, MAP, Setup, VALUE, bytes_at, digest};
 use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[
-    Family {
-        name: "strings",
-        make: strings,
-    },
-    Family {
-        name: "long strings",
-        make: long_strings,
-    },
-    Family {
-        name: "strings at addresses of any kind",
-        make: addresses,
-    },
-    Family {
-        name: "sections and casts",
-        make: sections,
-    },
-    Family {
-        name: "connection tracking",
-        make: conntrack,
-    },
-    Family {
-        name: "entries of maps",
-        make: entries,
-    },
-    Family {
-        name: "data that are pulled from fragments",
-        make: pull,
-    },
-    Family {
-        name: "objects of the kernel that do not exist",
-        make: absent,
-    },
-    Family {
-        name: "objects for system calls that do not exist",
-        make: absent_in_syscalls,
-    },
+    Family::new("strings", strings),
+    Family::new("long strings", long_strings),
+    Family::new("strings at addresses of any kind", addresses),
+    Family::new("sections and casts", sections),
+    Family::new("connection tracking", conntrack),
+    Family::new("entries of maps", entries),
+    Family::new("data that are pulled from fragments", pull),
+    Family::new("objects of the kernel that do not exist", absent),
+    Family::new(
+        "objects for system calls that do not exist",
+        absent_in_syscalls,
+    ),
 ];
 
 /// A call of a kfunc.
