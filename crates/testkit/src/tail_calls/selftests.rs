@@ -269,26 +269,36 @@ pub const SELFTESTS: &[Selftest] = &[
         steps: &[Run("tailcall_bpf2bpf_hierarchy_3", Zeros, 33)],
     },
     Selftest {
-        name: "tailcall_failure",
+        name: "tailcall_failure/reject_tail_call_spin_lock",
         object: "tailcall_fail",
-        steps: &[
-            IsRefused(
-                "reject_tail_call_spin_lock",
-                "function calls are not allowed while holding a lock",
-            ),
-            IsRefused(
-                "reject_tail_call_rcu_lock",
-                "tail_call cannot be used inside bpf_rcu_read_lock-ed region",
-            ),
-            IsRefused(
-                "reject_tail_call_preempt_lock",
-                "tail_call cannot be used inside bpf_preempt_disable-ed region",
-            ),
-            IsRefused(
-                "reject_tail_call_ref",
-                "tail_call would lead to reference leak",
-            ),
-        ],
+        steps: &[IsRefused(
+            "reject_tail_call_spin_lock",
+            "function calls are not allowed while holding a lock",
+        )],
+    },
+    Selftest {
+        name: "tailcall_failure/reject_tail_call_rcu_lock",
+        object: "tailcall_fail",
+        steps: &[IsRefused(
+            "reject_tail_call_rcu_lock",
+            "tail_call cannot be used inside bpf_rcu_read_lock-ed region",
+        )],
+    },
+    Selftest {
+        name: "tailcall_failure/reject_tail_call_preempt_lock",
+        object: "tailcall_fail",
+        steps: &[IsRefused(
+            "reject_tail_call_preempt_lock",
+            "tail_call cannot be used inside bpf_preempt_disable-ed region",
+        )],
+    },
+    Selftest {
+        name: "tailcall_failure/reject_tail_call_ref",
+        object: "tailcall_fail",
+        steps: &[IsRefused(
+            "reject_tail_call_ref",
+            "tail_call would lead to reference leak",
+        )],
     },
     Selftest {
         name: "verifier_tailcall",
