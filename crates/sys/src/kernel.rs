@@ -52,7 +52,9 @@ pub fn running() -> io::Result<Kernel> {
     }
     if let Some(config) = config(&release) {
         let features = Features {
-            syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER"),
+            // libbpf looks for the wrapper with a kprobe.
+            syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER")
+                && config.is_set("CONFIG_KPROBE_EVENTS"),
             ..Features::LINUX_6_18
         };
         kernel = kernel

@@ -1,6 +1,6 @@
 //! Runs of accepted programs stay inside what the verifier recorded of them.
 
-use beebox_testkit::verifier::soundness::{self, Escape, Evidence, Outcome};
+use beebox_testkit::verifier::soundness::{self, Escape, Evidence, Outcome, Source};
 use beebox_testkit::verifier::{Target, assembled, generated_program};
 use isa::ebpf::Reg;
 use spec::Kernel;
@@ -19,14 +19,24 @@ fn kernel() -> (Kernel, Registry) {
 #[test]
 fn runs_of_generated_programs_stay_inside_recorded_states() {
     let (kernel, registry) = kernel();
-    let tally = soundness::check_generated(&kernel, &registry, 0, 150, 10, |_| ()).unwrap();
-    for found in &tally.found {
-        eprintln!("{found:#?}");
+    for source in [Source::Simple, Source::Full] {
+        let tally = soundness::check_generated(source, &kernel, &registry, 0, 120, 10, |_| ());
+        let tally = tally.unwrap();
+        for found in &tally.found {
+            eprintln!("{}\n{:?}", found.case, found.escape);
+        }
+        assert_eq!(tally.escaped, 0);
+        assert!(tally.steps > 15_000, "{tally:?}");
+        assert!(tally.all_precise > 80, "{tally:?}");
+        // Rounds of bpf_loop and may_goto, which numbers of the input count.
+        let share = if source == Source::Full { 8 } else { 20 };
+        assert!(tally.unfinished < tally.runs / share, "{tally:?}");
+        if source == Source::Full {
+            // Nearly every kind of the grammar's maps is used.
+            assert!(tally.used.maps.len() > 10, "{:?}", tally.used);
+            assert!(tally.used.helpers.len() > 40, "{:?}", tally.used);
+        }
     }
-    assert_eq!(tally.escaped, 0);
-    assert!(tally.steps > 20_000, "{tally:?}");
-    assert!(tally.all_precise > 100, "{tally:?}");
-    assert!(tally.unfinished < tally.runs / 20, "{tally:?}");
 }
 
 /// A program with a packet access behind a variable offset, a map value, a spill, a loop

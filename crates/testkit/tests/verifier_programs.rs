@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox_testkit::verifier::{Answer, VerifierPair};
+use btf::Kind;
 use program::case::{Case, KernelAnswer};
 use spec::Kernel;
 use spec::kernel::{Privileges, Source};
@@ -66,6 +67,25 @@ fn with_answer(text: &str, (errno, log): &(Option<i32>, Vec<String>)) -> String 
     plain
 }
 
+/// A call of a kernel function by its name, whose BTF id each kernel has its own of.
+const KFUNC: &str = "call kfunc(bpf_";
+
+/// The text of a case with the BTF ids that kernel functions have in a kernel.
+fn with_kfuncs(text: &str, kernel: &Kernel) -> String {
+    let line = |line: &str| {
+        let named = line.split_once("kfunc(").filter(|_| line.contains(KFUNC));
+        let Some((before, name)) = named else {
+            return format!("{line}\n");
+        };
+        let name = name.trim_end_matches(')');
+        let types = kernel.btf().expect("types of the kernel");
+        let function = types.find(Kind::Func, name);
+        let id = function.unwrap_or_else(|| panic!("no {name}")).id();
+        format!("{before}kfunc({})\n", id.0)
+    };
+    text.lines().map(line).collect()
+}
+
 /// Compares the answers to the cases of a directory. Returns how many there are, and what
 /// differs.
 fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
@@ -75,11 +95,21 @@ fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
     let files = case_files(directory);
     for file in &files {
         let text = fs::read_to_string(file).expect("a case");
-        let case = Case::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let parse = |kernel: &Kernel| {
+            let case = Case::parse(&with_kfuncs(&text, kernel));
+            case.unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        };
+        let case = parse(built_in);
         let name = case.program.name();
         let ours = judges.ours(&case.program);
         let ours = lines(&ours.unwrap_or_else(|what| panic!("{name}: {what}")));
-        let kernels = judges.kernel(&case.program).map(|answer| lines(&answer));
+        let kernels = match text.contains(KFUNC) {
+            true => sys::kernel::running()
+                .map_err(|error| error.to_string())
+                .and_then(|running| judges.kernel(&parse(&running).program)),
+            false => judges.kernel(&case.program),
+        };
+        let kernels = kernels.map(|answer| lines(&answer));
         if std::env::var_os("BEEBOX_WRITE").is_some() {
             let answer = kernels.clone().expect("a kernel to ask");
             fs::write(file, with_answer(&text, &answer)).expect("a written case");
@@ -133,5 +163,12 @@ fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
 fn tail_calls_are_allowed_where_the_kernel_allows_them() {
     let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
     assert!(count >= 17, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn exception_callbacks_are_checked_as_in_the_kernel() {
+    let (count, differ) = compare("cases/exceptions", &kernel_data::linux_6_18());
+    assert!(count >= 14, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }

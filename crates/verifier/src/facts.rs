@@ -21,6 +21,7 @@
 mod btf_info;
 pub mod calls;
 mod cfg;
+mod exceptions;
 mod fastcall;
 mod func_model;
 mod live_regs;
@@ -99,6 +100,8 @@ pub struct Facts {
     pub insns: Vec<InsnFacts>,
     /// By subprogram, ordered by start.
     pub subprogs: Vec<SubprogFacts>,
+    /// Number of the subprogram that runs when an exception is thrown, if there is one.
+    pub exception_callback: Option<usize>,
     /// Number of strongly connected components, counted from 1.
     pub scc_count: u32,
     /// By instruction, where control goes next.
@@ -142,12 +145,15 @@ pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
 pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut pass = Pass { sink, insn_idx: 0 };
     btf_info::check_early(env, &mut pass)?;
-    let mut subprogs = subprogs::find(env, &mut pass)?;
+    let callback = exceptions::find_callback(env, &mut pass)?;
+    let mut subprogs = subprogs::find(env, &mut pass, callback)?;
     subprogs::check_layout(env, &mut pass, &mut subprogs)?;
     btf_info::check(env, &mut pass, &mut subprogs)?;
     let insns = env.program.insns();
     Ok(Facts {
         insns: vec![InsnFacts::default(); insns.len()],
+        exception_callback: callback
+            .and_then(|start| subprogs.iter().position(|subprog| subprog.start == start)),
         subprogs,
         successors: insns
             .iter()

@@ -46,6 +46,17 @@ pub struct ProgramFacts {
     /// Bytes of the context up to the last one that the program accesses
     /// (`max_ctx_offset`).
     pub context_bytes: u32,
+    /// The stack of each function as the kernel compiles it, with what rewriting takes.
+    pub compiled_stack: Vec<FunctionStack>,
+}
+
+/// The stack of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionStack {
+    /// First instruction of the function.
+    pub start: u32,
+    /// Bytes below its frame pointer.
+    pub bytes: u32,
 }
 
 /// Facts of an instruction.

@@ -56,12 +56,13 @@ pub mod walk;
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};
 pub use insn_facts::{
-    Branch, CallFact, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind, ProgramFacts, Value,
+    Branch, CallFact, FunctionStack, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind,
+    ProgramFacts, Value,
 };
 pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
-pub use rewrite::{LiveCode, Spills};
+pub use rewrite::{FormSlot, KernelForm, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
 pub use verify::{explain, verify, verify_recorded};

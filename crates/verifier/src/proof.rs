@@ -9,7 +9,9 @@ use spec::kernel::Module;
 use spec::kfuncs::KernelFunction;
 use spec::registry::Registry;
 
-use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify};
+use crate::{
+    KernelForm, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify,
+};
 
 /// A program that this verifier accepted, with the facts that it found. Nothing else makes
 /// one, so engines run such programs without checks.
@@ -62,6 +64,12 @@ impl Proof {
     /// removes them before it rewrites and compiles a program.
     pub fn live_code(&self, spills: Spills) -> LiveCode {
         rewrite::live_code(&self.program.decode(), &self.facts, spills)
+    }
+
+    /// The program as Linux compiles it: live code, in which divisions are guarded and
+    /// `may_goto` counts its rounds. What depends on one kernel is left open.
+    pub fn kernel_form(&self) -> KernelForm {
+        rewrite::kernel_form(&self.program.decode(), &self.facts)
     }
 
     /// The kernel function that the instruction at a slot calls or loads the address of, if

@@ -2,6 +2,7 @@
 //! compiles several functions.
 
 mod dead_code;
+mod kernel_form;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 
@@ -11,6 +12,7 @@ use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
 use dead_code::Removal;
+pub use kernel_form::{FormSlot, KernelForm};
 
 /// Number of `bpf_tail_call`.
 const TAIL_CALL: i32 = 12;
@@ -143,4 +145,9 @@ pub(crate) fn live_code(insns: &[Insn], facts: &ProgramFacts, spills: Spills) ->
     let is_reached = |slot| has(slot, |fact| fact.is_reached);
     let is_dropped = |slot| spills == Spills::Dropped && has(slot, |fact| fact.is_fastcall_spill);
     Removal::of(insns, is_reached, is_dropped).finish()
+}
+
+/// The program as the kernel compiles it.
+pub(crate) fn kernel_form(insns: &[Insn], facts: &ProgramFacts) -> KernelForm {
+    kernel_form::kernel_form(&live_code(insns, facts, Spills::Dropped), facts)
 }

@@ -7,6 +7,7 @@ use std::fmt;
 pub mod errno {
     pub const EPERM: i32 = 1;
     pub const ENOENT: i32 = 2;
+    pub const EEXIST: i32 = 17;
     pub const E2BIG: i32 = 7;
     pub const EAGAIN: i32 = 11;
     pub const ENOMEM: i32 = 12;

@@ -14,7 +14,7 @@ use crate::cost::{Cost, CostCounter};
 use crate::env::Env;
 use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack, SubprogFacts};
-use crate::insn_facts::Collector;
+use crate::insn_facts::{Collector, FunctionStack};
 use crate::log::{self, Sink};
 use crate::options::Options;
 use crate::privilege;
@@ -182,6 +182,10 @@ fn run(
         seen_direct_write: false,
         explore_alu_limits: false,
     };
+    if let Some(callback) = facts.exception_callback {
+        let callback = &mut walk.subprogs[callback];
+        (callback.is_cb, callback.is_async_cb) = (true, true);
+    }
     walk.explorer.recorder = extras.recorder.map(Box::new);
     if options.collect_facts {
         walk.explorer.collector = Some(Box::new(Collector::new(env.insns.len())));
@@ -267,6 +271,7 @@ fn check_program(walk: &mut Walk<'_>) -> Result<()> {
     drop_fastcall_spills(walk);
     facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)?;
     add_rewritten_stack(walk);
+    note_compiled_stack(walk);
     rewrite::check(walk)
 }
 
@@ -277,6 +282,18 @@ fn note_stack(walk: &mut Walk<'_>) {
         collector.stack = subprogs
             .map(|(facts, aux)| (facts.start, aux.stack_depth))
             .collect();
+    }
+}
+
+/// Keeps the stack of each function as the kernel compiles it.
+fn note_compiled_stack(walk: &mut Walk<'_>) {
+    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
+    if let Some(collector) = &mut walk.explorer.collector {
+        let stack = subprogs.map(|(facts, aux)| FunctionStack {
+            start: facts.start,
+            bytes: aux.stack_depth,
+        });
+        collector.compiled_stack = stack.collect();
     }
 }
 
@@ -334,6 +351,9 @@ fn stack_depths(walk: &Walk<'_>, is_accepted: bool) -> Vec<u32> {
 fn check_global_functions(walk: &mut Walk<'_>) -> Result<()> {
     if walk.env.program.func_info().is_empty() {
         return Ok(());
+    }
+    if let Some(callback) = walk.facts.exception_callback {
+        walk.subprogs[callback].called = true;
     }
     loop {
         let mut is_new = false;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
-use btf::fields::{FieldKind, FieldRecord, FieldSet, SpecialField};
-use btf::{Btf, TypeId};
+use btf::Btf;
+use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -16,22 +16,14 @@ use super::NotLoaded;
 /// The layout of a map's values, with their special fields by the types of the program and of
 /// the kernel.
 fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
-    let mut layout = ValueLayout::plain(def.params.value_size as usize);
-    let Some(types) = types.filter(|_| def.has_btf && def.params.value_type != TypeId::VOID) else {
-        return layout;
-    };
     // What the kernel refuses there the verifier has refused.
-    let record = FieldRecord::new(types, kernel, def.params.value_type, FieldSet::MAP_VALUE);
-    let record = record.unwrap_or_default();
-    let range = |field: &SpecialField| {
-        let start = field.offset as usize;
-        start..start + field.kind.size() as usize
-    };
-    layout.special = record.fields().iter().map(range).collect();
-    layout.lock = record
-        .offset_of(FieldKind::SpinLock)
-        .map(|offset| offset as usize);
-    layout
+    let fields = def.value_fields(types, kernel);
+    let lock = fields.offset_of(FieldKind::SpinLock);
+    ValueLayout {
+        size: def.params.value_size as usize,
+        special: fields.ranges().collect(),
+        lock: lock.map(|offset| offset as usize),
+    }
 }
 
 /// A key and its value, as bytes.

@@ -6,6 +6,7 @@
 //! kinds that they look for ([`FieldSet`]).
 
 use std::fmt;
+use std::ops::Range;
 
 mod search;
 
@@ -242,6 +243,14 @@ impl FieldRecord {
     /// All fields.
     pub fn fields(&self) -> &[SpecialField] {
         &self.fields
+    }
+
+    /// Byte ranges of all fields, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.fields.iter().map(|field| {
+            let start = field.offset as usize;
+            start..start + field.kind.size() as usize
+        })
     }
 
     /// True if there is a field of this kind.

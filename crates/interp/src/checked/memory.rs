@@ -13,6 +13,7 @@
 use std::borrow::Cow;
 use std::thread;
 
+use spec::maps::MapKind;
 use vm::{
     CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
     RunGuard,
@@ -323,6 +324,11 @@ impl<'m> Memory<'m> {
     /// The index of the map that a pointer to a map refers to.
     pub fn map_at(&self, pointer: u64) -> Option<u32> {
         self.maps.index_of(pointer)
+    }
+
+    /// The kind of the map of that index.
+    pub fn map_kind(&self, map: u32) -> Option<MapKind> {
+        Some(self.maps.object(map)?.kind())
     }
 
     /// The address of a value of a map, which becomes a region on first use.

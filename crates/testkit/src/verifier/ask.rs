@@ -8,6 +8,7 @@ use spec::Kernel;
 use spec::kernel::Privileges;
 use spec::registry::Registry;
 use sys::Errno;
+use sys::bpf::{LoadAnswer, MAX_LOG_SIZE};
 use verifier::{Options, Verdict, Verification, verify};
 
 use crate::kernel::load::{LoadFault, LoadRequest, Resources};
@@ -18,6 +19,8 @@ use crate::kernel::unprivileged::Caller;
 const STATISTICS: u32 = 4;
 /// Size of its buffer in bytes. Some messages are logged once for each call.
 const LOG_BYTES: usize = 1 << 16;
+/// Bytes of the first buffer of a whole log; a log that does not fit is asked for again.
+const WHOLE_LOG: usize = 1 << 20;
 /// The error number where the log does not fit.
 const ENOSPC: Errno = Errno(28);
 
@@ -121,6 +124,23 @@ pub fn refusal_of_kernel(program: &Program) -> Result<Refused, String> {
     Ok((!answer.is_accepted()).then_some((answer.errno, answer.reason)))
 }
 
+/// Loads a caller's program with its BTF and maps into the running kernel; `log` is a buffer.
+fn load_as(
+    caller: &Caller,
+    program: &Program,
+    resources: &mut Resources,
+    request: LoadRequest,
+    log: &mut Vec<u8>,
+) -> Result<LoadAnswer, String> {
+    let dropped = caller.makes_maps();
+    resources.create_maps(program).map_err(describe)?;
+    drop(dropped);
+    let dropped = caller.loads_programs();
+    let answer = resources.load_with_maps(program, request, log);
+    drop(dropped);
+    answer.map_err(describe)
+}
+
 /// The running kernel's answer to a caller's program with its BTF and maps; `log` is a
 /// buffer.
 fn kernel_answer(
@@ -133,13 +153,7 @@ fn kernel_answer(
         log_level: STATISTICS,
         log_size: LOG_BYTES,
     };
-    let dropped = caller.makes_maps();
-    resources.create_maps(program).map_err(describe)?;
-    drop(dropped);
-    let dropped = caller.loads_programs();
-    let answer = resources.load_with_maps(program, request, log);
-    drop(dropped);
-    let result = answer.map_err(describe)?.result;
+    let result = load_as(caller, program, resources, request, log)?.result;
     let log = String::from_utf8_lossy(log);
     match result {
         Err(ENOSPC) => Err("the log does not fit".to_owned()),
@@ -196,6 +210,63 @@ impl<'a> VerifierPair<'a> {
     /// If the kernel refuses the BTF or the maps of the program, does not permit bpf(2), or
     /// if the log exceeds its buffer.
     pub fn kernel(&mut self, program: &Program) -> Result<Answer, String> {
+        self.declare(program)?;
+        match &mut self.declared {
+            Some((_, resources)) => kernel_answer(&self.caller, program, resources, &mut self.log),
+            None => Err("no resources".to_owned()),
+        }
+    }
+
+    /// The running kernel's whole log of a program at a level.
+    ///
+    /// # Errors
+    /// As [`VerifierPair::kernel`], and if there is no log.
+    pub fn kernel_log(&mut self, program: &Program, log_level: u32) -> Result<WholeLog, String> {
+        self.declare(program)?;
+        let Some((_, resources)) = &mut self.declared else {
+            return Err("no resources".to_owned());
+        };
+        let mut log_size = WHOLE_LOG;
+        loop {
+            let request = LoadRequest {
+                log_level,
+                log_size,
+            };
+            let mut log = Vec::new();
+            let answer = load_as(&self.caller, program, resources, request, &mut log)?;
+            let size = answer.log_true_size as usize;
+            if size > MAX_LOG_SIZE {
+                let text = "does not fit into the kernel's largest";
+                return Err(format!("a log of {size} bytes {text}"));
+            }
+            if size <= log_size {
+                let errno = answer.result.err().map_or(0, |errno| errno.0);
+                let text = String::from_utf8_lossy(&log).into_owned();
+                return match text.is_empty() {
+                    true => Err(format!("no log of the kernel (errno {errno})")),
+                    false => Ok(WholeLog { text, errno }),
+                };
+            }
+            log_size = size;
+        }
+    }
+
+    /// Our log of a program at a level; `Err` names what is unsupported, or the failure.
+    pub fn our_log(&self, program: &Program, log_level: u32) -> Result<String, String> {
+        let options = Options {
+            log_level,
+            ..Options::default()
+        };
+        let done = verify(program, self.kernel, self.registry, &options);
+        match done.verdict {
+            Verdict::Unsupported(_) => Err("unsupported".to_owned()),
+            Verdict::Bug(what) => Err(format!("bug: {what}")),
+            Verdict::Accepted | Verdict::Refused(_) => Ok(done.log),
+        }
+    }
+
+    /// Keeps BTF and maps of a program in the kernel, if they are not there yet.
+    fn declare(&mut self, program: &Program) -> Result<(), String> {
         let is_declared = self
             .declared
             .as_ref()
@@ -205,10 +276,7 @@ impl<'a> VerifierPair<'a> {
             let resources = Resources::of(program).map_err(describe)?;
             self.declared = Some((program.clone(), resources));
         }
-        match &mut self.declared {
-            Some((_, resources)) => kernel_answer(&self.caller, program, resources, &mut self.log),
-            None => Err("no resources".to_owned()),
-        }
+        Ok(())
     }
 
     /// Our answer; `Err` names what is unsupported, or the failure.
@@ -265,6 +333,15 @@ impl<'a> VerifierPair<'a> {
             ours,
         })
     }
+}
+
+/// A log of the running kernel.
+#[derive(Clone, Debug)]
+pub struct WholeLog {
+    /// Its text.
+    pub text: String,
+    /// Error number of the load, 0 if the program is accepted.
+    pub errno: i32,
 }
 
 /// Two answers to one program.

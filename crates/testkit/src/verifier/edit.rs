@@ -77,6 +77,38 @@ pub(super) fn splice(program: &Program, range: Range<usize>, new: &[RawInsn]) ->
     edited.build().ok()
 }
 
+/// Takes out instructions as long as `shows` finds in what is left what it found in the
+/// program, `shown`; asks it at most so many times.
+pub(super) fn reduce<T>(
+    program: &Program,
+    mut shown: T,
+    mut questions: u32,
+    mut shows: impl FnMut(&Program) -> Option<T>,
+) -> (Program, T) {
+    let mut least = program.clone();
+    let mut chunk = instructions(&least).len() / 2;
+    while chunk > 0 {
+        let mut at = 0;
+        loop {
+            let all = instructions(&least);
+            let (Some(first), Some(last)) = (all.get(at), all.get(at + chunk - 1)) else {
+                break;
+            };
+            if questions == 0 {
+                break;
+            }
+            questions -= 1;
+            let fewer = splice(&least, first.start..last.end, &[]);
+            match fewer.and_then(|fewer| Some((shows(&fewer)?, fewer))) {
+                Some((found, fewer)) => (least, shown) = (fewer, found),
+                None => at += 1,
+            }
+        }
+        chunk /= 2;
+    }
+    (least, shown)
+}
+
 /// The instruction that was at `at` and is at `here`, with its distance changed to where
 /// its target has moved.
 fn retarget(

@@ -1,40 +1,37 @@
-//! Live code beside the instructions that the kernel keeps (`xlated` of `bpf_prog_info`).
+//! The kernel's form of a program beside the instructions that the kernel has of it (`xlated`
+//! of `bpf_prog_info`).
 //!
-//! After it has removed dead code the kernel rewrites some instructions: accesses to the
-//! context, calls that it inlines, divisions by registers, `may_goto`. Both sequences are
-//! aligned: instructions that are never rewritten must be equal and in the same order, others
-//! may each become up to 64 instructions, and every jump must lead to the same
-//! instruction. Aligning is a depth-first search over pairs of positions, each visited once
+//! Both sequences are aligned: instructions must be equal and in the same order, those that
+//! the form leaves open may each be up to 64 instructions, and every jump must lead to the
+//! same instruction. Aligning is a depth-first search over pairs of positions, each visited once
 //! for each set of targets of jumps that are still ahead.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use isa::ebpf::{Callee, Imm64, Insn, RawInsn, encode};
-use verifier::LiveCode;
+use isa::ebpf::RawInsn;
+use verifier::{FormSlot, KernelForm};
 
 /// Most instructions that one becomes.
 const MOST_REWRITTEN: usize = 64;
 
-/// Most instructions that the kernel puts before the first one of a function.
+/// Most instructions that the kernel puts before the first one of a program.
 const MOST_BEFORE: usize = 16;
 
 const CLASS: u8 = 0x07;
-const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 const MOV: u8 = 0xbf;
 const GOTO_LONG: u8 = 0x06;
 const WIDE: u8 = 0x18;
 
-/// Compares the program that is left with the kernel's instructions: the number of
-/// instructions that were never rewritten, or the first one of ours from which on the two
+/// Compares the kernel's form of a program with the kernel's instructions: the number of
+/// instructions that were compared one by one, or the first one of ours from which on the two
 /// cannot be aligned.
-pub fn compare(live: &LiveCode, kernel: &[RawInsn]) -> Result<usize, usize> {
-    let ours = encode(&live.insns).map_err(|_| 0usize)?;
-    let starts = function_starts(&live.insns);
-    let is_kept = |insn: &&RawInsn| kind(insn) == Kind::Kept;
+pub fn compare(form: &KernelForm, kernel: &[RawInsn]) -> Result<usize, usize> {
+    let ours = &form.slots;
+    let is_kept = |slot: &&FormSlot| kind(slot) == Kind::Kept;
     let kept = ours.iter().filter(is_kept).count();
-    let align = |kernel| Search::new(&ours, kernel, &starts).align().map(|()| kept);
+    let align = |kernel| Search::new(form, kernel).align().map(|()| kept);
     align(kernel).or_else(|slot| {
         // To programs that throw and have no exception callback the kernel adds one.
         let codes: Vec<u8> = kernel.iter().rev().take(2).map(|insn| insn.code).collect();
@@ -45,64 +42,36 @@ pub fn compare(live: &LiveCode, kernel: &[RawInsn]) -> Result<usize, usize> {
     })
 }
 
-/// First instructions of functions.
-fn function_starts(insns: &[Insn]) -> BTreeSet<usize> {
-    let callee = |(slot, insn): (usize, &Insn)| match *insn {
-        Insn::Call(Callee::Local(off)) => (slot + 1).checked_add_signed(off as isize),
-        Insn::LoadImm64 {
-            imm: Imm64::Func { off, .. },
-            ..
-        } => (slot + 1).checked_add_signed(off as isize),
-        _ => None,
-    };
-    let callees = insns.iter().enumerate().filter_map(callee);
-    callees.chain([0]).collect()
-}
-
-/// What the kernel does with an instruction behind the removal of dead code.
+/// How far an instruction of ours says what the kernel's is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It stays as it is.
+    /// It is the same.
     Kept,
-    /// It stays, but for its distance.
+    /// It is the same, but for its distance.
     Jump,
-    /// It stays, but for its immediate.
-    Wide,
-    /// It may become others.
-    Rewritten,
+    /// It is the same, but for its immediate: an address.
+    Address,
+    /// It may be several others.
+    Open,
 }
 
-fn kind(insn: &RawInsn) -> Kind {
-    let (op, is_register) = (insn.code & 0xf0, insn.code & 8 != 0);
-    match insn.code & CLASS {
+fn kind(slot: &FormSlot) -> Kind {
+    let code = slot.insn.code;
+    match (code & CLASS, code & 0xf0) {
+        _ if slot.is_open => Kind::Open,
         // The second slot of a wide load has the opcode 0.
-        0 if insn.code == 0 || insn.code == WIDE => Kind::Wide,
-        // Legacy packet loads.
-        0 => Kind::Rewritten,
-        1 if insn.src() == 10 => Kind::Kept,
-        2 | 3 if insn.dst() == 10 => Kind::Kept,
-        1..=3 => Kind::Rewritten,
-        4 | 7 => match op {
-            // Division and remainder by a register, and signed ones by -1.
-            0x30 | 0x90 if is_register || insn.imm == -1 => Kind::Rewritten,
-            // Casts between address spaces, the number of the CPU.
-            0xb0 if insn.off == 1 || insn.off == -1 => Kind::Rewritten,
-            _ => Kind::Kept,
-        },
-        _ => match op {
-            0x80 => Kind::Rewritten,
-            // may_goto.
-            0xe0 => Kind::Rewritten,
-            0x90 => Kind::Kept,
-            _ => Kind::Jump,
-        },
+        (0, _) if code == 0 || code == WIDE => Kind::Address,
+        (5 | 6, 0x80) => Kind::Address,
+        (5 | 6, op) if op != 0x90 => Kind::Jump,
+        _ => Kind::Kept,
     }
 }
 
 struct Search<'c> {
-    ours: &'c [RawInsn],
+    ours: &'c [FormSlot],
     kernel: &'c [RawInsn],
-    starts: &'c BTreeSet<usize>,
+    /// The first instruction of the program.
+    begin: usize,
     /// The instructions that are aligned.
     path: Vec<Step>,
     /// By instruction of ours, where the kernel's jumps say that it is.
@@ -125,15 +94,16 @@ struct Step {
 }
 
 impl<'c> Search<'c> {
-    fn new(ours: &'c [RawInsn], kernel: &'c [RawInsn], starts: &'c BTreeSet<usize>) -> Search<'c> {
-        let backwards = ours.iter().enumerate().filter_map(|(slot, insn)| {
-            let target = led(slot, insn).filter(|&target| target <= slot)?;
-            (kind(insn) == Kind::Jump).then_some(target)
+    fn new(form: &'c KernelForm, kernel: &'c [RawInsn]) -> Search<'c> {
+        let ours = &form.slots;
+        let backwards = ours.iter().enumerate().filter_map(|(slot, own)| {
+            let target = led(slot, &own.insn).filter(|&target| target <= slot)?;
+            (kind(own) == Kind::Jump).then_some(target)
         });
         Search {
             ours,
             kernel,
-            starts,
+            begin: form.begin as usize,
             heads: backwards.collect(),
             path: Vec::new(),
             wanted: vec![None; ours.len()],
@@ -184,13 +154,13 @@ impl<'c> Search<'c> {
             choices: Vec::new(),
             target: None,
         };
-        let insn = &self.ours[slot];
-        if kind(insn) == Kind::Jump {
-            let target = led(slot, insn).filter(|&target| target < self.ours.len());
+        let jump = &self.ours[slot];
+        if kind(jump) == Kind::Jump {
+            let target = led(slot, &jump.insn).filter(|&target| target < self.ours.len());
             let (Some(target), Some(found)) = (target, led(place, &self.kernel[place])) else {
                 return false;
             };
-            let is_start = self.starts.contains(&target);
+            let is_start = target == self.begin;
             if target <= slot {
                 let begin = self.path.get(target).map_or(place, |step| step.place);
                 let before = begin.checked_sub(found);
@@ -241,30 +211,27 @@ impl<'c> Search<'c> {
     /// Places at which an instruction may begin if the one before it ends there; the one
     /// to try first is the last.
     fn places(&self, slot: usize, end: usize) -> Vec<usize> {
-        let before = match self.starts.contains(&slot) {
-            true => MOST_BEFORE,
-            false => 0,
-        };
+        let before = if slot == self.begin { MOST_BEFORE } else { 0 };
         (end..=end + before).rev().collect()
     }
 
     /// Ends that an instruction may have which begins at a place, nearest first.
     fn ends(&self, slot: usize, place: usize) -> Vec<usize> {
-        let ours = &self.ours[slot];
+        let own = &self.ours[slot];
         let Some(kernel) = self.kernel.get(place) else {
             return Vec::new();
         };
-        let same = ours.code == kernel.code && ours.regs == kernel.regs;
+        let insn = &own.insn;
+        let same = insn.code == kernel.code && insn.regs == kernel.regs;
         let one = |is_same: bool| match is_same {
             true => vec![place + 1],
             false => Vec::new(),
         };
-        match kind(ours) {
-            Kind::Kept => one(ours == kernel),
-            Kind::Jump => one(same && (ours.imm == kernel.imm || ours.code == GOTO_LONG)),
-            Kind::Wide => one(ours.code == kernel.code && ours.dst() == kernel.dst()),
-            Kind::Rewritten if ours.code == CALL && ours.src() == 1 => one(same),
-            Kind::Rewritten => {
+        match kind(own) {
+            Kind::Kept => one(insn == kernel),
+            Kind::Jump => one(same && (insn.imm == kernel.imm || insn.code == GOTO_LONG)),
+            Kind::Address => one(insn.code == kernel.code && insn.dst() == kernel.dst()),
+            Kind::Open => {
                 let end = self.kernel.len().min(place + MOST_REWRITTEN);
                 (place + 1..=end).collect()
             }
@@ -291,16 +258,24 @@ fn hash(slot: usize, place: usize) -> u64 {
 mod tests {
     use super::compare;
     use isa::ebpf::{assemble, encode};
-    use verifier::LiveCode;
+    use verifier::{FormSlot, KernelForm};
 
-    fn live(text: &str) -> LiveCode {
-        let insns = assemble(text).unwrap();
-        let new_slots = (0..insns.len() as u32).map(Some).collect();
-        LiveCode { insns, new_slots }
+    /// A form in which loads are left open.
+    fn form(text: &str) -> KernelForm {
+        let insns = encode(&assemble(text).unwrap()).unwrap();
+        let slots = insns.iter().map(|&insn| FormSlot {
+            insn,
+            is_open: insn.code & 7 == 1,
+        });
+        KernelForm {
+            slots: slots.collect(),
+            new_slots: (0..insns.len() as u32).map(Some).collect(),
+            begin: 0,
+        }
     }
 
     fn answer(ours: &str, kernel: &str) -> Result<usize, usize> {
-        compare(&live(ours), &encode(&assemble(kernel).unwrap()).unwrap())
+        compare(&form(ours), &encode(&assemble(kernel).unwrap()).unwrap())
     }
 
     const LOADED: &str = "r2 = *(u32 *)(r1 + 0)\nif r2 > 5 goto +1\nr2 = 1\nr0 = r2\nexit\n";

@@ -14,7 +14,8 @@ mod soak;
 pub mod soundness;
 
 pub use ask::{
-    Agreement, Answer, Counts, Refused, VerdictComparison, VerifierPair, refusal_of_kernel,
+    Agreement, Answer, Counts, Refused, VerdictComparison, VerifierPair, WholeLog,
+    refusal_of_kernel,
 };
 pub use kfunc_calls::compare_kfunc_calls;
 pub use mutate::Mutation;

@@ -8,7 +8,7 @@ use program::Program;
 use program::case::Case;
 
 use super::ask::{Agreement, VerdictComparison, VerifierPair};
-use super::edit::{instructions, splice};
+use super::edit;
 use super::grammar::{self, Target};
 use super::mutate::mutate;
 use crate::ebpf::Choices;
@@ -135,6 +135,13 @@ pub fn generated_plain_case(seed: u64) -> (&'static str, String) {
     (target.name, grammar::case(&mut choices, target, true))
 }
 
+/// As [`generated_case`], a program of a type that Beebox runs, mostly with what runs.
+pub(super) fn generated_runnable_case(seed: u64) -> String {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose_runnable(&mut choices);
+    grammar::case(&mut choices, target, false)
+}
+
 /// Compares the programs that the grammar makes of seeds, until `is_over`, which is given
 /// the seed and what was counted so far.
 ///
@@ -214,31 +221,11 @@ fn reduce(
     origin: String,
     comparison: VerdictComparison,
 ) -> VerdictDifference {
-    let (mut least, mut shown) = (program.clone(), comparison);
-    let mut questions = REDUCTION_QUESTIONS;
-    let mut chunk = instructions(&least).len() / 2;
-    while chunk > 0 {
-        let mut at = 0;
-        loop {
-            let all = instructions(&least);
-            let (Some(first), Some(last)) = (all.get(at), all.get(at + chunk - 1)) else {
-                break;
-            };
-            if questions == 0 {
-                break;
-            }
-            questions -= 1;
-            let fewer = splice(&least, first.start..last.end, &[]);
-            let found = fewer.and_then(|fewer| Some((verifiers.compare(&fewer).ok()?, fewer)));
-            match found {
-                Some((found, fewer)) if found.agreement == shown.agreement => {
-                    (least, shown) = (fewer, found);
-                }
-                _ => at += 1,
-            }
-        }
-        chunk /= 2;
-    }
+    let agreement = comparison.agreement;
+    let (least, shown) = edit::reduce(program, comparison, REDUCTION_QUESTIONS, |fewer| {
+        let found = verifiers.compare(fewer).ok()?;
+        (found.agreement == agreement).then_some(found)
+    });
     VerdictDifference {
         origin,
         case: Case::new(least).to_string(),

@@ -104,7 +104,8 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     change_sections(walk, &callee)?;
     release(walk, &callee, &meta, id)?;
     let throws = &*kfunc.name == "bpf_throw";
-    if throws {
+    // The default callback returns the cookie.
+    if throws && walk.facts.exception_callback.is_none() {
         crate::flow::check_thrown(walk)?;
     }
     clear_caller_saved(walk)?;

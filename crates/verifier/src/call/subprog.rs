@@ -301,6 +301,17 @@ pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     let name = &walk.facts.subprogs[subprog as usize].name;
     verbose!(walk, "Validating {name}() func#{subprog}...\n");
     let args = arguments(walk, subprog)?;
+    if walk.facts.exception_callback == Some(subprog as usize) {
+        walk.frame_mut().in_exception_callback_fn = true;
+        if !matches!(&*args, [SubprogArg::Scalar]) {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Btf,
+                "exception cb only supports single integer argument"
+            ));
+        }
+    }
     for (arg, ptr) in args.iter().zip(REGS) {
         let value = entry_value(walk, *arg)?;
         *walk.reg_mut(ptr) = value;

@@ -8,7 +8,7 @@ use program::FuncInfo;
 
 use super::{Pass, SubprogFacts};
 use crate::env::Env;
-use crate::{Result, Stop, refuse};
+use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found.
 pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<()> {
@@ -63,9 +63,6 @@ pub(super) fn check(
 ) -> Result<()> {
     match env.program.btf() {
         Some(types) if !env.program.func_info().is_empty() => {
-            if has_exception_callback(types, env.program.func_info()) {
-                return Err(Stop::unsupported("exception callback"));
-            }
             check_functions(types, env.program.func_info(), pass, subprogs)?;
         }
         _ => check_without_types(pass, subprogs)?,
@@ -74,23 +71,6 @@ pub(super) fn check(
         check_lines(env, types, pass, subprogs)?;
     }
     Ok(())
-}
-
-/// True if the main function names another as its exception callback, by the
-/// declaration tag `exception_callback:NAME`.
-fn has_exception_callback(types: &Btf<'_>, records: &[FuncInfo]) -> bool {
-    let Some(main) = records.first() else {
-        return false;
-    };
-    let tags = types
-        .decl_tags(main.type_id, -1)
-        .filter(|tag| tag.as_bytes().starts_with(b"exception_callback:"));
-    // The callback is another function of the program; two tags are refused.
-    match tags.count() {
-        0 => false,
-        1 => records.len() > 1,
-        _ => true,
-    }
 }
 
 /// Subprograms whose return type nobody states may end by no other way than their own

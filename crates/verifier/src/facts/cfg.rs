@@ -48,18 +48,27 @@ pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_>, facts: &mut Facts) -> Re
         state: vec![UNSEEN; count],
         stack: Vec::with_capacity(count),
     };
-    search.state[0] = DISCOVERED;
-    search.stack.push(0);
-    while let Some(&top) = search.stack.last() {
-        if !search.visit(top)? {
-            search.state[top as usize] = EXPLORED;
-            search.stack.pop();
-        }
+    search.walk(0)?;
+    if let Some(callback) = search.facts.exception_callback {
+        search.walk(search.facts.subprogs[callback].start)?;
     }
     search.check_reached()
 }
 
 impl Search<'_, '_, '_> {
+    /// Explores what is reached from an instruction.
+    fn walk(&mut self, from: u32) -> Result<()> {
+        self.state[from as usize] = DISCOVERED;
+        self.stack.push(from);
+        while let Some(&top) = self.stack.last() {
+            if !self.visit(top)? {
+                self.state[top as usize] = EXPLORED;
+                self.stack.pop();
+            }
+        }
+        Ok(())
+    }
+
     /// Follows the next edge of an instruction; false if none is left.
     fn visit(&mut self, index: u32) -> Result<bool> {
         let insn = self.env.program.insns()[index as usize];

@@ -208,6 +208,14 @@ impl Check<'_, '_> {
                 .facts
                 .subprog_at(target)
                 .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
+            if is_call && self.facts.exception_callback == Some(callee) {
+                return Err(refuse!(
+                    self.pass,
+                    EINVAL,
+                    Other,
+                    "insn {index} cannot call exception cb directly"
+                ));
+            }
             if is_call || !self.subprogs[callee].is_async_cb {
                 return Ok(Some((index, callee)));
             }

@@ -16,8 +16,13 @@ use super::{Pass, SubprogFacts, func_model};
 use crate::env::Env;
 use crate::{Result, refuse, verbose};
 
-/// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start.
-pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFacts>> {
+/// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
+/// is one, called or not.
+pub(super) fn find(
+    env: &Env<'_>,
+    pass: &mut Pass<'_>,
+    exception_callback: Option<u32>,
+) -> Result<Vec<SubprogFacts>> {
     let mut starts: Vec<u32> = vec![0];
     let mut kfuncs = BTreeSet::new();
     for (index, insn) in env.program.insns().iter().enumerate() {
@@ -40,6 +45,9 @@ pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFact
         } else {
             add_kfunc(env, pass, &mut kfuncs, *insn)?;
         }
+    }
+    if let Some(start) = exception_callback {
+        add(env, pass, &mut starts, start.into())?;
     }
     if pass.sink.is_full() {
         for (number, start) in starts.iter().enumerate() {

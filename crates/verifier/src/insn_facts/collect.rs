@@ -6,7 +6,8 @@ use isa::ebpf::{Callee, Insn, Operand, Reg};
 
 use super::coverage::{self, Flow, Uncovered};
 use super::{
-    Branch, CallFact, InsnFact, PacketCheck, PointerKind, ProgramFacts, Value, upper_half,
+    Branch, CallFact, FunctionStack, InsnFact, PacketCheck, PointerKind, ProgramFacts, Value,
+    upper_half,
 };
 use crate::env::Env;
 use crate::facts::Facts;
@@ -51,6 +52,8 @@ pub(crate) struct Collector {
     pub(crate) stack: Vec<(u32, u32)>,
     /// See [`ProgramFacts::context_bytes`].
     pub(crate) context_bytes: u32,
+    /// See [`ProgramFacts::compiled_stack`].
+    pub(crate) compiled_stack: Vec<FunctionStack>,
 }
 
 /// What is remembered from before an instruction until after it.
@@ -72,6 +75,7 @@ impl Collector {
             now: Now::default(),
             stack: Vec::new(),
             context_bytes: 0,
+            compiled_stack: Vec::new(),
         }
     }
 
@@ -99,6 +103,7 @@ impl Collector {
             packet_checks: self.packet_checks(),
             stack: self.stack,
             context_bytes: self.context_bytes,
+            compiled_stack: self.compiled_stack,
             insns,
         }
     }

@@ -3,8 +3,8 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use btf::fields::{FieldKind, FieldRecord, FieldSet};
-use btf::{Btf, TypeId};
+use btf::Btf;
+use btf::fields::{FieldKind, FieldRecord};
 use program::{MapDef, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -151,27 +151,17 @@ impl Maps {
     }
 
     fn describe(program: &Program, vmlinux: Option<&Btf<'_>>, def: &Arc<MapDef>) -> Map {
-        let value_type = def.params.value_type;
-        let btf = program
-            .btf()
-            .filter(|_| def.has_btf && !value_type.is_void());
+        let has_value_type = def.has_btf && !def.params.value_type.is_void();
         Map {
             def: Arc::clone(def),
-            record: btf.map_or_else(FieldRecord::default, |btf| record(btf, vmlinux, value_type)),
+            record: def.value_fields(program.btf().map(|btf| &**btf), vmlinux),
             inner: None,
-            has_btf: btf.is_some(),
+            has_btf: has_value_type && program.btf().is_some(),
             contents: def
                 .initial_value()
                 .map_or_else(Vec::new, |image| image.start().to_vec()),
         }
     }
-}
-
-/// The special fields of a map's values. The kernel creates maps with invalid special fields
-/// as if they had none.
-fn record(btf: &Btf<'_>, vmlinux: Option<&Btf<'_>>, value_type: TypeId) -> FieldRecord {
-    let value_type = btf.skip_modifiers(value_type).unwrap_or(TypeId::VOID);
-    FieldRecord::new(btf, vmlinux, value_type, FieldSet::MAP_VALUE).unwrap_or_default()
 }
 
 /// The maps used so far, in order of use.

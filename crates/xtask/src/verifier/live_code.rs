@@ -1,5 +1,5 @@
-//! `cargo xtask oracle live-code`: what dead code removal leaves of the kernel's selftests
-//! beside the instructions that the running kernel keeps of them.
+//! `cargo xtask oracle live-code`: the kernel's form of the selftests' programs beside the
+//! instructions that the running kernel has of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +21,7 @@ struct Counts {
     equal: usize,
     insns: usize,
     removed: usize,
+    rewritten: usize,
     unchanged: usize,
     /// Programs that were not compared, by reason.
     left_out: BTreeMap<&'static str, usize>,
@@ -30,6 +31,7 @@ struct Counts {
 struct Compared {
     insns: usize,
     left: usize,
+    rewritten: usize,
     /// Instructions that were compared one by one, or the first one that differs.
     answer: Result<usize, usize>,
 }
@@ -39,8 +41,8 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     let options = Options::parse(words, &["7.2/v3", "7.2/v4", "6.12/v3"])?;
     let target = Target::running()?;
     let mut table = String::from(
-        "| set | accepted programs | same live code | instructions | removed | compared one by one |\n\
-         |---|---:|---:|---:|---:|---:|\n",
+        "| set | accepted programs | same instructions | instructions | removed | added | compared one by one |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
     );
     for set in &options.sets {
         let mut counts = Counts::default();
@@ -57,8 +59,13 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
         println!("{title}: not compared: {:?}", counts.left_out);
         let _ = writeln!(
             table,
-            "| {title} | {} | {} | {} | {} | {} |",
-            counts.programs, counts.equal, counts.insns, counts.removed, counts.unchanged
+            "| {title} | {} | {} | {} | {} | {} | {} |",
+            counts.programs,
+            counts.equal,
+            counts.insns,
+            counts.removed,
+            counts.rewritten,
+            counts.unchanged
         );
     }
     print!("{table}");
@@ -80,6 +87,7 @@ impl Counts {
         self.programs += 1;
         self.insns += compared.insns;
         self.removed += compared.insns - compared.left;
+        self.rewritten += compared.rewritten;
         match compared.answer {
             Ok(unchanged) => {
                 self.equal += 1;
@@ -103,9 +111,11 @@ fn compare_program(loaded: &Loaded, target: &Target) -> Result<Compared, &'stati
     let kernel = asked.answer.result.map_err(|_| "refused by the kernel")?;
     let info = kernel.info().map_err(|_| "without information")?;
     let live = proof.live_code(Spills::Dropped);
+    let form = proof.kernel_form();
     Ok(Compared {
         insns: program.insns().len(),
         left: live.insns.len(),
-        answer: live_code::compare(&live, &info.translated),
+        rewritten: form.slots.len() - live.insns.len(),
+        answer: live_code::compare(&form, &info.translated),
     })
 }

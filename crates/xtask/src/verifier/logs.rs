@@ -1,18 +1,16 @@
 //! `cargo xtask oracle log`: whole logs of the kernel's selftests beside those that the
 //! running kernel writes, line by line.
 //!
-//! Each program is given to the running kernel as it is to Beebox: at log level 2, and
-//! at level 1 where it is refused. Addresses count as equal, and nothing else: times are
+//! Each program is given to the running kernel as it is to Beebox, by callers with and without
+//! capabilities: at log level 2, and at level 1 where it is refused. Addresses count as equal, and nothing else: times are
 //! not part of these levels. Cost: linear in the length of the logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beebox::program::Program;
-use beebox::verify::{Loaded, Options as VerifyOptions};
-use sys::bpf::MAX_LOG_SIZE;
-use testkit::kernel::load::{LoadFault, LoadRequest, Loaded as Asked, load};
-use verifier::{Verdict, verify};
+use beebox::verify::Loaded;
+use spec::kernel::Source;
+use testkit::verifier::VerifierPair;
 
 use super::PAGE;
 use super::selftests::{Options, Target, name_of};
@@ -23,8 +21,12 @@ use crate::page::write_part;
 const PATH: u32 = 1;
 const EVERY_INSN: u32 = 2;
 
-/// Bytes of the first log buffer; a log that does not fit is asked for again.
-const FIRST_LOG: usize = 1 << 20;
+/// Callers by name.
+const CALLERS: [(&str, &str); 3] = [
+    ("all capabilities", "all"),
+    ("no capability", "none"),
+    ("CAP_BPF and CAP_NET_ADMIN", "bpf,net_admin"),
+];
 
 /// What the kernel says of an arena without address: loaders map it, and nothing is
 /// mapped here.
@@ -38,25 +40,32 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     let options = Options::parse(words, &["7.2/v3"])?;
     let target = Target::running()?;
     let mut table = String::from(
-        "| set | programs | whole log equal, level 2 | refused programs | whole log equal, level 1 |\n\
-         |---|---:|---:|---:|---:|\n",
+        "| set | caller | programs | whole log equal, level 2 | refused programs | whole log equal, level 1 |\n\
+         |---|---|---:|---:|---:|---:|\n",
     );
     let mut differing = String::new();
     for set in &options.sets {
-        let mut counts = Counts::default();
-        for path in options.objects(set)? {
-            let file = name_of(&path);
-            target.load_each(&path, &mut |loaded| {
-                let name = format!("{file}/{}", loaded.name);
-                if options.includes(&name) {
-                    let compared = compare_program(&loaded, &target);
-                    counts.add(&name, compared, options.list, &mut differing);
-                }
-            })?;
+        for (caller, privileges) in CALLERS {
+            let privileges = privileges.parse()?;
+            let kernel = (target.kernel.clone()).with_privileges(privileges, Source::Given);
+            let verifiers = VerifierPair::new(&kernel, &target.registry);
+            let mut verifiers = verifiers.ok_or("this kernel lets no such caller load programs")?;
+            let mut counts = Counts::default();
+            for path in options.objects(set)? {
+                let file = name_of(&path);
+                target.load_each(&path, &mut |loaded| {
+                    let name = format!("{file}/{}", loaded.name);
+                    if options.includes(&name) {
+                        let compared = compare_program(&loaded, &mut verifiers);
+                        let name = format!("{name}, {caller}");
+                        counts.add(&name, compared, options.list, &mut differing);
+                    }
+                })?;
+            }
+            let title = format!("{} | {caller}", options.title(set));
+            counts.write(&title, &mut table);
+            println!("{title}: not compared: {:?}", counts.left_out);
         }
-        let title = options.title(set);
-        counts.write(&title, &mut table);
-        println!("{title}: not compared: {:?}", counts.left_out);
     }
     if !differing.is_empty() {
         table.push_str(
@@ -152,65 +161,22 @@ fn code(line: &str) -> String {
     }
 }
 
-fn compare_program(loaded: &Loaded, target: &Target) -> Compared {
+fn compare_program(loaded: &Loaded, verifiers: &mut VerifierPair<'_>) -> Compared {
     let program = loaded.program.as_ref();
     let program = program.map_err(|_| "not linked".to_owned())?;
     let mut logs = Vec::new();
     for log_level in [EVERY_INSN, PATH] {
-        let asked = ask(program, log_level)?;
-        if asked.log.contains(NO_ARENA) {
+        let kernel = verifiers.kernel_log(program, log_level)?;
+        if kernel.text.contains(NO_ARENA) {
             return Err("arenas are not mapped".to_owned());
         }
-        if asked.log.is_empty() {
-            let errno = asked.answer.result.err().map_or(0, |errno| errno.0);
-            return Err(format!("no log of the kernel (errno {errno})"));
-        }
-        let ours = log_of(program, target, log_level)?;
-        logs.push((log_level, difference(&asked.log, &ours)));
-        if asked.answer.result.is_ok() {
+        let ours = verifiers.our_log(program, log_level)?;
+        logs.push((log_level, difference(&kernel.text, &ours)));
+        if kernel.errno == 0 {
             break;
         }
     }
     Ok(logs)
-}
-
-/// Loads a program into the running kernel, with room for its log.
-fn ask(program: &Program, log_level: u32) -> Result<Asked, String> {
-    let load = |log_size| {
-        let request = LoadRequest {
-            log_level,
-            log_size,
-        };
-        load(program, request).map_err(|fault| match fault {
-            LoadFault::Btf(errno) => format!("BTF is refused: {errno}"),
-            LoadFault::Map { name, errno } => format!("map {name} is refused: {errno}"),
-            LoadFault::License => "the licence holds a NUL byte".to_owned(),
-        })
-    };
-    let asked = load(FIRST_LOG)?;
-    let size = asked.answer.log_true_size as usize;
-    if size <= FIRST_LOG {
-        return Ok(asked);
-    }
-    if size > MAX_LOG_SIZE {
-        return Err(format!(
-            "a log of {size} bytes does not fit into the kernel's largest"
-        ));
-    }
-    load(size)
-}
-
-fn log_of(program: &Program, target: &Target, log_level: u32) -> Result<String, String> {
-    let options = VerifyOptions {
-        log_level,
-        ..VerifyOptions::default()
-    };
-    let done = verify(program, &target.kernel, &target.registry, &options);
-    match done.verdict {
-        Verdict::Unsupported(_) => Err("unsupported".to_owned()),
-        Verdict::Bug(what) => Err(format!("bug: {what}")),
-        Verdict::Accepted | Verdict::Refused(_) => Ok(done.log),
-    }
 }
 
 /// The first line that differs; addresses are equal to each other.

@@ -1,11 +1,12 @@
 //! `cargo xtask soak soundness`: runs of accepted programs, held to the states and facts of
 //! their verification.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use testkit::verifier::soundness::{self, FactCounts, Outcome as Checked, Tally};
+use testkit::verifier::soundness::{self, FactCounts, Outcome as Checked, Source, Tally};
 
 use super::PAGE;
 use super::selftests::{Options, Target, name_of};
@@ -27,11 +28,17 @@ const WRONGLY_ACCEPTED: &[&str] = &[
     "verifier_direct_packet_access.bpf.o/pkt_range_clear_after_sub",
 ];
 
-/// Runs generated programs: `[PROGRAMS [SEED]]`. Without numbers also the programs of the
-/// selftests, and the tables are written.
+/// Runs generated programs of both kinds: `[PROGRAMS [SEED]]`, so many of each. Without
+/// numbers also the programs of the selftests, and the tables are written.
 pub(crate) fn check(numbers: &[&str]) -> Outcome {
     let (programs, seed) = (read(numbers, 0, PROGRAMS)?, read(numbers, 1, 0)?);
-    let mut rows = vec![("generated".to_owned(), generated(programs, seed)?)];
+    let mut rows = Vec::new();
+    for (name, source) in [
+        ("all maps and helpers", Source::Full),
+        ("dense arithmetic", Source::Simple),
+    ] {
+        rows.push((name.to_owned(), generated(source, programs, seed)?));
+    }
     if numbers.is_empty() {
         rows.push((format!("selftests {SET}"), selftests()?));
     }
@@ -39,7 +46,12 @@ pub(crate) fn check(numbers: &[&str]) -> Outcome {
     if escaped > 0 {
         return Err(format!("runs of {escaped} programs escaped").into());
     }
-    let text = format!("{}\n{}", runs_table(&rows), facts_table(&rows));
+    let text = format!(
+        "{}\n{}\n{}",
+        runs_table(&rows),
+        facts_table(&rows),
+        used_table(&rows)
+    );
     print!("{text}");
     match numbers.is_empty() {
         true => write_part(PAGE, "soundness", &text),
@@ -47,12 +59,12 @@ pub(crate) fn check(numbers: &[&str]) -> Outcome {
     }
 }
 
-fn generated(programs: u64, seed: u64) -> Outcome<Tally> {
+fn generated(source: Source, programs: u64, seed: u64) -> Outcome<Tally> {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
     let registry = kernel_data::linux_6_18_registry(types);
     let begin = Instant::now();
-    let tally = soundness::check_generated(&kernel, &registry, seed, programs, INPUTS, |tally| {
+    let progress = |tally: &Tally| {
         if tally.programs.is_multiple_of(1_000) {
             let seconds = begin.elapsed().as_secs();
             eprintln!(
@@ -60,9 +72,11 @@ fn generated(programs: u64, seed: u64) -> Outcome<Tally> {
                 tally.accepted, tally.runs
             );
         }
-    })?;
+    };
+    let tally =
+        soundness::check_generated(source, &kernel, &registry, seed, programs, INPUTS, progress)?;
     for found in &tally.found {
-        println!("seed {}, {:?}\n{}", found.seed, found.target, found.text);
+        println!("seed {}\n{}", found.seed, found.case);
         print_escape(&found.escape);
     }
     print_uncovered(&tally, begin);
@@ -193,6 +207,43 @@ fn facts_table(rows: &[(String, Tally)]) -> String {
             let _ = write!(table, " | {part} of {whole}");
         }
         table.push_str(" |\n");
+    }
+    table
+}
+
+/// Calls on each kind of map, and of each helper.
+fn used_table(rows: &[(String, Tally)]) -> String {
+    let mut table = String::from("| calls in runs");
+    for (name, _) in rows {
+        let _ = write!(table, " | {name}");
+    }
+    table.push_str(" |\n|---");
+    table.push_str(&"|---:".repeat(rows.len()));
+    table.push_str("|\n");
+    let mut line = |what: &str, count: &dyn Fn(&Tally) -> u64| {
+        let _ = write!(table, "| {what}");
+        for (_, tally) in rows {
+            let _ = write!(table, " | {}", count(tally));
+        }
+        table.push_str(" |\n");
+    };
+    let used = rows.iter().map(|(_, tally)| &tally.used);
+    let kinds: BTreeSet<&str> = used
+        .clone()
+        .flat_map(|used| used.maps.keys())
+        .copied()
+        .collect();
+    for kind in kinds {
+        line(&format!("on maps of type {kind}"), &|tally| {
+            tally.used.maps.get(kind).copied().unwrap_or(0)
+        });
+    }
+    let helpers: BTreeSet<i32> = used.flat_map(|used| used.helpers.keys()).copied().collect();
+    for helper in &helpers {
+        let name = spec::calls::name(*helper).unwrap_or("unknown");
+        line(&format!("`{name}`"), &|tally| {
+            tally.used.helpers.get(helper).copied().unwrap_or(0)
+        });
     }
     table
 }

@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use super::declarations::{
-    self, ARRAY, ELEMENT, GLOBAL, HASH, MEMORY, ON_STACK, PERCPU_ARRAY, PROGRAMS, ROUND, STATIC,
+    self, ARRAY, ELEMENT, GLOBAL, HASH, LPM, LRU_HASH, MEMORY, ON_STACK, PERCPU_ARRAY, PERCPU_HASH,
+    PROGRAMS, ROUND, STATIC,
 };
 use super::target::Family;
 use super::{ARGUMENT, Function, Grammar, Holds, MOST_FUNCTIONS};
 
 impl Grammar<'_, '_> {
     pub(super) fn helper(&mut self) {
-        match self.choices.below(12) {
+        match self.choices.below(20) {
+            12..20 => self.table_helper(),
             0 | 1 => self.load_bytes(),
             2 => self.checksum(),
             3 => self.move_packet(),
@@ -21,7 +23,9 @@ impl Grammar<'_, '_> {
             _ => {
                 // ktime_get_ns, get_smp_processor_id, jiffies64, get_numa_node_id, and
                 // some that many programs do not have.
-                let rare = self.choices.one_in(30);
+                let rare = self
+                    .choices
+                    .one_in(if self.target.is_run { 300 } else { 30 });
                 let helper = match rare {
                     true => self.choices.below(212),
                     false => self.choices.pick(&[5, 8, 118, 42, 7]),
@@ -54,7 +58,7 @@ impl Grammar<'_, '_> {
     }
 
     /// A size that is a constant or a range up to `length`, in a register.
-    fn size_argument(&mut self, register: u32, length: u32) {
+    pub(super) fn size_argument(&mut self, register: u32, length: u32) {
         let small: Vec<usize> = (6..10).filter(|&r| self.holds[r] == Holds::Small).collect();
         if small.is_empty() || self.choices.percent(60) {
             self.line(&format!("r{register} = {length}"));
@@ -111,8 +115,13 @@ impl Grammar<'_, '_> {
 
     /// map_update_elem(map, key, value, flags), map_delete_elem(map, key)
     fn update_map(&mut self) {
-        let map = self.choices.pick(&[HASH, ARRAY, PERCPU_ARRAY]);
-        self.key();
+        let map = self
+            .choices
+            .pick(&[HASH, ARRAY, PERCPU_ARRAY, PERCPU_HASH, LRU_HASH, LPM]);
+        match map {
+            LPM => self.prefix_key(),
+            _ => self.key(),
+        }
         let value = self.holds[6..]
             .iter()
             .position(|held| *held == Holds::Value);
@@ -134,6 +143,9 @@ impl Grammar<'_, '_> {
 
     /// probe_read_kernel(to, size, address)
     fn probe_read(&mut self) {
+        if self.target.is_run {
+            return self.line("call 5");
+        }
         self.line("r1 = r10");
         self.line("r1 += -32");
         self.size_argument(2, 32);
@@ -275,7 +287,7 @@ impl Grammar<'_, '_> {
                 self.line(&format!("r1 = {rounds}"));
             }
             _ => {
-                let map = self.choices.pick(&[ARRAY, HASH]);
+                let map = self.choices.pick(&[ARRAY, HASH, PERCPU_ARRAY, LRU_HASH]);
                 self.line(&format!("r1 = map_idx({map}) ll"));
             }
         }

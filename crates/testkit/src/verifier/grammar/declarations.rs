@@ -26,6 +26,11 @@ pub(super) const CONSTANTS: u32 = 10;
 pub(super) const ARRAYS: u32 = 11;
 pub(super) const PERCPU_HASH: u32 = 12;
 pub(super) const STACK: u32 = 13;
+/// A trie with keys of 32 bits behind the length of the prefix.
+pub(super) const LPM: u32 = 14;
+pub(super) const BLOOM: u32 = 15;
+pub(super) const HASHES: u32 = 16;
+pub(super) const EVENTS: u32 = 17;
 
 const MAPS: &str = r#"
 .map "values" type=array key=4 value=48 entries=4
@@ -58,6 +63,15 @@ const MAPS: &str = r#"
 .map "percpu_hash" type=percpu_hash key=4 value=48 entries=4
 .end
 .map "stack" type=stack key=0 value=8 entries=4
+.end
+.map "prefixes" type=lpm_trie key=8 value=48 entries=8 flags=0x1
+.end
+.map "set" type=bloom_filter key=0 value=8 entries=8
+.end
+.map "hashes" type=hash_of_maps key=4 value=4 entries=4
+    .inner "inner_hash" type=hash key=4 value=16 entries=4
+.end
+.map "events" type=perf_event_array key=4 value=4 entries=4
 .end
 "#;
 

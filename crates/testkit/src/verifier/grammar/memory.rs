@@ -1,7 +1,8 @@
 //! Packets and values of maps.
 
 use super::declarations::{
-    ARRAY, ARRAYS, CONSTANTS, ENTRIES, HASH, LRU_HASH, PERCPU_ARRAY, PERCPU_HASH, VALUE_SIZE,
+    ARRAY, ARRAYS, CONSTANTS, ENTRIES, HASH, HASHES, LPM, LRU_HASH, PERCPU_ARRAY, PERCPU_HASH,
+    VALUE_SIZE,
 };
 use super::target::Family;
 use super::{Grammar, Holds, SIZES};
@@ -117,9 +118,23 @@ impl Grammar<'_, '_> {
         self.line("r2 += -4");
     }
 
+    /// Puts a prefix of up to 32 bits at r10 - 8 and its address into r2.
+    pub(super) fn prefix_key(&mut self) {
+        let length = match self.choices.one_in(20) {
+            true => 33,
+            false => self.choices.pick(&[0, 8, 16, 24, 32]),
+        };
+        self.key();
+        self.line(&format!("*(u32 *)(r10 - 8) = {length}"));
+        self.line("r2 += -4");
+    }
+
     /// Looks a key up in a map; the result is in r0.
     pub(super) fn lookup(&mut self, map: u32) {
-        self.key();
+        match map {
+            LPM => self.prefix_key(),
+            _ => self.key(),
+        }
         self.line(&format!("r1 = map_idx({map}) ll"));
         self.line("call 1");
         self.clobber();
@@ -127,7 +142,7 @@ impl Grammar<'_, '_> {
     }
 
     pub(super) fn map_access(&mut self) {
-        let maps = [ARRAY, ARRAY, HASH, PERCPU_ARRAY, LRU_HASH, PERCPU_HASH];
+        let maps = [ARRAY, ARRAY, HASH, PERCPU_ARRAY, LRU_HASH, PERCPU_HASH, LPM];
         let map = self.choices.pick(&maps);
         self.lookup(map);
         let out = self.label();
@@ -211,7 +226,8 @@ impl Grammar<'_, '_> {
 
     /// A value of a map that a map holds.
     pub(super) fn nested_map(&mut self) {
-        self.lookup(ARRAYS);
+        let outer = self.choices.pick(&[ARRAYS, HASHES]);
+        self.lookup(outer);
         let out = self.label();
         self.line(&format!("if r0 == 0 goto l{out}"));
         self.guarded(|grammar| {

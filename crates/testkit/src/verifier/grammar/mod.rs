@@ -11,6 +11,7 @@
 mod calls;
 mod declarations;
 mod flow;
+mod helpers;
 mod memory;
 mod numbers;
 mod objects;
@@ -194,6 +195,9 @@ impl Grammar<'_, '_> {
         if self.is_plain && is_privileged && !self.choices.one_in(60) {
             return self.map_access();
         }
+        if self.target.is_run && !self.in_loop && self.choices.one_in(5) {
+            return self.run_statement();
+        }
         match statement {
             0..12 => self.number(),
             12..28 => self.arithmetic(),
@@ -220,6 +224,20 @@ impl Grammar<'_, '_> {
             123..126 => self.move_pointer(),
             126 => self.anything(),
             _ => self.legacy_load(),
+        }
+    }
+
+    /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls.
+    fn run_statement(&mut self) {
+        match self.choices.below(16) {
+            0..7 => self.helper(),
+            7..9 => self.ring_record(),
+            9 | 10 => self.queue(),
+            11 => self.nested_map(),
+            12 => self.tail_call(),
+            13 => self.callback(),
+            14 => self.locked(),
+            _ => self.map_access(),
         }
     }
 

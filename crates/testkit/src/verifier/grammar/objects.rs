@@ -1,7 +1,7 @@
 //! What has to be released, locked or initialised: ring buffer records, sockets, locks,
 //! timers, queues.
 
-use super::declarations::{LOCKS, QUEUE, RINGBUF, SOCKMAP, STACK, TIMERS};
+use super::declarations::{BLOOM, LOCKS, QUEUE, RINGBUF, SOCKMAP, STACK, TIMERS};
 use super::target::Family;
 use super::{Function, Grammar, HELD, Holds};
 
@@ -172,12 +172,15 @@ impl Grammar<'_, '_> {
         self.holds[kept as usize] = Holds::Nothing;
     }
 
-    /// A value pushed on a queue or a stack, or taken from it.
+    /// A value pushed on a queue or a stack, or taken from it; one of a set.
     pub(super) fn queue(&mut self) {
-        let map = self.choices.pick(&[QUEUE, STACK]);
+        let map = self.choices.pick(&[QUEUE, STACK, BLOOM]);
         let slot = 1 + self.choices.below(8);
-        let helper = self.choices.pick(&[87, 88, 89]);
-        if helper == 87 {
+        let helper = match map == BLOOM && !self.choices.one_in(20) {
+            true => self.choices.pick(&[87, 89]),
+            false => self.choices.pick(&[87, 88, 89]),
+        };
+        if helper == 87 || map == BLOOM {
             self.line(&format!("*(u64 *)(r10 - {}) = 1", 8 * slot));
             self.line("r3 = 0");
         }

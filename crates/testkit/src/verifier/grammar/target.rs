@@ -24,7 +24,26 @@ pub(crate) struct Target {
     pub(super) helpers: &'static [Family],
     /// How often it is chosen, of [`Target::choose`]'s total.
     weight: u32,
+    /// True if programs are written that mostly use what Beebox runs.
+    pub(super) is_run: bool,
 }
+
+/// Types that Beebox runs, whose contexts are bytes and packets.
+const RUNNABLE: &[&str] = &[
+    "sched_cls",
+    "sched_cls",
+    "sched_cls",
+    "xdp",
+    "xdp",
+    "socket_filter",
+    "cgroup_skb",
+    "lwt_xmit",
+    "lwt_in",
+    "flow_dissector",
+    "sk_lookup",
+    "raw_tracepoint",
+    "syscall",
+];
 
 /// Helpers that mostly come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +79,7 @@ const SCHED_CLS: Target = Target {
     returns: 3,
     helpers: &[Skb, Legacy, PacketMoves, Sockets, TailCall, Locks, Timers],
     weight: 30,
+    is_run: false,
 };
 
 /// A cgroup hook without a packet.
@@ -73,6 +93,7 @@ const CGROUP: Target = Target {
     returns: 2,
     helpers: &[Locks, Sockets],
     weight: 3,
+    is_run: false,
 };
 
 /// A tracing type, whose context is numbers.
@@ -86,6 +107,7 @@ const TRACING: Target = Target {
     returns: 100,
     helpers: &[TailCall],
     weight: 4,
+    is_run: false,
 };
 
 /// Every type.
@@ -270,8 +292,18 @@ impl Target {
         *found.unwrap_or(&SCHED_CLS)
     }
 
-    /// True if the type mostly has these helpers.
+    /// One of the types that Beebox runs.
+    pub(crate) fn choose_runnable(choices: &mut Choices<'_>) -> Target {
+        let name = choices.pick(RUNNABLE);
+        let found = ALL.iter().find(|target| target.name == name);
+        Target {
+            is_run: true,
+            ..*found.unwrap_or(&SCHED_CLS)
+        }
+    }
+
+    /// True if the type mostly has these helpers, and if they run where the program has to.
     pub(super) fn has(&self, family: Family) -> bool {
-        self.helpers.contains(&family)
+        self.helpers.contains(&family) && !(self.is_run && family == Timers)
     }
 }

@@ -4,11 +4,16 @@
 //! ranges and known bits one by one, pointers with the addresses of the model address
 //! space.
 
-use interp::checked::Moment;
+use interp::checked::{Memory, Moment};
 use isa::ebpf::Reg;
 use verifier::RecordedState;
 use verifier::domain::Scalar;
-use verifier::state::{Frame, PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, SlotKind, StackSlot};
+use verifier::state::{
+    Frame, MapRef, PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, SlotKind, StackSlot,
+};
+use vm::MemoryPort;
+
+use super::setting::Places;
 
 /// What an abstract state claims of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +37,10 @@ pub(super) struct Caller {
 pub(super) struct View<'v, 'm> {
     pub(super) moment: &'v Moment<'v, 'm>,
     pub(super) callers: &'v [Caller],
-    /// Address of the context.
-    pub(super) context: u64,
+    /// Number of the frame in which the main program began last: not 0 after a tail call
+    /// of a function.
+    pub(super) main_frame: usize,
+    pub(super) places: Places<'v>,
 }
 
 /// Where a run is outside of a state.
@@ -45,6 +52,27 @@ const CALLEE_SAVED: u16 = 0b111_1100_0000;
 /// Values of a map at most.
 const MAX_VALUES: u32 = 4096;
 
+impl Places<'_> {
+    /// Pointers to the maps that a map of the verifier stands for.
+    pub(super) fn map_pointers(
+        self,
+        memory: &Memory<'_>,
+        map: MapRef,
+    ) -> impl Iterator<Item = u64> {
+        let maps = self.instances.of(map).iter();
+        maps.filter_map(move |index| memory.map_pointer(*index))
+    }
+
+    /// Addresses of the values, keys, records and maps that were found in these maps.
+    pub(super) fn map_values(self, memory: &Memory<'_>, map: MapRef) -> impl Iterator<Item = u64> {
+        let values = self.instances.of(map).iter().flat_map(move |index| {
+            (0..MAX_VALUES).map_while(move |number| memory.numbered_map_value(*index, number))
+        });
+        let inside = self.instances.inside(map).iter();
+        values.chain(inside.filter_map(move |index| memory.map_pointer(*index)))
+    }
+}
+
 impl View<'_, '_> {
     /// Checks that the state contains the run.
     pub(super) fn check(&self, recorded: &RecordedState, claim: Claim) -> Result<(), Outside> {
@@ -53,8 +81,8 @@ impl View<'_, '_> {
         let Some(base) = self.callers.len().checked_sub(state.curframe) else {
             return Err(Outside("there are fewer frames".to_owned()));
         };
-        if base > 0 && state.frame(0).subprogno == 0 {
-            return Err(Outside("there are more frames".to_owned()));
+        if base != self.main_frame && state.frame(0).subprogno == 0 {
+            return Err(Outside("there are other frames".to_owned()));
         }
         for number in 0..=state.curframe {
             let frame = state.frame(number);
@@ -175,7 +203,8 @@ impl View<'_, '_> {
         if reg.may_be_null() && value == 0 {
             return true;
         }
-        let [meta, packet, end] = self.moment.memory.packet_bounds().unwrap_or_default();
+        let memory = self.moment.memory;
+        let [meta, packet, end] = memory.packet_bounds().unwrap_or_default();
         // The variable part of the offset from an object's start.
         let variable = |start: u64| {
             value
@@ -184,14 +213,19 @@ impl View<'_, '_> {
         };
         let is_from = |start: u64| is_number_in(&reg.num, variable(start));
         match reg.kind {
-            RegKind::Ctx => is_from(self.context),
-            RegKind::MapPtr { map, .. } => {
-                let pointer = self.moment.memory.map_pointer(map.0);
-                pointer.is_some_and(is_from)
+            RegKind::Ctx => is_from(self.places.context),
+            RegKind::FlowKeys => is_from(self.places.flow_keys),
+            RegKind::MapPtr { map, .. } => self.places.map_pointers(memory, map).any(is_from),
+            RegKind::MapValue { map, .. } | RegKind::MapKey { map, .. } => {
+                self.places.map_values(memory, map).any(is_from)
             }
-            RegKind::MapValue { map, .. } => (0..MAX_VALUES)
-                .map_while(|number| self.moment.memory.numbered_map_value(map.0, number))
-                .any(is_from),
+            // Where it begins is known if the offset is.
+            RegKind::Mem { size, .. } if reg.num.is_const() => {
+                let start = value
+                    .wrapping_sub(reg.off as i64 as u64)
+                    .wrapping_sub(reg.num.umin);
+                MemoryPort::read(memory, start, &mut vec![0; size as usize]).is_ok()
+            }
             RegKind::Stack { frame } => {
                 let end = self.moment.memory.frame_end(base + frame as usize);
                 end.is_some_and(is_from)

@@ -3,13 +3,12 @@
 use interp::checked::{Moment, Observer};
 use isa::ebpf::{Insn, Reg};
 use std::ops::{AddAssign, ControlFlow};
+use verifier::state::MapRef;
 use verifier::{Branch, Pointer, PointerKind, ProgramFacts, Value};
 use vm::MemoryPort;
 
 use super::contain::is_number_in;
-
-/// Values of a map at most.
-const MAX_VALUES: u32 = 4096;
+use super::setting::Places;
 
 /// Facts of a program, by instruction where that is needed.
 pub(super) struct Claims {
@@ -33,20 +32,25 @@ impl Claims {
 /// Holds a run to facts.
 pub(super) struct FactWatch<'w> {
     claims: &'w Claims,
-    /// Address of the context.
-    context: u64,
+    places: Places<'w>,
     last: Option<usize>,
     executed: Vec<bool>,
 }
 
 impl<'w> FactWatch<'w> {
-    pub(super) fn new(claims: &'w Claims, context: u64) -> FactWatch<'w> {
+    pub(super) fn new(claims: &'w Claims, places: Places<'w>) -> FactWatch<'w> {
         FactWatch {
             claims,
-            context,
+            places,
             last: None,
             executed: vec![false; claims.facts.insns.len()],
         }
+    }
+
+    /// Forgets what was executed: a tail call begins the program again.
+    pub(super) fn restart(&mut self) {
+        self.last = None;
+        self.executed.fill(false);
     }
 
     /// Checks the facts of the last instruction and of this one.
@@ -69,7 +73,7 @@ impl<'w> FactWatch<'w> {
         }
         if let (Some(call), Insn::Call(_)) = (fact.call, moment.insn()) {
             if let Some(map) = call.map
-                && moment.memory.map_at(moment.registers[1]) != Some(map.0)
+                && !self.is_map(moment, map)
             {
                 return Err(format!("fact: r1 is map {}", map.0));
             }
@@ -131,6 +135,13 @@ impl<'w> FactWatch<'w> {
         }
     }
 
+    /// True if `r1` points to a map that the verifier's map stands for.
+    fn is_map(&self, moment: &Moment<'_, '_>, map: MapRef) -> bool {
+        let pointer = moment.registers[1];
+        let mut pointers = self.places.map_pointers(moment.memory, map);
+        pointers.any(|of| of == pointer)
+    }
+
     fn is_pointer(&self, moment: &Moment<'_, '_>, pointer: &Pointer, value: u64) -> bool {
         if pointer.may_be_null && value == 0 {
             return true;
@@ -142,11 +153,11 @@ impl<'w> FactWatch<'w> {
             (pointer.offset.min..=pointer.offset.max).contains(&offset)
         };
         match pointer.kind {
-            PointerKind::Context => is_from(self.context),
-            PointerKind::Map(map) => memory.map_pointer(map.0).is_some_and(is_from),
-            PointerKind::MapValue(map) => (0..MAX_VALUES)
-                .map_while(|number| memory.numbered_map_value(map.0, number))
-                .any(is_from),
+            PointerKind::Context => is_from(self.places.context),
+            PointerKind::Map(map) => self.places.map_pointers(memory, map).any(is_from),
+            PointerKind::MapValue(map) | PointerKind::MapKey(map) => {
+                self.places.map_values(memory, map).any(is_from)
+            }
             PointerKind::Stack { frames_up } => {
                 let number = moment.depth.checked_sub(frames_up as usize);
                 let end = number.and_then(|number| memory.frame_end(number));
@@ -155,10 +166,9 @@ impl<'w> FactWatch<'w> {
             PointerKind::Packet => is_from(packet),
             PointerKind::PacketMeta => is_from(meta),
             PointerKind::PacketEnd => is_from(end),
-            // Runs here have none of these.
-            PointerKind::MapKey(_)
-            | PointerKind::FlowKeys
-            | PointerKind::Memory { .. }
+            PointerKind::FlowKeys => is_from(self.places.flow_keys),
+            // Where these begin is not known, or runs have none of them.
+            PointerKind::Memory { .. }
             | PointerKind::Function { .. }
             | PointerKind::Other { .. } => true,
         }

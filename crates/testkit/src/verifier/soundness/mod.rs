@@ -10,25 +10,33 @@
 
 mod contain;
 mod facts;
+mod maps;
 mod setting;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::Arc;
 
-use interp::checked::{self, CheckedContext, Entry, Limits, Observer, Reason, Trap};
+use interp::checked::{CheckedContext, CheckedProgram, Entry, Limits, Observer, Reason, Trap};
 use kernel::maps::RunGuard;
 use packet::{Metadata, Packet};
 use program::Program;
+use program::case::Case;
 use spec::Kernel;
+use spec::maps::MapKind;
 use spec::registry::Registry;
 use verifier::{Options, ProgramFacts, RecordedStates, Stress, Verdict, verify_recorded};
 
 pub use facts::FactCounts;
 
-use super::simple::{Target, assembled, generated, generated_program};
+use super::edit;
+use super::simple::{assembled, generated, generated_program};
+use super::soak::generated_runnable_case;
 use contain::Claim;
 use facts::{Claims, Garbage};
-use setting::Setting;
+use setting::{Places, Setting};
+use vm::PacketBuffer;
 use watch::{Recording, Watcher};
 
 /// Instructions of a run at most.
@@ -37,6 +45,8 @@ const MAX_STEPS: u64 = 20_000;
 const MAX_STATES: usize = 200_000;
 /// Escapes that are kept.
 const KEPT: usize = 20;
+/// Programs that the reduction of one escape may run.
+const REDUCTION_RUNS: u32 = 2000;
 
 /// A run outside of what was proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +72,37 @@ pub enum Outcome {
     Escaped(Escape),
 }
 
+/// How often runs called each helper, and helpers that take maps with each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Calls by number of the helper.
+    pub helpers: BTreeMap<i32, u64>,
+    /// Calls with a map in `r1` or `r2`, by its kind's name.
+    pub maps: BTreeMap<&'static str, u64>,
+}
+
+impl Used {
+    fn count(&mut self, helper: i32, map: Option<MapKind>) {
+        *self.helpers.entry(helper).or_default() += 1;
+        if let Some(map) = map {
+            *self.maps.entry(map.name()).or_default() += 1;
+        }
+    }
+}
+
+impl AddAssign<&Used> for Used {
+    fn add_assign(&mut self, other: &Used) {
+        for (helper, count) in &other.helpers {
+            *self.helpers.entry(*helper).or_default() += count;
+        }
+        for (map, count) in &other.maps {
+            *self.maps.entry(map).or_default() += count;
+        }
+    }
+}
+
 /// Counts of the runs of one program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
     /// Runs.
     pub runs: u64,
@@ -77,6 +116,8 @@ pub struct Runs {
     pub filled: u64,
     /// Facts of the program.
     pub facts: FactCounts,
+    /// Helpers and maps that were used.
+    pub used: Used,
 }
 
 /// What a verification claims of every run.
@@ -95,10 +136,8 @@ pub struct Evidence {
 pub struct Found {
     /// The seed that made it.
     pub seed: u64,
-    /// What it is a program of.
-    pub target: Target,
-    /// Its text, with as few lines as still show an escape.
-    pub text: String,
+    /// A program with as few instructions as still show an escape, as a case.
+    pub case: String,
     /// The escape.
     pub escape: Escape,
 }
@@ -122,6 +161,8 @@ pub struct Tally {
     pub filled: u64,
     /// Facts of the programs.
     pub facts: FactCounts,
+    /// Helpers and maps that were used.
+    pub used: Used,
     /// Accepted programs that could not be run, by what they use.
     pub uncovered: BTreeMap<String, u64>,
     /// Number of programs with an escape.
@@ -148,6 +189,7 @@ impl Tally {
                 self.unfinished += runs.unfinished;
                 self.filled += runs.filled;
                 self.facts += runs.facts;
+                self.used += &runs.used;
                 None
             }
             Outcome::Escaped(escape) => {
@@ -159,9 +201,45 @@ impl Tally {
     }
 }
 
+/// Which programs are generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Numbers, stack, packet and an array map, dense in arithmetic.
+    Simple,
+    /// The grammar of comparisons with the kernel, of the types that Beebox runs: all kinds
+    /// of maps, helpers, callbacks, tail calls.
+    Full,
+}
+
+impl Source {
+    /// The program of a seed.
+    ///
+    /// # Errors
+    /// If what is generated is no program.
+    pub fn program(self, seed: u64) -> Result<Program, String> {
+        match self {
+            Source::Simple => {
+                let (target, text) = generated(seed);
+                let program = assembled(&text).and_then(|insns| generated_program(target, &insns));
+                program.map_err(|error| format!("seed {seed}: {error}\n{text}"))
+            }
+            Source::Full => {
+                let text = generated_runnable_case(seed);
+                let case = Case::parse(&text);
+                let case = case.map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
+                Ok(case.program)
+            }
+        }
+    }
+}
+
 /// Runs so many generated programs that the verifier accepts, from a seed on, each with so
 /// many inputs.
+///
+/// # Errors
+/// If what is generated is no program.
 pub fn check_generated(
+    source: Source,
     kernel: &Kernel,
     registry: &Registry,
     seed: u64,
@@ -174,35 +252,25 @@ pub fn check_generated(
         if tally.accepted == programs {
             break;
         }
-        let (target, text) = generated(seed);
-        let outcome = check_text(kernel, registry, target, &text, inputs)
-            .map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
+        let program = source.program(seed)?;
+        let outcome = check(&program, kernel, registry, inputs);
         if let Some(escape) = tally.count(outcome)
             && tally.found.len() < KEPT
         {
-            let (text, escape) = reduce(kernel, registry, target, &text, escape, inputs);
+            let shows = |fewer: &Program| match check(fewer, kernel, registry, inputs) {
+                Outcome::Escaped(escape) => Some(escape),
+                _ => None,
+            };
+            let (least, escape) = edit::reduce(&program, escape, REDUCTION_RUNS, shows);
             tally.found.push(Found {
                 seed,
-                target,
-                text,
+                case: Case::new(least).to_string(),
                 escape,
             });
         }
         progress(&tally);
     }
     Ok(tally)
-}
-
-/// Runs a program of the grammar.
-pub fn check_text(
-    kernel: &Kernel,
-    registry: &Registry,
-    target: Target,
-    text: &str,
-    inputs: u64,
-) -> Result<Outcome, String> {
-    let program = generated_program(target, &assembled(text)?)?;
-    Ok(check(&program, kernel, registry, inputs))
 }
 
 /// Runs a program with so many inputs.
@@ -219,7 +287,7 @@ pub fn check_changed(
     inputs: u64,
     change: impl FnOnce(&mut Evidence),
 ) -> Outcome {
-    let setting = match Setting::new(program, kernel.cpus()) {
+    let setting = match Setting::new(program, kernel) {
         Ok(setting) => setting,
         Err(what) => return Outcome::Uncovered(what),
     };
@@ -240,7 +308,7 @@ pub fn check_changed(
         .map(|states| (Claim::AllScalars, states));
     let recordings = [normal, all_precise].into_iter().flatten();
     let runner = Runner {
-        program: checked::CheckedProgram::new(insns),
+        program: Arc::new(CheckedProgram::new(insns)),
         setting,
         recordings: recordings
             .map(|(claim, states)| Recording { claim, states })
@@ -290,7 +358,7 @@ enum End {
 
 /// A program with what is claimed of it.
 struct Runner {
-    program: checked::CheckedProgram,
+    program: Arc<CheckedProgram>,
     setting: Setting,
     recordings: Vec<Recording>,
     claims: Claims,
@@ -300,8 +368,9 @@ struct Runner {
 #[derive(PartialEq, Eq)]
 struct Left {
     outcome: Option<u64>,
-    packet: Vec<u8>,
+    packet: Option<Vec<u8>>,
     context: Vec<u8>,
+    flow_keys: Option<Vec<u8>>,
     maps: Vec<Vec<u8>>,
 }
 
@@ -317,11 +386,12 @@ impl Runner {
         };
         counts.runs += 1;
         let mut watcher = None;
-        let (trap, left) = self.perform(seed, |context| {
-            watcher.insert(Watcher::new(&self.recordings, &self.claims, context))
+        let (trap, left) = self.perform(seed, |places| {
+            watcher.insert(Watcher::new(&self.recordings, &self.claims, places))
         })?;
         if let Some(watcher) = watcher {
             counts.steps += watcher.steps;
+            counts.used += &watcher.used;
             if let Some((at, how)) = watcher.escape {
                 return escape(at, how);
             }
@@ -352,21 +422,22 @@ impl Runner {
     }
 
     /// Runs the program once with an observer.
-    fn perform<'o, O: Observer + 'o>(
-        &self,
+    fn perform<'s, 'o, O: Observer + 'o>(
+        &'s self,
         seed: u64,
-        observer: impl FnOnce(u64) -> &'o mut O,
+        observer: impl FnOnce(Places<'s>) -> &'o mut O,
     ) -> Result<(Option<Trap>, Left), End> {
-        let input = self.setting.input(seed);
-        let (mut packet, mut context) = (input.packet, input.context);
-        let frame = packet.to_vec();
-        let legacy = Packet::whole(&frame, &Metadata::UNKNOWN);
+        let mut input = self.setting.input(seed);
+        let frame = input.packet.as_ref().map(PacketBuffer::to_vec);
+        let legacy = (frame.as_deref()).map(|frame| Packet::whole(frame, &Metadata::UNKNOWN));
+        let maps = self.setting.maps(seed).map_err(End::Uncovered)?;
         let guard = RunGuard::new();
-        let prepared = (self.setting).prepare(&guard, &mut packet, &mut context, seed);
-        let (mut memory, at) = prepared.map_err(|no_room| End::Uncovered(no_room.to_string()))?;
-        let mut calls = self.setting.calls(seed);
+        let prepared = self.setting.prepare(&guard, &mut input, &maps);
+        let (mut memory, places) =
+            prepared.map_err(|no_room| End::Uncovered(no_room.to_string()))?;
+        let mut calls = self.setting.calls(&self.program, seed);
         let entry = Entry {
-            arguments: [at, 0, 0, 0, 0],
+            arguments: [places.context, 0, 0, 0, 0],
         };
         let limits = Limits {
             instructions: MAX_STEPS,
@@ -375,43 +446,17 @@ impl Runner {
         let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut calls,
-            packet: Some(&legacy),
+            packet: legacy.as_ref(),
         };
-        let finish = self.program.run_observed(cx, entry, &limits, observer(at));
+        let finish = (self.program).run_observed(cx, entry, &limits, observer(places));
         drop(memory);
         let left = Left {
             outcome: finish.outcome.as_ref().ok().copied(),
-            packet: packet.to_vec(),
-            context,
-            maps: self.setting.contents(&guard),
+            packet: input.packet.as_ref().map(PacketBuffer::to_vec),
+            context: input.context,
+            flow_keys: input.flow_keys,
+            maps: maps.contents(),
         };
         Ok((finish.outcome.err(), left))
     }
-}
-
-/// Takes out lines as long as a run escapes.
-fn reduce(
-    kernel: &Kernel,
-    registry: &Registry,
-    target: Target,
-    text: &str,
-    escape: Escape,
-    inputs: u64,
-) -> (String, Escape) {
-    let mut lines: Vec<&str> = text.lines().collect();
-    let mut best = escape;
-    let mut chunk = lines.len() / 2;
-    while chunk > 0 {
-        let mut at = 0;
-        while at + chunk <= lines.len() {
-            let mut fewer = lines.clone();
-            fewer.drain(at..at + chunk);
-            match check_text(kernel, registry, target, &fewer.join("\n"), inputs) {
-                Ok(Outcome::Escaped(escape)) => (best, lines) = (escape, fewer),
-                _ => at += 1,
-            }
-        }
-        chunk /= 2;
-    }
-    (lines.join("\n"), best)
 }

@@ -1,87 +1,91 @@
-//! What a program runs in: context, packet, array maps, made of a seed.
+//! What a program runs in: context, packet, maps and helpers, made of a seed.
 
-use interp::checked::{Calls, Memory, NoRoom, Permission};
-use kernel::maps::{Host, Map, RunGuard, ValueLayout};
-use kernel::programs::{self, PacketContext};
+use std::sync::Arc;
+
+use interp::checked::{Calls, CheckedProgram, Memory, NoRoom};
+use kernel::maps::RunGuard;
+use kernel::programs::{self, PacketContext, TestInput};
 use packet::{Metadata, Packet};
 use program::Program;
-use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use spec::{Random, SplitMix};
-use vm::{CellSlice, HEADROOM, PacketBuffer, RunContext};
+use spec::{Kernel, Random, SplitMix};
+use vm::{FLOW_DISSECTOR, HEADROOM, PacketBuffer, RunContext};
 
+use super::maps::{Instances, MapSet, RunMaps};
 use crate::ebpf::Choices;
 
-/// Most values of a map that a run gets.
-const MAX_ENTRIES: u32 = 4096;
-/// `BPF_F_RDONLY_PROG`: programs may only read the map.
-const RDONLY_PROG: u32 = 1 << 7;
 /// Bytes behind a packet that programs can add.
 const TAILROOM: usize = 256;
 /// Most bytes of a packet.
 const MAX_PACKET: u32 = 220;
+/// Bytes of `struct bpf_flow_keys`.
+const FLOW_KEYS: usize = 56;
+/// Fields of contexts that are pointers to sockets, which runs have none of, by the size of
+/// the context: `sk` of `struct __sk_buff` and of `struct bpf_sk_lookup`.
+const SOCKETS: &[(usize, usize)] = &[(192, 168), (SK_LOOKUP, 0)];
+/// Bytes of `struct bpf_sk_lookup`.
+const SK_LOOKUP: usize = 72;
+/// Bytes of the context of a raw tracepoint: 12 numbers.
+const TRACEPOINT: usize = 12 * 8;
+/// Bytes of the context of a syscall program, which users choose.
+const SYSCALL: usize = 1024;
+
+/// The context of a program type.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// A structure with a packet.
+    Packet(PacketContext),
+    /// Bytes.
+    Bytes(usize),
+}
 
 /// What the runs of a program have in common.
 pub(super) struct Setting {
-    context: PacketContext,
-    maps: Vec<ArrayMap>,
+    shape: Shape,
+    maps: MapSet,
     cpus: u32,
-}
-
-struct ArrayMap {
-    name: String,
-    map: Map,
-    permission: Permission,
-    /// The first value of maps that hold global variables.
-    initial: Option<Vec<u8>>,
-    is_frozen: bool,
 }
 
 /// Packet and context of one run.
 pub(super) struct Input {
-    pub(super) packet: PacketBuffer,
+    pub(super) packet: Option<PacketBuffer>,
     pub(super) context: Vec<u8>,
+    /// What the context of a flow dissector points to.
+    pub(super) flow_keys: Option<Vec<u8>>,
+}
+
+/// Where a run has what pointers lead to.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'s> {
+    /// Address of the context.
+    pub(super) context: u64,
+    /// Address of the flow keys; 0 without them.
+    pub(super) flow_keys: u64,
+    pub(super) instances: &'s Instances,
 }
 
 impl Setting {
-    /// What a program needs on a machine of so many CPUs; `Err` says what is not to be had.
-    pub(super) fn new(program: &Program, cpus: u32) -> Result<Setting, String> {
-        let context = match program.kind() {
-            ProgramType::Xdp => programs::XDP,
+    /// What a program needs on a kernel; `Err` says what is not to be had.
+    pub(super) fn new(program: &Program, kernel: &Kernel) -> Result<Setting, String> {
+        let shape = match program.kind() {
+            ProgramType::Xdp => Shape::Packet(programs::XDP),
             ProgramType::SchedCls
             | ProgramType::SchedAct
             | ProgramType::SocketFilter
             | ProgramType::CgroupSkb
             | ProgramType::LwtIn
             | ProgramType::LwtOut
-            | ProgramType::LwtXmit => programs::SKB,
+            | ProgramType::LwtXmit => Shape::Packet(programs::SKB),
+            ProgramType::FlowDissector => Shape::Packet(FLOW_DISSECTOR),
+            ProgramType::SkLookup => Shape::Bytes(SK_LOOKUP),
+            ProgramType::RawTracepoint => Shape::Bytes(TRACEPOINT),
+            ProgramType::Syscall => Shape::Bytes(SYSCALL),
             kind => return Err(format!("program type {kind:?}")),
         };
-        let maps = program.maps().iter().map(|def| {
-            let kind = def.kind().filter(|kind| *kind == MapKind::Array);
-            let params = &def.params;
-            if kind.is_none() || params.max_entries > MAX_ENTRIES {
-                return Err(match def.kind() {
-                    Some(kind) => format!("map {kind:?}"),
-                    None => "unknown map".to_owned(),
-                });
-            }
-            let value = ValueLayout::plain(params.value_size as usize);
-            let map = Map::create(params, value, &Host::default());
-            Ok(ArrayMap {
-                name: def.name.clone(),
-                map: map.map_err(|errno| format!("map that is not created: {errno:?}"))?,
-                permission: match params.flags.0 & RDONLY_PROG {
-                    0 => Permission::ReadWrite,
-                    _ => Permission::ReadOnly,
-                },
-                initial: def.initial_value().map(|image| image.to_vec()),
-                is_frozen: def.is_frozen(),
-            })
-        });
+        let cpus = kernel.cpus().max(1);
         Ok(Setting {
-            context,
-            maps: maps.collect::<Result<_, String>>()?,
+            shape,
+            maps: MapSet::new(program, kernel, cpus)?,
             cpus,
         })
     }
@@ -89,69 +93,77 @@ impl Setting {
     /// The input of a run, of a seed.
     pub(super) fn input(&self, seed: u64) -> Input {
         let mut choices = Choices::from_seed(seed);
-        let len = match choices.below(4) {
-            0 => choices.below(20),
-            1 => 14 + choices.below(60),
-            _ => choices.below(MAX_PACKET),
+        let (size, packet) = match self.shape {
+            Shape::Bytes(size) => (size, None),
+            Shape::Packet(context) => {
+                let len = match choices.below(4) {
+                    0 => choices.below(20),
+                    1 => 14 + choices.below(60),
+                    _ => choices.below(MAX_PACKET),
+                };
+                // Linux gives programs at least the link-layer header.
+                let packet: Vec<u8> = (0..len.max(14)).map(|_| byte(&mut choices)).collect();
+                let packet = PacketBuffer::new(context, &packet, HEADROOM, TAILROOM);
+                (context.size, Some(packet))
+            }
         };
-        // Linux gives programs at least the link-layer header.
-        let packet: Vec<u8> = (0..len.max(14)).map(|_| byte(&mut choices)).collect();
-        let packet = PacketBuffer::new(self.context, &packet, HEADROOM, TAILROOM);
-        let context = (0..self.context.size.div_ceil(4))
-            .flat_map(|_| (choices.value() as u32).to_le_bytes())
-            .collect();
-        Input { packet, context }
-    }
-
-    /// Values of the maps for a run: what the program's object says, bytes of the seed
-    /// where nothing is said or programs may have changed it.
-    fn fill_maps(&self, guard: &RunGuard, seed: u64) {
-        let mut choices = Choices::from_seed(!seed);
-        for map in &self.maps {
-            for (number, cells) in map.values(guard).enumerate() {
-                let mut value: Vec<u8> = (0..cells.len()).map(|_| byte(&mut choices)).collect();
-                let is_initial = map.is_frozen || choices.percent(30);
-                if let Some(initial) = &map.initial
-                    && number == 0
-                    && is_initial
-                {
-                    value.copy_from_slice(initial);
-                }
-                cells.write(0, &value);
-            }
+        let words = (0..size.div_ceil(4)).map(|_| choices.value() as u32);
+        let mut context: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        let socket = SOCKETS.iter().find(|(of, _)| *of == size);
+        if let Some(&(_, at)) = socket {
+            context[at..at + 8].fill(0);
+        }
+        let is_dissector =
+            matches!(self.shape, Shape::Packet(context) if context == FLOW_DISSECTOR);
+        let flow_keys = (0..FLOW_KEYS).map(|_| byte(&mut choices)).collect();
+        Input {
+            packet,
+            context,
+            flow_keys: is_dissector.then_some(flow_keys),
         }
     }
 
-    /// Lays out the input in a memory, with the maps filled; the address of the context.
-    pub(super) fn prepare<'m>(
-        &'m self,
+    /// The maps of a run.
+    pub(super) fn maps(&self, seed: u64) -> Result<RunMaps<'_>, String> {
+        self.maps.create(seed)
+    }
+
+    /// Lays out input and maps in a memory.
+    pub(super) fn prepare<'s, 'm>(
+        &'s self,
         guard: &'m RunGuard,
-        packet: &'m mut PacketBuffer,
-        context: &'m mut [u8],
-        seed: u64,
-    ) -> Result<(Memory<'m>, u64), NoRoom> {
-        self.fill_maps(guard, seed);
+        input: &'m mut Input,
+        maps: &'m RunMaps<'_>,
+    ) -> Result<(Memory<'m>, Places<'s>), NoRoom> {
         let mut memory = Memory::new();
-        memory.add_packet(packet)?;
-        let context = memory.add_context(context)?;
-        for (index, map) in (0..).zip(&self.maps) {
-            memory.add_map(&*map.name, &map.map, guard, map.permission)?;
-            for cells in map.values(guard) {
-                memory.map_value(index, cells)?;
-            }
+        if let Some(packet) = &mut input.packet {
+            memory.add_packet(packet)?;
         }
-        let context = memory.address(context);
-        Ok((memory, context))
+        let mut flow_keys = 0;
+        if let Some(keys) = &mut input.flow_keys {
+            let keys = memory.add("flow keys", keys)?;
+            flow_keys = memory.address(keys);
+            let field = TestInput::FLOW_KEYS;
+            input.context[field..field + 8].copy_from_slice(&flow_keys.to_le_bytes());
+        }
+        let context = memory.add_context(&mut input.context)?;
+        maps.add_to(&mut memory, guard)?;
+        let places = Places {
+            context: memory.address(context),
+            flow_keys,
+            instances: self.maps.instances(),
+        };
+        Ok((memory, places))
     }
 
-    /// The helpers of a run.
-    pub(super) fn calls(&self, seed: u64) -> Calls<'_> {
+    /// The helpers of a run. Tail calls mostly start the program again.
+    pub(super) fn calls(&self, program: &Arc<CheckedProgram>, seed: u64) -> Calls<'_> {
         let mut random = SplitMix::new(seed);
         let mut ticks = SplitMix::new(!seed);
-        let cpu = random.next_u32() % self.cpus.max(1);
+        let cpu = random.next_u32() % self.cpus;
         let metadata = Metadata::of_cpu(cpu);
         let mut now = 0u64;
-        Calls::resolved(move |number, arguments, memory| {
+        let mut calls = Calls::resolved(move |number, arguments, memory| {
             let mut clock = || {
                 now += u64::from(ticks.next_u32());
                 now
@@ -160,30 +172,15 @@ impl Setting {
             let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
             let helper = kernel::helpers::find(number)?;
             Some(helper(arguments, memory, &mut cx))
-        })
-    }
-
-    /// Contents of all maps.
-    pub(super) fn contents(&self, guard: &RunGuard) -> Vec<Vec<u8>> {
-        let contents = |map: &ArrayMap| map.values(guard).flat_map(CellSlice::to_vec).collect();
-        self.maps.iter().map(contents).collect()
-    }
-}
-
-impl ArrayMap {
-    /// The values in the order of their indices.
-    fn values<'g>(&'g self, guard: &'g RunGuard) -> impl Iterator<Item = CellSlice<'g>> {
-        let entries = self.map.params().max_entries;
-        let lookup = |index: u32| {
-            let operations = self.map.operations();
-            operations.lookup(guard, 0, &index.to_ne_bytes())
-        };
-        (0..entries).filter_map(lookup)
+        });
+        let program = Arc::clone(program);
+        calls.set_tail_targets(move |_, index: u32| (index % 3 != 2).then(|| Arc::clone(&program)));
+        calls
     }
 }
 
 /// A byte, more often one at a border.
-fn byte(choices: &mut Choices<'_>) -> u8 {
+pub(super) fn byte(choices: &mut Choices<'_>) -> u8 {
     match choices.below(4) {
         0 => choices.pick(&[0, 0, 1, 0x7f, 0x80, 0xff]),
         1 => choices.below(16) as u8,

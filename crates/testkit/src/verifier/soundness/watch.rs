@@ -4,11 +4,14 @@
 use std::ops::ControlFlow;
 
 use interp::checked::{Moment, Observer};
-use isa::ebpf::Reg;
+use isa::ebpf::{Callee, Insn, Reg};
+use spec::calls::TAIL_CALL;
 use verifier::RecordedStates;
 
+use super::Used;
 use super::contain::{Caller, Claim, View};
 use super::facts::{Claims, FactWatch};
+use super::setting::Places;
 
 /// The states of a verification, with what they claim.
 pub(super) struct Recording {
@@ -20,13 +23,17 @@ pub(super) struct Recording {
 pub(super) struct Watcher<'w> {
     recordings: &'w [Recording],
     facts: FactWatch<'w>,
-    context: u64,
+    places: Places<'w>,
     callers: Vec<Caller>,
+    /// Numbers of the frames in which the main program began.
+    main_frames: Vec<usize>,
     last: Option<(usize, [u64; Reg::COUNT])>,
     /// By recording and instruction, the state that contained the run last.
     recent: Vec<Vec<u32>>,
     /// Instructions that were checked.
     pub(super) steps: u64,
+    /// Helpers and maps that were used.
+    pub(super) used: Used,
     /// The first instruction at which the run escaped, and how.
     pub(super) escape: Option<(usize, String)>,
 }
@@ -35,23 +42,37 @@ impl<'w> Watcher<'w> {
     pub(super) fn new(
         recordings: &'w [Recording],
         claims: &'w Claims,
-        context: u64,
+        places: Places<'w>,
     ) -> Watcher<'w> {
         let insns = claims.facts.insns.len();
         Watcher {
             recordings,
-            facts: FactWatch::new(claims, context),
-            context,
+            facts: FactWatch::new(claims, places),
+            places,
             callers: Vec::new(),
+            main_frames: vec![0],
             last: None,
             recent: vec![vec![0; insns]; recordings.len()],
             steps: 0,
+            used: Used::default(),
             escape: None,
         }
     }
 
-    /// Follows calls and returns.
+    /// Follows calls and returns, and tail calls, which begin the program again.
     fn follow(&mut self, moment: &Moment<'_, '_>) {
+        self.main_frames.retain(|&frame| frame <= moment.depth);
+        let is_tail_call = |last: usize| {
+            matches!(
+                moment.program.insns().get(last),
+                Some(Insn::Call(Callee::Helper(TAIL_CALL)))
+            )
+        };
+        if moment.at == 0 && self.last.is_some_and(|(last, _)| is_tail_call(last)) {
+            self.main_frames.retain(|&frame| frame < moment.depth);
+            self.main_frames.push(moment.depth);
+            self.facts.restart();
+        }
         if let Some((callsite, registers)) = self.last
             && moment.depth > self.callers.len()
         {
@@ -69,7 +90,8 @@ impl<'w> Watcher<'w> {
         let view = View {
             moment,
             callers: &self.callers,
-            context: self.context,
+            main_frame: self.main_frames.last().copied().unwrap_or_default(),
+            places: self.places,
         };
         for (recording, recent) in self.recordings.iter().zip(&mut self.recent) {
             let (claim, states) = (recording.claim, recording.states.at(moment.at));
@@ -109,6 +131,11 @@ impl Observer for Watcher<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         self.follow(moment);
         self.steps += 1;
+        if let Insn::Call(Callee::Helper(number)) = moment.insn() {
+            let map = moment.memory.map_at(moment.registers[1]);
+            let map = map.and_then(|map| moment.memory.map_kind(map));
+            self.used.count(number, map);
+        }
         let checked = self.check_states(moment);
         match checked.and_then(|()| self.facts.check(moment)) {
             Ok(()) => ControlFlow::Continue(()),

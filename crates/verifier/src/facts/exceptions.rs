@@ -1,0 +1,65 @@
+//! The exception callback: a global function that a declaration tag of the main function
+//! names. It runs when `bpf_throw` is called, in place of the rest of the program.
+
+use btf::{Btf, Kind, Linkage, Shape, TypeId};
+
+use super::Pass;
+use crate::env::Env;
+use crate::{Result, refuse};
+
+/// Prefix of the declaration tag, before the function's name.
+const TAG: &[u8] = b"exception_callback:";
+
+/// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
+pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Option<u32>> {
+    let (Some(types), Some(main)) = (env.program.btf(), env.program.func_info().first()) else {
+        return Ok(None);
+    };
+    let tags = types.decl_tags(main.type_id, -1);
+    let mut names = tags.filter_map(|tag| Some(tag.as_bytes().strip_prefix(TAG)?.to_vec()));
+    let Some(name) = names.next() else {
+        return Ok(None);
+    };
+    if names.next().is_some() {
+        let text = "multiple exception callback tags for main subprog";
+        return Err(refuse!(pass, EEXIST, Btf, "{text}"));
+    }
+    let name = String::from_utf8_lossy(&name);
+    let Some(callback) = types.find(Kind::Func, &name) else {
+        return Err(refuse!(
+            pass,
+            ENOENT,
+            Btf,
+            "exception callback '{name}' could not be found in BTF"
+        ));
+    };
+    if !is_global(types, callback.id()) {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "exception callback '{name}' must have global linkage"
+        ));
+    }
+    let mut records = env.program.func_info().iter();
+    match records.rfind(|record| record.type_id == callback.id()) {
+        None => Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "exception callback type id not found in func_info"
+        )),
+        Some(record) if record.insn == 0 => {
+            let text = "invalid exception callback insn_off in func_info: 0";
+            Err(refuse!(pass, EINVAL, Btf, "{text}"))
+        }
+        Some(record) => Ok(Some(record.insn)),
+    }
+}
+
+fn is_global(types: &Btf<'_>, function: TypeId) -> bool {
+    matches!(
+        types.at(function).shape(),
+        Shape::Func(function) if function.linkage == Linkage::GLOBAL
+    )
+}

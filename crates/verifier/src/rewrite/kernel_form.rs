@@ -1,0 +1,320 @@
+//! The kernel's form of a program: what Linux compiles after it has removed dead code and
+//! rewritten the rest (`convert_ctx_accesses`, `do_misc_fixups`).
+//!
+//! Divisions by a register are guarded against 0, signed ones against -1, `may_goto` counts
+//! in two slots of the function's stack. What depends on addresses and structures of one
+//! kernel is left open: accesses to the context and to objects of the kernel, packet loads of
+//! classic BPF, calls that the kernel may inline. Linear in the instructions.
+
+use isa::ebpf::{Callee, Imm64, Insn, RawInsn, encode};
+
+use crate::{LiveCode, PointerKind, ProgramFacts, Value};
+
+/// A program as the kernel compiles it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelForm {
+    /// Its slots.
+    pub slots: Vec<FormSlot>,
+    /// By slot of the whole program, the first slot of what the instruction became; `None` if
+    /// it was removed.
+    pub new_slots: Vec<Option<u32>>,
+    /// Slot of the program's first instruction. In front of it the kernel may put
+    /// instructions of its own, which make the packet writable.
+    pub begin: u32,
+}
+
+/// A slot of the kernel's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormSlot {
+    /// The instruction. Register 11 is the kernel's own (`BPF_REG_AX`).
+    pub insn: RawInsn,
+    /// True if the kernel puts one or several instructions of its own in its place.
+    pub is_open: bool,
+}
+
+/// The kernel's own register.
+const AX: u8 = 11;
+const FRAME: u8 = 10;
+/// Rounds of `may_goto` until the clock is read (`BPF_MAX_TIMED_LOOPS`).
+const ROUNDS: i32 = 0xffff;
+/// Bytes of stack that hold the rounds that are left and the time of the first one.
+const LOOP_STATE: u32 = 16;
+
+// Classes and operations of instructions.
+const ALU: u8 = 0x04;
+const ALU64: u8 = 0x07;
+const JMP: u8 = 0x05;
+const JMP32: u8 = 0x06;
+const BY_REGISTER: u8 = 0x08;
+const ADD: u8 = 0x00;
+const SUB: u8 = 0x10;
+const DIV: u8 = 0x30;
+const NEG: u8 = 0x80;
+const MOD: u8 = 0x90;
+const XOR: u8 = 0xa0;
+const MOV: u8 = 0xb0;
+const JA: u8 = 0x00;
+const JEQ: u8 = 0x10;
+const JGT: u8 = 0x20;
+const JNE: u8 = 0x50;
+const CALL: u8 = 0x85;
+/// Loads and stores of 64 bits.
+const LOAD: u8 = 0x79;
+const STORE: u8 = 0x7b;
+const STORE_IMM: u8 = 0x7a;
+
+const fn raw(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
+    RawInsn {
+        code,
+        regs: dst | src << 4,
+        off,
+        imm,
+    }
+}
+
+/// The kernel's form of what is left of a program.
+pub(super) fn kernel_form(live: &LiveCode, facts: &ProgramFacts) -> KernelForm {
+    let insns = encode(&live.insns).unwrap_or_default();
+    let old_slots = (0u32..).zip(&live.new_slots);
+    let old_slots = old_slots.filter_map(|(old, new)| new.is_some().then_some(old));
+    let old_slots: Vec<u32> = old_slots.collect();
+    let mut form = Form {
+        live,
+        facts,
+        slots: Vec::with_capacity(insns.len()),
+        begins: Vec::with_capacity(insns.len() + 1),
+        entries: Vec::with_capacity(insns.len() + 1),
+        jumps: Vec::new(),
+    };
+    for (slot, (insn, old)) in insns.iter().zip(&old_slots).enumerate() {
+        form.add(slot, *insn, *old);
+    }
+    form.begins.push(form.slots.len());
+    form.entries.push(form.slots.len());
+    form.set_distances();
+    let place = |new: &Option<u32>| new.map(|new| form.entries[new as usize] as u32);
+    KernelForm {
+        new_slots: live.new_slots.iter().map(place).collect(),
+        begin: form.begins[0] as u32,
+        slots: form.slots,
+    }
+}
+
+struct Form<'f> {
+    live: &'f LiveCode,
+    facts: &'f ProgramFacts,
+    slots: Vec<FormSlot>,
+    /// By live slot, where what it became begins: jumps lead here.
+    begins: Vec<usize>,
+    /// The same with what is put before the first instruction of a function: calls lead here.
+    entries: Vec<usize>,
+    /// Slots with a distance, and the live slots that they lead to.
+    jumps: Vec<(usize, usize)>,
+}
+
+impl Form<'_> {
+    /// Adds what an instruction becomes, which was at `old` in the whole program.
+    fn add(&mut self, slot: usize, insn: RawInsn, old: u32) {
+        self.entries.push(self.slots.len());
+        if let Some(depth) = self.loop_stack_from(old) {
+            let place = -(depth as i16);
+            self.push(raw(STORE_IMM, FRAME, 0, place, ROUNDS));
+            self.push(raw(STORE_IMM, FRAME, 0, place + 8, 0));
+        }
+        self.begins.push(self.slots.len());
+        let decoded = self.live.insns[slot];
+        if let Some(guarded) = guarded_division(insn) {
+            guarded.into_iter().for_each(|insn| self.push(insn));
+        } else if let Insn::MayGoto { off } = decoded {
+            self.add_may_goto(slot, off, old);
+        } else {
+            let target = target(slot, decoded);
+            self.jumps
+                .extend(target.map(|target| (self.slots.len(), target)));
+            let is_open = self.is_open(decoded, old);
+            self.slots.push(FormSlot { insn, is_open });
+        }
+    }
+
+    fn push(&mut self, insn: RawInsn) {
+        self.slots.push(FormSlot {
+            insn,
+            is_open: false,
+        });
+    }
+
+    /// Counts the rounds, and asks the kernel for more when they are used up.
+    fn add_may_goto(&mut self, slot: usize, off: i16, old: u32) {
+        let place = -(self.stack_of(old) as i16);
+        self.push(raw(LOAD, AX, FRAME, place, 0));
+        let target = (slot + 1).saturating_add_signed(off.into());
+        self.jumps.push((self.slots.len(), target));
+        self.push(raw(JMP | JEQ, AX, 0, 0, 0));
+        self.push(raw(ALU64 | SUB, AX, 0, 0, 1));
+        self.push(raw(JMP | JNE, AX, 0, 2, 0));
+        self.push(raw(ALU64 | MOV, AX, 0, 0, place.into()));
+        // The address of the kernel's function is not known.
+        self.push(raw(CALL, 0, 0, 0, 0));
+        self.push(raw(STORE, FRAME, AX, place, 0));
+    }
+
+    /// The bytes of stack of the function whose first live instruction this is, which was at
+    /// `old` in the whole program, if it counts rounds of `may_goto`.
+    fn loop_stack_from(&self, old: u32) -> Option<u32> {
+        let functions = &self.facts.compiled_stack;
+        let after = functions.partition_point(|function| function.start <= old);
+        let function = functions[..after].last()?;
+        let end = functions.get(after).map_or(u32::MAX, |next| next.start);
+        let slots = (0u32..).zip(&self.live.new_slots);
+        let own = slots.filter(|(slot, _)| (function.start..end).contains(slot));
+        let mut live = own.filter_map(|(slot, new)| Some((slot, (*new)?)));
+        let (first, new) = live.next()?;
+        let is_loop = |new: u32| {
+            matches!(
+                self.live.insns.get(new as usize),
+                Some(Insn::MayGoto { .. })
+            )
+        };
+        let counts = first == old && (is_loop(new) || live.any(|(_, new)| is_loop(new)));
+        counts.then_some(function.bytes)
+    }
+
+    /// The bytes of stack of the function that an instruction of the whole program is in.
+    fn stack_of(&self, old: u32) -> u32 {
+        let functions = &self.facts.compiled_stack;
+        let after = functions.partition_point(|function| function.start <= old);
+        functions[..after].last().map_or(LOOP_STATE, |it| it.bytes)
+    }
+
+    /// True if the kernel rewrites the instruction in a way of its own.
+    fn is_open(&self, insn: Insn, old: u32) -> bool {
+        let fact = self.facts.insns.get(old as usize);
+        match insn {
+            Insn::Call(Callee::Local(_)) => false,
+            Insn::Call(_) | Insn::PacketAbs { .. } | Insn::PacketInd { .. } => true,
+            Insn::Cast { .. } => true,
+            _ => fact.is_some_and(|fact| {
+                let of_kernel = match &fact.access {
+                    None => false,
+                    Some(Value::Pointer(pointer)) => is_of_kernel(pointer.kind),
+                    Some(Value::Mixed | Value::Scalar(_)) => true,
+                };
+                of_kernel || fact.accesses_object
+            }),
+        }
+    }
+
+    /// Sets distances to what their targets became.
+    fn set_distances(&mut self) {
+        for &(at, target) in &self.jumps {
+            let insn = &mut self.slots[at].insn;
+            let is_call = insn.code == CALL || insn.code & 7 == 0;
+            let places = match is_call {
+                true => &self.entries,
+                false => &self.begins,
+            };
+            let distance = places[target] as i64 - at as i64 - 1;
+            match is_call || insn.code == JMP32 | JA {
+                true => insn.imm = distance as i32,
+                false => insn.off = distance as i16,
+            }
+        }
+    }
+}
+
+/// True for what only one kernel knows the layout of.
+fn is_of_kernel(kind: PointerKind) -> bool {
+    match kind {
+        PointerKind::MapValue(_)
+        | PointerKind::MapKey(_)
+        | PointerKind::Stack { .. }
+        | PointerKind::Packet
+        | PointerKind::PacketMeta
+        | PointerKind::PacketEnd
+        | PointerKind::Memory { .. } => false,
+        PointerKind::Context
+        | PointerKind::Map(_)
+        | PointerKind::Function { .. }
+        | PointerKind::Other { .. } => true,
+    }
+}
+
+/// The slot that an instruction leads to by a distance.
+fn target(slot: usize, insn: Insn) -> Option<usize> {
+    let distance = match insn {
+        Insn::Goto { off } | Insn::Jump { off, .. } => off.into(),
+        Insn::GotoLong { off } | Insn::Call(Callee::Local(off)) => off,
+        Insn::LoadImm64 {
+            imm: Imm64::Func { off, .. },
+            ..
+        } => off,
+        _ => return None,
+    };
+    (slot + 1).checked_add_signed(distance as isize)
+}
+
+/// A division or remainder with what keeps it from failing: by a register that may be 0, and
+/// signed ones by -1, whose result may not fit.
+fn guarded_division(insn: RawInsn) -> Option<Vec<RawInsn>> {
+    let RawInsn { code, off, imm, .. } = insn;
+    let is_64 = match code & 7 {
+        ALU64 => true,
+        ALU => false,
+        _ => return None,
+    };
+    let is_division = match code & 0xf0 {
+        DIV => true,
+        MOD => false,
+        _ => return None,
+    };
+    let (dst, src, is_signed) = (insn.dst(), insn.src(), off == 1);
+    let (alu, jump) = match is_64 {
+        true => (ALU64, JMP),
+        false => (ALU, JMP32),
+    };
+    let skip = |slots| raw(JMP | JA, 0, 0, slots, 0);
+    let negated = raw(alu | NEG, dst, 0, 0, 0);
+    let zero = raw(ALU | MOV, dst, 0, 0, 0);
+    if code & BY_REGISTER == 0 {
+        let by_minus_one = is_signed && imm == -1;
+        let result = if is_division { negated } else { zero };
+        return by_minus_one.then(|| vec![result]);
+    }
+    // The upper half of a 32-bit remainder is cleared where the division is left out.
+    let cleared = [skip(1), raw(ALU | MOV | BY_REGISTER, dst, dst, 0, 0)];
+    let cleared: &[RawInsn] = if is_64 || is_division { &[] } else { &cleared };
+    // 0 or -1: one more is at most 1.
+    let shifted = [
+        raw(ALU64 | MOV | BY_REGISTER, AX, src, 0, 0),
+        raw(alu | ADD, AX, 0, 0, 1),
+    ];
+    let guards = match (is_division, is_signed) {
+        (true, true) => vec![
+            shifted[0],
+            shifted[1],
+            raw(jump | JGT, AX, 0, 4, 1),
+            raw(jump | JEQ, AX, 0, 1, 0),
+            raw(alu | MOV, dst, 0, 0, 0),
+            negated,
+            skip(1),
+            insn,
+        ],
+        (false, true) => vec![
+            shifted[0],
+            shifted[1],
+            raw(jump | JGT, AX, 0, 3, 1),
+            raw(jump | JEQ, AX, 0, 3 + i16::from(!is_64), 1),
+            zero,
+            skip(1),
+            insn,
+        ],
+        (true, false) => vec![
+            raw(jump | JNE, src, 0, 2, 0),
+            raw(ALU | XOR | BY_REGISTER, dst, dst, 0, 0),
+            skip(1),
+            insn,
+        ],
+        (false, false) => vec![raw(jump | JEQ, src, 0, 1 + i16::from(!is_64), 0), insn],
+    };
+    Some([&guards, cleared].concat())
+}
