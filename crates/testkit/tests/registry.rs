@@ -2,6 +2,7 @@
 
 use beebox_testkit::kernel::kernel_release;
 use beebox_testkit::registry::compare::compare;
+use beebox_testkit::registry::privilege::compare_rights;
 use btf::Btf;
 
 /// One of so many entries in a test; `cargo xtask oracle registry` compares all.
@@ -42,4 +43,24 @@ fn the_registry_is_the_running_kernels() {
         assert!(kinds.contains(&kind), "nothing compared of {kind}");
     }
     assert!(comparison.questions > 1_000);
+}
+
+#[test]
+fn callers_create_what_the_kernel_lets_them() {
+    for caller in [
+        "none",
+        "bpf",
+        "net_admin",
+        "bpf,net_admin",
+        "perfmon",
+        "all",
+    ] {
+        let privileges = caller.parse().expect("privileges");
+        let rights = compare_rights(privileges);
+        let Some(rights) = oracle::found("rights of callers", rights.ok_or("not asked")) else {
+            return;
+        };
+        assert!(rights.differences.is_empty(), "{:#?}", rights.differences);
+        assert!(rights.asked >= 30 && rights.permitted >= 13, "{rights:?}");
+    }
 }

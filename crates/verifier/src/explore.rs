@@ -17,6 +17,7 @@ mod dispatch;
 mod equal;
 mod ids;
 mod main_loop;
+mod outline;
 mod scc;
 mod visited;
 mod widen;

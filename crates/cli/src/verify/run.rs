@@ -1,12 +1,14 @@
 //! Verification of all programs of several files, in parallel by file.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use beebox::kernel::Privileges;
 use beebox::object::Object;
 use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::verify::Registry;
@@ -155,7 +157,11 @@ fn verify_file(
     };
     let mut rows = Vec::new();
     let mut is_noted = false;
+    let mut lacking = BTreeSet::new();
     let mut verify = |loaded: Loaded| {
+        if let Ok(program) = &loaded.program {
+            note_lacking(&name, program, kernel.privileges(), &mut lacking);
+        }
         if let (Some(refusal), false) = (&loaded.btf_refusal, is_noted) {
             diagnostic!(
                 "beebox: {name}: Linux refuses its BTF ({refusal}), so it is loaded without, \
@@ -189,6 +195,27 @@ fn verify_file(
     match refused.take() {
         Some(failure) => Err(failure.within(&name)),
         None => Ok(rows),
+    }
+}
+
+/// Says once for each map of a program that a caller with such privileges cannot create it.
+/// Another process may have made it, so that this is no verdict.
+fn note_lacking(
+    file: &str,
+    program: &Program,
+    privileges: Privileges,
+    noted: &mut BTreeSet<String>,
+) {
+    for map in program.maps() {
+        let Some(kind) = map.kind() else { continue };
+        let lacks = privileges.lacks_to_create(kind);
+        if let Some(capability) = lacks.filter(|_| noted.insert(map.name.clone())) {
+            diagnostic!(
+                "beebox: {file}: map {:?} is a {}, which takes {capability} to create (EPERM)",
+                map.name,
+                kind.name()
+            );
+        }
     }
 }
 

@@ -42,12 +42,13 @@ pub(super) fn request<'a>(kind: MapKind, inner: Option<&'a Map>) -> Option<MapRe
     })
 }
 
-/// A map of every kind that this kernel creates.
-pub(super) fn create_all() -> Vec<(MapKind, Map)> {
+/// Asks for each kind of map with what it takes.
+pub(super) fn for_each(mut ask: impl FnMut(MapKind, &MapRequest<'_>)) {
     let inner = request(MapKind::Array, None).and_then(|array| Map::create(&array).ok());
-    let create = |&kind: &MapKind| {
+    let value = plain_value();
+    let types = BtfObject::load(&value.blob).ok();
+    for &kind in MapKind::ALL {
         let holds_maps = matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
-        let plain = request(kind, inner.as_ref().filter(|_| holds_maps))?;
         let is_storage = matches!(
             kind,
             MapKind::SkStorage
@@ -55,18 +56,28 @@ pub(super) fn create_all() -> Vec<(MapKind, Map)> {
                 | MapKind::TaskStorage
                 | MapKind::CgrpStorage
         );
-        if !is_storage {
-            return Some((kind, Map::create(&plain).ok()?));
-        }
-        let value = plain_value();
-        let types = BtfObject::load(&value.blob).ok()?;
-        let described = MapRequest {
-            btf: Some(&types),
-            btf_key: value.key.0,
-            btf_value: value.value.0,
-            ..plain
+        let Some(plain) = request(kind, inner.as_ref().filter(|_| holds_maps)) else {
+            continue;
         };
-        Some((kind, Map::create(&described).ok()?))
-    };
-    MapKind::ALL.iter().filter_map(create).collect()
+        match (is_storage, &types) {
+            (false, _) => ask(kind, &plain),
+            (true, None) => {}
+            (true, Some(types)) => ask(
+                kind,
+                &MapRequest {
+                    btf: Some(types),
+                    btf_key: value.key.0,
+                    btf_value: value.value.0,
+                    ..plain
+                },
+            ),
+        }
+    }
+}
+
+/// A map of every kind that this kernel creates.
+pub(super) fn create_all() -> Vec<(MapKind, Map)> {
+    let mut maps = Vec::new();
+    for_each(|kind, request| maps.extend(Map::create(request).ok().map(|map| (kind, map))));
+    maps
 }

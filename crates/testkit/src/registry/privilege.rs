@@ -4,12 +4,18 @@
 //! the network without CAP_PERFMON, socket filters and cgroup_skb without any while
 //! `kernel.unprivileged_bpf_disabled` is 0. No program can tell what the other types need.
 
+use spec::kernel::Privileges;
 use spec::programs::ProgramType;
 use spec::registry::Capability;
+use sys::Errno;
+use sys::bpf::{BtfObject, Map};
 use sys::capabilities::{self, drop_effective};
 
 use super::ask::{Asker, Subject};
+use super::fields::plain_value;
+use super::map_requests::for_each;
 use super::source;
+use crate::kernel::unprivileged::Caller;
 
 /// Without which capabilities programs of a kind are loaded.
 #[derive(Clone, Copy, Debug)]
@@ -85,4 +91,44 @@ const ALL: &[capabilities::Capability] = &[
 fn without<T>(capabilities: &[capabilities::Capability], ask: impl FnOnce() -> T) -> Option<T> {
     let _dropped = drop_effective(capabilities).ok()?;
     Some(ask())
+}
+
+/// What the running kernel lets a caller create.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallerRights {
+    /// Creations that were asked about: of each kind of map, and of BTF.
+    pub asked: usize,
+    /// Those that the kernel permits.
+    pub permitted: usize,
+    /// Where [`Privileges`] say something else.
+    pub differences: Vec<String>,
+}
+
+/// Asks the running kernel which maps and types a caller may create; `None` where it lets no
+/// such caller do anything.
+pub fn compare_rights(privileges: Privileges) -> Option<CallerRights> {
+    let caller = Caller::with(privileges)?;
+    let mut rights = CallerRights::default();
+    let mut count = |what: &str, errno: Option<Errno>, is_permitted: bool| {
+        rights.asked += 1;
+        let found = errno != Some(Errno::EPERM);
+        rights.permitted += usize::from(found);
+        if found != is_permitted {
+            let found = format!("{privileges:?}: {what}: the kernel {errno:?}");
+            rights.differences.push(found);
+        }
+    };
+    for_each(|kind, request| {
+        let dropped = caller.loads_programs();
+        let errno = Map::create(request).err();
+        drop(dropped);
+        let is_permitted = privileges.lacks_to_create(kind).is_none();
+        count(kind.name(), errno, is_permitted);
+    });
+    let value = plain_value();
+    let dropped = caller.loads_programs();
+    let errno = BtfObject::load(&value.blob).err();
+    drop(dropped);
+    count("BTF", errno, privileges.may_load_btf());
+    Some(rights)
 }

@@ -199,6 +199,11 @@ impl<'a> VerifierPair<'a> {
         })
     }
 
+    /// True if the caller has all capabilities.
+    pub fn has_all(&self) -> bool {
+        self.caller.has_all()
+    }
+
     /// True if the caller has CAP_BPF.
     pub fn has_bpf(&self) -> bool {
         self.kernel.privileges().has_bpf()

@@ -4,6 +4,7 @@
 //! kernel's hash table does, because `max_states_per_insn` counts the length of a bucket.
 
 use super::ids::IdMap;
+use super::outline::Outlines;
 use super::scc::Visits;
 use crate::Statistics;
 use crate::insn_facts::Collector;
@@ -59,6 +60,7 @@ pub struct Explorer {
     pub(super) pending: Vec<Pending>,
     pub(super) visits: Visits,
     pub(super) ids: IdMap,
+    pub(super) outlines: Outlines,
     /// Counts for the statistics.
     pub statistics: Statistics,
     /// What instructions and call chains cost, if that is asked for.
@@ -166,6 +168,17 @@ impl Explorer {
         (insn_idx ^ callsite as u32) as usize % self.buckets.len()
     }
 
+    /// Keeps an evicted checkpoint for its children alone. States that are recorded or whose
+    /// facts are collected stay whole.
+    pub(super) fn reduce(&mut self, id: StateId) {
+        if self.collector.is_some() || self.recorder.is_some() {
+            return;
+        }
+        if let Some(checkpoint) = &mut self.checkpoints[id.0 as usize] {
+            self.outlines.reduce(&mut checkpoint.state);
+        }
+    }
+
     /// Raises the peak to the states that are kept now.
     pub(super) fn update_peak(&mut self) {
         let now = self
@@ -188,5 +201,6 @@ impl Explorer {
         self.pending.clear();
         self.buckets.iter_mut().for_each(Vec::clear);
         self.visits.clear();
+        self.outlines.clear();
     }
 }

@@ -95,6 +95,10 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
             walk.explorer.evicted += 1;
             walk.explorer.kept = walk.explorer.kept.wrapping_sub(1);
             scc::free_if_unused(walk, id);
+            // The log prints whole states.
+            if !walk.sink.observes() {
+                walk.explorer.reduce(id);
+            }
         }
     }
     let statistics = &mut walk.explorer.statistics;

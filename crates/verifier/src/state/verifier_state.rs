@@ -277,6 +277,11 @@ impl State {
         self.frames[number].as_ref().expect("frame within curframe")
     }
 
+    /// Puts a shared frame in the place of one with the same call site.
+    pub fn share_frame(&mut self, number: usize, frame: &Rc<Frame>) {
+        self.frames[number] = Some(Rc::clone(frame));
+    }
+
     /// The executing frame.
     pub fn cur(&self) -> &Frame {
         self.frame(self.curframe)

@@ -32,6 +32,10 @@ const CALLERS: [(&str, &str); 3] = [
 /// mapped here.
 const NO_ARENA: &str = "arena's user address must be set via map_extra or mmap()";
 
+/// Instructions above which the logs of callers without some capabilities are not asked for:
+/// speculative paths make them longer than the kernel's buffer.
+const MOST_INSNS: u32 = 100_000;
+
 /// Bytes of a line that a table shows.
 const SHOWN: usize = 100;
 
@@ -164,6 +168,12 @@ fn code(line: &str) -> String {
 fn compare_program(loaded: &Loaded, verifiers: &mut VerifierPair<'_>) -> Compared {
     let program = loaded.program.as_ref();
     let program = program.map_err(|_| "not linked".to_owned())?;
+    if !verifiers.has_all() {
+        let counts = verifiers.kernel(program)?.counts;
+        if counts.is_some_and(|counts| counts.insns > MOST_INSNS) {
+            return Err(format!("more than {MOST_INSNS} instructions"));
+        }
+    }
     let mut logs = Vec::new();
     for log_level in [EVERY_INSN, PATH] {
         let kernel = verifiers.kernel_log(program, log_level)?;
