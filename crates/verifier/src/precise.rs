@@ -137,7 +137,7 @@ fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
 /// Precise registers and slots of a frame that hold scalars.
 fn precise_scalars(state: &State, number: usize) -> (u16, u64) {
     let frame = state.frame(number);
-    let mask = state.precise[number];
+    let mask = state.precise.of(number);
     let (mut regs, mut slots) = (0, 0);
     for reg in bits(u64::from(mask.regs & 0x3ff)) {
         if frame.regs[reg].is_scalar() {
@@ -257,7 +257,7 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
     while let Some(id) = next {
         let state = &mut explorer.checkpoint_mut(id).state;
         for number in 0..=state.curframe {
-            let mut mask = state.precise[number];
+            let mut mask = state.precise.of(number);
             let frame = state.frame(number);
             for reg in 0..10 {
                 if frame.regs[reg].is_scalar() && mask.regs & 1 << reg == 0 {
@@ -280,7 +280,7 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
                     }
                 }
             }
-            state.precise[number] = mask;
+            state.precise.set(number, mask);
         }
         next = state.parent;
     }
@@ -412,7 +412,7 @@ impl Tracker<'_, '_> {
         for number in (0..=bt.frame).rev() {
             let state = &mut self.explorer.checkpoint_mut(id).state;
             let frame = state.frame(number);
-            let mut mask = state.precise[number];
+            let mut mask = state.precise.of(number);
             for reg in bits(u64::from(bt.regs[number])) {
                 if !frame.regs[reg].is_scalar() || mask.regs & 1 << reg != 0 {
                     bt.regs[number] &= !(1 << reg);
@@ -438,7 +438,7 @@ impl Tracker<'_, '_> {
                     changed = true;
                 }
             }
-            state.precise[number] = mask;
+            state.precise.set(number, mask);
             if self.sink.is_full() {
                 let (regs, slots) = (
                     backtrack::format_regs(bt.regs[number]),
@@ -481,7 +481,9 @@ impl Tracker<'_, '_> {
         }
         let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
-        state.precise[0].regs |= mask;
+        let mut precise = state.precise.of(0);
+        precise.regs |= mask;
+        state.precise.set(0, precise);
         Ok(mask != 0)
     }
 }

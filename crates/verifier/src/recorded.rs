@@ -16,7 +16,7 @@
 
 use crate::explore::Checkpoint;
 use crate::facts::{Facts, LiveStack};
-use crate::state::{MAX_CALL_FRAMES, PreciseMask, State, StateId};
+use crate::state::{MAX_CALL_FRAMES, PreciseMasks, State, StateId};
 use crate::walk::Walk;
 
 /// No state.
@@ -28,7 +28,7 @@ pub struct RecordedState {
     /// The state. Its own marks of precise scalars mean nothing.
     pub state: State,
     /// Scalars of a checkpoint that are precise, by frame; `None` for other states.
-    pub precise: Option<[PreciseMask; MAX_CALL_FRAMES]>,
+    pub precise: Option<PreciseMasks>,
     /// Live registers by frame, one bit each.
     pub live_regs: [u16; MAX_CALL_FRAMES],
     /// Live slots by frame, one bit each.
@@ -94,7 +94,7 @@ impl Recorder {
     pub(crate) fn finish_checkpoint(&mut self, checkpoint: &Checkpoint) {
         if let Some(recorded) = self.states.get_mut(checkpoint.recorded as usize) {
             recorded.precise = Some(checkpoint.state.precise);
-            recorded.dead_slots = checkpoint.dead_slots;
+            recorded.dead_slots = std::array::from_fn(|frame| checkpoint.dead_slots(frame));
         }
     }
 

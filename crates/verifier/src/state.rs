@@ -28,5 +28,6 @@ pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
 pub use verifier_state::{
-    HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, State, StateId,
+    HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, PreciseMasks,
+    State, StateId,
 };

@@ -26,11 +26,18 @@ pub struct Checkpoint {
     /// The visit of a strongly connected component that the state is in.
     pub(super) visit: Option<u32>,
     /// Slots by frame that are not read from here on; they compare as never written.
-    pub(crate) dead_slots: [u64; MAX_CALL_FRAMES],
+    pub(crate) dead_slots: Option<Box<[u64; MAX_CALL_FRAMES]>>,
     /// The register of the innermost frame that differed in the last comparison.
     pub(super) hint: u8,
     /// Index of its state in [`Explorer::recorder`].
     pub(crate) recorded: u32,
+}
+
+impl Checkpoint {
+    /// Slots of a frame that are not read from here on.
+    pub(crate) fn dead_slots(&self, frame: usize) -> u64 {
+        self.dead_slots.as_ref().map_or(0, |dead| dead[frame])
+    }
 }
 
 /// An entry of a bucket.
@@ -176,6 +183,7 @@ impl Explorer {
         }
         if let Some(checkpoint) = &mut self.checkpoints[id.0 as usize] {
             self.outlines.reduce(&mut checkpoint.state);
+            checkpoint.dead_slots = None;
         }
     }
 

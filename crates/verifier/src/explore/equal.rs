@@ -92,11 +92,11 @@ impl Comparison<'_> {
             }
         }
         for number in (0..=top).rev() {
-            let precise = state.precise[number].slots;
+            let precise = state.precise.of(number).slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
             if !self.is_stack_safe(
                 old_frame,
-                old.dead_slots[number],
+                old.dead_slots(number),
                 precise,
                 cur_frame,
                 ids,

@@ -4,7 +4,7 @@
 use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, iter_depths_differ, may_be_looping};
 use super::{scc, widen};
-use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, StateId};
+use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMasks, StateId};
 use crate::walk::Walk;
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::Insn;
@@ -238,6 +238,7 @@ fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
     if (0..=state.curframe).any(|number| !state.frame(number).stack.is_empty()) {
         walk.live.query_init(walk.facts, state);
     }
+    let mut dead_slots = [0; MAX_CALL_FRAMES];
     for number in 0..=state.curframe {
         let live = walk.facts.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
@@ -246,10 +247,14 @@ fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
         } else {
             !walk.live.alive_slots(number)
         };
-        checkpoint.dead_slots[number] = dead;
-        state.precise[number].regs &= live;
-        state.precise[number].slots &= !dead;
+        dead_slots[number] = dead;
+        let mut precise = state.precise.of(number);
+        precise.regs &= live;
+        precise.slots &= !dead;
+        state.precise.set(number, precise);
     }
+    let has_dead = dead_slots.iter().any(|&dead| dead != 0);
+    checkpoint.dead_slots = has_dead.then(|| Box::new(dead_slots));
 }
 
 /// Makes a checkpoint of the current state, which goes on below it.
@@ -264,7 +269,7 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
     explorer.update_peak();
     explorer.jmps_at_checkpoint = explorer.jmps_processed;
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
-    walk.state.precise = [PreciseMask::default(); MAX_CALL_FRAMES];
+    walk.state.precise = PreciseMasks::default();
     walk.state.propagated = 0;
     let mut state = walk.state.clone();
     walk.state.history.clear();
@@ -276,7 +281,7 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
         hits: 0,
         is_evicted: false,
         visit: None,
-        dead_slots: [0; MAX_CALL_FRAMES],
+        dead_slots: None,
         hint: 0,
         recorded: crate::recorded::NONE,
     });

@@ -128,7 +128,7 @@ pub(super) fn compare(
             }
         }
         for spi in 0..old_frame.stack.len() {
-            let is_dead = checkpoint.dead_slots[number] >> spi & 1 != 0;
+            let is_dead = checkpoint.dead_slots(number) >> spi & 1 != 0;
             if !is_dead && !compared.is_slot_covered(old_frame, cur_frame, spi, &mut ids) {
                 mask.slots |= 1 << spi;
             }

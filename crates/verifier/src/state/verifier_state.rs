@@ -173,13 +173,36 @@ pub struct PreciseMask {
     pub slots: u64,
 }
 
+/// Precise scalars of all frames, without the gaps that a list of [`PreciseMask`]s has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PreciseMasks {
+    regs: [u16; MAX_CALL_FRAMES],
+    slots: [u64; MAX_CALL_FRAMES],
+}
+
+impl PreciseMasks {
+    /// Those of a frame.
+    pub fn of(&self, frame: usize) -> PreciseMask {
+        PreciseMask {
+            regs: self.regs[frame],
+            slots: self.slots[frame],
+        }
+    }
+
+    /// Sets those of a frame.
+    pub fn set(&mut self, frame: usize, mask: PreciseMask) {
+        self.regs[frame] = mask.regs;
+        self.slots[frame] = mask.slots;
+    }
+}
+
 /// What is known at one point of one path (kernel: `struct bpf_verifier_state`).
 #[derive(Clone, Debug)]
 pub struct State {
     frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],
     /// Precise scalars by frame. Only checkpoints have any: the kernel forgets the marks
     /// of the current state when it makes a checkpoint, and sets them in checkpoints only.
-    pub precise: [PreciseMask; MAX_CALL_FRAMES],
+    pub precise: PreciseMasks,
     /// Registers of the executing frame to which a precision request was carried since the
     /// last checkpoint, one bit each (`precision-skip`).
     pub propagated: u16,
@@ -234,7 +257,7 @@ impl State {
         frames[0] = Some(Rc::new(frame));
         State {
             frames,
-            precise: [PreciseMask::default(); MAX_CALL_FRAMES],
+            precise: PreciseMasks::default(),
             propagated: 0,
             curframe: 0,
             refs: Vec::new(),
@@ -324,12 +347,12 @@ impl State {
 
     /// True if a register of a frame is precise.
     pub fn is_precise_reg(&self, frame: usize, reg: usize) -> bool {
-        self.precise[frame].regs & 1 << reg != 0
+        self.precise.regs[frame] & 1 << reg != 0
     }
 
     /// True if a slot of a frame is precise.
     pub fn is_precise_slot(&self, frame: usize, spi: usize) -> bool {
-        self.precise[frame].slots & 1 << spi != 0
+        self.precise.slots[frame] & 1 << spi != 0
     }
 
     /// Instruction at which the frame of that number stands.

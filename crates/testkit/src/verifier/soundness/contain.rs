@@ -91,12 +91,12 @@ impl View<'_, '_> {
             }
             let is_precise_reg = |reg: usize| match (claim, &recorded.precise) {
                 (Claim::AllScalars, _) => true,
-                (Claim::PreciseScalars, Some(precise)) => precise[number].regs >> reg & 1 != 0,
+                (Claim::PreciseScalars, Some(precise)) => precise.of(number).regs >> reg & 1 != 0,
                 (Claim::PreciseScalars, None) => false,
             };
             let is_precise_slot = |spi: usize| match (claim, &recorded.precise) {
                 (Claim::AllScalars, _) => true,
-                (Claim::PreciseScalars, Some(precise)) => precise[number].slots >> spi & 1 != 0,
+                (Claim::PreciseScalars, Some(precise)) => precise.of(number).slots >> spi & 1 != 0,
                 (Claim::PreciseScalars, None) => false,
             };
             self.check_registers(recorded, base, number, is_precise_reg)?;
