@@ -239,7 +239,7 @@ fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
         walk.live.query_init(walk.facts, state);
     }
     let mut dead_slots = [0; MAX_CALL_FRAMES];
-    for number in 0..=state.curframe {
+    for (number, dead_slots) in dead_slots.iter_mut().enumerate().take(state.curframe + 1) {
         let live = walk.facts.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
         let dead = if slots == 0 {
@@ -247,7 +247,7 @@ fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
         } else {
             !walk.live.alive_slots(number)
         };
-        dead_slots[number] = dead;
+        *dead_slots = dead;
         let mut precise = state.precise.of(number);
         precise.regs &= live;
         precise.slots &= !dead;
