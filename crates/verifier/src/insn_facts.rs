@@ -75,7 +75,7 @@ pub struct InsnFact {
     /// instruction's offset. The access needs no check.
     pub access: Option<Value>,
     /// A run may access an object of the kernel itself, as `struct bpf_map` behind a pointer to
-    /// a map, or a socket; `access` may be [`Value::Mixed`] then.
+    /// a map, or a socket, or memory that need not be there; `access` may be [`Value::Mixed`] then.
     pub accesses_object: bool,
     /// What a call of a helper works on.
     pub call: Option<CallFact>,

@@ -12,7 +12,7 @@ use super::{
 use crate::env::Env;
 use crate::facts::Facts;
 use crate::rewrite::is_dropped;
-use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId};
+use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId, TypeFlags};
 use crate::walk::{Outcome, SubprogAux, Walk};
 
 /// Proofs of one access at most; one with more belongs to no check.
@@ -244,7 +244,8 @@ pub(crate) fn enter(walk: &mut Walk<'_>) {
     }
     if let Some(access) = insn.access() {
         let base = &frame[access.base];
-        seen.accesses_object |= Value::of(base, number).is_object();
+        let is_untrusted = base.flags.has(TypeFlags::PTR_UNTRUSTED);
+        seen.accesses_object |= is_untrusted || Value::of(base, number).is_object();
         seen.flow
             .note_stack(base, access.off, access.size.bytes(), number);
         if let RegKind::Packet { range } | RegKind::PacketMeta { range } = base.kind

@@ -7,7 +7,7 @@
 //! the left) reads upper halves only if its own is live. Calls and returns read all of
 //! their registers.
 
-use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, RegSet, Size, Width};
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Insn, Operand, Reg, RegSet, Size, Width};
 
 use super::{Branch, InsnFact};
 use crate::env::Env;
@@ -83,6 +83,11 @@ pub(super) fn cleared(insn: Insn) -> Option<Reg> {
         {
             Some(dst)
         }
+        Insn::Atomic {
+            op: AtomicOp::CmpXchg,
+            size: Size::W,
+            ..
+        } => Some(Reg::R0),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@
 //! kernel is left open: accesses to the context and to objects of the kernel, packet loads of
 //! classic BPF, calls that the kernel may inline. Linear in the instructions.
 
-use isa::ebpf::{Callee, Imm64, Insn, RawInsn, encode};
+use isa::ebpf::{AtomicOp, Callee, Imm64, Insn, RawInsn, Size, encode};
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
 
@@ -133,6 +133,10 @@ impl Form<'_> {
                 .extend(target.map(|target| (self.slots.len(), target)));
             let is_open = self.is_open(decoded, old);
             self.slots.push(FormSlot { insn, is_open });
+            if self.extends(decoded, old) {
+                // `imm` 1 marks the kernel's own zero-extensions.
+                self.push(raw(ALU | MOV | BY_REGISTER, 0, 0, 0, 1));
+            }
         }
     }
 
@@ -202,6 +206,22 @@ impl Form<'_> {
                 of_kernel || fact.accesses_object
             }),
         }
+    }
+
+    /// True if the kernel clears the upper half of `r0` behind the instruction: a 32-bit
+    /// compare-and-exchange leaves it as it was where the exchange fails
+    /// (`opt_subreg_zext_lo32_rnd_hi32`).
+    fn extends(&self, insn: Insn, old: u32) -> bool {
+        let is_exchange = matches!(
+            insn,
+            Insn::Atomic {
+                op: AtomicOp::CmpXchg,
+                size: Size::W,
+                ..
+            }
+        );
+        let fact = self.facts.insns.get(old as usize);
+        is_exchange && fact.is_some_and(|fact| fact.needs_zero_extension == Some(true))
     }
 
     /// Sets distances to what their targets became.
