@@ -251,6 +251,7 @@ fn is_of_kernel(kind: PointerKind) -> bool {
         | PointerKind::Packet
         | PointerKind::PacketMeta
         | PointerKind::PacketEnd
+        | PointerKind::FlowKeys
         | PointerKind::Memory { .. } => false,
         PointerKind::Context
         | PointerKind::Map(_)
