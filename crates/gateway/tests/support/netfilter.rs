@@ -92,7 +92,7 @@ impl Netfilter {
 }
 
 /// The elements of a set `type ether_addr` or `type ether_addr . mark`.
-fn read_set(set: &[&str]) -> HashMap<u32, u32> {
+pub(crate) fn read_set(set: &[&str]) -> HashMap<u32, u32> {
     let text = run("nft", &[&["-j", "list", "set"], set].concat(), "");
     let whole: Value = serde_json::from_str(&text).unwrap();
     let objects = whole["nftables"].as_array().unwrap();
