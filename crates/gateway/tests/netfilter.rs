@@ -158,7 +158,10 @@ impl Case {
         let imported = imported.unwrap();
         let text = imported.set.to_string();
         assert_eq!(RuleSet::parse(&text).as_ref(), Ok(&imported.set), "{text}");
-        let left_out = imported.remarks.iter().filter(|it| it.fate == Fate::LeftOut);
+        let left_out = imported
+            .remarks
+            .iter()
+            .filter(|it| it.fate == Fate::LeftOut);
         let left_out: Vec<&str> = left_out.map(|it| &*it.reason).collect();
         assert_eq!(left_out, self.left_out, "{}", self.name);
         imported
@@ -204,7 +207,10 @@ impl Case {
             );
         }
         println!("{}: {} dropped, {} passed", self.name, counts[0], counts[1]);
-        assert!(counts.iter().all(|count| *count > PACKETS / 50), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| *count > PACKETS / 50),
+            "{counts:?}"
+        );
         true
     }
 }

@@ -19,7 +19,14 @@ pub(crate) fn compare(numbers: &[&str]) -> Outcome {
     let packets = crate::soak::read(numbers, 1, AMOUNT[1])?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--release", "--package", "beebox-gateway"]);
-    cargo.args(["--test", "kernel", "--test", "nftables", "--", "--nocapture"]);
+    cargo.args([
+        "--test",
+        "kernel",
+        "--test",
+        "nftables",
+        "--",
+        "--nocapture",
+    ]);
     cargo.env("BEEBOX_GATEWAY_KERNEL", format!("{sets},{packets}"));
     cargo.env("BEEBOX_GATEWAY_NFTABLES", NFTABLES);
     match cargo.status()? {

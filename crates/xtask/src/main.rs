@@ -104,7 +104,7 @@ usage: cargo xtask CHORE
                and container profiles; says what is absent)
   performance [BENCHMARK]...
                run the benchmarks, or those that are named (engines, classic, load, maps,
-               tail-calls, verify), and write their sections of docs/performance.md (minutes, on a
+               tail-calls, gateway, verify), and write their sections of docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)

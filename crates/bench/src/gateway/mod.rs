@@ -88,7 +88,9 @@ fn measure(count: usize, samples: u32, report: &mut Report) -> Result<(), Failur
     let replay = Ours::load(&program, table)?;
     let theirs = Theirs::load(&program, table);
     if let Err(failure) = &theirs {
-        report.notes.push(format!("{count} rules: no kernel: {failure}"));
+        report
+            .notes
+            .push(format!("{count} rules: no kernel: {failure}"));
     }
     let linear = Linear::new(&set);
     for traffic in traffic::all(&set, table)? {
@@ -110,7 +112,9 @@ fn measure(count: usize, samples: u32, report: &mut Report) -> Result<(), Failur
         if let Ok(theirs) = &theirs {
             replay.put(&traffic)?;
             theirs.put(&traffic)?;
-            times.extend(race_with_kernel(&title, &replay, theirs, &traffic, samples)?);
+            times.extend(race_with_kernel(
+                &title, &replay, theirs, &traffic, samples,
+            )?);
         }
         for (engine, nanoseconds) in times {
             report.add_row(&title, engine, Unit::NsPerRun, nanoseconds);
@@ -125,7 +129,12 @@ fn describe(count: usize, compiled: &Compiled, seconds: f64, report: &mut Report
     let title = format!("{count} rules");
     report.add_row(format!("{title}: compile"), BEEBOX, Unit::Seconds, seconds);
     let megabytes = sizes.used as f64 / 1e6;
-    report.add_row(format!("{title}: table"), BEEBOX, Unit::Megabytes, megabytes);
+    report.add_row(
+        format!("{title}: table"),
+        BEEBOX,
+        Unit::Megabytes,
+        megabytes,
+    );
     let [source, destination, protocol, source_port, destination_port] = sizes.classes;
     let cache = match sizes.key_bits {
         Some(bits) => format!("the cache has keys of {bits} bits"),

@@ -44,9 +44,18 @@ pub(super) fn all(set: &RuleSet, table: &Table) -> Result<Vec<Traffic>, Failure>
             frames: flows(set, ORDER, 17),
             order: (0..ORDER as u16).collect(),
         },
-        one("one flow of the first rule", decided_by(set, table, 0..=last)?),
-        one("one flow of the middle rule", decided_by(set, table, last / 2..=last)?),
-        one("one flow of the last rule", decided_by(set, table, (0..=last).rev())?),
+        one(
+            "one flow of the first rule",
+            decided_by(set, table, 0..=last)?,
+        ),
+        one(
+            "one flow of the middle rule",
+            decided_by(set, table, last / 2..=last)?,
+        ),
+        one(
+            "one flow of the last rule",
+            decided_by(set, table, (0..=last).rev())?,
+        ),
         one("one flow without a rule", unmatched[0]),
         Traffic {
             name: "no hit",

@@ -25,16 +25,36 @@ impl Traffic {
         let mut ports = vec![9, 40_000];
         let mut has_v6 = is_v6_only;
         for rule in &set.rules {
-            for prefix in rule.source.prefixes.iter().chain(&rule.destination.prefixes) {
+            for prefix in rule
+                .source
+                .prefixes
+                .iter()
+                .chain(&rule.destination.prefixes)
+            {
                 let (first, last) = prefix.range();
                 let middle = first + (last - first) / 2;
-                let near = [first.wrapping_sub(1), first, middle, last, last.wrapping_add(1)];
+                let near = [
+                    first.wrapping_sub(1),
+                    first,
+                    middle,
+                    last,
+                    last.wrapping_add(1),
+                ];
                 has_v6 |= prefix.is_v6();
                 addresses[usize::from(prefix.is_v6())].extend(near);
             }
-            for (first, last) in rule.source_ports.ranges.iter().chain(&rule.destination_ports.ranges)
+            for (first, last) in rule
+                .source_ports
+                .ranges
+                .iter()
+                .chain(&rule.destination_ports.ranges)
             {
-                let near = [first.saturating_sub(1), *first, *last, last.saturating_add(1)];
+                let near = [
+                    first.saturating_sub(1),
+                    *first,
+                    *last,
+                    last.saturating_add(1),
+                ];
                 ports.extend(near);
             }
         }
@@ -110,7 +130,13 @@ impl Traffic {
         let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
         match protocol {
             // A segment that begins a connection.
-            6 => frame.extend([&ports[..], &[0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 16, 0, 0, 0, 0, 0]].concat()),
+            6 => frame.extend(
+                [
+                    &ports[..],
+                    &[0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 16, 0, 0, 0, 0, 0],
+                ]
+                .concat(),
+            ),
             17 => frame.extend([&ports[..], &[0, 16, 0, 0]].concat()),
             // Echo requests.
             1 => frame.extend([8, 0, 0, 0]),
