@@ -8,7 +8,7 @@
  */
 #include "gateway.bpf.c"
 
-enum { FRAME_BYTES = 64, FRAMES = 4096, ORDER = 16384 };
+enum { FRAME_BYTES = 64, FRAMES = 16384, ORDER = 16384 };
 
 struct frame {
 	u64 words[FRAME_BYTES / 8];

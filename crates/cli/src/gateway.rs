@@ -2,12 +2,14 @@
 
 mod attach;
 mod compile;
+mod control;
 mod diff;
 mod explain;
 mod import;
 mod input;
 mod kernel;
 mod run;
+mod update;
 
 use clap::Subcommand;
 
@@ -33,6 +35,7 @@ enum Command {
     Explain(explain::Args),
     Diff(diff::Args),
     Attach(attach::Args),
+    Update(update::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -43,5 +46,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Command::Explain(args) => explain::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Attach(args) => attach::run(args),
+        Command::Update(args) => update::run(args),
     }
 }

@@ -18,6 +18,10 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+fn said_by(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
 const RULES: &str = "examples/gateway/office.rules";
 const CAPTURE: &str = "examples/sample.pcap";
 
@@ -145,15 +149,50 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             assert_eq!(next_line(), "1 rules at bee0");
             assert_eq!(arrives(&from, &to, 81), !is_xdp);
             assert!(arrives(&from, &to, 80));
+            // Other rules by the command.
+            let other = directory.path().join("other");
+            let update = |text: &str| {
+                fs::write(&other, text).unwrap();
+                beebox(&["update", "bee0", other.to_str().unwrap()])
+            };
+            let updated = update("drop proto tcp from any to any port 82\n");
+            assert_eq!(updated.status.code(), Some(0), "{updated:?}");
+            assert_eq!(said_by(&updated), "1 rules at bee0\n");
+            let hits = "rule 1: drop proto tcp to any port 81";
+            assert!(text(&updated).contains(hits), "{hook}: {updated:?}");
+            assert_eq!(next_line(), "1 rules at bee0");
+            assert_eq!(arrives(&from, &to, 82), !is_xdp);
+            assert!(arrives(&from, &to, 81));
+            // Sets that are wrong or do not fit leave the rules as they are.
+            for (rules, said) in [
+                ("drop port 82\n".to_owned(), "line 1, column 6: `port`"),
+                (
+                    "drop\n".repeat(2_000),
+                    "the set has 2000 rules, the loaded programs count hits of 1024",
+                ),
+            ] {
+                let refused = update(&rules);
+                assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+                assert!(said_by(&refused).contains(said), "{refused:?}");
+            }
+            let second = beebox(&["attach", "bee0", other.to_str().unwrap()]);
+            assert_eq!(second.status.code(), Some(2), "{second:?}");
+            let said = "another `beebox gateway attach` filters bee0";
+            assert!(said_by(&second).contains(said), "{second:?}");
+            assert_eq!(arrives(&from, &to, 82), !is_xdp);
             signal(&child, "-TERM");
             let output = child.wait_with_output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{output:?}");
             let hits = text(&output);
-            for port in ["80", "81"] {
+            for port in ["80", "81", "82"] {
                 let rule = format!("rule 1: drop proto tcp to any port {port}");
                 assert!(hits.contains(&rule), "{hook}: {hits}");
             }
-            assert!(arrives(&from, &to, 80) && arrives(&from, &to, 81));
+            assert!([80, 81, 82].iter().all(|port| arrives(&from, &to, *port)));
+            let late = update("pass\n");
+            assert_eq!(late.status.code(), Some(2), "{late:?}");
+            let said = "no `beebox gateway attach` filters bee0";
+            assert!(said_by(&late).contains(said), "{late:?}");
         }
     });
     thread.join().unwrap();

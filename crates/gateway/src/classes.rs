@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use crate::bitmap::{Bitmap, Blocks};
-use crate::layout::NO_PORT;
-use crate::rules::{Ports, RuleSet};
+use crate::rules::RuleSet;
 
 /// A field that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,11 +99,11 @@ impl Classes {
                 classes.intervals = classes.sweep(ranges(&of), count, blocks);
             }
             Field::SourcePort => {
-                let ports = ranges(&|rule| with_unknown(&rules[rule].source_ports));
+                let ports = ranges(&|rule| rules[rule].source_ports.values());
                 classes.intervals = classes.sweep(ports, count, blocks);
             }
             Field::DestinationPort => {
-                let ports = ranges(&|rule| with_unknown(&rules[rule].destination_ports));
+                let ports = ranges(&|rule| rules[rule].destination_ports.values());
                 classes.intervals = classes.sweep(ports, count, blocks);
             }
         }
@@ -167,13 +166,5 @@ impl Classes {
     pub(crate) fn find(intervals: &Intervals, value: u128) -> u32 {
         let after = intervals.partition_point(|(first, _)| *first <= value);
         intervals[after - 1].1
-    }
-}
-
-/// The ranges of ports; rules for all ports also match packets without ports.
-fn with_unknown(ports: &Ports) -> Vec<(u128, u128)> {
-    match ports.is_any() {
-        true => vec![(0, NO_PORT.into())],
-        false => ports.normalized(),
     }
 }

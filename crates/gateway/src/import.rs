@@ -1,17 +1,23 @@
 //! Rules of other packet filters: what iptables and nftables print.
 //!
 //! A chain and the chains that it jumps to become one list of rules: what a jump asks for is
-//! combined with what the rules of its target ask for. Rules that ask for more than addresses,
-//! protocols and ports are listed with the reason, and left out.
+//! intersected with what the rules of its target ask for, and packets that return from a chain
+//! are taken out of what the rules behind ask for. Rules that ask for more than addresses,
+//! protocols and ports are listed with the reason, and left out, unless [`Assumptions`] decide
+//! what they ask for.
 
-mod combine;
+mod assumptions;
+mod chains;
+mod conditions;
 mod iptables;
 mod nftables;
+mod values;
 
 use std::fmt;
 
 use crate::rules::RuleSet;
 
+pub use assumptions::{Assumptions, ConnectionState};
 pub use iptables::iptables_save;
 pub use nftables::nft_json;
 
@@ -22,7 +28,7 @@ pub struct Imported {
     pub chain: String,
     /// The rules.
     pub set: RuleSet,
-    /// Rules that are left out, and those that do less than before.
+    /// Rules that are left out, that do less than before, and that never match here.
     pub remarks: Vec<Remark>,
 }
 
@@ -35,8 +41,20 @@ pub struct Remark {
     pub rule: String,
     /// Why it is left out, or what it does not do any more.
     pub reason: String,
-    /// It is left out.
-    pub is_left_out: bool,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a rule with a [`Remark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It cannot be expressed and is left out: verdicts may differ.
+    LeftOut,
+    /// Its verdict is kept, but it does less.
+    Kept,
+    /// It is left out and decides about no packet: it gives no verdict, or never matches under
+    /// the assumptions.
+    WithoutEffect,
 }
 
 /// Why nothing can be imported.
@@ -56,99 +74,27 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImportError::Form(place, expected) => write!(f, "{place}: expected {expected}"),
+            ImportError::NoChain(name, known) if known.is_empty() => {
+                write!(
+                    f,
+                    "no base chain {name}: the file has no base chain of type filter"
+                )
+            }
             ImportError::NoChain(name, known) => {
                 write!(f, "no base chain {name}; there are {}", known.join(", "))
             }
-            ImportError::Depth(chain) => {
-                write!(
-                    f,
-                    "chain {chain}: jumps go more than {MOST_DEPTH} chains deep"
-                )
-            }
-            ImportError::TooMany => write!(f, "more than {} rules", crate::compile::MOST_RULES),
+            ImportError::Depth(chain) => write!(
+                f,
+                "chain {chain}: jumps go more than {} chains deep",
+                chains::MOST_DEPTH
+            ),
+            ImportError::TooMany => write!(
+                f,
+                "the chain becomes more than {} rules, which a set has at most",
+                crate::compile::MOST_RULES
+            ),
         }
     }
 }
 
 impl std::error::Error for ImportError {}
-
-/// Most chains in each other.
-const MOST_DEPTH: usize = 16;
-
-/// What a rule of a chain does with the packets that it matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
-    Verdict(crate::rules::Action),
-    Jump(String),
-    Goto(String),
-    Return,
-}
-
-/// A rule of a chain: what it asks for (its action counts for nothing), and what it does; or why
-/// it cannot be expressed.
-#[derive(Clone, Debug)]
-struct ChainRule {
-    place: String,
-    text: String,
-    parsed: Result<(crate::rules::Rule, Target), String>,
-    /// What it does beside that, which is lost.
-    lost: Vec<String>,
-}
-
-/// Appends the rules of a chain under a condition.
-fn flatten<'c>(
-    chain: &str,
-    condition: &crate::rules::Rule,
-    rules_of: &dyn Fn(&str) -> Option<&'c [ChainRule]>,
-    depth: usize,
-    found: &mut Imported,
-) -> Result<(), ImportError> {
-    if depth > MOST_DEPTH {
-        return Err(ImportError::Depth(chain.to_owned()));
-    }
-    let Some(rules) = rules_of(chain) else {
-        return Ok(());
-    };
-    for rule in rules {
-        let mut remark = |reason: String, is_left_out| {
-            let remark = Remark {
-                place: rule.place.clone(),
-                rule: rule.text.clone(),
-                reason,
-                is_left_out,
-            };
-            if !found.remarks.contains(&remark) {
-                found.remarks.push(remark);
-            }
-        };
-        let (own, target) = match &rule.parsed {
-            Ok(parsed) => parsed,
-            Err(reason) => {
-                remark(reason.clone(), true);
-                continue;
-            }
-        };
-        for lost in &rule.lost {
-            remark(lost.clone(), false);
-        }
-        // An empty combination matches nothing.
-        let Some(mut both) = combine::combine(condition, own) else {
-            continue;
-        };
-        both.comment.clone_from(&own.comment);
-        match target {
-            Target::Verdict(action) => {
-                both.action = action.clone();
-                found.set.rules.push(both);
-                if found.set.rules.len() > crate::compile::MOST_RULES {
-                    return Err(ImportError::TooMany);
-                }
-            }
-            Target::Jump(name) => flatten(name, &both, rules_of, depth + 1, found)?,
-            Target::Goto(_) => remark("goto leaves the chain behind it".to_owned(), true),
-            Target::Return if combine::is_any(own) => return Ok(()),
-            Target::Return => remark("return with a condition".to_owned(), true),
-        }
-    }
-    Ok(())
-}

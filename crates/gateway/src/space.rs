@@ -29,7 +29,8 @@ impl Budget {
     }
 }
 
-fn intersection(a: &Ranges, b: &Ranges) -> Ranges {
+/// What is in both of two lists of ascending ranges that do not overlap.
+pub(crate) fn intersection(a: &[(u128, u128)], b: &[(u128, u128)]) -> Ranges {
     let (mut at, mut bt, mut both) = (0, 0, Vec::new());
     while let (Some(x), Some(y)) = (a.get(at), b.get(bt)) {
         let (first, last) = (x.0.max(y.0), x.1.min(y.1));
@@ -45,11 +46,16 @@ fn intersection(a: &Ranges, b: &Ranges) -> Ranges {
     both
 }
 
-fn difference(a: &Ranges, b: &Ranges) -> Ranges {
-    let mut left = Vec::new();
+/// What is in the first and not in the second of two lists of ascending ranges that do not
+/// overlap.
+pub(crate) fn difference(a: &[(u128, u128)], b: &[(u128, u128)]) -> Ranges {
+    let (mut left, mut bt) = (Vec::new(), 0);
     for &(first, last) in a {
+        while b.get(bt).is_some_and(|it| it.1 < first) {
+            bt += 1;
+        }
         let mut next = Some(first);
-        for &(from, to) in b.iter().filter(|it| it.1 >= first && it.0 <= last) {
+        for &(from, to) in b[bt..].iter().take_while(|it| it.0 <= last) {
             if let Some(start) = next.filter(|start| *start < from) {
                 left.push((start, from - 1));
             }
@@ -119,17 +125,13 @@ impl Kind {
 
     /// The packets of the kind that a rule matches, if there are any.
     pub(crate) fn of_rule(self, rule: &Rule) -> Option<Region> {
-        let ports = |ports: &crate::rules::Ports| match ports.is_any() {
-            true => vec![(0, NO_PORT.into())],
-            false => ports.normalized(),
-        };
         let protocols = (0..=255).filter(|it| rule.protocols.contains(*it));
         let rule = Region([
             rule.source.ranges(self.is_v6),
             rule.destination.ranges(self.is_v6),
             protocols.map(|it| (it.into(), it.into())).collect(),
-            ports(&rule.source_ports),
-            ports(&rule.destination_ports),
+            rule.source_ports.values(),
+            rule.destination_ports.values(),
         ]);
         self.all().intersection(&rule)
     }

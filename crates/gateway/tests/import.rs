@@ -1,6 +1,6 @@
 //! Rules of iptables and nftables: what they become, and what is left out.
 
-use beebox_gateway::import::{ImportError, Imported, iptables_save, nft_json};
+use beebox_gateway::import::{Assumptions, Fate, ImportError, Imported, iptables_save, nft_json};
 use beebox_gateway::{Compiled, RuleSet};
 
 const IPTABLES: &str = include_str!("import/filter.iptables-save");
@@ -13,16 +13,16 @@ fn rules(imported: &Imported) -> Vec<String> {
     imported.set.rules.iter().map(|it| it.to_string()).collect()
 }
 
-fn remarks(imported: &Imported) -> Vec<(&str, &str, bool)> {
+fn remarks(imported: &Imported) -> Vec<(&str, &str, Fate)> {
     let remarks = imported.remarks.iter();
     remarks
-        .map(|it| (&*it.place, &*it.reason, it.is_left_out))
+        .map(|it| (&*it.place, &*it.reason, it.fate))
         .collect()
 }
 
 #[test]
 fn iptables_chains_become_rules() {
-    let imported = iptables_save(IPTABLES, None).unwrap();
+    let imported = iptables_save(IPTABLES, None, &Assumptions::default()).unwrap();
     assert_eq!(imported.chain, "INPUT");
     assert_eq!(
         rules(&imported),
@@ -37,31 +37,46 @@ fn iptables_chains_become_rules() {
     assert_eq!(
         remarks(&imported),
         [
-            ("line 10", "the option -i", true),
-            ("line 11", "the match conntrack", true),
-            ("line 18", "return with a condition", true),
-            ("line 15", "REJECT becomes drop: no answer is sent", false),
+            (
+                "line 10",
+                "asks by which interface packets arrive, which --in-interface would say",
+                Fate::LeftOut
+            ),
+            (
+                "line 11",
+                "asks for the connection's state, which --ct-state would say",
+                Fate::LeftOut
+            ),
+            (
+                "line 15",
+                "REJECT becomes drop: no answer is sent",
+                Fate::Kept
+            ),
         ]
     );
-    let forward = iptables_save(IPTABLES, Some("FORWARD")).unwrap();
+    let forward = iptables_save(IPTABLES, Some("FORWARD"), &Assumptions::default()).unwrap();
     assert_eq!(rules(&forward), ["pass to 0.0.0.0/0 # policy of FORWARD"]);
-    let missing = iptables_save(IPTABLES, Some("WEB"));
+    let missing = iptables_save(IPTABLES, Some("WEB"), &Assumptions::default());
     let known = vec!["FORWARD".to_owned(), "INPUT".to_owned()];
     assert_eq!(missing, Err(ImportError::NoChain("WEB".into(), known)));
-    let error = iptables_save("*filter\n:INPUT DROP [0:0]\n-X\n", None);
+    let error = iptables_save(
+        "*filter\n:INPUT DROP [0:0]\n-X\n",
+        None,
+        &Assumptions::default(),
+    );
     assert_eq!(error.unwrap_err().to_string(), "line 3: expected -A CHAIN");
 }
 
 #[test]
 fn circles_of_chains_are_refused() {
     let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n";
-    let refused = iptables_save(text, None);
+    let refused = iptables_save(text, None, &Assumptions::default());
     assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
 }
 
 #[test]
 fn nftables_chains_become_rules() {
-    let imported = nft_json(NFT, None).unwrap();
+    let imported = nft_json(NFT, None, &Assumptions::default()).unwrap();
     assert_eq!(imported.chain, "inet filter input");
     assert_eq!(
         rules(&imported),
@@ -77,12 +92,22 @@ fn nftables_chains_become_rules() {
     assert_eq!(
         remarks(&imported),
         [
-            ("handle 5", "a match of {\"ct\":{\"key\":\"state\"}}", true),
-            ("handle 11", "reject becomes drop: no answer is sent", false),
-            ("handle 8", "log: nothing is logged", false),
+            (
+                "handle 5",
+                "asks for the connection's state, which --ct-state would say",
+                Fate::LeftOut
+            ),
+            (
+                "handle 11",
+                "reject becomes drop: no answer is sent",
+                Fate::Kept
+            ),
+            ("handle 8", "log: nothing is logged", Fate::Kept),
         ]
     );
-    let error = nft_json("{\"nftables\": [", None).unwrap_err().to_string();
+    let error = nft_json("{\"nftables\": [", None, &Assumptions::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         error,
         "line 1, column 14: expected JSON, as `nft -j list ruleset` prints it"

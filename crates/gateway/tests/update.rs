@@ -1,13 +1,21 @@
 //! The table is replaced while threads filter: each packet is judged by one set or the other,
 //! never by a mixture, and no hit is lost.
 
+mod support;
+
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beebox::run::{LoadOptions, SplitMix};
-use beebox_gateway::{Capacity, Compiled, Hook, Plane, RuleSet};
+use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet, Table};
+use support::Dice;
+use support::kernel::{CAPACITY, Theirs};
+use sys::bpf::TestRun;
 
 const THREADS: u32 = 8;
 const UPDATES: u64 = 40;
+/// Updates between random sets.
+const RANDOM_UPDATES: u64 = 100;
 
 /// A packet from 10.0.0.1 to 192.0.2.7, TCP port 80.
 fn packet() -> Vec<u8> {
@@ -73,4 +81,138 @@ fn packets_meet_one_table_or_the_other() {
         .map(|hits| hits.packets)
         .sum::<u64>();
     assert_eq!(counted, runs.into_inner());
+}
+
+/// Sets that replace each other, and packets.
+struct Rounds {
+    sets: Vec<RuleSet>,
+    tables: Vec<Table>,
+    packets: Vec<Vec<u8>>,
+    /// Updates that were begun, and those that were done.
+    begun: AtomicU64,
+    done: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Rounds {
+    fn new(seed: u64) -> Rounds {
+        let mut dice = Dice::new(seed);
+        let sets: Vec<RuleSet> = (0..7).map(|_| support::rules(&mut dice, 200)).collect();
+        let mut packets = Vec::new();
+        while packets.len() < 256 {
+            let frame = support::frame(&mut dice);
+            if frame.len() >= 54 {
+                packets.push(frame);
+            }
+        }
+        let tables = sets
+            .iter()
+            .map(|set| Compiled::new(set).unwrap().into_table());
+        Rounds {
+            tables: tables.collect(),
+            sets,
+            packets,
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Judges packet after packet until the updates are over: `judge` returns the answer for a
+    /// packet, which has to be `answer` of one of the sets that were in force meanwhile.
+    fn filter<T: PartialEq + std::fmt::Debug>(
+        &self,
+        first: u32,
+        mut judge: impl FnMut(&[u8]) -> T,
+        answer: impl Fn(&RuleSet, u32) -> T,
+    ) {
+        let answers: Vec<Vec<T>> = (self.sets.iter())
+            .map(|set| {
+                let rule = |packet: &Vec<u8>| set.first_match(&Header::of(packet)).rule;
+                (self.packets.iter())
+                    .map(|packet| answer(set, rule(packet)))
+                    .collect()
+            })
+            .collect();
+        let mut number = first as usize;
+        while !self.is_over.load(Ordering::SeqCst) {
+            let packet = number % self.packets.len();
+            number += 1;
+            let from = self.done.load(Ordering::SeqCst);
+            let found = judge(&self.packets[packet]);
+            let mut sets: RangeInclusive<u64> = from..=self.begun.load(Ordering::SeqCst);
+            let is_permitted =
+                sets.any(|update| answers[update as usize % self.sets.len()][packet] == found);
+            assert!(
+                is_permitted,
+                "packet {packet} from update {from} on: {found:?}"
+            );
+        }
+    }
+
+    /// Makes updates, each by `put`.
+    fn update(&self, mut put: impl FnMut(u64, &Table)) {
+        for update in 1..=RANDOM_UPDATES {
+            self.begun.store(update, Ordering::SeqCst);
+            put(update, &self.tables[update as usize % self.tables.len()]);
+            self.done.store(update, Ordering::SeqCst);
+        }
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn random_packets_meet_the_set_in_force() {
+    let rounds = Rounds::new(5);
+    let kernel = kernel_data::linux_6_18();
+    let options = LoadOptions {
+        cpus: THREADS,
+        ..LoadOptions::default()
+    };
+    let table = &rounds.tables[0];
+    let plane = Plane::load(table, Hook::Tc, CAPACITY, &kernel, true, &options).unwrap();
+    std::thread::scope(|scope| {
+        for cpu in 0..THREADS {
+            let (plane, rounds) = (&plane, &rounds);
+            scope.spawn(move || {
+                let mut random = SplitMix::new(cpu.into());
+                let mut program = plane.program(Hook::Tc, cpu, &mut random).unwrap();
+                let judge = |packet: &[u8]| {
+                    program.test_run(packet).unwrap();
+                    plane.last_rule(cpu).unwrap()
+                };
+                rounds.filter(cpu, judge, |_, rule| Some(rule));
+            });
+        }
+        rounds.update(|_, table| drop(plane.update(table).unwrap()));
+    });
+}
+
+#[test]
+fn the_kernel_judges_by_the_set_in_force() {
+    let rounds = Rounds::new(6);
+    let Some(theirs) = Theirs::load(Hook::Xdp) else {
+        return;
+    };
+    theirs.put(&rounds.tables[0], 0);
+    std::thread::scope(|scope| {
+        for first in 0..THREADS {
+            let (theirs, rounds) = (&theirs, &rounds);
+            scope.spawn(move || {
+                let judge = |packet: &[u8]| {
+                    let request = TestRun::on(packet);
+                    let ran = theirs.program.test_run(&request, &mut [], &mut []);
+                    ran.unwrap().retval
+                };
+                rounds.filter(first, judge, |set, rule| match set.action(rule) {
+                    Action::Drop => 1,
+                    Action::Redirect(_) => 4,
+                    _ => 2,
+                });
+            });
+        }
+        rounds.update(|update, table| {
+            theirs.put(table, CAPACITY.counters() * (update % 2) as u32);
+        });
+    });
 }

@@ -68,6 +68,12 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
     Ok(found.f_bavail * found.f_frsize)
 }
 
+/// The effective user of this process.
+pub fn effective_user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,24 @@
 //! Signals that a thread waits for.
 
 use crate::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Signals that are not delivered to the process while this exists, but waited for.
 #[derive(Debug)]
 pub struct Signals {
-    set: libc::sigset_t,
+    /// A signalfd of them.
+    pending: OwnedFd,
     before: libc::sigset_t,
+}
+
+/// What a thread waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A signal.
+    Signal(Signal),
+    /// The descriptor can be read, or a connection accepted from it.
+    Readable,
 }
 
 /// A signal that is waited for.
@@ -36,22 +47,54 @@ impl Signals {
         }
         // SAFETY: both sets are initialized, the second one is writable.
         let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) };
-        match error {
-            0 => Ok(Signals { set, before }),
-            error => Err(Errno(error)),
+        if error != 0 {
+            return Err(Errno(error));
         }
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialized, and the kernel only reads it.
+        let fd = Errno::check(unsafe { libc::signalfd(-1, &set, flags) })?;
+        Ok(Signals {
+            // SAFETY: signalfd just made the descriptor, and nothing else owns it.
+            pending: unsafe { OwnedFd::from_raw_fd(fd) },
+            before,
+        })
     }
 
-    /// The next signal; `None` if there is none for so long.
-    pub fn wait(&self, timeout: Duration) -> Result<Option<Signal>, Errno> {
-        let timeout = libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
-            tv_nsec: timeout.subsec_nanos().into(),
+    /// The next signal, or that `other` is readable; `None` if there is neither for so long.
+    /// Signals come first.
+    pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Option<Event>, Errno> {
+        let entry = |fd: libc::c_int| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
         };
-        // SAFETY: the set and the time are initialized; no information is asked for.
-        let signal = unsafe { libc::sigtimedwait(&self.set, std::ptr::null_mut(), &timeout) };
-        match Errno::check(signal) {
-            Ok(libc::SIGHUP) => Ok(Some(Signal::HangUp)),
+        let mut entries = [entry(self.pending.as_raw_fd()), entry(other.as_raw_fd())];
+        // Rounded up, so that the time has passed when this returns.
+        let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
+        let milliseconds = libc::c_int::try_from(milliseconds).unwrap_or(libc::c_int::MAX);
+        // SAFETY: pointer and length are those of a writable array.
+        let ready = unsafe { libc::poll(entries.as_mut_ptr(), 2, milliseconds) };
+        match Errno::check(ready) {
+            Ok(_) => {}
+            Err(Errno(libc::EINTR)) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        if let Some(signal) = self.pending()? {
+            return Ok(Some(Event::Signal(signal)));
+        }
+        Ok((entries[1].revents != 0).then_some(Event::Readable))
+    }
+
+    /// The next signal that is pending.
+    fn pending(&self) -> Result<Option<Signal>, Errno> {
+        // SAFETY: all zeros is a valid value of this plain structure.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        let size = std::mem::size_of_val(&info);
+        let fd = self.pending.as_raw_fd();
+        // SAFETY: pointer and size are those of a writable local.
+        let len = unsafe { libc::read(fd, (&raw mut info).cast(), size) };
+        match Errno::check_len(len) {
+            Ok(_) if info.ssi_signo == libc::SIGHUP as u32 => Ok(Some(Signal::HangUp)),
             Ok(_) => Ok(Some(Signal::Stop)),
             Err(Errno(libc::EAGAIN | libc::EINTR)) => Ok(None),
             Err(errno) => Err(errno),

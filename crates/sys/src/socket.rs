@@ -4,7 +4,7 @@
 use crate::Errno;
 use isa::classic::SockFilter;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Two connected AF_UNIX datagram sockets; the receiving one may have a filter.
 #[derive(Debug)]
@@ -148,6 +148,27 @@ fn set_int(socket: &OwnedFd, option: libc::c_int, value: libc::c_int) -> Result<
         )
     })?;
     Ok(())
+}
+
+/// The user that made the other end of a connected Unix socket (SO_PEERCRED).
+pub fn peer_user(socket: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of a writable local.
+    Errno::check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok(peer.uid)
 }
 
 fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {

@@ -5,6 +5,7 @@
 mod capture;
 mod conformance;
 mod execution;
+mod gateway;
 mod helpers;
 mod kernel_data;
 mod listing;
@@ -103,7 +104,7 @@ usage: cargo xtask CHORE
                and container profiles; says what is absent)
   performance [BENCHMARK]...
                run the benchmarks, or those that are named (engines, classic, load, maps,
-               tail-calls, verify), and write their sections of docs/performance.md (minutes, on a
+               tail-calls, gateway, verify), and write their sections of docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)
@@ -112,6 +113,10 @@ usage: cargo xtask CHORE
                native code with and without each pass and in the checked engine, every
                tenth in the running kernel too, and stop at the first difference (as root;
                compile with --release)
+  soak gateway [SETS [PACKETS]]
+               judges random packets by random sets of rules, by default 1,000 sets and 10,000
+               packets each: verdict and rule of the gateway's program here and in the running
+               kernel, and by the definition; and 50 sets x 1,000 packets by nftables (as root)
   soak soundness [PROGRAMS [SEED]]
                run generated programs that the verifier accepts, so many from a seed on,
                with 100 inputs each, and hold every instruction to the states and facts of
@@ -189,6 +194,7 @@ fn main() -> ExitCode {
         ["kernel-data"] => kernel_data::extract(),
         ["seccomp"] => seccomp::measure(),
         ["soak", "execution", ref numbers @ ..] => execution::compare_runs(numbers),
+        ["soak", "gateway", ref numbers @ ..] => gateway::compare(numbers),
         ["soak", "soundness", ref numbers @ ..] => verifier::check_soundness(numbers),
         ["soak", "tail-calls", ref words @ ..] => tail_calls::change_targets(words),
         ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),

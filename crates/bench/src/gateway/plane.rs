@@ -17,7 +17,7 @@ use testkit::kernel::load::{LoadRequest, Loaded, load};
 use verifier::Proof;
 use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
 
-use super::traffic::Frame;
+use super::traffic::{Frame, ORDER, Traffic};
 use crate::Failure;
 
 /// The gateway on frames of a map.
@@ -41,37 +41,28 @@ pub(super) fn program(name: &str, table: &Table) -> Result<Program, Failure> {
     Ok(linked.programs.swap_remove(0).program)
 }
 
-/// Contents of the maps that the replay reads.
-pub(super) struct Replay<'t> {
-    pub(super) table: &'t Table,
-    pub(super) frames: &'t [Frame],
-    pub(super) order: &'t [u16],
-}
-
-impl Replay<'_> {
-    /// Elements of a map.
-    fn elements(&self, map: &str) -> Vec<(u32, Vec<u8>)> {
-        let numbers = |items: usize| 0..items as u32;
-        match map {
-            "frames" => numbers(self.frames.len())
-                .zip(self.frames.iter().map(|frame| frame.to_vec()))
-                .collect(),
-            "order" => numbers(self.order.len())
-                .zip(
-                    self.order
-                        .iter()
-                        .map(|at| u32::from(*at).to_ne_bytes().into()),
-                )
-                .collect(),
-            _ => Vec::new(),
-        }
+/// Puts the frames and the order of a traffic into the maps of the replay by `put`, which gets a
+/// map's name, an index and a value.
+fn replay_maps(
+    traffic: &Traffic,
+    mut put: impl FnMut(&str, u32, &[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for (index, frame) in (0..).zip(&traffic.frames) {
+        put("frames", index, frame)?;
     }
+    // Shorter orders are repeated.
+    let order = traffic.order.iter().cycle().take(ORDER);
+    for (index, at) in (0..).zip(order) {
+        put("order", index, &u32::from(*at).to_ne_bytes())?;
+    }
+    put("position", 0, &[0; 4])
 }
 
 /// A program as native code.
 pub(super) struct Ours {
     native: Native,
-    _maps: Vec<Arc<Map>>,
+    names: Vec<String>,
+    maps: Vec<Arc<Map>>,
 }
 
 struct One(Arc<StoredMap>);
@@ -83,7 +74,7 @@ impl Resources for One {
 }
 
 impl Ours {
-    pub(super) fn load(program: &Program, replay: &Replay<'_>) -> Result<Ours, Failure> {
+    pub(super) fn load(program: &Program, table: &Table) -> Result<Ours, Failure> {
         let kernel = kernel_data::linux_6_18();
         let types = kernel.btf().ok_or_else(|| failed("no types"))?;
         let registry = kernel_data::linux_6_18_registry(types);
@@ -91,7 +82,7 @@ impl Ours {
             .map_err(|refused| failed(format!("{:?}", refused.verdict)))?;
         let mut maps = Vec::new();
         for def in program.maps() {
-            maps.push(Arc::new(create(def, replay)?));
+            maps.push(Arc::new(create(def, table)?));
         }
         let handles: Vec<_> = maps
             .iter()
@@ -106,7 +97,18 @@ impl Ours {
         let native = Native::compile(&lowered, &options, &Pool::new());
         Ok(Ours {
             native: native.map_err(|error| Failure::NotCompiled("gateway", error))?,
-            _maps: maps,
+            names: names_of(program),
+            maps,
+        })
+    }
+
+    /// Has the replay read a traffic.
+    pub(super) fn put(&self, traffic: &Traffic) -> Result<(), Failure> {
+        replay_maps(traffic, |name, key, value| {
+            let map = self.names.iter().position(|it| it == name);
+            let map = map.ok_or_else(|| failed(format!("no map {name}")))?;
+            let put = self.maps[map].update(&key.to_ne_bytes(), value, 0);
+            put.map_err(|errno| failed(format!("{name}: {errno}")))
         })
     }
 
@@ -156,7 +158,11 @@ pub(super) fn packet(frame: &Frame) -> PacketBuffer {
     PacketBuffer::new(XDP, frame, HEADROOM, 0)
 }
 
-fn create(def: &MapDef, replay: &Replay<'_>) -> Result<Map, Failure> {
+fn names_of(program: &Program) -> Vec<String> {
+    program.maps().iter().map(|def| def.name.clone()).collect()
+}
+
+fn create(def: &MapDef, table: &Table) -> Result<Map, Failure> {
     let host = Host { cpus: 2, seed: 7 };
     let layout = |def: &MapDef| ValueLayout::plain(def.params.value_size as usize);
     let made = |def: &MapDef, inner: Option<&Map>| {
@@ -172,13 +178,10 @@ fn create(def: &MapDef, replay: &Replay<'_>) -> Result<Map, Failure> {
         if let Some(image) = def.initial_value() {
             put(&map, 0, &image.to_vec())?;
         }
-        for (key, value) in replay.elements(&def.name) {
-            put(&map, key, &value)?;
-        }
         return Ok(map);
     };
     let inner = made(template, None)?;
-    put(&inner, 0, &replay.table.to_bytes())?;
+    put(&inner, 0, &table.to_bytes())?;
     let map = made(def, Some(&inner))?;
     let stored = One(Arc::new(StoredMap::new(1, Arc::new(inner))));
     map.update_with(&[0; 4], &[0; 4], 0, &stored)
@@ -189,11 +192,12 @@ fn create(def: &MapDef, replay: &Replay<'_>) -> Result<Map, Failure> {
 /// A program in the kernel.
 pub(super) struct Theirs {
     program: LoadedProgram,
-    _maps: Vec<Option<sys::bpf::Map>>,
+    names: Vec<String>,
+    maps: Vec<Option<sys::bpf::Map>>,
 }
 
 impl Theirs {
-    pub(super) fn load(program: &Program, replay: &Replay<'_>) -> Result<Theirs, Failure> {
+    pub(super) fn load(program: &Program, table: &Table) -> Result<Theirs, Failure> {
         let request = LoadRequest {
             log_level: 4,
             log_size: 1 << 20,
@@ -205,32 +209,37 @@ impl Theirs {
             .map_err(|errno| failed(format!("{errno}: {log}")))?;
         for (def, map) in program.maps().iter().zip(&maps) {
             let Some(map) = map else { continue };
-            let put = |key: u32, value: &[u8]| {
-                map.update(&key.to_ne_bytes(), value)
-                    .map_err(|errno| failed(format!("{}: {errno}", def.name)))
-            };
-            for (key, value) in replay.elements(&def.name) {
-                put(key, &value)?;
-            }
             if def.inner.is_some() {
                 let request = sys::bpf::MapRequest {
                     map_type: spec::maps::MapKind::Array.number(),
                     key_size: 4,
-                    value_size: replay.table.size() as u32,
+                    value_size: table.size() as u32,
                     max_entries: 1,
                     ..sys::bpf::MapRequest::default()
                 };
                 let inner = sys::bpf::Map::create(&request).map_err(failed)?;
-                inner
-                    .update(&[0; 4], &replay.table.to_bytes())
-                    .map_err(failed)?;
+                inner.update(&[0; 4], &table.to_bytes()).map_err(failed)?;
                 // The outer map holds it from here on.
-                put(0, &inner.descriptor().to_ne_bytes())?;
+                let descriptor = inner.descriptor().to_ne_bytes();
+                map.update(&[0; 4], &descriptor)
+                    .map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
             }
         }
         Ok(Theirs {
             program: loaded,
-            _maps: maps,
+            names: names_of(program),
+            maps,
+        })
+    }
+
+    /// Has the replay read a traffic.
+    pub(super) fn put(&self, traffic: &Traffic) -> Result<(), Failure> {
+        replay_maps(traffic, |name, key, value| {
+            let map = self.names.iter().position(|it| it == name);
+            let map = map.and_then(|map| self.maps[map].as_ref());
+            let map = map.ok_or_else(|| failed(format!("no map {name}")))?;
+            let put = map.update(&key.to_ne_bytes(), value);
+            put.map_err(|errno| failed(format!("{name}: {errno}")))
         })
     }
 

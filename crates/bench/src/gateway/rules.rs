@@ -58,7 +58,7 @@ fn ports(random: &mut SplitMix, is_source: bool) -> Ports {
     };
     Ports {
         ranges: vec![range],
-        is_negated: false,
+        ..Ports::default()
     }
 }
 

@@ -1,17 +1,83 @@
 //! Flows for sets of rules, and the order in which their packets come.
 
-use ::gateway::{Addresses, Header, Ports, Prefix, RuleSet};
+use ::gateway::{Addresses, Header, Ports, Prefix, RuleSet, Table};
 use spec::SplitMix;
 
+use super::plane::failed;
 use super::rules::{below, skewed};
+use crate::Failure;
 
-/// Flows of a traffic.
-pub(super) const FLOWS: usize = 4096;
+/// Flows of most traffic.
+const FLOWS: usize = 4096;
 /// Packets of an order.
 pub(super) const ORDER: usize = 16384;
 
 /// A frame of 64 bytes: UDP and TCP without options, other protocols without a header.
 pub(super) type Frame = [u8; 64];
+
+/// Packets of flows in the order in which they come.
+pub(super) struct Traffic {
+    pub(super) name: &'static str,
+    /// A frame of each flow.
+    pub(super) frames: Vec<Frame>,
+    pub(super) order: Vec<u16>,
+}
+
+/// The traffic for a set of rules and its table.
+pub(super) fn all(set: &RuleSet, table: &Table) -> Result<Vec<Traffic>, Failure> {
+    let last = set.rules.len() - 1;
+    let unmatched = unmatched(set, table, FLOWS, 19);
+    let one = |name, frame| Traffic {
+        name,
+        frames: vec![frame],
+        order: vec![0],
+    };
+    Ok(vec![
+        Traffic {
+            name: "Zipf",
+            frames: flows(set, FLOWS, 11),
+            order: zipf(13),
+        },
+        // As many flows as packets.
+        Traffic {
+            name: "uniform",
+            frames: flows(set, ORDER, 17),
+            order: (0..ORDER as u16).collect(),
+        },
+        one(
+            "one flow of the first rule",
+            decided_by(set, table, 0..=last)?,
+        ),
+        one(
+            "one flow of the middle rule",
+            decided_by(set, table, last / 2..=last)?,
+        ),
+        one(
+            "one flow of the last rule",
+            decided_by(set, table, (0..=last).rev())?,
+        ),
+        one("one flow without a rule", unmatched[0]),
+        Traffic {
+            name: "no hit",
+            frames: unmatched,
+            order: zipf(13),
+        },
+    ])
+}
+
+/// A packet about which the first of some rules decides that decides about any.
+fn decided_by(
+    set: &RuleSet,
+    table: &Table,
+    mut rules: impl Iterator<Item = usize>,
+) -> Result<Frame, Failure> {
+    let mut random = SplitMix::new(23);
+    let found = rules.find_map(|rule| {
+        let mut frames = (0..8).map(|_| of_rule(set, rule, &mut random));
+        frames.find(|frame| table.lookup(&Header::of(frame)).rule as usize == rule + 1)
+    });
+    found.ok_or_else(|| failed("no rule decides about a packet that is made for it"))
+}
 
 fn frame(source: u32, destination: u32, protocol: u8, ports: [u16; 2]) -> Frame {
     let mut frame = [0; 64];
@@ -44,7 +110,7 @@ fn port(random: &mut SplitMix, ports: &Ports) -> u16 {
 }
 
 /// A packet that a rule matches.
-pub(super) fn of_rule(set: &RuleSet, rule: usize, random: &mut SplitMix) -> Frame {
+fn of_rule(set: &RuleSet, rule: usize, random: &mut SplitMix) -> Frame {
     let rule = &set.rules[rule];
     let protocol = rule.protocols.list.first().copied().unwrap_or(6);
     frame(
@@ -59,7 +125,7 @@ pub(super) fn of_rule(set: &RuleSet, rule: usize, random: &mut SplitMix) -> Fram
 }
 
 /// Packets of which each is made for a rule of the set.
-pub(super) fn flows(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
+fn flows(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
     let mut random = SplitMix::new(seed);
     (0..count)
         .map(|_| {
@@ -70,7 +136,7 @@ pub(super) fn flows(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
 }
 
 /// Packets that no rule matches.
-pub(super) fn unmatched(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
+fn unmatched(set: &RuleSet, table: &Table, count: usize, seed: u64) -> Vec<Frame> {
     let mut random = SplitMix::new(seed);
     let mut found = Vec::new();
     while found.len() < count {
@@ -83,7 +149,7 @@ pub(super) fn unmatched(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
             0 => frame(source, destination, 50, [0; 2]),
             _ => frame(source, 0xf000_0001 | destination >> 8, 6, [4000, 9]),
         };
-        if set.first_match(&Header::of(&frame)).rule == 0 {
+        if table.lookup(&Header::of(&frame)).rule == 0 {
             found.push(frame);
         }
     }
@@ -92,7 +158,7 @@ pub(super) fn unmatched(set: &RuleSet, count: usize, seed: u64) -> Vec<Frame> {
 
 /// Flows in the order of their packets: the n-th frequent one comes with a probability
 /// proportional to 1 / n.
-pub(super) fn zipf(seed: u64) -> Vec<u16> {
+fn zipf(seed: u64) -> Vec<u16> {
     let mut random = SplitMix::new(seed);
     let mut sums = Vec::with_capacity(FLOWS);
     let mut sum = 0.0;

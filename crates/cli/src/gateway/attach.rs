@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gateway::{Capacity, Hits, Hook, RuleSet};
-use sys::signals::{Signal, Signals};
+use sys::signals::{Event, Signal, Signals};
 
-use super::input;
+use super::control::Control;
+use super::input::{self, Rules};
 use super::kernel::Attached;
 use crate::answer::{Answer, Failure};
 use crate::program_output::write_output;
@@ -14,8 +15,8 @@ use crate::program_output::write_output;
 /// Attach the gateway to an interface of this machine
 ///
 /// The program is loaded into the running kernel and judges packets until the command ends:
-/// by SIGINT, SIGTERM, or in any other way. SIGHUP reads the rules again and replaces them
-/// without a gap. Needs root, or CAP_BPF and CAP_NET_ADMIN.
+/// by SIGINT, SIGTERM, or in any other way. `beebox gateway update` replaces the rules without a
+/// gap; SIGHUP reads the file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The interface
@@ -40,7 +41,7 @@ pub(super) struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     table_room: Option<u32>,
 
-    /// Print hits every so many seconds, beside the end
+    /// Print hits every so many seconds, besides at the end
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
@@ -69,15 +70,23 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     capacity.check(&rules.table).map_err(Failure::new)?;
     // From here on, so that no signal comes between attaching and waiting.
     let signals = Signals::block().map_err(Failure::new)?;
+    let control = Control::listen(&args.interface)?;
     let kernel = kernel_data::linux_6_18();
     let hook = Hook::from(args.hook);
     let mut attached = Attached::load(&rules.table, hook, ifindex, capacity, &kernel)?;
     diagnostic!(
-        "{} rules at {}; SIGHUP reads {} again",
+        "{} rules at {}; `beebox gateway update {} RULES` replaces them",
         rules.set.rules.len(),
         args.interface,
-        args.rules.display()
+        args.interface
     );
+    let replace = |attached: &mut Attached, old: &mut Rules, new: Rules| {
+        let text = hits_text(&old.set, &attached.update(&new.table)?);
+        *old = new;
+        write_output(text.as_bytes(), None)?;
+        diagnostic!("{} rules at {}", old.set.rules.len(), args.interface);
+        Ok(text)
+    };
     let start = Instant::now();
     let end = args
         .duration
@@ -92,40 +101,40 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let wakes = [end, next].into_iter().flatten().min();
         let most = Duration::from_secs(3600);
         let timeout = wakes.map_or(most, |wake| wake.saturating_duration_since(now).min(most));
-        match signals.wait(timeout).map_err(Failure::new)? {
-            Some(Signal::Stop) => break,
-            Some(Signal::HangUp) => {
+        match signals
+            .wait(control.descriptor(), timeout)
+            .map_err(Failure::new)?
+        {
+            Some(Event::Signal(Signal::Stop)) => break,
+            Some(Event::Signal(Signal::HangUp)) => {
                 // A faulty file leaves the rules as they are.
-                match input::read(&args.rules)
-                    .and_then(|new| Ok((attached.update(&new.table)?, new)))
-                {
-                    Ok((hits, new)) => {
-                        print(&rules.set, &hits)?;
-                        rules = new;
-                        diagnostic!("{} rules at {}", rules.set.rules.len(), args.interface);
-                    }
-                    Err(failure) => drop(failure.report()),
+                let new = input::read(&args.rules);
+                let replaced = new.and_then(|new| replace(&mut attached, &mut rules, new));
+                if let Err(failure) = replaced {
+                    let _ = failure.report();
                 }
             }
+            Some(Event::Readable) => control
+                .serve(&mut |set, table| replace(&mut attached, &mut rules, Rules { set, table })),
             None => {}
         }
         if let (Some(at), Some(every)) = (next, every)
             && Instant::now() >= at
         {
-            print(&rules.set, &attached.hits()?)?;
+            write_output(hits_text(&rules.set, &attached.hits()?).as_bytes(), None)?;
             next = Some(at + every);
         }
     }
-    print(&rules.set, &attached.hits()?)?;
+    write_output(hits_text(&rules.set, &attached.hits()?).as_bytes(), None)?;
     Ok(Answer::Yes)
 }
 
-/// Prints the hits of all rules that have some.
-fn print(set: &RuleSet, hits: &[Hits]) -> Result<(), Failure> {
+/// The hits of all rules that have some.
+fn hits_text(set: &RuleSet, hits: &[Hits]) -> String {
     let mut text = String::from("   packets         bytes  rule\n");
     for (rule, hits) in super::run::by_hits(hits) {
         let rule = input::describe_rule(set, rule);
         text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
     }
-    write_output(text.as_bytes(), None)
+    text
 }

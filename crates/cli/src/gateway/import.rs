@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gateway::import::{Imported, iptables_save, nft_json};
+use gateway::import::{
+    Assumptions, ConnectionState, Fate, Imported, Remark, iptables_save, nft_json,
+};
 
 use crate::answer::{Answer, Failure};
 use crate::program_input::name;
@@ -12,7 +14,8 @@ use crate::program_output::write_output;
 /// Make rules of what iptables-save or nft print
 ///
 /// Rules that cannot be expressed are listed on standard error with the reason, and left out;
-/// the exit code is 1 then.
+/// the exit code is 1 then. Rules that ask for an interface or for a connection's state can be
+/// expressed if it is the same for all packets, and stated.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// What printed the file
@@ -26,6 +29,18 @@ pub(super) struct Args {
     /// The chain [default: the one at input if it has rules, otherwise at forward]
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
+
+    /// The interface by which packets arrive, for rules that ask for it
+    #[arg(long, value_name = "IFACE")]
+    in_interface: Option<String>,
+
+    /// The interface by which packets leave
+    #[arg(long, value_name = "IFACE")]
+    out_interface: Option<String>,
+
+    /// The state of connections that packets have
+    #[arg(long, value_name = "STATE")]
+    ct_state: Option<StateName>,
 
     /// Write the rules
     #[arg(short, long, value_name = "RULES")]
@@ -41,6 +56,28 @@ enum Source {
     NftJson,
 }
 
+/// A state of connection tracking.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum StateName {
+    New,
+    Established,
+    Related,
+    Invalid,
+    Untracked,
+}
+
+impl From<StateName> for ConnectionState {
+    fn from(name: StateName) -> ConnectionState {
+        match name {
+            StateName::New => ConnectionState::New,
+            StateName::Established => ConnectionState::Established,
+            StateName::Related => ConnectionState::Related,
+            StateName::Invalid => ConnectionState::Invalid,
+            StateName::Untracked => ConnectionState::Untracked,
+        }
+    }
+}
+
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let path = &args.file;
     let text = match path == Path::new("-") {
@@ -49,9 +86,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let text = text.map_err(|error| Failure::of_file(path, &error))?;
     let chain = args.chain.as_deref();
+    let assumptions = Assumptions {
+        in_interface: args.in_interface,
+        out_interface: args.out_interface,
+        state: args.ct_state.map(ConnectionState::from),
+    };
     let imported = match args.from {
-        Source::IptablesSave => iptables_save(&text, chain),
-        Source::NftJson => nft_json(&text, chain),
+        Source::IptablesSave => iptables_save(&text, chain, &assumptions),
+        Source::NftJson => nft_json(&text, chain, &assumptions),
     };
     let Imported {
         chain,
@@ -59,22 +101,44 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         remarks,
     } = imported.map_err(|error| Failure::new(error).within(name(path)))?;
     for remark in &remarks {
-        let fate = match remark.is_left_out {
-            true => "left out",
-            false => "kept",
+        let fate = match remark.fate {
+            Fate::LeftOut => "left out",
+            Fate::Kept => "kept",
+            Fate::WithoutEffect => "without effect",
         };
         let (place, reason, rule) = (&remark.place, &remark.reason, &remark.rule);
         diagnostic!("{}: {place}: {fate}: {reason}: {rule}", name(path));
     }
-    let mut text = format!("# {chain}\n");
-    for remark in remarks.iter().filter(|remark| remark.is_left_out) {
+    let is_left_out = |remark: &&Remark| remark.fate == Fate::LeftOut;
+    let mut text = format!("# {chain}{}\n", in_words(&assumptions));
+    for remark in remarks.iter().filter(is_left_out) {
         let (place, reason) = (&remark.place, &remark.reason);
         text += &format!("# left out, {place}: {reason}\n");
     }
     text += &set.to_string();
     write_output(text.as_bytes(), args.output.as_deref())?;
-    Ok(match remarks.iter().any(|remark| remark.is_left_out) {
+    Ok(match remarks.iter().any(|remark| is_left_out(&remark)) {
         true => Answer::No,
         false => Answer::Yes,
     })
+}
+
+/// What is assumed, behind the name of the chain.
+fn in_words(assumptions: &Assumptions) -> String {
+    let sides = [
+        ("arriving by", &assumptions.in_interface),
+        ("leaving by", &assumptions.out_interface),
+    ];
+    let sides = sides.into_iter().filter_map(|(how, name)| {
+        let name = name.as_ref()?;
+        Some(format!("{how} {name}"))
+    });
+    let state = assumptions
+        .state
+        .map(|it| format!("of connections that are {}", it.name()));
+    let words: Vec<String> = sides.chain(state).collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(", for packets {}", words.join(", ")),
+    }
 }

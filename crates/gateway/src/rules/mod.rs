@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::header::{Address, Header, Packet};
+use crate::layout::NO_PORT;
 
 pub use tokens::RuleError;
 
@@ -183,27 +184,29 @@ impl Addresses {
     }
 }
 
-/// Ports that a rule matches. Without ranges all, also of packets whose ports are unknown;
-/// otherwise those of the ranges, or the other ones.
+/// Ports that a rule matches. Without ranges and `has_unknown` all, also of packets whose ports
+/// are unknown; otherwise those of the ranges, or the other ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
     /// The ports are those outside of the ranges.
     pub is_negated: bool,
     /// First and last ports.
     pub ranges: Vec<(u16, u16)>,
+    /// Packets whose ports are unknown match too. Not with `is_negated`.
+    pub has_unknown: bool,
 }
 
 impl Ports {
     /// True for all ports and for packets without.
     pub fn is_any(&self) -> bool {
-        self.ranges.is_empty()
+        self.ranges.is_empty() && !self.has_unknown
     }
 
     /// True if the port is one of them.
     pub fn contains(&self, port: Option<u16>) -> bool {
         match port {
             _ if self.is_any() => true,
-            None => false,
+            None => self.has_unknown,
             Some(port) => {
                 let mut ranges = self.ranges.iter();
                 ranges.any(|(first, last)| (first..=last).contains(&&port)) != self.is_negated
@@ -211,14 +214,37 @@ impl Ports {
         }
     }
 
-    /// The ports as ranges in ascending order that do not touch.
-    pub fn normalized(&self) -> Vec<(u128, u128)> {
+    /// The ports as ranges in ascending order that do not touch. The value of unknown ports is
+    /// [`NO_PORT`], behind the greatest one.
+    pub(crate) fn values(&self) -> Vec<(u128, u128)> {
         if self.is_any() {
-            return vec![(0, u16::MAX.into())];
+            return vec![(0, NO_PORT.into())];
         }
-        let ranges = self.ranges.iter();
-        let ranges = ranges.map(|&(first, last)| (first.into(), last.into()));
-        normalize(ranges.collect(), self.is_negated, u16::MAX.into())
+        let known = self.ranges.iter();
+        let known = known.map(|&(first, last)| (first.into(), last.into()));
+        let mut ranges = normalize(known.collect(), self.is_negated, u16::MAX.into());
+        if self.has_unknown {
+            ranges.push((NO_PORT.into(), NO_PORT.into()));
+            ranges = normalize(ranges, false, NO_PORT.into());
+        }
+        ranges
+    }
+
+    /// The ports of ascending ranges, as [`Ports::values`] returns them; `None` for no ports.
+    pub(crate) fn of_values(ranges: &[(u128, u128)]) -> Option<Ports> {
+        let no_port = u128::from(NO_PORT);
+        let (first, last) = (ranges.first()?, ranges.last()?);
+        if ranges.len() == 1 && (first.0, last.1) == (0, no_port) {
+            return Some(Ports::default());
+        }
+        let known = ranges.iter().filter(|it| it.0 < no_port);
+        Some(Ports {
+            is_negated: false,
+            ranges: known
+                .map(|it| (it.0 as u16, it.1.min(u16::MAX.into()) as u16))
+                .collect(),
+            has_unknown: last.1 == no_port,
+        })
     }
 }
 

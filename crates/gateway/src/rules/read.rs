@@ -197,11 +197,17 @@ pub(crate) fn read_prefix(text: &str) -> Result<Prefix, Option<String>> {
 }
 
 fn read_ports(words: &mut Words<'_>, is_negated: bool, most: u16) -> Result<Ports, RuleError> {
-    let expected = format!("any, or numbers to {most} or ranges A-B with commas between them");
+    let expected = match is_negated {
+        true => format!("numbers to {most} or ranges A-B with commas between them"),
+        false => {
+            format!("any, or numbers to {most}, ranges A-B or unknown with commas between them")
+        }
+    };
     let word = words.word(&expected)?;
     if word.text == "any" && !is_negated {
         return Ok(Ports::default());
     }
+    let is_unknown = |item: &Item<'_>| item.text == "unknown" && !is_negated;
     let range = |item: Item<'_>| {
         let (first, last) = item.text.split_once('-').unwrap_or((item.text, item.text));
         match (first.parse::<u16>(), last.parse::<u16>()) {
@@ -209,9 +215,11 @@ fn read_ports(words: &mut Words<'_>, is_negated: bool, most: u16) -> Result<Port
             _ => Err(item.unexpected(expected.clone())),
         }
     };
-    let ranges: Result<Vec<(u16, u16)>, RuleError> = word.parts().map(range).collect();
+    let known = word.parts().filter(|item| !is_unknown(item));
+    let ranges: Result<Vec<(u16, u16)>, RuleError> = known.map(range).collect();
     Ok(Ports {
         is_negated,
         ranges: ranges?,
+        has_unknown: word.parts().any(|item| is_unknown(&item)),
     })
 }

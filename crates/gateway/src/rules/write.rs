@@ -105,6 +105,7 @@ impl fmt::Display for Ports {
             true => first.to_string(),
             false => format!("{first}-{last}"),
         });
-        list(f, self.is_negated, ranges)
+        let unknown = self.has_unknown.then(|| "unknown".to_owned());
+        list(f, self.is_negated, ranges.chain(unknown))
     }
 }

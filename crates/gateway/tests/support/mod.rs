@@ -1,7 +1,23 @@
 //! Random rules and packets that meet often: few networks, ports and protocols.
 
+#![allow(dead_code, reason = "each test uses some of it")]
+
+pub(crate) mod kernel;
+pub(crate) mod netfilter;
+pub(crate) mod traffic;
+
 use beebox::run::SplitMix;
 use beebox_gateway::{Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet};
+
+/// Sets and packets of a comparison: those of a variable as `SETS,PACKETS`, which
+/// `cargo xtask soak gateway` sets, or others.
+pub(crate) fn amount(variable: &str, default: [u64; 2]) -> [u64; 2] {
+    let Ok(text) = std::env::var(variable) else {
+        return default;
+    };
+    let (sets, packets) = text.split_once(',').unwrap();
+    [sets, packets].map(|number| number.parse().unwrap())
+}
 
 /// A source of choices.
 pub(crate) struct Dice(SplitMix);
@@ -84,9 +100,12 @@ fn ports(dice: &mut Dice) -> Ports {
             (a.min(b), a.max(b))
         }
     });
+    let ranges = ranges.collect();
+    let is_negated = dice.is_one_in(8);
     Ports {
-        ranges: ranges.collect(),
-        is_negated: dice.is_one_in(8),
+        ranges,
+        is_negated,
+        has_unknown: !is_negated && dice.is_one_in(8),
     }
 }
 
@@ -131,6 +150,16 @@ pub(crate) fn rules(dice: &mut Dice, most: u64) -> RuleSet {
 
 /// A frame of 60 bytes or more, sometimes cut off.
 pub(crate) fn frame(dice: &mut Dice) -> Vec<u8> {
+    let mut frame = whole_frame(dice);
+    if dice.is_one_in(20) {
+        let len = 14 + dice.below(frame.len() as u64 - 14);
+        frame.truncate(len as usize);
+    }
+    frame
+}
+
+/// A frame of 60 bytes or more that has all its headers, if its IP header is right.
+pub(crate) fn whole_frame(dice: &mut Dice) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for _ in 0..dice.below(4).saturating_sub(2) {
         frame.extend([0x81, 0, 0, dice.below(255) as u8]);
@@ -199,9 +228,5 @@ pub(crate) fn frame(dice: &mut Dice) -> Vec<u8> {
         }
     }
     frame.extend([0; 16]);
-    if dice.is_one_in(20) {
-        let len = 14 + dice.below(frame.len() as u64 - 14);
-        frame.truncate(len as usize);
-    }
     frame
 }

@@ -1,0 +1,31 @@
+//! `beebox gateway update`: other rules for a running `attach`.
+
+use std::path::PathBuf;
+
+use super::{control, input};
+use crate::answer::{Answer, Failure};
+use crate::program_output::write_output;
+
+/// Replace the rules of a running `beebox gateway attach`
+///
+/// The rules are compiled here, and take the place of the old ones between two packets: each
+/// packet is judged by the old set or by the new one. Prints the hits of the old rules. A set
+/// that does not fit is refused, and the old one stays.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The interface
+    #[arg(value_name = "IFACE")]
+    interface: String,
+
+    /// The new rules, as text or compiled
+    #[arg(value_name = "RULES|STATE")]
+    rules: PathBuf,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let rules = input::read(&args.rules)?;
+    let hits = control::replace(&args.interface, &rules.set, &rules.table)?;
+    diagnostic!("{} rules at {}", rules.set.rules.len(), args.interface);
+    write_output(hits.as_bytes(), None)?;
+    Ok(Answer::Yes)
+}
