@@ -144,8 +144,6 @@ fn interface(link_type: LinkType, snaplen: u32) -> Interface {
 }
 
 impl Programs for Expression {
-    type Refusal = FilterError;
-
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
         let target = (interface.link_type, interface.order);
         let mut link = &self.compiled;

@@ -1,26 +1,13 @@
 //! The benchmark of classic filters measures what it says, and fails where it
 //! could not.
 
-use beebox_bench::{Bench, Options, Report, Unit};
+use beebox_bench::{Bench, Unit};
 
-fn options() -> Options {
-    Options {
-        quick: true,
-        only: None,
-        keep: None,
-        bench: "/nonexistent/beebox-bench".into(),
-        beebox: None,
-    }
-}
+mod support;
 
 #[test]
 fn a_sample_holds_every_engine_on_every_workload() {
-    let bench = Bench::find("classic").expect("the benchmark");
-    // This compares every answer of every engine before it times any.
-    let printed = bench
-        .part(&options(), &["sample"])
-        .expect("equal work can be timed");
-    let report: Report = serde_json::from_str(&printed).expect("a report");
+    let report = support::sample("classic");
     let with_libpcap = sys::libpcap::Libpcap::load().is_ok();
     for filter in ["port 22", "tcp port 22 with payload"] {
         for set in ["one packet", "16,384 packets"] {
@@ -49,7 +36,7 @@ fn a_sample_holds_every_engine_on_every_workload() {
 fn a_benchmark_without_its_command_is_reported() {
     let bench = Bench::find("classic").expect("the benchmark");
     let failure = bench
-        .run(&options(), &mut |_| {})
+        .run(&support::options(None), &mut |_| {})
         .expect_err("there is no such command");
     let said = failure.to_string();
     assert!(said.starts_with("measuring in a new process: "), "{said}");
@@ -57,6 +44,5 @@ fn a_benchmark_without_its_command_is_reported() {
 
 #[test]
 fn unknown_parts_are_refused() {
-    let bench = Bench::find("classic").expect("the benchmark");
-    assert!(bench.part(&options(), &["make", "huge", "x"]).is_err());
+    assert!(support::part("classic", &["make", "huge", "x"]).is_err());
 }

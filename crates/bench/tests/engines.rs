@@ -1,25 +1,12 @@
 //! The benchmark of engines measures what it says, and fails where it could not.
 
-use beebox_bench::{Bench, Failure, Options, Report, Unit};
+use beebox_bench::{Bench, Failure, Report, Unit};
 
-fn options(only: Option<&str>) -> Options {
-    Options {
-        quick: true,
-        only: only.map(String::from),
-        keep: None,
-        bench: "/nonexistent/beebox-bench".into(),
-        beebox: None,
-    }
-}
+mod support;
 
 #[test]
 fn a_sample_holds_our_engines_and_rbpf_on_every_workload() {
-    let bench = Bench::find("engines").expect("the benchmark");
-    // This compares every answer of every engine before it times any.
-    let printed = bench
-        .part(&options(None), &["sample"])
-        .expect("equal work can be timed");
-    let report: Report = serde_json::from_str(&printed).expect("a report");
+    let report = support::sample("engines");
     let mut workloads: Vec<&str> = report
         .rows
         .iter()
@@ -56,12 +43,12 @@ fn a_sample_holds_our_engines_and_rbpf_on_every_workload() {
 fn one_workload_can_be_chosen_and_others_are_named() {
     let bench = Bench::find("engines").expect("the benchmark");
     let failure = bench
-        .run(&options(Some("W7")), &mut |_| {})
+        .run(&support::options(Some("W7")), &mut |_| {})
         .expect_err("there is no W7");
     assert!(matches!(failure, Failure::NoWorkload(..)), "{failure}");
     assert!(failure.to_string().contains("W6b"), "{failure}");
     let printed = bench
-        .part(&options(Some("w3a")), &["sample"])
+        .part(&support::options(Some("w3a")), &["sample"])
         .expect("a sample");
     let report: Report = serde_json::from_str(&printed).expect("a report");
     let timed = report

@@ -1,22 +1,12 @@
 //! The benchmark of loading measures what it says.
 
-use beebox_bench::{Bench, Options, Report, Unit};
+use beebox_bench::Unit;
+
+mod support;
 
 #[test]
 fn a_sample_holds_both_loaders_where_both_are_there() {
-    let bench = Bench::find("load").expect("the benchmark");
-    let options = Options {
-        quick: true,
-        only: None,
-        keep: None,
-        bench: "/nonexistent/beebox-bench".into(),
-        beebox: None,
-    };
-    // This compares every answer of both before it times any.
-    let printed = bench
-        .part(&options, &["sample"])
-        .expect("equal work can be timed");
-    let report: Report = serde_json::from_str(&printed).expect("a report");
+    let report = support::sample("load");
     let peer = !report
         .notes
         .iter()
@@ -37,22 +27,10 @@ fn a_sample_holds_both_loaders_where_both_are_there() {
 
 #[test]
 fn unknown_parts_are_refused() {
-    let bench = Bench::find("load").expect("the benchmark");
-    let options = Options {
-        quick: true,
-        only: None,
-        keep: None,
-        bench: "/nonexistent/beebox-bench".into(),
-        beebox: None,
-    };
-    assert!(
-        bench
-            .part(&options, &["memory", "beebox", "nothing"])
-            .is_err()
-    );
-    assert!(
-        bench
-            .part(&options, &["memory", "nobody", "types"])
-            .is_err()
-    );
+    for words in [
+        ["memory", "beebox", "nothing"],
+        ["memory", "nobody", "types"],
+    ] {
+        assert!(support::part("load", &words).is_err(), "{words:?}");
+    }
 }

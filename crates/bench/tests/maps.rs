@@ -1,22 +1,12 @@
 //! The benchmark of maps measures what it says.
 
-use beebox_bench::{Bench, Options, Report, Unit};
+use beebox_bench::Unit;
+
+mod support;
 
 #[test]
 fn a_sample_holds_everyone_who_could_take_part() {
-    let bench = Bench::find("maps").expect("the benchmark");
-    let options = Options {
-        quick: true,
-        only: None,
-        keep: None,
-        bench: "/nonexistent/beebox-bench".into(),
-        beebox: None,
-    };
-    // This compares every answer before it times any.
-    let printed = bench
-        .part(&options, &["sample"])
-        .expect("equal work can be timed");
-    let report: Report = serde_json::from_str(&printed).expect("a report");
+    let report = support::sample("maps");
     let kernel = !report
         .notes
         .iter()

@@ -2,7 +2,7 @@
 //! recorded in `data/`, and asked again where they are at hand.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use beebox_classic::text::{Form, dump_line, read, write};
 use isa::classic::{Insn, SockFilter};
@@ -88,8 +88,8 @@ fn listings_are_those_of_tcpdump() {
 
 #[test]
 fn listings_are_those_of_the_tcpdump_at_hand() {
-    if !is_there("tcpdump") {
-        eprintln!("no tcpdump here: only its recorded listings were compared");
+    let tcpdump = oracle::program("tcpdump");
+    if oracle::found("listings beside tcpdump", tcpdump).is_none() {
         return;
     }
     let capture = empty_capture();
@@ -129,15 +129,6 @@ fn empty_capture() -> PathBuf {
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, header).expect("a temporary file");
     path
-}
-
-fn is_there(tool: &str) -> bool {
-    let mut command = Command::new(tool);
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok()
 }
 
 /// Every instruction, every extension and opcodes that libpcap does not know,

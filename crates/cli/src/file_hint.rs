@@ -45,28 +45,39 @@ fn instead(path: &Path) -> Option<String> {
         ));
     }
     let name = path.file_name()?.to_string_lossy();
-    let there = match nearest(directory, &name) {
-        Some(near) => vec![near],
-        None if name.ends_with(".o") => objects(directory),
-        None => Vec::new(),
-    };
-    let there = there
-        .iter()
-        .map(|name| parent.join(name).display().to_string());
-    let there = there.collect::<Vec<_>>().join(", ");
-    (!there.is_empty()).then_some(there)
+    let beside = |name: &str| parent.join(name).display().to_string();
+    match nearest(directory, &name) {
+        Some(near) => Some(beside(&near)),
+        None if name.ends_with(".o") => Some(instead_of_object(path, directory, beside)),
+        None => None,
+    }
 }
 
-/// The objects of a directory, if they are few enough to be named.
-fn objects(directory: &Path) -> Vec<String> {
+/// For a missing object: how it is compiled if its source is there, or the objects of the
+/// directory.
+fn instead_of_object(path: &Path, directory: &Path, beside: impl Fn(&str) -> String) -> String {
+    let source = path.with_extension("c");
+    if source.is_file() {
+        return format!(
+            "clang -target bpf -O2 -g -c {} -o {}",
+            source.display(),
+            path.display()
+        );
+    }
     let files = fs::read_dir(directory).into_iter().flatten();
     let names = files.take(MOST_FILES).flatten();
     let names = names.filter_map(|file| file.file_name().into_string().ok());
     let mut objects: Vec<String> = names.filter(|name| name.ends_with(".o")).collect();
     objects.sort();
+    let named = objects.iter().take(MOST_OBJECTS).map(|name| beside(name));
+    let named = named.collect::<Vec<_>>().join(", ");
     match objects.len() {
-        0..=MOST_OBJECTS => objects,
-        _ => Vec::new(),
+        0 => format!(
+            "another path: there are no objects (*.o) in {}",
+            directory.display()
+        ),
+        1..=MOST_OBJECTS => named,
+        all => format!("{named}, or another of the {all} objects there"),
     }
 }
 
@@ -113,6 +124,17 @@ mod tests {
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
         assert_eq!(hint("something else"), None);
         assert_eq!(hint("something.else.o"), file("counter.bpf.o"));
+        for name in ["a.o", "b.o", "c.o", "d.o", "later.c"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let told = hint("something.else.o").unwrap();
+        let end = "/counter.bpf.o, or another of the 5 objects there";
+        assert!(told.ends_with(end), "{told}");
+        let told = hint("later.o").unwrap();
+        assert!(told.starts_with("clang -target bpf -O2 -g -c "), "{told}");
+        let bare = tempfile::tempdir().unwrap();
+        let told = super::hint(&bare.path().join("x.o"), &missing).unwrap();
+        assert!(told.contains("there are no objects (*.o) in "), "{told}");
         let place = directory.path().join("none").display().to_string();
         let told = hint("none/below/file").unwrap();
         assert!(

@@ -27,6 +27,7 @@ use crate::program_output::{print, write_output};
 use filter::Filters;
 use joined::Joined;
 use row::{Row, Verdict};
+use run::Results;
 use spec::Emit;
 
 /// Verify BPF programs as Linux 6.18 does
@@ -270,21 +271,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
-        let results = run::verify(&job, &kernel)?;
+        let mut results = run::verify(&job, &kernel)?;
         if let Some(note) = assumed(&kernel, FOR_VERIFYING) {
             diagnostic!("beebox: verified for {}, {note}", kernel.name());
         }
-        failures = results.failures;
+        failures = std::mem::take(&mut results.failures);
         failures.extend(results.rows.iter().flat_map(recorded::differences));
-        failures.extend(absent_programs(
-            &args.prog,
-            &results.rows,
-            failures.is_empty(),
-        ));
-        if failures.is_empty() && results.rows.is_empty() && filters.selects_by_name() {
-            let filters = args.filter.join(" -f ");
-            let failure = Failure::new(format_args!("-f {filters} selects no program"));
-            failures.push(failure.hint("`beebox show FILE.o` lists the programs of an object"));
+        if failures.is_empty() {
+            failures = unselected(&args, &results);
         }
         results.rows
     };
@@ -318,17 +312,39 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     answer
 }
 
-/// A failure for each program selected by name that is in none of the files, if all files
-/// were read.
-fn absent_programs(names: &[String], rows: &[Row], all_read: bool) -> Vec<Failure> {
-    let is_absent = |name: &&String| all_read && !rows.iter().any(|row| row.prog_name == **name);
-    let absent = names.iter().filter(is_absent);
-    absent
-        .map(|name| {
-            Failure::new(format_args!("no program is called {name:?}"))
-                .hint("`beebox show FILE.o` lists the programs of an object")
-        })
-        .collect()
+/// The most programs that a message lists.
+const MOST_LISTED: usize = 12;
+
+/// A failure for each program that --prog names and none of the files has, or one if names
+/// and filters leave out every program.
+fn unselected(args: &Args, results: &Results) -> Vec<Failure> {
+    let listed = || {
+        let found = results.rows.iter();
+        let found = found.map(|row| format!("{}/{}", row.file_name, row.prog_name));
+        let all: Vec<String> = found.chain(results.left_out.iter().cloned()).collect();
+        let more = match all.len().saturating_sub(MOST_LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let shown = &all[..all.len().min(MOST_LISTED)];
+        format!("one of {}{more}", shown.join(", "))
+    };
+    let (rows, left_out) = (&results.rows, &results.left_out);
+    let is_absent = |name: &&String| {
+        let of_name = |program: &String| program.rsplit('/').next() == Some(name.as_str());
+        !rows.iter().any(|row| row.prog_name == **name) && !left_out.iter().any(of_name)
+    };
+    let absent = args.prog.iter().filter(is_absent);
+    let absent = absent.map(|name| Failure::new(format_args!("no program is called {name:?}")));
+    let mut failures: Vec<Failure> = absent.map(|failure| failure.hint(listed())).collect();
+    if failures.is_empty() && rows.is_empty() && !left_out.is_empty() {
+        let filters = args.filter.iter().map(|filter| format!("-f {filter:?}"));
+        let names = args.prog.iter().map(|name| format!("--prog {name}"));
+        let words: Vec<String> = names.chain(filters).collect();
+        let what = format_args!("no program is left by {}", words.join(" "));
+        failures.push(Failure::new(what).hint(listed()));
+    }
+    failures
 }
 
 /// The answer for all: files that cannot be opened come before programs that are

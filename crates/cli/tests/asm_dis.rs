@@ -1,23 +1,12 @@
 //! `beebox asm` and `beebox dis` as a user meets them.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
+
+use support::beebox;
+
+mod support;
 
 const ARP: &str = "\tldh [12]\n\tjne #0x806, drop\n\tret #-1\ndrop:\tret #0\n";
-
-/// Runs the command with these words and this standard input.
-fn beebox(words: &[&str], input: impl AsRef<[u8]>) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("beebox starts");
-    // A command that fails early does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
-    child.wait_with_output().expect("beebox ends")
-}
 
 fn stdout(words: &[&str], input: impl AsRef<[u8]>) -> Vec<u8> {
     let output = beebox(words, input);
@@ -73,7 +62,8 @@ fn every_format_leads_to_every_other() {
 
 #[test]
 fn a_file_is_raw_unless_another_format_is_named() {
-    let path = std::env::temp_dir().join(format!("beebox-asm-{}.bpf", std::process::id()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("arp.bpf");
     let name = path.to_str().unwrap();
     assert!(stdout(&["asm", "-o", name], ARP).is_empty());
     assert_eq!(
@@ -85,7 +75,6 @@ fn a_file_is_raw_unless_another_format_is_named() {
         "(000) ldh      [12]\n(001) jeq      #0x806           jt 2\tjf 3\n\
          (002) ret      #-1\n(003) ret      #0\n"
     );
-    std::fs::remove_file(path).unwrap();
 }
 
 #[test]
@@ -228,7 +217,7 @@ fn unsupported_conversions_are_errors() {
 fn expressions_are_compiled_as_by_tcpdump() {
     let probe = beebox(&["dis", "-e", "ip"], "");
     if String::from_utf8_lossy(&probe.stderr).contains("can't be loaded") {
-        eprintln!("no libpcap here");
+        oracle::skip("expressions beside tcpdump", "no libpcap");
         return;
     }
     assert_eq!(
@@ -260,12 +249,12 @@ fn expressions_are_compiled_as_by_tcpdump() {
 /// The link type reaches libpcap as a capture file would bring it.
 #[test]
 fn link_types_mean_what_they_mean_to_tcpdump() {
-    let has_tcpdump = Command::new("tcpdump").arg("--version").output().is_ok();
-    if !has_tcpdump {
-        eprintln!("no tcpdump here");
+    let tcpdump = oracle::program("tcpdump");
+    if oracle::found("link types beside tcpdump", tcpdump).is_none() {
         return;
     }
-    let path = std::env::temp_dir().join(format!("beebox-link-{}.pcap", std::process::id()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("link.pcap");
     let names = [
         "NULL",
         "EN10MB",
@@ -305,7 +294,6 @@ fn link_types_mean_what_they_mean_to_tcpdump() {
             assert_eq!(stdout(&words, ""), expected.stdout, "{name}: {expression}");
         }
     }
-    std::fs::remove_file(path).unwrap();
 }
 
 /// A program that has a jump, a call, two slots for one instruction and a narrow

@@ -497,7 +497,7 @@ fn what_is_kept_of_a_live_capture_does_not_wait() {
     let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1.len() as u64;
     let path = desk.path("live.pcap");
-    for _ in 0..500 {
+    for _ in 0..6000 {
         if size(&path) == expected {
             break;
         }

@@ -1,10 +1,10 @@
 //! `beebox run` and `beebox conformance-plugin` as a user meets them.
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
 use serde_json::Value;
+
+use support::beebox;
+
+mod support;
 
 /// Sums the bytes at r1 (r2 of them) and clears them.
 const SUM: &str = "
@@ -24,20 +24,6 @@ done:
 /// The bytes of `r0 = 5; exit`.
 const FIVE: [u8; 16] = [0xb7, 0, 0, 0, 5, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0];
 
-/// Runs the command with these words and this standard input.
-fn beebox(words: &[&str], input: impl AsRef<[u8]>) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("beebox starts");
-    // A command that fails early does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
-    child.wait_with_output().expect("beebox ends")
-}
-
 /// `beebox run --raw -`, with further words; its exit code and standard output.
 fn run(words: &[&str], program: impl AsRef<[u8]>) -> (i32, String) {
     let output = beebox(&[&["run", "--ebpf", "-"], words].concat(), program);
@@ -55,10 +41,6 @@ fn failure(words: &[&str], program: impl AsRef<[u8]>) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-fn temporary(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("beebox-run-{}-{name}", std::process::id()))
-}
-
 #[test]
 fn every_form_of_a_program_runs() {
     let hex: String = FIVE.iter().map(|byte| format!("{byte:02x} ")).collect();
@@ -71,7 +53,8 @@ fn every_form_of_a_program_runs() {
 
 #[test]
 fn memory_goes_in_and_comes_out() {
-    let out = temporary("out");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
     let name = out.to_str().unwrap();
     let (code, text) = run(&["--mem", "01 02 03", "--dump-mem", "-o", name], SUM);
     assert_eq!(code, 0);
@@ -83,7 +66,6 @@ fn memory_goes_in_and_comes_out() {
         run(&["--mem", name], SUM).1,
         "r0 = 0x2bc (700)\n604 instructions\n"
     );
-    std::fs::remove_file(out).unwrap();
     // Three regions, and what stands in which register.
     let program = "r0 = *(u8 *)(r1 + 0); r6 = *(u8 *)(r3 + 0); r0 += r6; r6 = *(u8 *)(r5 + 1)
         r0 += r6; r0 <<= 8; r0 |= r2; r0 <<= 8; r0 |= r4; exit";
@@ -261,7 +243,8 @@ fn each_wrong_input_has_its_own_message() {
 
 #[test]
 fn an_object_runs_by_its_code_section() {
-    let object = temporary("object.o");
+    let directory = tempfile::tempdir().unwrap();
+    let object = directory.path().join("object.o");
     let name = object.to_str().unwrap();
     std::fs::write(&object, elf("xdp", &FIVE)).unwrap();
     let words = ["run", "--ebpf", name];
@@ -284,7 +267,6 @@ fn an_object_runs_by_its_code_section() {
             break;
         }
     }
-    std::fs::remove_file(object).unwrap();
 }
 
 /// An object with one section of code: its header, the code, the names, the

@@ -260,6 +260,53 @@ fn a_refused_program_runs_only_unverified_and_traps() {
     }
 }
 
+#[test]
+fn a_trap_after_a_tail_call_names_its_program_and_line() {
+    let chain = "crates/cli/tests/data/chain.bpf.o";
+    let words = [
+        chain,
+        "--prog",
+        "entry",
+        "--packet",
+        "zero:60",
+        "--unverified",
+    ];
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in [
+        "entry (xdp, engine checked): trap",
+        "second, entered by a tail call: instruction 1",
+        "chain.bpf.c:41: return start[100];",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let one = json(&words);
+    assert_eq!(one["entered"], "second");
+    assert_eq!(one["source"]["line"], 41);
+    // A packet that is long enough has the byte.
+    let words = [
+        chain,
+        "--prog",
+        "entry",
+        "--packet",
+        "zero:101",
+        "--unverified",
+    ];
+    assert_eq!(json(&words)["retval"], 0);
+    // The program by itself was entered by none.
+    let own = json(&[
+        chain,
+        "--prog",
+        "second",
+        "--packet",
+        "zero:60",
+        "--unverified",
+    ]);
+    assert_eq!(own["trap"]["at"], 1);
+    assert!(own.get("entered").is_none(), "{own}");
+}
+
 const REPORT: &str = "crates/cli/tests/data/report.bpf.o";
 
 #[test]

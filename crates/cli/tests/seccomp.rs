@@ -265,9 +265,10 @@ fn negative_numbers_need_no_equals_sign() {
     assert_eq!(run(directory.path(), &words).1, "ALLOW\n");
 }
 
-/// Installs the filter in the file that its argument names, and waits.
+/// Installs the filter in the file that its argument names, and waits until its standard
+/// input ends.
 const SANDBOXED: &str = "
-import ctypes, sys, time
+import ctypes, sys
 code = open(sys.argv[1], 'rb').read()
 class Program(ctypes.Structure):
     _fields_ = [('len', ctypes.c_ushort), ('filter', ctypes.c_char_p)]
@@ -276,7 +277,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 for _ in range(2):
     assert libc.prctl(22, 2, ctypes.byref(Program(len(code) // 8, code)), 0, 0) == 0
 print('ready', flush=True)
-time.sleep(60)
+sys.stdin.read()
 ";
 
 #[test]
@@ -293,6 +294,7 @@ fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
     let child = Command::new("python3")
         .args(["-c", SANDBOXED, "ptrace.bpf"])
         .current_dir(directory.path())
+        .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn();

@@ -125,7 +125,7 @@ fn results_are_filtered_compared_and_printed_again() {
     assert_eq!(again.stdout, rows.stdout);
     for (filter, count) in [
         ("*/filter", 1),
-        ("!filter", 0),
+        ("!nosuch", 1),
         ("insns>=100000", 0),
         ("shapes*", 1),
     ] {
@@ -135,13 +135,34 @@ fn results_are_filtered_compared_and_printed_again() {
             "{filter}"
         );
     }
-    // A pattern that selects nothing is a mistake, also beside one of values.
-    for filters in [&["-f", "nosuch"][..], &["-f", "nosuch/*", "-f", "insns>1"]] {
-        let none = verify(&[&[SHAPES], filters].concat());
-        let said = String::from_utf8_lossy(&none.stderr).into_owned();
-        assert_eq!(none.status.code(), Some(2), "{said}");
-        assert!(said.contains("selects no program"), "{said}");
+    // Names that leave no program are a mistake, also beside a condition on values.
+    for filters in [
+        &["-f", "nosuch"][..],
+        &["-f", "nosuch/*", "-f", "insns>1"],
+        &["-f", "!filter"],
+        &["-f", "!shapes*"],
+        &["--prog", "filter", "-f", "!filter"],
+    ] {
+        for jobs in ["1", "2"] {
+            let files = [SHAPES, SHAPES, "-j", jobs];
+            let none = verify(&[&files[..], filters].concat());
+            let said = String::from_utf8_lossy(&none.stderr).into_owned();
+            assert_eq!(none.status.code(), Some(2), "{said}");
+            assert!(none.stdout.is_empty());
+            for part in [
+                "no program is left by",
+                filters[1],
+                "one of shapes.bpf.o/filter",
+            ] {
+                assert!(said.contains(part), "{said}");
+            }
+        }
     }
+    let absent = verify(&[SHAPES, "--prog", "nosuch"]);
+    assert_eq!(absent.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&absent.stderr).into_owned();
+    assert!(said.contains("no program is called \"nosuch\""), "{said}");
+    assert!(said.contains("one of shapes.bpf.o/filter"), "{said}");
     let wrong = verify(&[SHAPES, "-e", "nonsense"]);
     assert_eq!(wrong.status.code(), Some(2));
 }
@@ -583,7 +604,7 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         (
             vec![SHAPES, "--prog", "filtr"],
             "no program is called \"filtr\"",
-            "beebox show",
+            "one of shapes.bpf.o/filter",
         ),
     ] {
         let output = verify(&arguments);

@@ -6,6 +6,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use sys::process::thread_time;
+
 use crate::{Mutator, Signature, Target};
 
 /// Time limit of an input in an unoptimised build.
@@ -60,35 +62,16 @@ pub fn seeds(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     paths.into_iter().map(fs::read).collect()
 }
 
-/// Tries one input, which must not take longer than `slow`. On a loaded machine a run may
-/// wait, so one that seems slow is repeated and judged by its CPU time.
+/// Tries one input, which must not take more processor time than `slow`.
 pub fn attempt(target: &Target, input: &[u8], slow: Duration) -> Result<Signature, How> {
-    let run = || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-        outcome.map_err(|_| How::Panicked)
-    };
-    let began = Instant::now();
-    let signature = run()?;
-    if began.elapsed() <= slow {
-        return Ok(signature);
-    }
-    let began = (Instant::now(), cpu_time());
-    let signature = run()?;
-    let took = match (began.1, cpu_time()) {
-        (Some(began), Some(now)) => now - began,
-        _ => began.0.elapsed(),
-    };
+    let began = thread_time();
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    let signature = outcome.map_err(|_| How::Panicked)?;
+    let took = thread_time() - began;
     if took > slow {
         return Err(How::Slow(took));
     }
     Ok(signature)
-}
-
-/// CPU time of this thread, if the system reports it.
-fn cpu_time() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanoseconds))
 }
 
 /// Tries the seeds, then mutations of them and of every input that did something

@@ -218,7 +218,24 @@ fn check_infrequent(
         Insn::Cast { cast, .. } if cast != NEAR_TO_FAR && cast != FAR_TO_NEAR => {
             return Err(Problem::UnknownAddressSpace(cast));
         }
-        _ => {}
+        Insn::Alu { .. }
+        | Insn::Neg { .. }
+        | Insn::MovSx { .. }
+        | Insn::Endian { .. }
+        | Insn::Cast { .. }
+        | Insn::Load { .. }
+        | Insn::Store { .. }
+        | Insn::Atomic { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::MayGoto { .. }
+        | Insn::Call(Callee::Helper(_) | Callee::Local(_))
+        | Insn::Exit => {}
     }
     if insn.row().is_none() {
         return Err(Problem::NoEncoding);

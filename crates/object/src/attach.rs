@@ -9,8 +9,8 @@ use spec::programs::{AttachType, ProgramType, SectionFlags};
 
 use crate::error::Blame;
 use crate::programs::ProgramDef;
-use spec::Kernel;
 use spec::kernel::{KernelField, Source};
+use spec::{Errno, Kernel};
 
 /// Maximum length of a looked-up type name in bytes.
 const MAX_NAME: usize = 127;
@@ -99,12 +99,12 @@ impl AttachFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
-            AttachFault::NotFound { .. } | AttachFault::NotBuiltIn { .. } => 3,
-            AttachFault::TooLong => 36,
-            AttachFault::NoKernelTypes => 2,
-            _ => 22,
+            AttachFault::NotFound { .. } | AttachFault::NotBuiltIn { .. } => Errno::ESRCH,
+            AttachFault::TooLong => Errno::ENAMETOOLONG,
+            AttachFault::NoKernelTypes => Errno::ENOENT,
+            _ => Errno::EINVAL,
         }
     }
 }

@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use spec::Errno;
+
 use crate::error::{Blame, FORMAT};
 
 /// Start of a 64-bit little-endian ELF file.
@@ -112,7 +114,7 @@ impl ContainerFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         FORMAT
     }
 }

@@ -10,6 +10,7 @@
 use std::fmt;
 
 use btf::{Btf, Kind, Linkage, Shape, TypeId, VarSecinfo};
+use spec::Errno;
 
 use crate::elf::{Binding, Elf, Symbol, SymbolKind};
 use crate::error::{Blame, Error};
@@ -37,10 +38,10 @@ impl DatasecFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
-            DatasecFault::NotVariable(_) => 22,
-            DatasecFault::NoSection | DatasecFault::NoSymbol(_) => 2,
+            DatasecFault::NotVariable(_) => Errno::EINVAL,
+            DatasecFault::NoSection | DatasecFault::NoSymbol(_) => Errno::ENOENT,
         }
     }
 }

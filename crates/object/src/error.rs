@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use spec::Errno;
+
 use crate::attach::AttachFault;
 use crate::container::ContainerFault;
 use crate::datasec::DatasecFault;
@@ -20,11 +22,11 @@ use crate::sections::SectionFault;
 use crate::types::BtfFault;
 
 /// LIBBPF_ERRNO__FORMAT: the file has a wrong format.
-pub(crate) const FORMAT: i32 = 4001;
+pub(crate) const FORMAT: Errno = Errno(4001);
 /// LIBBPF_ERRNO__ENDIAN: the file has the other byte order.
-pub(crate) const ENDIAN: i32 = 4003;
+pub(crate) const ENDIAN: Errno = Errno(4003);
 /// LIBBPF_ERRNO__RELOC: a relocation failed.
-pub(crate) const RELOC: i32 = 4005;
+pub(crate) const RELOC: Errno = Errno(4005);
 
 /// Error with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,9 +165,9 @@ macro_rules! problems {
                 }
             }
 
-            /// Error number of libbpf 7.2: a system error number, or one of `enum
-            /// libbpf_errno` from 4000.
-            pub fn errno(&self) -> i32 {
+            /// Error number of libbpf 7.2: one of the system, or of `enum libbpf_errno` from
+            /// 4000.
+            pub fn errno(&self) -> Errno {
                 match self {
                     $(Problem::$variant(fault) => fault.errno(),)*
                 }

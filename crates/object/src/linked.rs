@@ -8,6 +8,7 @@ use isa::ebpf::{PseudoLoad, RawInsn};
 use program::{
     AttachTarget, ExternSymbol, FuncInfo, InvalidProgram, LineInfo, MapDef, Program, Subprog,
 };
+use spec::Errno;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::attach::attachment;
@@ -88,8 +89,8 @@ impl ProgramFault {
     }
 
     /// Error number: EINVAL.
-    pub fn errno(&self) -> i32 {
-        22
+    pub fn errno(&self) -> Errno {
+        Errno::EINVAL
     }
 }
 

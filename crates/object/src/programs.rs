@@ -12,6 +12,7 @@ use btf::Name;
 use isa::ebpf::RawInsn;
 use program::AttachTarget;
 pub use program::ProgramId;
+use spec::Errno;
 use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
@@ -84,11 +85,11 @@ impl ProgramDefFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
             ProgramDefFault::BeyondSection { .. } => FORMAT,
-            ProgramDefFault::StaticProgram => 95,
-            ProgramDefFault::Misshapen { .. } => 22,
+            ProgramDefFault::StaticProgram => Errno::EOPNOTSUPP,
+            ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
         }
     }
 }

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use spec::Errno;
+
 use crate::elf::{Elf, Section, SectionId, SectionKind};
 use crate::error::{Blame, Error, FORMAT};
 
@@ -79,9 +81,9 @@ impl SectionFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
-            SectionFault::LegacyMaps => 95,
+            SectionFault::LegacyMaps => Errno::EOPNOTSUPP,
             _ => FORMAT,
         }
     }

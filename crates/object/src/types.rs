@@ -7,6 +7,7 @@ use std::fmt;
 
 use btf::ext::ExtError;
 use btf::{Btf, BtfExt, ParseError};
+use spec::Errno;
 
 use crate::elf::{Elf, SectionId};
 use crate::error::{Blame, Error};
@@ -30,11 +31,11 @@ impl BtfFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
-            BtfFault::Missing => 2,
-            BtfFault::Btf(ParseError::ForeignByteOrder) => 95,
-            BtfFault::Btf(_) | BtfFault::Ext(_) => 22,
+            BtfFault::Missing => Errno::ENOENT,
+            BtfFault::Btf(ParseError::ForeignByteOrder) => Errno::EOPNOTSUPP,
+            BtfFault::Btf(_) | BtfFault::Ext(_) => Errno::EINVAL,
         }
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use beebox_object::{Error, LinkedProgram, Object, OpenOptions, Referent};
 use program::InitialContents;
-use spec::Kernel;
 use spec::kernel::{Features, KernelConfig, KernelVersion, Source, SymbolAddress, Symbols};
+use spec::{Errno, Kernel};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
@@ -176,7 +176,7 @@ fn errors_state_problem_place_and_blame() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let file = fs::read(&path).expect("an object");
         let error = open(name, &file).expect_err(name);
-        let errno = error.problem().errno();
+        let errno = error.problem().errno().0;
         writeln!(found, "{error}\n    {:?}, {errno}", error.blame()).unwrap();
     }
     check("refused.txt", &found);
@@ -191,7 +191,7 @@ fn without_kernel_btf_only_dependent_programs_are_refused() {
     let file = bytes("core.o");
     let object = open("core.o", &file).unwrap();
     let error = object.link(&target).unwrap_err();
-    assert_eq!(error.problem().errno(), 2, "{error}");
+    assert_eq!(error.problem().errno(), Errno::ENOENT, "{error}");
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {

@@ -251,7 +251,7 @@ impl Bpftool {
     /// True if both link the files to the same bytes; false if both refuse them.
     fn compare(&self, files: &[PathBuf]) -> Result<bool, String> {
         let number = |error: &Error| match error.problem() {
-            Problem::Linker(fault) => fault.errno(),
+            Problem::Linker(fault) => fault.errno().0,
             _ => 22,
         };
         match (link(files), self.link(files)) {

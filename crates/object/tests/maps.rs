@@ -14,9 +14,9 @@ use beebox_object::maps::{LinkedMap, MapFault, StructOpsFault};
 use beebox_object::{Error, Linked, Object, OpenOptions, Problem};
 use btf::{Btf, Builder, Kind, Linkage, Member, Shape, StrOffset, TypeId};
 use program::{ExternResolution, InitialContents, MapDef, MapEntry};
-use spec::Kernel;
 use spec::kernel::{Features, KernelConfig, KernelVersion, Source, SymbolAddress, Symbols};
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Kernel};
 
 const CONFIG: &str = "\
 # comment
@@ -331,7 +331,8 @@ fn incompatible_struct_ops_are_refused() {
         there: Kind::Int,
     };
     assert_eq!(fault(&[("start", word), ("stop", None)]), expected);
-    assert_eq!((expected.errno(), missing("stop").errno()), (95, 95));
+    assert_eq!(expected.errno(), Errno::EOPNOTSUPP);
+    assert_eq!(missing("stop").errno(), Errno::EOPNOTSUPP);
 }
 
 #[test]
@@ -460,7 +461,7 @@ fn missing_externs_are_errors_unless_weak() {
     assert_eq!(fault(target(&none)), ExternFault::Missing);
     let unversioned = target(&kernel).with_version(KernelVersion::from_code(0), Source::Given);
     assert_eq!(fault(unversioned), ExternFault::NoVersion);
-    assert_eq!(ExternFault::Unresolved.errno(), 3);
+    assert_eq!(ExternFault::Unresolved.errno(), Errno::ESRCH);
 }
 
 #[test]

@@ -9,13 +9,14 @@
 
 mod programs;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs};
 
 use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, Table, TooComplex};
 use isa::classic::SockFilter;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use sys::process::thread_time;
 
 /// Limits of an optimised build.
 const MAX_TIME: Duration = Duration::from_secs(2);
@@ -133,7 +134,7 @@ fn an_error_names_the_instruction_where_the_analysis_stopped() {
     let code: Vec<SockFilter> = insns.into_iter().map(Insn::encode).collect();
     let mut stack = Stack::default();
     stack.install(FilterProgram::new(&code).unwrap()).unwrap();
-    let began = Instant::now();
+    let began = thread_time();
     match table(&stack) {
         Ok(table) => assert!(!table.groups.is_empty()),
         Err(error) => {
@@ -143,14 +144,7 @@ fn an_error_names_the_instruction_where_the_analysis_stopped() {
         }
     }
     // In whatever build, on whatever machine.
-    assert!(began.elapsed() < Duration::from_secs(60));
-}
-
-/// CPU time of this thread, if the system reports it.
-fn processor_time() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanoseconds))
+    assert!(thread_time() - began < Duration::from_secs(60));
 }
 
 /// The peak of the process's memory since the last call, in KiB.
@@ -187,12 +181,9 @@ fn measure() {
                 continue;
             };
             peak_memory();
-            let began = (Instant::now(), processor_time());
+            let began = thread_time();
             let answer = table(&stack);
-            let took = match (began.1, processor_time()) {
-                (Some(began), Some(now)) => now - began,
-                _ => began.0.elapsed(),
-            };
+            let took = thread_time() - began;
             found.programs += 1;
             match answer {
                 // Abbreviated expressions contain an ellipsis.

@@ -27,6 +27,8 @@ numbers! {
     EPERM = 1;
     /// No such entry.
     ENOENT = 2;
+    /// No such process; a symbol or type that is not found.
+    ESRCH = 3;
     /// Argument list too long; a full map or a size beyond the limit.
     E2BIG = 7;
     /// Bad file descriptor.
@@ -51,6 +53,8 @@ numbers! {
     ENOSPC = 28;
     /// Result out of range.
     ERANGE = 34;
+    /// File name too long.
+    ENAMETOOLONG = 36;
     /// Machine is not on the network; no such network namespace.
     ENONET = 64;
     /// Protocol error.

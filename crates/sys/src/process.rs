@@ -1,4 +1,4 @@
-//! Resources: time and memory of a child process, free space on a disk.
+//! Resources: time and memory of a child process, time of a thread, free space on a disk.
 
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -55,6 +55,17 @@ pub fn measure(command: &mut Command) -> io::Result<Usage> {
     })
 }
 
+/// Processor time of the calling thread, which waiting for a processor does not add to.
+pub fn thread_time() -> Duration {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the pointer is to storage of the right type.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, time.as_mut_ptr()) };
+    assert_eq!(failed, 0, "Linux has this clock for every thread");
+    // SAFETY: a successful clock_gettime fills the structure.
+    let time = unsafe { time.assume_init() };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Free bytes of the file system of a directory, for an unprivileged user.
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let directory = CString::new(directory.as_os_str().as_bytes())?;
@@ -77,6 +88,14 @@ pub fn effective_user() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_takes_no_processor_time() {
+        let began = thread_time();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(thread_time() - began < Duration::from_millis(100));
+        while thread_time() - began < Duration::from_millis(10) {}
+    }
 
     #[test]
     fn a_child_is_measured() {

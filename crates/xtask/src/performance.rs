@@ -33,8 +33,8 @@ The value is the median over the processes, the spread the distance of their qua
 ratio of the summary is computed in each process, and the median of the ratios is shown.
 For whole processes the fastest of several runs is shown.
 
-`cargo build --release` optimises each crate for itself; `--profile dist`, for packages,
-has full link-time optimisation.
+`cargo build --release` optimises each library for itself, and the command line not at all;
+`--profile dist`, for packages, optimises it too and has full link-time optimisation.
 ";
 
 /// The benchmarks, each with what a reader must know of it.

@@ -110,6 +110,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "program",
             "seccomp",
             "spec",
+            "sys",
             "testkit",
             "verifier",
         ],

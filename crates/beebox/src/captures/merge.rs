@@ -17,24 +17,24 @@ use super::{Input, Options, Output, Programs, Stop, Tally};
 const PORTION: usize = 256 << 10;
 
 /// What was merged.
-pub struct Merged<E> {
+pub struct Merged {
     /// The counts of each capture, in the order in which they were given.
     pub tallies: Vec<Tally>,
     /// Which capture could not be read or written on, and why.
-    pub stopped: Option<(usize, Stop<E>)>,
+    pub stopped: Option<(usize, Stop)>,
 }
 
 /// Filters captures and writes the packets that match in the order of their times.
 ///
 /// [`Output::start_file`] must not be called before: a merged pcapng file is one section.
 /// `progress` is called from time to time with the number of bytes that are read.
-pub fn merge<P: Programs>(
+pub fn merge(
     mut inputs: Vec<Input>,
-    programs: &P,
+    programs: &dyn Programs,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
-) -> Merged<P::Refusal> {
+) -> Merged {
     let mut sink = Sink::new(&mut inputs, output, options);
     let mut streams = Vec::new();
     for input in inputs {
@@ -51,12 +51,12 @@ pub fn merge<P: Programs>(
     }
 }
 
-fn run<P: Programs>(
-    streams: &mut [Stream<'_, P>],
+fn run(
+    streams: &mut [Stream<'_>],
     sink: &mut Sink<'_, '_>,
     options: &Options,
     progress: &mut dyn FnMut(u64),
-) -> Option<(usize, Stop<P::Refusal>)> {
+) -> Option<(usize, Stop)> {
     for (at, stream) in streams.iter_mut().enumerate() {
         if let Err(stop) = stream.advance(sink) {
             return Some((at, stop));
@@ -88,10 +88,10 @@ fn run<P: Programs>(
 }
 
 /// A capture and its next packet that matches.
-struct Stream<'p, P> {
+struct Stream<'p> {
     input: Input,
     resident: Resident,
-    runners: Runners<'p, P>,
+    runners: Runners<'p>,
     /// For a pcap file.
     encoder: Option<Encoder>,
     numbering: Numbering,
@@ -106,13 +106,13 @@ struct Stream<'p, P> {
     time: Timestamp,
 }
 
-impl<'p, P: Programs> Stream<'p, P> {
+impl<'p> Stream<'p> {
     fn new(
         input: Input,
-        programs: &'p P,
+        programs: &'p dyn Programs,
         options: &Options,
         sink: &mut Sink<'_, '_>,
-    ) -> Stream<'p, P> {
+    ) -> Stream<'p> {
         let mut numbering = Numbering::default();
         let mut encoder = None;
         match &mut sink.form {
@@ -142,7 +142,7 @@ impl<'p, P: Programs> Stream<'p, P> {
     }
 
     /// Reads up to the next packet that matches.
-    fn advance(&mut self, sink: &mut Sink<'_, '_>) -> Result<(), Stop<P::Refusal>> {
+    fn advance(&mut self, sink: &mut Sink<'_, '_>) -> Result<(), Stop> {
         self.head = None;
         loop {
             if self.tally.packets.is_multiple_of(REPORT) {

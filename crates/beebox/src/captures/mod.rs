@@ -37,6 +37,8 @@ pub use programs::Programs;
 
 use scan::{Drain, Scan};
 
+use crate::FilterError;
+
 /// Bytes of a segment that a thread scans at once: large compared with the cost of a
 /// guess, of a hand-over and of releasing its pages (which interrupts the other cores),
 /// small enough to keep the matching packets of a few segments in memory.
@@ -87,7 +89,7 @@ impl AddAssign for Tally {
 
 /// Why filtering stopped before the end. Packets before it were delivered.
 #[derive(Debug)]
-pub enum Stop<E> {
+pub enum Stop {
     /// The capture could not be read on.
     Capture(capture::Error),
     /// No filter for an interface of the capture.
@@ -95,7 +97,7 @@ pub enum Stop<E> {
         /// Number of the first packet of that interface, from 1; 0 if there was none yet.
         packet: u64,
         /// Why.
-        refusal: E,
+        refusal: FilterError,
     },
     /// The filter exceeded its limit of backward jumps on a packet.
     JumpLimit {
@@ -113,9 +115,9 @@ pub enum Stop<E> {
     Output(io::Error),
 }
 
-impl<E> Stop<E> {
+impl Stop {
     /// Counts packets from the start of the capture instead of a segment.
-    fn after(mut self, packets: u64) -> Stop<E> {
+    fn after(mut self, packets: u64) -> Stop {
         match &mut self {
             Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
             Stop::Program { packet, .. }
@@ -127,7 +129,7 @@ impl<E> Stop<E> {
     }
 }
 
-impl<E: fmt::Display> fmt::Display for Stop<E> {
+impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stop::Capture(error) => write!(f, "{error}"),
@@ -142,7 +144,7 @@ impl<E: fmt::Display> fmt::Display for Stop<E> {
     }
 }
 
-impl<E: Error + 'static> Error for Stop<E> {
+impl Error for Stop {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Stop::Capture(error) => Some(error),
@@ -172,18 +174,14 @@ impl Output<'_> {
 }
 
 /// Counts the packets of a capture that match, in one thread.
-pub fn count<P: Programs>(input: Input, programs: &P) -> Result<Tally, Stop<P::Refusal>> {
+pub fn count(input: Input, programs: &dyn Programs) -> Result<Tally, Stop> {
     let (tally, result) = filter_capture(input, programs, &Options::default(), None, &mut |_| ());
     result.map(|()| tally)
 }
 
 /// Copies the packets of a capture that match to a capture of the same format, in one
 /// thread.
-pub fn copy<P: Programs>(
-    input: Input,
-    programs: &P,
-    mut to: impl Write,
-) -> Result<Tally, Stop<P::Refusal>> {
+pub fn copy(input: Input, programs: &dyn Programs, mut to: impl Write) -> Result<Tally, Stop> {
     let options = Options::default();
     let mut output = Output {
         format: Format::common(&[input.format()]),
@@ -197,24 +195,24 @@ pub fn copy<P: Programs>(
 /// Filters one capture. Returns the counts, and why it stopped if that was before the
 /// end. `progress` is called from time to time with the number of bytes of the
 /// (decompressed) capture that are read.
-pub fn filter_capture<P: Programs>(
+pub fn filter_capture(
     input: Input,
-    programs: &P,
+    programs: &dyn Programs,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
-) -> (Tally, Result<(), Stop<P::Refusal>>) {
+) -> (Tally, Result<(), Stop>) {
     filter_in_segments(input, programs, options, output, progress, SEGMENT)
 }
 
-fn filter_in_segments<P: Programs>(
+fn filter_in_segments(
     input: Input,
-    programs: &P,
+    programs: &dyn Programs,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
     segment: u64,
-) -> (Tally, Result<(), Stop<P::Refusal>>) {
+) -> (Tally, Result<(), Stop>) {
     let encoder = output
         .as_ref()
         .map(|output| Encoder::new(output.format, input.format(), options.snaplen));

@@ -19,7 +19,7 @@ use capture::{Framing, Reader, first_record};
 
 use super::input::{Source, WholeFile};
 use super::scan::{Drain, Scan};
-use super::{Programs, Stop, Tally};
+use super::{Stop, Tally};
 
 /// Segments that each worker may be ahead of the merger.
 const AHEAD: u64 = 2;
@@ -28,7 +28,7 @@ const AHEAD: u64 = 2;
 const SEARCH: usize = 256 << 10;
 
 /// The result of a segment.
-struct Scanned<E> {
+struct Scanned {
     /// Offset of its guessed first record; `None` if none was found.
     first: Option<u64>,
     /// The framing assumed there.
@@ -39,7 +39,7 @@ struct Scanned<E> {
     after: Framing,
     tally: Tally,
     kept: Vec<u8>,
-    result: Result<(), Stop<E>>,
+    result: Result<(), Stop>,
 }
 
 /// State shared by workers and merger.
@@ -66,14 +66,14 @@ struct State {
 }
 
 /// Scans the rest of the file that `reader` reads.
-pub(super) fn run<P: Programs>(
+pub(super) fn run(
     file: WholeFile,
     mut reader: Reader<Source>,
-    scan: &mut Scan<'_, P>,
+    scan: &mut Scan<'_>,
     (jobs, size): (usize, u64),
     limit: u64,
     drain: &mut Drain<'_>,
-) -> (Tally, Result<(), Stop<P::Refusal>>) {
+) -> (Tally, Result<(), Stop>) {
     // The first segment has what the others need: pcapng describes its interfaces
     // there.
     let (mut tally, result) = scan.run(&mut reader, size, limit, Some(drain));
@@ -154,12 +154,12 @@ impl Plan {
 }
 
 /// The loop of a worker.
-fn work<P: Programs>(
+fn work(
     plan: &Plan,
     file: &WholeFile,
-    mut scan: Scan<'_, P>,
+    mut scan: Scan<'_>,
     jobs: u64,
-    results: &Sender<(u64, Scanned<P::Refusal>)>,
+    results: &Sender<(u64, Scanned)>,
 ) {
     let mut reader = None;
     while let Some((segment, framing, buffer)) = plan.take(jobs) {
@@ -175,12 +175,7 @@ fn work<P: Programs>(
 }
 
 /// Scans a segment from its guessed first record.
-fn guess<P: Programs>(
-    reader: &mut Reader<Source>,
-    before: Framing,
-    end: u64,
-    scan: &mut Scan<'_, P>,
-) -> Scanned<P::Refusal> {
+fn guess(reader: &mut Reader<Source>, before: Framing, end: u64, scan: &mut Scan<'_>) -> Scanned {
     // An error here comes again, at the right place, when the merger reads.
     let found = reader
         .peek(SEARCH)
@@ -204,26 +199,26 @@ fn guess<P: Programs>(
 }
 
 /// Combines the results in order.
-struct Merger<'m, 'p, P: Programs> {
+struct Merger<'m, 'p> {
     plan: &'m Plan,
     file: WholeFile,
     /// The reader for second scans.
     reader: Option<Reader<Source>>,
-    scan: &'m mut Scan<'p, P>,
+    scan: &'m mut Scan<'p>,
     limit: u64,
     /// Results that arrived early.
-    early: BTreeMap<u64, Scanned<P::Refusal>>,
-    receiver: Receiver<(u64, Scanned<P::Refusal>)>,
+    early: BTreeMap<u64, Scanned>,
+    receiver: Receiver<(u64, Scanned)>,
 }
 
-impl<P: Programs> Merger<'_, '_, P> {
+impl Merger<'_, '_> {
     /// Continues from the end of the first segment, with the framing there.
     fn merge(
         &mut self,
         start: (u64, Framing),
         tally: &mut Tally,
         drain: &mut Drain<'_>,
-    ) -> Result<(), Stop<P::Refusal>> {
+    ) -> Result<(), Stop> {
         let (mut offset, mut framing) = start;
         drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
         for segment in 1..self.plan.segments {
@@ -260,7 +255,7 @@ impl<P: Programs> Merger<'_, '_, P> {
     }
 
     /// Waits for the result of a segment.
-    fn result_of(&mut self, segment: u64) -> Scanned<P::Refusal> {
+    fn result_of(&mut self, segment: u64) -> Scanned {
         loop {
             if let Some(scanned) = self.early.remove(&segment) {
                 return scanned;
@@ -278,7 +273,7 @@ impl<P: Programs> Merger<'_, '_, P> {
         end: u64,
         tally: &mut Tally,
         drain: &mut Drain<'_>,
-    ) -> Result<(u64, Framing), Stop<P::Refusal>> {
+    ) -> Result<(u64, Framing), Stop> {
         let reader = self
             .file
             .reader_at(&mut self.reader, (offset, end), framing);

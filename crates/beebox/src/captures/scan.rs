@@ -11,7 +11,7 @@ use packet::{Metadata, Packet};
 
 use super::input::Source;
 use super::{Programs, Stop, Tally};
-use crate::{Filter, Runner};
+use crate::{Filter, FilterError, Runner};
 
 /// Bytes of matching packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
@@ -28,8 +28,8 @@ pub(super) const REPORT: u64 = 1 << 14;
 const SEED: u64 = 1;
 
 /// The state of a scan.
-pub(super) struct Scan<'p, P> {
-    runners: Runners<'p, P>,
+pub(super) struct Scan<'p> {
+    runners: Runners<'p>,
     encoder: Option<Encoder>,
     /// True if captures are mapped, so that memory is prefetched.
     mapped: bool,
@@ -87,8 +87,12 @@ impl<'d> Drain<'d> {
     }
 }
 
-impl<'p, P: Programs> Scan<'p, P> {
-    pub(super) fn new(programs: &'p P, encoder: Option<Encoder>, mapped: bool) -> Scan<'p, P> {
+impl<'p> Scan<'p> {
+    pub(super) fn new(
+        programs: &'p dyn Programs,
+        encoder: Option<Encoder>,
+        mapped: bool,
+    ) -> Scan<'p> {
         Scan {
             runners: Runners::new(programs),
             encoder,
@@ -98,7 +102,7 @@ impl<'p, P: Programs> Scan<'p, P> {
     }
 
     /// The same for another thread.
-    pub(super) fn another(&self) -> Scan<'p, P> {
+    pub(super) fn another(&self) -> Scan<'p> {
         Scan::new(self.runners.programs, self.encoder, self.mapped)
     }
 
@@ -118,7 +122,7 @@ impl<'p, P: Programs> Scan<'p, P> {
         end: u64,
         limit: u64,
         drain: Option<&mut Drain<'_>>,
-    ) -> (Tally, Result<(), Stop<P::Refusal>>) {
+    ) -> (Tally, Result<(), Stop>) {
         let mut resident = Resident::from(reader);
         let stopped = self.walk(reader, end, limit, drain, &mut resident);
         resident.release(reader);
@@ -132,7 +136,7 @@ impl<'p, P: Programs> Scan<'p, P> {
         limit: u64,
         mut drain: Option<&mut Drain<'_>>,
         resident: &mut Resident,
-    ) -> (Tally, Result<(), Stop<P::Refusal>>) {
+    ) -> (Tally, Result<(), Stop>) {
         let mut tally = Tally::default();
         self.runners.forget_interfaces();
         while reader.offset() < end && tally.matched < limit {
@@ -238,8 +242,8 @@ impl Resident {
 }
 
 /// The filters of the interfaces, each with its runner of this thread.
-pub(super) struct Runners<'p, P> {
-    programs: &'p P,
+pub(super) struct Runners<'p> {
+    programs: &'p dyn Programs,
     runners: Vec<InterfaceRunner<'p>>,
     /// Index into `runners`, by interface; `UNKNOWN` until its first packet.
     by_interface: Vec<usize>,
@@ -253,13 +257,13 @@ struct InterfaceRunner<'p> {
 const UNKNOWN: usize = usize::MAX;
 
 /// Why a filter has no result.
-pub(super) enum Refused<E> {
-    Program(E),
+pub(super) enum Refused {
+    Program(FilterError),
     JumpLimit,
 }
 
-impl<E> Refused<E> {
-    pub(super) fn at(self, packet: u64) -> Stop<E> {
+impl Refused {
+    pub(super) fn at(self, packet: u64) -> Stop {
         match self {
             Refused::Program(refusal) => Stop::Program { packet, refusal },
             Refused::JumpLimit => Stop::JumpLimit { packet },
@@ -267,8 +271,8 @@ impl<E> Refused<E> {
     }
 }
 
-impl<'p, P: Programs> Runners<'p, P> {
-    pub(super) fn new(programs: &'p P) -> Runners<'p, P> {
+impl<'p> Runners<'p> {
+    pub(super) fn new(programs: &'p dyn Programs) -> Runners<'p> {
         Runners {
             programs,
             runners: Vec::new(),
@@ -321,7 +325,7 @@ impl<'p, P: Programs> Runners<'p, P> {
     }
 
     #[inline(always)]
-    pub(super) fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Refused<P::Refusal>> {
+    pub(super) fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Refused> {
         let id = record.interface_id() as usize;
         let index = match self.by_interface.get(id) {
             Some(&index) if index != UNKNOWN => index,
@@ -334,7 +338,7 @@ impl<'p, P: Programs> Runners<'p, P> {
 
     /// Chooses the filter at the first packet of an interface.
     #[cold]
-    fn add_interface(&mut self, record: &Record<'_>) -> Result<usize, P::Refusal> {
+    fn add_interface(&mut self, record: &Record<'_>) -> Result<usize, FilterError> {
         let filter = self.programs.for_interface(record.interface())?;
         let known = self
             .runners

@@ -193,21 +193,32 @@ pub enum RunError {
     Trap(Box<TrapPlace>),
 }
 
-/// A trap, with the source line.
+/// A trap, with its program and source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapPlace {
     /// The trap.
     pub trap: Trap,
+    /// The name of the program that trapped, if a tail call entered it; `None` for the
+    /// program that the run began with.
+    pub entered: Option<String>,
     /// File, line number and text, if the object has source lines.
     pub line: Option<(String, u32, String)>,
 }
 
 impl RunError {
-    pub(super) fn of_trap(trap: Trap, line: Option<(String, u32, String)>) -> RunError {
+    pub(super) fn of_trap(
+        trap: Trap,
+        entered: Option<String>,
+        line: Option<(String, u32, String)>,
+    ) -> RunError {
         match trap.reason {
             Reason::UnknownHelper(number) => RunError::Helper(number),
             Reason::Deadline(_) => RunError::Deadline,
-            _ => RunError::Trap(Box::new(TrapPlace { trap, line })),
+            _ => RunError::Trap(Box::new(TrapPlace {
+                trap,
+                entered,
+                line,
+            })),
         }
     }
 }
@@ -254,6 +265,9 @@ impl fmt::Display for RunError {
             RunError::Cpu(error) => error.fmt(f),
             RunError::NoRoom(no_room) => write!(f, "{no_room}"),
             RunError::Trap(place) => {
+                if let Some(program) = &place.entered {
+                    write!(f, "{program}, entered by a tail call: ")?;
+                }
                 write!(f, "{}", place.trap)?;
                 match &place.line {
                     Some((file, line, text)) => write!(f, "\n{file}:{line}: {}", text.trim()),

@@ -440,10 +440,14 @@ impl<'o> RunnableProgram<'o> {
         match finish.outcome {
             Ok(value) => Ok(value as u32),
             Err(trap) => {
-                // After a tail call the instruction may be another program's.
-                let is_own = self.prepared.program.decode().get(trap.at).copied() == trap.insn;
-                let line = is_own.then(|| self.prepared.line_at(trap.at)).flatten();
-                Err(RunError::of_trap(trap, line))
+                let entered = finish.entered.as_ref();
+                let entered = entered.and_then(|entered| {
+                    let mut programs = self.programs.iter();
+                    programs.find(|program| Arc::ptr_eq(&program.checked, entered))
+                });
+                let line = entered.unwrap_or(self.prepared).line_at(trap.at);
+                let entered = entered.map(|program| program.program.name().to_owned());
+                Err(RunError::of_trap(trap, entered, line))
             }
         }
     }

@@ -211,8 +211,6 @@ impl Chosen {
 }
 
 impl Programs for Chosen {
-    type Refusal = FilterError;
-
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
         match self {
             Chosen::Compiled(filter, seen) => {

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use beebox::JumpLimitExceeded;
 use beebox::captures::{self, Options, Output, Stop, Tally};
-use beebox::{FilterError, JumpLimitExceeded};
 
 use super::inputs::NamedInput;
 use super::programs::Chosen;
@@ -164,7 +164,7 @@ fn threads(args: &Args, programs: &Chosen) -> usize {
 }
 
 /// Warning about a capture that was not read to its end.
-fn stopped(stop: Stop<FilterError>, name: &str, programs: &Chosen, args: &Args) -> Failure {
+fn stopped(stop: Stop, name: &str, programs: &Chosen, args: &Args) -> Failure {
     match stop {
         Stop::Capture(error) => inputs::unreadable(name, &error),
         Stop::Program { packet, refusal } => {

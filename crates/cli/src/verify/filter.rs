@@ -95,11 +95,6 @@ impl Filters {
         Ok(())
     }
 
-    /// True if programs are selected by names, not only left out.
-    pub(super) fn selects_by_name(&self) -> bool {
-        !self.allow.names.is_empty()
-    }
-
     /// True if the program is selected by its name.
     pub(super) fn keep(&self, file: &str, prog: &str) -> bool {
         let takes = |glob: &NameGlob| glob.takes(file, prog);

@@ -247,7 +247,8 @@ pub(super) fn read_csv(path: &Path) -> Result<Vec<Row>, Failure> {
     let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
     let has = |column| columns.contains(&Some(column));
     if !has(Column::FileName) || !has(Column::ProgName) {
-        return Err(within(Failure::new("no columns file_name and prog_name")));
+        let failure = Failure::new("no columns file_name and prog_name");
+        return Err(within(failure).hint("the CSV of veristat or of `beebox verify --format csv`"));
     }
     let mut rows = Vec::new();
     for (line, number) in lines.zip(2..) {

@@ -28,7 +28,13 @@ use crate::btf::Types;
 use crate::object_input::{ObjectFile, refused_beside};
 
 /// Results of the programs of a file.
-type FileResult = Result<Vec<Row>, Failure>;
+#[derive(Default)]
+struct FileResults {
+    rows: Vec<Row>,
+    left_out: Vec<String>,
+}
+
+type FileResult = Result<FileResults, Failure>;
 
 /// Bytes of stack of a thread that verifies.
 const THREAD_STACK: usize = 64 << 20;
@@ -70,13 +76,18 @@ impl Job<'_> {
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) rows: Vec<Row>,
+    /// Programs that names and filters leave out, as `FILE/PROG`.
+    pub(super) left_out: Vec<String>,
     pub(super) failures: Vec<Failure>,
 }
 
 impl Results {
-    fn add(&mut self, of_file: Result<Vec<Row>, Failure>) {
+    fn add(&mut self, of_file: FileResult) {
         match of_file {
-            Ok(rows) => self.rows.extend(rows),
+            Ok(found) => {
+                self.rows.extend(found.rows);
+                self.left_out.extend(found.left_out);
+            }
             Err(failure) => self.failures.push(failure),
         }
     }
@@ -119,32 +130,38 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
     Ok(all)
 }
 
-fn verify_file(
-    job: &Job<'_>,
-    path: &Path,
-    kernel: &Kernel,
-    registry: &Registry,
-) -> Result<Vec<Row>, Failure> {
+fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry) -> FileResult {
     let file = ObjectFile::read(path)?;
     let name = path
         .file_name()
         .unwrap_or(path.as_os_str())
         .to_string_lossy();
+    let left_out = RefCell::new(Vec::new());
     let is_chosen = |prog: &str| {
         let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
-        is_named && job.filters.keep(&name, prog)
+        let is_chosen = is_named && job.filters.keep(&name, prog);
+        if !is_chosen {
+            left_out.borrow_mut().push(format!("{name}/{prog}"));
+        }
+        is_chosen
     };
     if let Some(single) = single::read(&file, job.kind, job.flags)? {
         let loaded = single.loaded(&name);
         if !is_chosen(&loaded.name) {
-            return Ok(Vec::new());
+            return Ok(FileResults {
+                left_out: left_out.take(),
+                ..FileResults::default()
+            });
         }
         let mut row = verify_one(&name, &loaded, job, kernel, registry);
         if let Ok(program) = &loaded.program {
             let log = || log_of(program, kernel, registry);
             row.recorded = recorded::compare(&single.answers, &row, kernel, &log);
         }
-        return Ok(vec![row]);
+        return Ok(FileResults {
+            rows: vec![row],
+            ..FileResults::default()
+        });
     }
     let refused = RefCell::new(None);
     let change = |object: &mut Object<'_>| {
@@ -194,7 +211,10 @@ fn verify_file(
     })?;
     match refused.take() {
         Some(failure) => Err(failure.within(&name)),
-        None => Ok(rows),
+        None => Ok(FileResults {
+            rows,
+            left_out: left_out.take(),
+        }),
     }
 }
 

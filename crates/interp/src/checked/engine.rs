@@ -129,6 +129,7 @@ pub(super) fn execute<O: Observer>(
         outcome,
         executed: limits.instructions - run.budget,
         registers: *named(&run.regs),
+        entered: run.current,
     }
 }
 

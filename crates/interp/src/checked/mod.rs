@@ -49,6 +49,7 @@ pub use tail::{MAX_TAIL_CALLS, TailTargets};
 pub use trap::{Missing, Reason, Trap};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use isa::ebpf::{Insn, PartialSlot, Reg, decode_bytes};
@@ -157,4 +158,7 @@ pub struct Finish {
     pub executed: u64,
     /// The registers at the end.
     pub registers: [u64; Reg::COUNT],
+    /// The program that the last instruction belongs to, if a tail call entered it; `None`
+    /// for the program that the run began with.
+    pub entered: Option<Arc<CheckedProgram>>,
 }

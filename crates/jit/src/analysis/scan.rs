@@ -127,7 +127,25 @@ impl<'a> Scan<'a> {
                     Insn::MayGoto { .. } => Marks::JUMPS,
                     Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
                     Insn::Exit => Marks::STOPS,
-                    _ => Marks::NONE,
+                    Insn::Alu { .. }
+                    | Insn::Neg { .. }
+                    | Insn::MovSx { .. }
+                    | Insn::Endian { .. }
+                    | Insn::Cast { .. }
+                    | Insn::LoadImm64 { .. }
+                    | Insn::Imm64High
+                    | Insn::Load { .. }
+                    | Insn::Store { .. }
+                    | Insn::Atomic { .. }
+                    | Insn::LoadAcquire { .. }
+                    | Insn::StoreRelease { .. }
+                    | Insn::PacketAbs { .. }
+                    | Insn::PacketInd { .. }
+                    | Insn::Jump { .. }
+                    | Insn::GotoReg { .. }
+                    | Insn::Call(_)
+                    | Insn::CallReg { .. }
+                    | Insn::Invalid { .. } => Marks::NONE,
                 };
                 if marks != Marks::NONE {
                     return self.visit_control_flow(slot, marks, transfer, next, facts);

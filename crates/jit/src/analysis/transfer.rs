@@ -340,7 +340,9 @@ impl Halves {
             Some(BitOp::Rol | BitOp::Ror | BitOp::Popcnt) => {
                 Halves::both(Reg::R1).union(Halves::low(Reg::R2))
             }
-            _ => Halves::both(Reg::R1),
+            Some(BitOp::Ffs | BitOp::Ctz | BitOp::Clz | BitOp::Fls | BitOp::Bitrev) | None => {
+                Halves::both(Reg::R1)
+            }
         }
     }
 }

@@ -127,7 +127,19 @@ impl Tally {
             Insn::Call(_) => usage.calls_helpers = true,
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
             Insn::MayGoto { .. } => usage.may_goto = true,
-            _ => {}
+            Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => {}
         }
         self.record_values(transfer);
     }

@@ -226,7 +226,28 @@ fn needs_fixed_registers(insn: Insn) -> bool {
             | AluOp::Xor
             | AluOp::Mov => false,
         },
-        // Addresses and loads are not moved over other instructions.
-        _ => false,
+        // Addresses and loads are not moved over these.
+        Insn::Neg { .. }
+        | Insn::MovSx { .. }
+        | Insn::Endian { .. }
+        | Insn::Cast { .. }
+        | Insn::LoadImm64 { .. }
+        | Insn::Imm64High
+        | Insn::Load { .. }
+        | Insn::Store { .. }
+        | Insn::Atomic { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::GotoReg { .. }
+        | Insn::MayGoto { .. }
+        | Insn::Call(_)
+        | Insn::CallReg { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => false,
     }
 }

@@ -155,7 +155,7 @@ impl Generator<'_> {
             width, dst, src, ..
         } = this;
         match (op, src) {
-            (_, Operand::Imm(imm @ (-1..=1 | 128))) => self.alu_special(this, imm),
+            (_, Operand::Imm(imm @ (-1..=1 | 128))) => self.alu_special(op, this, imm),
             (Alu::And, Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
             (_, Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
             (_, Operand::Reg(src)) => {
@@ -309,7 +309,7 @@ impl Generator<'_> {
         let most = all(width);
         let known_bits = match op {
             Alu::Or | Alu::Xor if imm >= 0 => self.known_bits(reg).min(most).max(bits(imm as u64)),
-            _ => most,
+            Alu::Or | Alu::Xor | Alu::Add | Alu::Sub | Alu::And | Alu::Sbb | Alu::Cmp => most,
         };
         self.set_known_bits(reg, known_bits);
         self.set_flags(reg, width);
@@ -317,33 +317,33 @@ impl Generator<'_> {
     }
 
     /// Arithmetic with a constant that often has a shorter encoding.
-    fn alu_special(&mut self, this: Arithmetic, imm: i32) {
+    fn alu_special(&mut self, op: Alu, this: Arithmetic, imm: i32) {
         let Arithmetic {
-            op,
-            width,
-            dst: reg,
-            ..
+            width, dst: reg, ..
         } = this;
         let dst = self.gpr(reg);
         match (op, imm) {
-            (AluOp::Xor, -1) => {
+            (Alu::Xor, -1) => {
                 self.buf.unary(Unary::Not, width, dst);
                 self.set_known_bits(reg, all(width));
                 return;
             }
-            (AluOp::And, 0) => {
+            (Alu::And, 0) => {
                 self.set_known(reg, 0);
                 return;
             }
-            (AluOp::And, -1) | (_, 0) => return self.zero_extend_only(width, reg),
-            (AluOp::And, mask) => return self.mask(width, reg, mask),
-            (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
-            (AluOp::Add, -1) | (AluOp::Sub, 1) => self.buf.decrement(width, dst),
+            (Alu::And, -1) | (Alu::Add | Alu::Sub | Alu::Or | Alu::Xor, 0) => {
+                return self.zero_extend_only(width, reg);
+            }
+            (Alu::And, mask) => return self.mask(width, reg, mask),
+            (Alu::Add, 1) | (Alu::Sub, -1) => self.buf.increment(width, dst),
+            (Alu::Add, -1) | (Alu::Sub, 1) => self.buf.decrement(width, dst),
             // 128 needs a 32-bit immediate, -128 one byte.
-            (AluOp::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
-            (AluOp::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
-            (AluOp::Or, _) => return self.alu_imm(Alu::Or, width, reg, imm),
-            _ => return self.alu_imm(Alu::Xor, width, reg, imm),
+            (Alu::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
+            (Alu::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
+            (Alu::Or | Alu::Xor | Alu::Sbb | Alu::Cmp, _) => {
+                return self.alu_imm(op, width, reg, imm);
+            }
         }
         self.set_flags(reg, width);
         self.set_known_bits(reg, all(width));

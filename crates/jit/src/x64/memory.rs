@@ -387,7 +387,12 @@ impl Generator<'_> {
                 self.fetch_in_loop(slot, alu, width, mem, src);
                 self.set_known_bits(src, bits);
             }
-            _ => self.buf.lock_alu(alu, width, mem, gpr),
+            AtomicOp::Add { fetch: false }
+            | AtomicOp::Or { fetch: false }
+            | AtomicOp::And { fetch: false }
+            | AtomicOp::Xor { fetch: false }
+            | AtomicOp::Xchg
+            | AtomicOp::CmpXchg => self.buf.lock_alu(alu, width, mem, gpr),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use spec::Errno;
+
 use crate::error::{Blame, ENDIAN, FORMAT};
 
 /// Fault of the ELF file.
@@ -82,9 +84,9 @@ impl ElfFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         match self {
-            ElfFault::NoSymbols => 2,
+            ElfFault::NoSymbols => Errno::ENOENT,
             ElfFault::ForeignByteOrder => ENDIAN,
             _ => FORMAT,
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use spec::Errno;
+
 use crate::error::Blame;
 
 /// Fault of an extern.
@@ -101,18 +103,14 @@ impl ExternFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
-        const ENOENT: i32 = 2;
-        const ESRCH: i32 = 3;
-        const EINVAL: i32 = 22;
-        const EOPNOTSUPP: i32 = 95;
+    pub fn errno(&self) -> Errno {
         match self {
-            ExternFault::NotDescribed | ExternFault::NoSection => ENOENT,
-            ExternFault::NoTypes | ExternFault::NoSymbol | ExternFault::Unresolved => ESRCH,
+            ExternFault::NotDescribed | ExternFault::NoSection => Errno::ENOENT,
+            ExternFault::NoTypes | ExternFault::NoSymbol | ExternFault::Unresolved => Errno::ESRCH,
             ExternFault::UnknownSection(_)
             | ExternFault::ConfigFunction
-            | ExternFault::ConfigType => EOPNOTSUPP,
-            _ => EINVAL,
+            | ExternFault::ConfigType => Errno::EOPNOTSUPP,
+            _ => Errno::EINVAL,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use btf::ext::ExtError;
 use btf::{DedupError, ParseError, TypeId};
+use spec::Errno;
 
 use super::agreement::Mismatch;
 use crate::Blame;
@@ -149,16 +150,13 @@ impl LinkFault {
     }
 
     /// Error number of libbpf 7.2.
-    pub fn errno(&self) -> i32 {
-        const ENOENT: i32 = 2;
-        const EINVAL: i32 = 22;
-        const EOPNOTSUPP: i32 = 95;
+    pub fn errno(&self) -> Errno {
         match self {
             LinkFault::NoType | LinkFault::VariableWithoutSymbol | LinkFault::ExternSection => {
-                ENOENT
+                Errno::ENOENT
             }
-            LinkFault::ExternWithoutTypes => EOPNOTSUPP,
-            _ => EINVAL,
+            LinkFault::ExternWithoutTypes => Errno::EOPNOTSUPP,
+            _ => Errno::EINVAL,
         }
     }
 }

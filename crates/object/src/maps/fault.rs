@@ -3,8 +3,9 @@
 use std::fmt;
 
 use btf::{Kind, Linkage, TypeId};
+use spec::Errno;
 
-use crate::error::Blame;
+use crate::error::{Blame, RELOC};
 
 /// Fault of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,30 +167,23 @@ impl MapFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
-        const ENOENT: i32 = 2;
-        const ESRCH: i32 = 3;
-        const E2BIG: i32 = 7;
-        const EINVAL: i32 = 22;
-        const EOPNOTSUPP: i32 = 95;
-        /// LIBBPF_ERRNO__RELOC.
-        const RELOCATION: i32 = 4005;
+    pub fn errno(&self) -> Errno {
         match self {
             MapFault::UnknownAttribute(_)
             | MapFault::NotGlobal(_)
             | MapFault::ValuesOfOther(_)
             | MapFault::NestedTwice
-            | MapFault::FixedSize => EOPNOTSUPP,
+            | MapFault::FixedSize => Errno::EOPNOTSUPP,
             MapFault::NoTypes
             | MapFault::NotDescribed
             | MapFault::NoArena
             | MapFault::NoSuchMap
-            | MapFault::NoSuchVariable(_) => ENOENT,
-            MapFault::ArenaTooSmall { .. } => E2BIG,
-            MapFault::NotMap(_) | MapFault::NotProgram(_) => ESRCH,
-            MapFault::NotDeclared(_) | MapFault::NotEntry(_) => RELOCATION,
+            | MapFault::NoSuchVariable(_) => Errno::ENOENT,
+            MapFault::ArenaTooSmall { .. } => Errno::E2BIG,
+            MapFault::NotMap(_) | MapFault::NotProgram(_) => Errno::ESRCH,
+            MapFault::NotDeclared(_) | MapFault::NotEntry(_) => RELOC,
             MapFault::Inner(fault) => fault.errno(),
-            _ => EINVAL,
+            _ => Errno::EINVAL,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use btf::core::CoreError;
+use spec::Errno;
 
 use crate::error::{Blame, RELOC};
 
@@ -141,16 +142,16 @@ impl RelocationFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Errno {
         use RelocationFault as Fault;
         match self {
-            Fault::Core(error) => error.errno(),
-            Fault::CoreRange { .. } => 34,
-            Fault::TooLarge { .. } => 12,
+            Fault::Core(error) => Errno(error.errno()),
+            Fault::CoreRange { .. } => Errno::ERANGE,
+            Fault::TooLarge { .. } => Errno::ENOMEM,
             Fault::MissingType
             | Fault::MissingLines
             | Fault::NoCallback { .. }
-            | Fault::NoKernelTypes => 2,
+            | Fault::NoKernelTypes => Errno::ENOENT,
             Fault::CutLoad
             | Fault::JumpTable { .. }
             | Fault::CallbackTag
@@ -159,7 +160,7 @@ impl RelocationFault {
             | Fault::CoreOffset { .. }
             | Fault::CoreInstruction { .. }
             | Fault::CoreExpected { .. }
-            | Fault::CoreSize { .. } => 22,
+            | Fault::CoreSize { .. } => Errno::EINVAL,
             _ => RELOC,
         }
     }

@@ -49,15 +49,19 @@ fn csum_diff_size(choices: &mut Choices<'_>) -> Case {
     Case::tc(choices, text)
 }
 
+/// An offset in a packet of some length: any number, one around its end, or one inside.
+fn offset_in(choices: &mut Choices<'_>, len: usize, before_end: u32) -> u64 {
+    match choices.below(4) {
+        0 => choices.value(),
+        1 => len as u64 - u64::from(choices.below(before_end)),
+        _ => choices.below(len as u32).into(),
+    }
+}
+
 fn load_bytes(choices: &mut Choices<'_>) -> Case {
     let packet = Case::tc(choices, String::new()).packet;
-    let len_of_packet = packet.len();
     let len = 1 + choices.below(16);
-    let offset = match choices.below(4) {
-        0 => choices.value(),
-        1 => len_of_packet as u64 - choices.below(20) as u64,
-        _ => choices.below(len_of_packet as u32).into(),
-    };
+    let offset = offset_in(choices, packet.len(), 20);
     // The error, mixed with every byte that was written.
     let text = format!(
         "*(u64 *)(r10 - 8) = 7\n*(u64 *)(r10 - 16) = 7\nr2 = {offset:#x} ll\nr3 = r10\n\
@@ -72,13 +76,8 @@ fn load_bytes(choices: &mut Choices<'_>) -> Case {
 
 fn load_bytes_relative(choices: &mut Choices<'_>) -> Case {
     let packet = Case::tc(choices, String::new()).packet;
-    let len_of_packet = packet.len();
     let len = 1 + choices.below(16);
-    let offset = match choices.below(4) {
-        0 => choices.value(),
-        1 => len_of_packet as u64 - choices.below(34) as u64,
-        _ => choices.below(len_of_packet as u32).into(),
-    };
+    let offset = offset_in(choices, packet.len(), 34);
     let (start, digest) = (choices.below(3), digest(16, 2));
     let text = format!(
         "*(u64 *)(r10 - 8) = 7\n*(u64 *)(r10 - 16) = 7\nr2 = {offset:#x} ll\nr3 = r10\n\
@@ -92,13 +91,8 @@ fn load_bytes_relative(choices: &mut Choices<'_>) -> Case {
 
 fn store_bytes(choices: &mut Choices<'_>) -> Case {
     let packet = Case::tc(choices, String::new()).packet;
-    let len_of_packet = packet.len();
     let len = 1 + choices.below(16);
-    let offset = match choices.below(4) {
-        0 => choices.value(),
-        1 => len_of_packet as u64 - choices.below(20) as u64,
-        _ => choices.below(len_of_packet as u32).into(),
-    };
+    let offset = offset_in(choices, packet.len(), 20);
     let flags = choices.pick(&[0u64, 0, 0, 1, 2, 3, 4, 1 << 32]);
     let words = words(choices, 2);
     let text = format!(

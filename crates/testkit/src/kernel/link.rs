@@ -362,7 +362,7 @@ impl Oracle {
 
     /// Fetches what a listener has; gives a packet that should come some time.
     fn receive(&mut self, listener: usize, expected: bool) -> Result<Option<usize>, Errno> {
-        for _ in 0..50 {
+        for _ in 0..5000 {
             let received = self.listeners[listener].receive(&mut self.received)?;
             if received.is_some() || !expected {
                 return Ok(received);
@@ -461,7 +461,7 @@ impl Digits {
         let mut value = 0;
         for (number, socket) in self.sockets.iter().enumerate() {
             let mut received = socket.receive(buffer)?;
-            for _ in 0..50 {
+            for _ in 0..200 {
                 if received.is_some() {
                     break;
                 }

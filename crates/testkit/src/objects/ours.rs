@@ -63,7 +63,7 @@ fn is(name: Name<'_>, text: &str) -> bool {
 fn failure(stage: Stage, error: &Error) -> Outcome {
     Outcome {
         stage,
-        errno: error.problem().errno(),
+        errno: error.problem().errno().0,
         messages: vec![error.to_string()],
         known_class: Some(class::of_problem(error.problem())),
     }

@@ -237,6 +237,9 @@ impl Report<'_> {
                 }
                 if let RunError::Trap(place) = error {
                     put("trap", trap_record(&place.trap));
+                    if let Some(program) = &place.entered {
+                        put("entered", json!(program));
+                    }
                     if let Some((file, line, text)) = &place.line {
                         let text = text.trim();
                         put(

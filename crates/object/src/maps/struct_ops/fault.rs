@@ -3,8 +3,9 @@
 use std::fmt;
 
 use btf::Kind;
+use spec::Errno;
 
-use crate::error::Blame;
+use crate::error::{Blame, FORMAT, RELOC};
 
 /// Fault of a struct_ops variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,24 +110,20 @@ impl StructOpsFault {
     }
 
     /// Error number of libbpf.
-    pub fn errno(&self) -> i32 {
-        const ENOENT: i32 = 2;
-        const ESRCH: i32 = 3;
-        const EINVAL: i32 = 22;
-        const EOPNOTSUPP: i32 = 95;
+    pub fn errno(&self) -> Errno {
         match self {
-            StructOpsFault::NoTypes => ENOENT,
-            StructOpsFault::NotLocal => 4005,
-            StructOpsFault::Misaligned { .. } => 4001,
-            StructOpsFault::NotInKernel(_) => ESRCH,
+            StructOpsFault::NoTypes => Errno::ENOENT,
+            StructOpsFault::NotLocal => RELOC,
+            StructOpsFault::Misaligned { .. } => FORMAT,
+            StructOpsFault::NotInKernel(_) => Errno::ESRCH,
             StructOpsFault::Anonymous
             | StructOpsFault::MissingMember(_)
             | StructOpsFault::BitField(_)
             | StructOpsFault::OtherKind { .. }
             | StructOpsFault::OtherSize { .. }
             | StructOpsFault::NotProgram(_)
-            | StructOpsFault::KernelNotFunction(_) => EOPNOTSUPP,
-            _ => EINVAL,
+            | StructOpsFault::KernelNotFunction(_) => Errno::EOPNOTSUPP,
+            _ => Errno::EINVAL,
         }
     }
 }
