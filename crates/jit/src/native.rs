@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{self, MaybeUninit};
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ pub(crate) struct NativeContext {
     stack: u64,
     /// Processor id.
     processor: u32,
-    /// Tail calls made. Programs that make some set it to 0 when they are entered.
-    tail_calls: MaybeUninit<u32>,
+    /// Tail calls made.
+    tail_calls: u32,
     deadline: Option<Deadline>,
 }
 
@@ -533,7 +533,7 @@ impl Native {
             fuel: fuel(deadline),
             stack: 0,
             processor,
-            tail_calls: MaybeUninit::uninit(),
+            tail_calls: 0,
             deadline,
         };
         // SAFETY: as in `run_without_context`; the native context outlives the call.

@@ -6,6 +6,7 @@ mod bits;
 mod facts;
 mod key_stores;
 mod loops;
+mod masks;
 mod tail_calls;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::callbacks::Callbacks;
+use crate::jumps::IncomingJumps;
 use crate::packet_loads;
 use crate::patch::{Patched, Patches};
 
@@ -38,11 +40,13 @@ pub enum Pass {
     Loops,
     /// Lookups in hash tables are made without a call.
     HashLookups,
+    /// Zero extensions and masks that change nothing are removed.
+    Masks,
 }
 
 /// A set of passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passes(u8);
+pub struct Passes(u16);
 
 impl Pass {
     /// All passes.
@@ -55,12 +59,13 @@ impl Pass {
         Pass::TailCalls,
         Pass::Loops,
         Pass::HashLookups,
+        Pass::Masks,
     ];
 }
 
 impl Passes {
     /// All passes.
-    pub const ALL: Passes = Passes(u8::MAX >> (8 - Pass::ALL.len()));
+    pub const ALL: Passes = Passes(u16::MAX >> (16 - Pass::ALL.len()));
     /// No pass.
     pub const NONE: Passes = Passes(0);
 
@@ -148,14 +153,26 @@ fn patched(
     let mut accesses = accesses::Accesses::new(maps, passes);
     let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
     let mut loops = loops::Loops::new(insns.len(), passes);
+    let jumps = IncomingJumps::of(insns);
+    // The slot behind those that were replaced together.
+    let mut next = 0;
     let removes_dead = passes.contains(Pass::DeadCode);
     for (slot, (&insn, fact)) in insns.iter().zip(&facts.insns).enumerate() {
-        if let Insn::Imm64High = insn {
+        if slot < next || matches!(insn, Insn::Imm64High) {
             continue;
         }
         if !fact.is_reached && removes_dead {
             patches.replace(slot, insn, Vec::new());
-        } else if let Some(sequence) = loops
+            continue;
+        }
+        if passes.contains(Pass::Masks) {
+            next = slot + masks::redundant(insns, slot, facts, &jumps);
+            (slot..next).for_each(|slot| patches.replace(slot, insns[slot], Vec::new()));
+            if next > slot {
+                continue;
+            }
+        }
+        if let Some(sequence) = loops
             .replace(insn, slot, fact, facts, &mut accesses)
             .or_else(|| callbacks.replace(insn, slot, fact, facts))
             .or_else(|| packet_loads::replace(insn))

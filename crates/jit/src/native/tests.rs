@@ -224,7 +224,7 @@ fn callee_saved_registers_are_restored() {
                 fuel: fuel(Some(deadline)),
                 stack: 0,
                 processor: 0,
-                tail_calls: MaybeUninit::uninit(),
+                tail_calls: 0,
                 deadline: Some(deadline),
             };
             let changed: u64;

@@ -3,13 +3,11 @@
 //! A tail call loads the address of its target from the slot of the program array (see
 //! [`vm::TailTable`]), counts, unwinds the frame of its function and jumps: the target
 //! returns to where the function would have. It jumps to the target's *tail entry*, which
-//! takes what the entry takes, but goes on counting where the entry begins to count. The
-//! count belongs to the run and is in the native context, so it needs no register in
-//! subprograms.
+//! takes what the entry takes. The count belongs to the run and is in the native context,
+//! where it begins at 0, so it needs no register in subprograms.
 //!
 //! ```text
 //! entry:       five bytes for a trampoline             only with entry slots
-//!              mov dword [context + TAIL_CALLS], 0     only in programs with tail calls
 //! tail entry:  prologue, body
 //! ```
 //!
@@ -54,15 +52,11 @@ impl Generator<'_> {
     /// Writes what comes before the tail entry, and returns the label of the entry.
     pub(super) fn write_entry(&mut self) -> Label {
         let tail_entry = self.function_label(0);
-        if !self.makes_tail_calls() && !self.has_entry_frame() && !self.has_entry_slots() {
+        if !self.has_entry_frame() && !self.has_entry_slots() {
             return tail_entry;
         }
         let entry = self.buf.new_label();
         self.write_entry_slot(entry);
-        if self.makes_tail_calls() {
-            let count = Mem::at(ENTRY_CONTEXT, NativeContext::TAIL_CALLS as i32);
-            self.buf.store_imm(Size::W, count, 0);
-        }
         if self.has_entry_frame() {
             for gpr in CALLEE_SAVED {
                 self.buf.push(gpr);

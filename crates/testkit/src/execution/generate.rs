@@ -269,7 +269,7 @@ impl Writer<'_, '_> {
         for _ in 0..1 + self.choices.below(5) {
             let imm = self.choices.between(-1000, 1000);
             let count = self.choices.below(31);
-            let operation = match self.choices.below(14) {
+            let operation = match self.choices.below(16) {
                 0 => format!("r9 += {imm}"),
                 1 => format!("w9 -= {imm}"),
                 2 => format!("r9 ^= {imm}"),
@@ -283,6 +283,7 @@ impl Writer<'_, '_> {
                 10 => "r9 = -r9".to_owned(),
                 11 => "r9 = (s8)r9".to_owned(),
                 12 => format!("w1 = w9\nr9 |= {imm}\nr9 *= r1"),
+                13 => self.masked(),
                 _ => format!("r1 = {imm}\nr1 <<= {count}\nr9 += r1"),
             };
             self.text += &operation;
@@ -297,6 +298,20 @@ impl Writer<'_, '_> {
                 "if w9 {condition} {imm} goto over{label}\nr9 += 77\nover{label}:\n"
             );
         }
+    }
+
+    /// A field of the packet, and operations that clear none of its bits or some.
+    fn masked(&mut self) -> String {
+        let load = self.choices.pick(&["u8", "u16", "u32"]);
+        let mask = self.choices.pick(&[
+            "w1 = w1",
+            "r1 &= 255",
+            "w1 &= 65535",
+            "r1 <<= 32\nr1 >>= 32",
+            "r1 <<= 56\nr1 >>= 56",
+            "r1 &= -2",
+        ]);
+        format!("r1 = *({load} *)(r7 + 26)\n{mask}\nr9 += r1")
     }
 
     /// The value of a map in `r2`, at an offset.
@@ -418,7 +433,8 @@ impl Writer<'_, '_> {
     }
 
     /// `bpf_loop` over a word of the stack, with one or two callbacks; with two, Linux does
-    /// not put a loop in place of the call, and too many rounds return another number.
+    /// not put a loop in place of the call, and too many rounds return another number. A byte of
+    /// the packet chooses, of which the verifier knows nothing.
     fn rounds(&mut self) {
         let (round, has_two) = (self.round(0), self.choices.one_in(4));
         match self.choices.one_in(2) && !has_two {
@@ -433,7 +449,7 @@ impl Writer<'_, '_> {
             let (other, label) = (self.round(1), self.label());
             let _ = write!(
                 self.text,
-                "if w9 & 1 goto same{label}\nr2 = func({other}) ll\nsame{label}:\n"
+                "r5 = *(u8 *)(r7 + 23)\nif w5 & 1 goto same{label}\nr2 = func({other}) ll\nsame{label}:\n"
             );
         }
         let _ = write!(
