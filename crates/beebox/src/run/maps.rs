@@ -8,6 +8,7 @@ use btf::{Btf, TypeId};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use vm::MapObject as _;
 
 use interp::checked::Permission;
 
@@ -31,6 +32,9 @@ fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
     layout.lock = record
         .offset_of(FieldKind::SpinLock)
         .map(|offset| offset as usize);
+    layout.timer = record
+        .offset_of(FieldKind::Timer)
+        .map(|offset| offset as usize);
     layout
 }
 
@@ -46,6 +50,8 @@ pub struct ObjectMap {
     pub map: Arc<Map>,
     /// The perf buffers that the host opened in it, by CPU.
     pub(super) perf_buffers: Vec<Arc<PerfBuffer>>,
+    /// Values of the maps that it holds have timers.
+    pub(super) inner_has_timers: bool,
 }
 
 /// Perf buffers by descriptor, which is the CPU.
@@ -97,6 +103,7 @@ impl ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
             perf_buffers: Vec::new(),
+            inner_has_timers: template.is_some_and(|template| template.has_timers()),
         })
     }
 
