@@ -6,7 +6,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lower::{ContextKind, Evidence, Lowered, Requirements};
+use lower::{ContextKind, EntrySizes, Evidence, Lowered, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
@@ -22,7 +22,7 @@ use crate::memory::{Image, MemoryError, Placement, Pool};
 mod tests;
 mod verified;
 
-pub use verified::{OnContext, WithoutPacket};
+pub use verified::{OnContext, OnEntries, WithoutPacket};
 
 /// State of a run that native code accesses beside its arguments, at the offsets below.
 #[repr(C)]
@@ -158,12 +158,17 @@ enum Arguments {
     Memory,
     /// The context of a verified program of that kind.
     Verified(ContextKind),
+    /// The context of a call with an entry of a map.
+    Entry(EntrySizes),
 }
 
 impl Arguments {
-    fn of(evidence: Evidence, requirements: Requirements, uses_context: bool) -> Arguments {
+    fn of(program: &Lowered, requirements: Requirements, uses_context: bool) -> Arguments {
         use classic::Rules;
-        match evidence {
+        if let Some(sizes) = program.entry_sizes() {
+            return Arguments::Entry(sizes);
+        }
+        match program.evidence() {
             Evidence::Classic(Rules::Seccomp) => Arguments::Seccomp,
             Evidence::Classic(Rules::Socket | Rules::Capture) => {
                 match uses_context || requirements.context {
@@ -194,8 +199,8 @@ pub struct Native {
     checks_deadline: bool,
     evidence: Evidence,
     rules: PacketRules,
-    /// The maps that the code refers to by address.
-    _maps: Vec<MapHandle>,
+    /// The maps that the code refers to by address, whose values it may probe.
+    maps: Vec<MapHandle>,
     /// What operations on maps refer to by address.
     _accesses: Vec<DirectAccess>,
     /// The tables of targets that it refers to by address.
@@ -266,13 +271,13 @@ impl Native {
             unsafe { mem::transmute::<*const u8, Entry>(image.address().add(code.entry())) };
         Ok(Native {
             entry,
-            arguments: Arguments::of(evidence, requirements, uses_context),
+            arguments: Arguments::of(program, requirements, uses_context),
             uses_context,
             reads_metadata: requirements.metadata,
             checks_deadline: options.deadline,
             evidence,
             rules: program.packet_rules(),
-            _maps: program.maps().to_vec(),
+            maps: program.maps().to_vec(),
             cpus: cpus(program),
             _accesses: program.map_accesses().to_vec(),
             _tail_tables: program.tail_tables().to_vec(),
@@ -373,7 +378,9 @@ impl Native {
     ) -> Outcome {
         match self.arguments {
             Arguments::Seccomp => panic!("a seccomp filter runs on system calls"),
-            Arguments::Verified(_) => panic!("a verified program runs on its context"),
+            Arguments::Verified(_) | Arguments::Entry(_) => {
+                panic!("a verified program runs on its context")
+            }
             Arguments::Full | Arguments::Packet | Arguments::Memory => {}
         }
         machine

@@ -1,13 +1,16 @@
 //! Calls of helpers that call functions of the program: a loop that asks which function to
 //! call next, and local calls of it.
 //!
-//! A reference to a function becomes a number that is not 0, by which the loop tells the
-//! functions apart. The loop uses `r0` to `r5` only, which the call of a helper does not
+//! A reference to a function becomes the number of a [`Callback`], by whose lower half the
+//! loop tells the functions apart. A function that a timer calls becomes a program of its own
+//! ([`OneFunction`]). The loop uses `r0` to `r5` only, which the call of a helper does not
 //! keep either.
 
-use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size};
-use verifier::{InsnFact, PointerKind, ProgramFacts, Value};
-use vm::{Call, CallBlock, begin_calls, next_call};
+use std::ops::Range;
+
+use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use verifier::{InsnFact, PointerKind, ProgramFacts, Proof, Value};
+use vm::{Call, CallBlock, Callback, MapHandle, begin_calls, next_call};
 
 use crate::construct::{branch, load, mov};
 
@@ -47,6 +50,10 @@ impl Callbacks {
         let Insn::Call(Callee::Helper(helper)) = insn else {
             return None;
         };
+        // It only notes which function a timer calls.
+        if helper == TIMER_SET_CALLBACK {
+            return None;
+        }
         let (_, operand) = TAKE_FUNCTIONS
             .iter()
             .find(|(number, _)| *number == helper)?;
@@ -77,13 +84,15 @@ pub(crate) fn reached_callee(value: &Value, facts: &ProgramFacts) -> Option<usiz
 }
 
 /// Helpers that get a function, and the register that it is in.
-const TAKE_FUNCTIONS: [(i32, Reg); 5] = [
+const TAKE_FUNCTIONS: [(i32, Reg); 4] = [
     (helper("bpf_for_each_map_elem"), Reg::R2),
-    (helper("bpf_timer_set_callback"), Reg::R2),
     (helper("bpf_find_vma"), Reg::R3),
     (helper("bpf_loop"), Reg::R2),
     (helper("bpf_user_ringbuf_drain"), Reg::R2),
 ];
+
+/// Sets the function that a timer calls between runs.
+const TIMER_SET_CALLBACK: i32 = helper("bpf_timer_set_callback");
 
 /// The number of a helper; a wrong name does not compile.
 const fn helper(name: &str) -> i32 {
@@ -101,13 +110,104 @@ fn function(imm: Imm64, slot: usize) -> Option<usize> {
     }
 }
 
-/// The number that stands for the function to which a 64-bit immediate refers.
-pub(crate) fn number(imm: Imm64, slot: usize) -> Option<u64> {
-    function(imm, slot).map(number_of)
+/// The number that stands for the function of a program to which a 64-bit immediate refers.
+pub(crate) fn number(imm: Imm64, slot: usize, program: u32) -> Option<u64> {
+    let start = function(imm, slot)?;
+    let slot = u32::try_from(start).ok()?;
+    Some(Callback { program, slot }.reference())
 }
 
-fn number_of(start: usize) -> u64 {
-    start as u64 + 1
+/// The part of that number that tells the functions of a program apart.
+fn number_of(start: usize) -> i32 {
+    let slot = start as u32;
+    Callback { program: 0, slot }.reference() as i32
+}
+
+/// The functions of a program that timers call: their first slots.
+pub fn timer_callbacks(proof: &Proof) -> Vec<u32> {
+    let (insns, facts) = (proof.program().decode(), proof.facts());
+    let sets = |insn: &Insn| *insn == Insn::Call(Callee::Helper(TIMER_SET_CALLBACK));
+    if !insns.iter().any(sets) {
+        return Vec::new();
+    }
+    let found = Callbacks::of(&insns, facts).functions;
+    found.into_iter().map(|slot| slot as u32).collect()
+}
+
+/// Sizes of keys and values with which the host calls a function of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntrySizes {
+    /// Bytes of a key.
+    pub key: usize,
+    /// Bytes of a value.
+    pub value: usize,
+}
+
+impl EntrySizes {
+    /// Those of the maps with timers. `None` if they differ, as the functions of the timers of
+    /// one map are not told from those of another, or if there is no such map.
+    pub(crate) fn of_timers(maps: &[Option<MapHandle>]) -> Option<EntrySizes> {
+        let maps = maps.iter().flatten().map(MapHandle::map);
+        let mut sizes = maps.filter(|map| map.has_timers()).map(|map| EntrySizes {
+            key: map.key_size(),
+            value: map.value_size(),
+        });
+        let first = sizes.next()?;
+        sizes.all(|other| other == first).then_some(first)
+    }
+}
+
+/// A function as a program of its own, with the functions that it calls.
+pub(crate) struct OneFunction {
+    /// What takes the place of the first instruction: it calls the function with the first
+    /// three words of the context.
+    pub(crate) entry: Vec<Insn>,
+    /// Slots that stay.
+    kept: Vec<Range<usize>>,
+}
+
+impl OneFunction {
+    pub(crate) fn new(insns: &[Insn], facts: &ProgramFacts, slot: usize) -> OneFunction {
+        let mut starts: Vec<usize> = facts
+            .stack
+            .iter()
+            .map(|(start, _)| *start as usize)
+            .collect();
+        starts.push(insns.len());
+        let mut kept: Vec<Range<usize>> = Vec::new();
+        let mut found = vec![slot];
+        while let Some(start) = found.pop() {
+            let end = starts.iter().copied().find(|end| *end > start);
+            let range = start..end.unwrap_or(insns.len());
+            if kept.contains(&range) {
+                continue;
+            }
+            for (slot, insn) in range.clone().zip(&insns[range.clone()]) {
+                found.extend(match insn {
+                    Insn::LoadImm64 { imm, .. } => function(*imm, slot),
+                    Insn::Call(Callee::Local(off)) => {
+                        usize::try_from(slot as i64 + 1 + i64::from(*off)).ok()
+                    }
+                    _ => None,
+                });
+            }
+            kept.push(range);
+        }
+        let argument = |dst, index: usize| load(dst, Reg::R1, Size::DW, 8 * index);
+        let entry = vec![
+            argument(Reg::R3, 2),
+            argument(Reg::R2, 1),
+            argument(Reg::R1, 0),
+            Insn::Call(Callee::Local(slot as i32 - 1)),
+            Insn::Exit,
+        ];
+        OneFunction { entry, kept }
+    }
+
+    /// True if the instruction at a slot belongs to the function or to one that it calls.
+    pub(crate) fn keeps(&self, slot: usize) -> bool {
+        self.kept.iter().any(|range| range.contains(&slot))
+    }
 }
 
 /// The function of the host that a number stands for.
@@ -148,12 +248,7 @@ fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
     for (index, &callee) in callees.iter().enumerate() {
         let is_last = index + 1 == callees.len();
         if !is_last {
-            insns.push(branch(
-                Cond::Ne,
-                Reg::R0,
-                Operand::Imm(number_of(callee) as i32),
-                2,
-            ));
+            insns.push(branch_unless(Reg::R0, number_of(callee), 2));
         }
         insns.push(Insn::Call(Callee::Local(callee as i32 - slot as i32 - 1)));
         if !is_last {
@@ -178,6 +273,17 @@ fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
 /// A load of a field of the block that `r0` points to.
 fn block_field(dst: Reg, offset: usize) -> Insn {
     load(dst, Reg::R0, Size::DW, offset)
+}
+
+/// Compares the lower half.
+fn branch_unless(dst: Reg, equal: i32, off: i16) -> Insn {
+    Insn::Jump {
+        cond: Cond::Ne,
+        width: Width::W32,
+        dst,
+        src: Operand::Imm(equal),
+        off,
+    }
 }
 
 #[cfg(test)]

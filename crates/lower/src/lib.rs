@@ -22,16 +22,17 @@ mod structure;
 pub mod trees;
 mod verified;
 
+pub use callbacks::{EntrySizes, timer_callbacks};
 pub use passes::{Pass, Passes};
 pub use requirements::{Requirements, may_succeed_outside};
 pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
 pub use verified::Unfit;
 pub use vm::{ContextKind, PacketRules};
 
-use callbacks::Callbacks;
+use callbacks::{Callbacks, OneFunction};
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL, Optimized};
+use passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL, Optimized, Source};
 use spec::calls::TAIL_CALL;
 use spec::kfuncs::KernelFunction;
 use std::sync::Arc;
@@ -120,6 +121,8 @@ pub struct Lowered {
     insns: Vec<Insn>,
     functions: Vec<Function>,
     evidence: Evidence,
+    /// The program is a function that takes an entry of a map of these sizes.
+    entry_sizes: Option<EntrySizes>,
     packet_rules: PacketRules,
     find_call: FindCall,
     maps: Vec<MapHandle>,
@@ -134,6 +137,15 @@ pub struct Lowered {
     host: Arc<[HostFunction]>,
 }
 
+/// What of a verified program is lowered, and how.
+struct Part {
+    /// Number of the program.
+    number: u32,
+    /// The slot of the function; without one the whole program.
+    function: Option<u32>,
+    passes: Passes,
+}
+
 impl Lowered {
     /// Lowers a converted classic program. Scratch words are promoted to unused registers.
     pub fn from_classic(program: Converted) -> Lowered {
@@ -146,6 +158,7 @@ impl Lowered {
         scratch::promote(&mut insns);
         Lowered {
             evidence,
+            entry_sizes: None,
             packet_rules,
             functions: vec![Function {
                 start: 0,
@@ -172,6 +185,7 @@ impl Lowered {
             insns: program.into_insns(),
             functions,
             evidence: Evidence::CallerAsserted,
+            entry_sizes: None,
             packet_rules: PacketRules::Kernel,
             find_call: vm::find_call,
             maps: Vec::new(),
@@ -220,6 +234,39 @@ impl Lowered {
         host: &Arc<[HostFunction]>,
         passes: Passes,
     ) -> Result<Lowered, Unfit> {
+        let part = Part {
+            number: 0,
+            function: None,
+            passes,
+        };
+        Lowered::from_part(proof, maps, find_call, host, part)
+    }
+
+    /// As [`Lowered::from_verified_for`], for a program that helpers know by a number after its
+    /// runs ([`vm::Callback`]); of its functions ([`timer_callbacks`]) only the one at a slot,
+    /// if one is given, which gets a map, a key and a value in its context.
+    pub fn from_numbered(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (number, function): (u32, Option<u32>),
+    ) -> Result<Lowered, Unfit> {
+        let part = Part {
+            number,
+            function,
+            passes: Passes::ALL,
+        };
+        Lowered::from_part(proof, maps, find_call, host, part)
+    }
+
+    fn from_part(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        part: Part,
+    ) -> Result<Lowered, Unfit> {
         let host = match proof.host() {
             None => Arc::default(),
             Some(module) => {
@@ -232,10 +279,24 @@ impl Lowered {
             }
         };
         let kind = verified::context_of(proof.program().kind())?;
-        let callbacks = Callbacks::of(&proof.program().decode(), proof.facts());
+        let (decoded, facts) = (proof.program().decode(), proof.facts());
+        let callbacks = Callbacks::of(&decoded, facts);
         let used = UsedMaps::new(proof.program(), maps, kind)?;
-        let insns = verified::rewrite(proof, &used)?;
-        let optimized = passes::apply(insns, &callbacks, proof.facts(), maps, &used.tables, passes);
+        let insns = verified::rewrite(proof, &used, part.number)?;
+        let function = (part.function).map(|slot| OneFunction::new(&decoded, facts, slot as usize));
+        let entry_sizes = part.function.map(|slot| {
+            let sizes = EntrySizes::of_timers(maps);
+            sizes.ok_or(Unfit::Callback(slot as usize))
+        });
+        let entry_sizes = entry_sizes.transpose()?;
+        let source = Source {
+            callbacks: &callbacks,
+            facts,
+            maps,
+            tables: &used.tables,
+            function: function.as_ref(),
+        };
+        let optimized = passes::apply(insns, &source, part.passes);
         let Optimized {
             code,
             stack,
@@ -246,6 +307,7 @@ impl Lowered {
             functions: Vec::new(),
             insns: code.insns,
             evidence: Evidence::Verified(kind),
+            entry_sizes,
             packet_rules: PacketRules::Kernel,
             find_call,
             maps: maps.iter().flatten().cloned().collect(),
@@ -350,6 +412,12 @@ impl Lowered {
     /// The evidence of safety.
     pub fn evidence(&self) -> Evidence {
         self.evidence
+    }
+
+    /// Sizes of the entries with which the host calls the program, if it is a function that
+    /// the host calls.
+    pub fn entry_sizes(&self) -> Option<EntrySizes> {
+        self.entry_sizes
     }
 
     /// The meaning of packet loads outside the packet.

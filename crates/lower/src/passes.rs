@@ -15,7 +15,7 @@ use isa::ebpf::Insn;
 use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
-use crate::callbacks::Callbacks;
+use crate::callbacks::{Callbacks, OneFunction};
 use crate::jumps::IncomingJumps;
 use crate::packet_loads;
 use crate::patch::{Patched, Patches};
@@ -117,38 +117,45 @@ pub(crate) struct Optimized {
     pub(crate) tail_slots: Vec<u64>,
 }
 
+/// What is known of a program beside its instructions.
+pub(crate) struct Source<'a> {
+    pub(crate) callbacks: &'a Callbacks,
+    pub(crate) facts: &'a ProgramFacts,
+    pub(crate) maps: &'a [Option<MapHandle>],
+    pub(crate) tables: &'a [Option<Arc<TailTable>>],
+    /// The function of it that is wanted; without one it is the program.
+    pub(crate) function: Option<&'a OneFunction>,
+}
+
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
-/// and contexts resolved, `facts` what holds for them. Calls of helpers that call
-/// `callbacks` and packet loads of classic BPF are replaced in any case.
+/// and contexts resolved. Calls of helpers that call functions of the program and packet
+/// loads of classic BPF are replaced in any case.
 ///
 /// `None` if a jump becomes too long even without the passes that add instructions.
 pub(crate) fn apply(
     mut insns: Vec<Insn>,
-    callbacks: &Callbacks,
-    facts: &ProgramFacts,
-    maps: &[Option<MapHandle>],
-    tables: &[Option<Arc<TailTable>>],
+    source: &Source<'_>,
     passes: Passes,
 ) -> Option<Optimized> {
+    let facts = source.facts;
     if passes.contains(Pass::Constants) {
         facts::fold_constants(&mut insns, facts);
     }
     if passes.contains(Pass::Branches) {
         facts::decide_branches(&mut insns, facts);
     }
-    patched(&insns, callbacks, facts, maps, tables, passes)
-        .or_else(|| patched(&insns, callbacks, facts, maps, tables, Passes::NONE))
+    patched(&insns, source, passes).or_else(|| patched(&insns, source, Passes::NONE))
 }
 
 /// The program with its sequences in place.
-fn patched(
-    insns: &[Insn],
-    callbacks: &Callbacks,
-    facts: &ProgramFacts,
-    maps: &[Option<MapHandle>],
-    tables: &[Option<Arc<TailTable>>],
-    passes: Passes,
-) -> Option<Optimized> {
+fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimized> {
+    let Source {
+        callbacks,
+        facts,
+        maps,
+        tables,
+        function,
+    } = *source;
     let mut patches = Patches::default();
     let mut accesses = accesses::Accesses::new(maps, passes);
     let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
@@ -161,7 +168,15 @@ fn patched(
         if slot < next || matches!(insn, Insn::Imm64High) {
             continue;
         }
-        if !fact.is_reached && removes_dead {
+        if slot == 0
+            && let Some(function) = function
+        {
+            patches.replace(slot, insn, function.entry.clone());
+            continue;
+        }
+        if function.is_some_and(|function| !function.keeps(slot))
+            || !fact.is_reached && removes_dead
+        {
             patches.replace(slot, insn, Vec::new());
             continue;
         }
@@ -190,7 +205,11 @@ fn patched(
         .stack
         .iter()
         .map(|(start, bytes)| (*start as usize, *bytes));
-    let reached = reached.filter(|(start, _)| facts.insns[*start].is_reached);
+    let is_kept = |start| {
+        let of_function = function.is_none_or(|function| start == 0 || function.keeps(start));
+        of_function && facts.insns[start].is_reached
+    };
+    let reached = reached.filter(|(start, _)| is_kept(*start));
     let stack = reached.chain(loops.stack());
     let stack = stack
         .map(|(start, bytes)| (code.place(start), bytes))

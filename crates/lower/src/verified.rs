@@ -33,6 +33,9 @@ pub enum Unfit {
     Reference(usize),
     /// The program was verified for other functions of a host.
     HostFunctions,
+    /// Timers that may call the function at this slot are in values of maps of different
+    /// sizes, or in maps of maps.
+    Callback(usize),
     /// The program is too long for the sequences that take the place of instructions.
     TooLong,
     /// A structural error, among them helpers that are not there.
@@ -104,8 +107,8 @@ impl<'a> UsedMaps<'a> {
     }
 }
 
-/// The instructions of a program, for its context and these maps.
-pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>) -> Result<Vec<Insn>, Unfit> {
+/// The instructions of a program with a number, for its context and these maps.
+pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>, number: u32) -> Result<Vec<Insn>, Unfit> {
     let mut insns = proof.program().decode();
     let mut is_second_slot = false;
     for (slot, (insn, fact)) in insns.iter_mut().zip(&proof.facts().insns).enumerate() {
@@ -121,7 +124,7 @@ pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>) -> Result<Vec<Insn>, U
         if let Some(function) = proof.kernel_function(slot) {
             *insn = inlined(function, *insn).unwrap_or_else(|| function.resolved(*insn));
         }
-        rewrite_insn(insn, slot, fact, maps)?;
+        rewrite_insn(insn, slot, fact, (maps, number))?;
     }
     Ok(insns)
 }
@@ -167,14 +170,14 @@ fn rewrite_insn(
     insn: &mut Insn,
     slot: usize,
     fact: &InsnFact,
-    maps: &UsedMaps<'_>,
+    (maps, number): (&UsedMaps<'_>, u32),
 ) -> Result<(), Unfit> {
     if fact.accesses_object {
         return Err(Unfit::KernelObject(slot));
     }
     match insn {
         Insn::LoadImm64 { imm, .. } => {
-            let value = callbacks::number(*imm, slot).or_else(|| address(*imm, maps));
+            let value = callbacks::number(*imm, slot, number).or_else(|| address(*imm, maps));
             let value = value.ok_or(Unfit::Reference(slot))?;
             *imm = Imm64::Value(Value64::new(value));
         }
@@ -265,6 +268,10 @@ impl fmt::Display for Unfit {
             Unfit::HostFunctions => {
                 f.write_str("the program was verified for other functions of a host")
             }
+            Unfit::Callback(slot) => write!(
+                f,
+                "slot {slot}: the function is called by timers of several kinds of values"
+            ),
             Unfit::TooLong => f.write_str("the program has too long jumps"),
             Unfit::Malformed(malformed) => malformed.fmt(f),
         }

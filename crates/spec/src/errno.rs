@@ -53,6 +53,8 @@ numbers! {
     ENOSPC = 28;
     /// Result out of range.
     ERANGE = 34;
+    /// A lock or timer that the caller itself holds or runs.
+    EDEADLK = 35;
     /// File name too long.
     ENAMETOOLONG = 36;
     /// Machine is not on the network; no such network namespace.

@@ -23,6 +23,7 @@ mod map;
 mod prog_load;
 mod ring_buffer;
 mod test_run;
+mod user_ring_buffer;
 
 pub use btf_load::{BtfAnswer, BtfObject, btf_load};
 pub use info::ProgramInfo;
@@ -31,6 +32,7 @@ pub use map::{Batch, Map, MapInfo, MapRequest};
 pub use prog_load::{LoadAnswer, LoadError, LogLevel, MAX_LOG_SIZE, ProgLoad};
 pub use ring_buffer::RingBuffer;
 pub use test_run::{TestRun, TestRunResult};
+pub use user_ring_buffer::UserRingBuffer;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 

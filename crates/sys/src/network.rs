@@ -55,6 +55,27 @@ fn write_setting(path: &str, value: u32) -> Result<(), Errno> {
     fs::write(path, value.to_string()).map_err(Errno::from)
 }
 
+/// The cookie of the network namespace of the calling thread.
+pub fn namespace_cookie() -> Result<u64, Errno> {
+    let socket = control_socket()?;
+    let mut cookie = 0u64;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the option is 8 bytes, written to where the length says there is room for them.
+    Errno::check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut len,
+        )
+    })?;
+    Ok(cookie)
+}
+
+/// `SO_NETNS_COOKIE` (include/uapi/asm-generic/socket.h).
+const SO_NETNS_COOKIE: i32 = 71;
+
 /// Pins the calling thread to one CPU, which programs then see as their CPU number.
 pub fn pin_to_cpu(cpu: u32) -> Result<(), Errno> {
     // SAFETY: all zeros is the empty set.

@@ -131,7 +131,7 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let proof = Proof::of(&reads_map, &kernel, &registry).unwrap();
     let handle = |def: &Arc<MapDef>| {
         let value = ValueLayout::plain(def.params.value_size as usize);
-        let map = Map::create(&def.params, value, &Host { cpus: 4, seed: 1 }).unwrap();
+        let map = Map::create(&def.params, value, &Host::new(4, 1)).unwrap();
         Some(MapHandle::new(Arc::new(map)))
     };
     let handles: Vec<Option<MapHandle>> = reads_map.maps().iter().map(handle).collect();

@@ -2,12 +2,16 @@
 
 use std::convert::Infallible;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 
 use crate::guard::ReservedRecord;
 use crate::lock;
 use crate::map::MapEntry;
-use crate::{Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunGuard, direct_context};
+use crate::{
+    Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
+    RunGuard, ValueOf, direct_context,
+};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
 /// proved, and are followed without a check.
@@ -19,25 +23,66 @@ pub struct Direct {
     guard: *const RunGuard,
     /// Address of the run's context.
     context: u64,
+    /// The maps whose values may be read by any address.
+    maps: *const [MapHandle],
+    /// Address behind the stack of the run.
+    stack_end: u64,
 }
 
+/// What stands for the task that runs: an address of the kernel where nothing is. Verified
+/// programs that read a task do not run as native code.
+pub const CURRENT_TASK: u64 = 0xffff_8000_0000_1000;
+
 impl Direct {
-    /// The memory of a run that this guard protects, with a context at this address.
+    /// The memory of the run of a context.
+    ///
+    /// # Panics
+    /// If the run has no guard.
     ///
     /// # Safety
-    /// The guard outlives the port. Whoever calls the methods of the port passes only addresses that are valid for the
+    /// The guard and the maps of the run context outlive the port, and the run context is in a
+    /// frame above those of the program. Whoever calls the methods of the port passes only addresses that are valid for the
     /// access, with exposed provenance: pointers to maps are addresses of
     /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of
     /// [`DirectContext`](crate::DirectContext)s as described above, which have a packet where
     /// it is asked for. It is so for the arguments of helpers that a verified program
     /// calls.
-    pub unsafe fn new(guard: &RunGuard, context: u64) -> Direct {
-        Direct { guard, context }
+    pub unsafe fn new(cx: &RunContext<'_>) -> Direct {
+        Direct {
+            guard: cx.guard.expect("runs of verified programs have a guard"),
+            context: cx.context,
+            maps: cx.maps,
+            stack_end: ptr::from_ref(cx).addr() as u64,
+        }
     }
 
     fn guard(&self) -> &RunGuard {
         // SAFETY: the guard outlives the port (`new`).
         unsafe { &*self.guard }
+    }
+
+    /// True if bytes are in the memory of the run. Its stack is what is between this frame and
+    /// that of the run context; the context is another structure in the kernel, and not
+    /// among it.
+    fn is_in_run(&self, address: u64, len: usize) -> bool {
+        let Some(end) = address.checked_add(len as u64) else {
+            return false;
+        };
+        let is_in = |start: u64, last: u64| start <= address && end <= last;
+        let frame = 0u8;
+        if is_in((&raw const frame).addr() as u64, self.stack_end) {
+            return true;
+        }
+        if self.context != 0 {
+            // SAFETY: it is the run's context (`new`).
+            let [data, data_end] = unsafe { direct_context::bounds_of(self.context) };
+            if is_in(data, data_end) {
+                return true;
+            }
+        }
+        // SAFETY: the maps outlive the port (`new`).
+        let maps = unsafe { &*self.maps };
+        maps.iter().any(|map| map.map().covers(address, len))
     }
 
     fn object(&self, pointer: u64) -> &dyn MapObject {
@@ -73,6 +118,15 @@ impl MemoryPort for Direct {
     }
 
     #[inline]
+    fn probe(&self, address: u64, into: &mut [u8]) -> bool {
+        if !self.is_in_run(address, into.len()) {
+            return false;
+        }
+        let Ok(()) = self.read(address, into);
+        true
+    }
+
+    #[inline]
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Infallible> {
         let whole = match address.is_multiple_of(8) {
             true => bytes.len() / 8 * 8,
@@ -90,6 +144,10 @@ impl MemoryPort for Direct {
             unsafe { (*place).store(*byte, Relaxed) };
         }
         Ok(())
+    }
+
+    fn current_task(&self) -> u64 {
+        CURRENT_TASK
     }
 
     fn context(&self) -> u64 {
@@ -143,6 +201,17 @@ impl MemoryPort for Direct {
         })
     }
 
+    fn find(&mut self, map: u64, what: ValueOf<'_>) -> Result<u64, Infallible> {
+        let cells = self.object(map).find(self.guard(), what);
+        Ok(cells.map_or(0, |cells| cells.address().expose_provenance() as u64))
+    }
+
+    fn exchange(&mut self, address: u64, new: u64) -> Result<u64, Infallible> {
+        let place = ptr::with_exposed_provenance::<AtomicU64>(address as usize);
+        // SAFETY: the bytes are valid and aligned (`new`).
+        Ok(unsafe { (*place).swap(new, AcqRel) })
+    }
+
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Infallible> {
         let Some((bytes, position)) = self.object(map).reserve(len, flags) else {
             return Ok(0);
@@ -192,6 +261,14 @@ impl MemoryPort for Direct {
             self.guard().release_key_cell(cell);
         }
         Ok(())
+    }
+
+    fn value_address(&self, address: u64) -> Result<u64, Infallible> {
+        Ok(address)
+    }
+
+    fn callback(&self, function: u64) -> Result<Callback, Infallible> {
+        Ok(Callback::of_reference(function))
     }
 
     fn begin(&mut self, iteration: Box<dyn Iteration<Direct>>) {

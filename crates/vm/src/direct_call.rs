@@ -34,10 +34,9 @@ where
     let call = || {
         // SAFETY: the type has no bytes and is `Copy`, and there was a value of it.
         let helper = unsafe { NonNull::<H>::dangling().read() };
-        let guard = cx.guard.expect("runs of verified programs have a guard");
-        // SAFETY: the guard outlives the call, and the arguments are those of a verified
-        // program.
-        let mut memory = unsafe { Direct::new(guard, cx.context) };
+        // SAFETY: guard and maps outlive the call, native code is called with the run context,
+        // and the arguments are those of a verified program.
+        let mut memory = unsafe { Direct::new(cx) };
         let Ok(result) = helper([r1, r2, r3, r4, r5], &mut memory, cx);
         result
     };

@@ -200,6 +200,15 @@ pub(crate) unsafe fn packet_of(context: u64) -> u64 {
     unsafe { (*header(context)).packet }
 }
 
+/// The bounds of the packet of a context, its metadata included; zero without one.
+///
+/// # Safety
+/// As for [`packet_of`].
+pub(crate) unsafe fn bounds_of(context: u64) -> [u64; 2] {
+    // SAFETY: as in `packet_of`.
+    unsafe { [(*header(context)).data_meta, (*header(context)).data_end] }
+}
+
 /// Sets bounds and length in a context to those of a packet that was moved.
 ///
 /// # Safety

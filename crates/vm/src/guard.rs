@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_epoch::Guard;
 
+use crate::Cells;
 use crate::iteration::Iterations;
 use crate::lock;
 
@@ -23,6 +24,8 @@ pub struct RunGuard {
     /// Cells for keys, and the numbers of those that are free.
     #[expect(clippy::vec_box, reason = "cells keep their addresses")]
     key_cells: RefCell<(Vec<Box<AtomicU64>>, Vec<usize>)>,
+    /// Values of which a program got an address.
+    kept: RefCell<Vec<Arc<Cells>>>,
 }
 
 /// A record of a ring buffer that a program writes.
@@ -45,6 +48,7 @@ impl RunGuard {
             iterations: Iterations::default(),
             held_lock: Cell::new(0),
             key_cells: RefCell::default(),
+            kept: RefCell::default(),
         }
     }
 
@@ -71,6 +75,14 @@ impl RunGuard {
     /// Lets another visit take the cell of that number.
     pub fn release_key_cell(&self, number: usize) {
         self.key_cells.borrow_mut().1.push(number);
+    }
+
+    /// Keeps cells as long as the guard exists.
+    pub fn keep(&self, cells: Arc<Cells>) -> &[AtomicU64] {
+        let kept: *const [AtomicU64] = cells.as_slice();
+        self.kept.borrow_mut().push(cells);
+        // SAFETY: the cells are dropped with the guard, and are only shared.
+        unsafe { &*kept }
     }
 
     /// Notes the spin lock that a verified program holds.

@@ -4,7 +4,7 @@
 //! with a fault that ends the run; that of an engine for verified programs follows
 //! pointers and has no faults.
 
-use crate::{Cursor, Iteration, MapObject, PacketBuffer, RunContext};
+use crate::{Callback, Cursor, Iteration, MapObject, PacketBuffer, RunContext, ValueOf};
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
@@ -14,15 +14,15 @@ pub trait MemoryPort {
     /// Reads bytes at an address.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Self::Fault>;
 
-    /// Reads bytes at an address that is not proven valid; false if it is not
-    /// possible, as everywhere in a memory without checks.
-    fn probe(&self, address: u64, into: &mut [u8]) -> bool {
-        let _ = (address, into);
-        false
-    }
+    /// Reads bytes at an address that is not proven valid; false if they are not all in the
+    /// memory of the run: stack, packet, values of maps, and contexts that carry no packet.
+    fn probe(&self, address: u64, into: &mut [u8]) -> bool;
 
     /// Writes bytes at an address.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Self::Fault>;
+
+    /// The address that stands for the task that runs. It is not 0.
+    fn current_task(&self) -> u64;
 
     /// Address of the run's context; 0 without one.
     fn context(&self) -> u64;
@@ -51,6 +51,14 @@ pub trait MemoryPort {
     /// stays valid during the run.
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Self::Fault>;
 
+    /// The address of a value that is not found by its key; 0 if there is none. It stays valid
+    /// during the run, that of a sample until it is released.
+    fn find(&mut self, map: u64, what: ValueOf<'_>) -> Result<u64, Self::Fault>;
+
+    /// Puts a number of 64 bits into the value of a map and returns the one that was there, in
+    /// one step.
+    fn exchange(&mut self, address: u64, new: u64) -> Result<u64, Self::Fault>;
+
     /// Reserves a record of `len` bytes in a ring buffer; its address, or 0 if there is no
     /// room. It is valid until [`MemoryPort::submit`].
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Self::Fault>;
@@ -77,6 +85,13 @@ pub trait MemoryPort {
 
     /// Ends a visit.
     fn end_entries(&mut self, map: u64, cursor: &mut Cursor) -> Result<(), Self::Fault>;
+
+    /// The address on the host of bytes in the value of a map, by which all engines know
+    /// them.
+    fn value_address(&self, address: u64) -> Result<u64, Self::Fault>;
+
+    /// The function of the program that a reference stands for.
+    fn callback(&self, function: u64) -> Result<Callback, Self::Fault>;
 
     /// Has the engine make the calls of an iteration when the helper has returned. The
     /// result of the iteration takes the place of the helper's.

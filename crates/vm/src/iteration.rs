@@ -159,9 +159,9 @@ pub unsafe extern "C" fn next_call(
 fn take_step(cx: &mut RunContext<'_>, step: impl FnOnce(&Iterations, &mut Direct)) -> u64 {
     let guard = cx.guard.expect("runs of verified programs have a guard");
     let iterations = guard.iterations();
-    // SAFETY: the guard outlives the call, and what the iteration works on came from a
+    // SAFETY: guard and maps outlive the call, and what the iteration works on came from a
     // verified program.
-    let mut memory = unsafe { Direct::new(guard, cx.context) };
+    let mut memory = unsafe { Direct::new(cx) };
     let result = panic::catch_unwind(AssertUnwindSafe(|| step(iterations, &mut memory)));
     if let Err(payload) = result {
         cx.panic.get_or_insert(payload);

@@ -31,6 +31,7 @@ mod packet_context;
 mod packet_load;
 mod system;
 mod tail_table;
+mod timers;
 mod unchecked;
 
 pub use bits::bit_operation;
@@ -38,7 +39,7 @@ pub use calls::{Call, find_call};
 pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
-pub use direct::Direct;
+pub use direct::{CURRENT_TASK, Direct};
 pub use direct_access::{DirectAccess, Elements};
 pub use direct_call::direct_call;
 pub use direct_context::{ContextKind, DirectContext};
@@ -51,7 +52,7 @@ pub use lock::LockedValue;
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
-pub use map::{MapHandle, MapObject};
+pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
 pub use packet_buffer::{
@@ -63,4 +64,5 @@ pub use packet_load::{
 };
 pub use system::System;
 pub use tail_table::{TailTable, TailTableError, TailTarget};
+pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

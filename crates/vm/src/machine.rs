@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use packet::Packet;
 use spec::{Clock, Printk, Random};
 
-use crate::{HostFunction, Meter, RunGuard, SkBuff, System, system};
+use crate::{HostFunction, MapHandle, Meter, RunGuard, SkBuff, System, Timers, system};
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
@@ -48,6 +48,12 @@ pub struct RunContext<'a> {
     pub context: u64,
     /// What keeps the values of maps that a verified program looks up.
     pub guard: Option<&'a RunGuard>,
+    /// The maps whose values native code may read by any address.
+    pub maps: &'a [MapHandle],
+    /// The timers in values of maps; without them none can be made (`-EOPNOTSUPP`).
+    pub timers: Option<&'a Timers>,
+    /// Address of the timer whose callback runs; 0 in other runs.
+    pub running_timer: u64,
     /// The panic of a helper of a verified program: the helper returned 0 instead, and the
     /// panic goes on when the run has ended.
     pub panic: Option<Box<dyn Any + Send>>,
@@ -70,7 +76,34 @@ impl<'a> RunContext<'a> {
             host: &[],
             context: 0,
             guard: None,
+            maps: &[],
+            timers: None,
+            running_timer: 0,
             panic: None,
+        }
+    }
+
+    /// The same context for a shorter time: what a run with a guard of its own needs.
+    pub fn reborrow(&mut self) -> RunContext<'_> {
+        RunContext {
+            packet: self.packet,
+            random: &mut *self.random,
+            clock: match &mut self.clock {
+                Some(clock) => Some(&mut **clock),
+                None => None,
+            },
+            printk: match &mut self.printk {
+                Some(printk) => Some(&mut **printk),
+                None => None,
+            },
+            system: self.system,
+            host: self.host,
+            context: self.context,
+            guard: self.guard,
+            maps: self.maps,
+            timers: self.timers,
+            running_timer: self.running_timer,
+            panic: self.panic.take(),
         }
     }
 

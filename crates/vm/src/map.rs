@@ -3,11 +3,55 @@
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spec::Errno;
 use spec::maps::MapKind;
 
 use crate::{CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
+
+/// A value that a helper finds otherwise than by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueOf<'a> {
+    /// That of an object in local storage, by its identity; made of the bytes if it has none.
+    Owner(u64, Option<&'a [u8]>),
+    /// That of the program's control group on a CPU.
+    Local(u32),
+    /// The oldest sample of a user ring buffer.
+    Sample,
+    /// The 16 bytes in which the reader of a user ring buffer gets each sample.
+    SampleDynptr,
+}
+
+/// The samples of a user ring buffer.
+pub trait Samples {
+    /// Starts to read. EBUSY while another run does.
+    fn start(&self) -> Result<SamplesReader, Errno>;
+
+    /// Bytes of the oldest sample; 0 without one.
+    fn oldest_len(&self) -> u32;
+
+    /// Ends the reading of the oldest sample, whose room is the host's again.
+    fn release(&self);
+}
+
+/// The only run that reads a user ring buffer, until this is dropped.
+#[derive(Debug)]
+pub struct SamplesReader(Arc<AtomicBool>);
+
+impl SamplesReader {
+    /// The reader, if no other one has set the flag.
+    pub fn new(is_busy: &Arc<AtomicBool>) -> Option<SamplesReader> {
+        let was_busy = is_busy.swap(true, Ordering::Acquire);
+        (!was_busy).then(|| SamplesReader(Arc::clone(is_busy)))
+    }
+}
+
+impl Drop for SamplesReader {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
@@ -26,6 +70,53 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 
     /// Values of an entry: the possible CPUs in per-CPU maps, otherwise 1.
     fn copies(&self) -> u32;
+
+    /// A number that identifies the map as long as it exists.
+    fn identity(&self) -> u64 {
+        std::ptr::from_ref(self).addr() as u64
+    }
+
+    /// A value that is not found by its key.
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        let _ = (guard, what);
+        None
+    }
+
+    /// Removes the value of an object from local storage. ENOENT if it has none.
+    fn disown(&self, owner: u64) -> Result<(), Errno> {
+        let _ = owner;
+        Err(Errno::EINVAL)
+    }
+
+    /// The samples of a user ring buffer.
+    fn samples(&self) -> Option<&dyn Samples> {
+        None
+    }
+
+    /// Id of the control group at an index. E2BIG if it is out of range, EAGAIN if there is
+    /// none.
+    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+        let _ = index;
+        Err(Errno::EINVAL)
+    }
+
+    /// True if bytes at an address on the host are in the map's values, or in those of maps
+    /// in it.
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let _ = (address, len);
+        false
+    }
+
+    /// True if values have timers.
+    fn has_timers(&self) -> bool {
+        false
+    }
+
+    /// The key and the value that has an address in it, where timers are.
+    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        let _ = (guard, address);
+        None
+    }
 
     /// The value of a key, as a program on this CPU gets it.
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>>;

@@ -74,9 +74,8 @@ pub unsafe extern "C" fn load_from_packet(
     _: u64,
     cx: &mut RunContext<'_>,
 ) -> u64 {
-    let guard = cx.guard.expect("runs of verified programs have a guard");
-    // SAFETY: the guard outlives the call, and the context is that of a verified program.
-    let memory = unsafe { Direct::new(guard, cx.context) };
+    // SAFETY: guard and maps outlive the call, and the context is that of a verified program.
+    let memory = unsafe { Direct::new(cx) };
     let Ok(packet) = memory.packet(context);
     let packet = Packet::whole(packet.linear(), &Metadata::UNKNOWN);
     // All offsets are asked of the packet, those inside as well.

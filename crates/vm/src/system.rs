@@ -43,6 +43,9 @@ pub struct System {
 pub(crate) static DEFAULT: System = System::DEFAULT;
 
 impl System {
+    /// Cookie of the first network namespace.
+    pub const FIRST_NETNS_COOKIE: u64 = 1;
+
     /// Index of the loopback interface.
     pub const LOOPBACK: u32 = 1;
 
@@ -56,7 +59,7 @@ impl System {
         comm: *b"beebox\0\0\0\0\0\0\0\0\0\0",
         pid_namespace: (0, 0),
         cgroups: Cow::Borrowed(&[1]),
-        netns_cookie: 1,
+        netns_cookie: System::FIRST_NETNS_COOKIE,
         network: Network::LOOPBACK_ONLY,
         numa_node: 0,
         suspended: 0,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use beebox_vm::{
     CellSlice, Cells, ContextKind, Direct, DirectContext, MapHandle, MapObject, MemoryPort,
-    PacketBuffer, RunGuard, SKB,
+    PacketBuffer, RunContext, RunGuard, SKB,
 };
-use spec::Errno;
+use spec::{Errno, SplitMix};
 
 /// One value, of the key 7.
 #[derive(Debug)]
@@ -50,14 +50,33 @@ impl MapObject for One {
     }
 }
 
+/// The context of a run with a guard and the context of a program.
+fn of_run<'a>(
+    guard: &'a RunGuard,
+    context: u64,
+    packet: &'a packet::Packet<'a>,
+    random: &'a mut SplitMix,
+) -> RunContext<'a> {
+    RunContext {
+        context,
+        guard: Some(guard),
+        ..RunContext::new(packet, random, None)
+    }
+}
+
 #[test]
 fn any_bytes_are_copied() {
     let guard = RunGuard::new();
     let mut bytes: Vec<u8> = (0..64).collect();
     let mut model = bytes.clone();
     let start = bytes.as_mut_ptr().expose_provenance() as u64;
+    let (packet, mut random) = (
+        packet::Packet::whole(&[], &packet::Metadata::UNKNOWN),
+        SplitMix::new(0),
+    );
+    let cx = of_run(&guard, 0, &packet, &mut random);
     // SAFETY: all addresses below are in the bytes.
-    let mut memory = unsafe { Direct::new(&guard, 0) };
+    let mut memory = unsafe { Direct::new(&cx) };
     for (at, len) in [(0, 64), (0, 0), (8, 8), (3, 5), (8, 19), (1, 63), (63, 1)] {
         let new: Vec<u8> = (0..len).map(|i| (at * 3 + i * 5) as u8).collect();
         memory.write(start + at as u64, &new).unwrap();
@@ -79,8 +98,13 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
     let kept = handle.clone();
     let pointer = handle.address();
     drop(handle);
+    let (packet, mut random) = (
+        packet::Packet::whole(&[], &packet::Metadata::UNKNOWN),
+        SplitMix::new(0),
+    );
+    let cx = of_run(&guard, 0, &packet, &mut random);
     // SAFETY: the addresses below are those of the handle, which exists, and of its value.
-    let mut memory = unsafe { Direct::new(&guard, 0) };
+    let mut memory = unsafe { Direct::new(&cx) };
     assert_eq!(memory.map(pointer).unwrap().value_size(), 16);
     assert_eq!(memory.lookup(pointer, 0, &[1]), Ok(0));
     let value = memory.lookup(pointer, 0, &[7]).unwrap();
@@ -95,8 +119,13 @@ fn helpers_change_the_packet_of_a_context() {
     let mut packet = PacketBuffer::new(SKB, b"packet", 4, 0);
     let mut context = DirectContext::new(ContextKind::SkBuff, &[0; 4]);
     let address = context.bind(Some(&mut packet));
+    let (none, mut random) = (
+        packet::Packet::whole(&[], &packet::Metadata::UNKNOWN),
+        SplitMix::new(0),
+    );
+    let cx = of_run(&guard, address, &none, &mut random);
     // SAFETY: the address is that of a context with a packet.
-    let mut memory = unsafe { Direct::new(&guard, address) };
+    let mut memory = unsafe { Direct::new(&cx) };
     assert!(memory.has_packet(memory.context()));
     // More than the room in front.
     memory

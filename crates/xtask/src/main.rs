@@ -16,7 +16,7 @@ mod optimizations;
 mod oracle;
 mod page;
 mod performance;
-
+mod runs;
 mod seccomp;
 mod soak;
 mod tail_calls;
@@ -83,6 +83,11 @@ usage: cargo xtask CHORE
                compare the whole logs of the kernel's own tests with those of the running
                kernel, and write the table in docs/verifier.md (as root; needs the
                selftests; `--programs` takes those in a list of names)
+  oracle runs [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
+               run every program of the kernel's own tests that the running kernel accepts
+               and test-runs here and in the kernel, compare results, data, contexts and
+               maps, and write the table in docs/helpers.md (as root; needs the selftests;
+               `--list` names the programs that do not run here)
   oracle unprivileged [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
                compare verdict, counts and last line of the kernel's own tests, loaded by
                callers without capabilities, with the running kernel, and write the table
@@ -187,6 +192,7 @@ fn main() -> ExitCode {
         ["oracle", "registry"] => verifier::ask_about_registry(),
         ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
         ["oracle", "live-code", ref options @ ..] => verifier::compare_live_code(options),
+        ["oracle", "runs", ref options @ ..] => runs::compare(options),
         ["oracle", "unprivileged", ref options @ ..] => verifier::compare_unprivileged(options),
         ["oracle", "verifier", ref options @ ..] => verifier::score(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),

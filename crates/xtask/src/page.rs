@@ -17,6 +17,13 @@ pub(crate) fn write_part(page: &str, name: &str, text: &str) -> Outcome {
     Ok(())
 }
 
+/// The text between the marks of a name.
+pub(crate) fn part<'p>(page: &'p str, name: &str) -> Option<&'p str> {
+    let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (_, rest) = page.split_once(&start)?;
+    Some(rest.split_once(&end)?.0)
+}
+
 fn replace_part(page: &str, name: &str, text: &str) -> Option<String> {
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let (before, rest) = page.split_once(&start)?;

@@ -199,6 +199,27 @@ impl LoadedObject {
         })
     }
 
+    /// Puts a record into a user ring buffer, for programs that read it
+    /// (`bpf_user_ringbuf_drain`).
+    ///
+    /// # Errors
+    /// If there is no such map, or with EINVAL if it is no user ring buffer, E2BIG if the
+    /// record is larger than it, ENOSPC if there is no room now.
+    pub fn write_user_record(&self, name: &str, record: &[u8]) -> Result<(), DataError> {
+        let Some(map) = self.maps().find(|map| map.def.name == name) else {
+            return Err(DataError::NoMap {
+                name: name.to_owned(),
+                known: self.maps().map(|map| map.def.name.clone()).collect(),
+            });
+        };
+        let ring = map.map.operations().user_ring().ok_or(Errno::EINVAL);
+        let written = ring.and_then(|ring| ring.write(record));
+        written.map_err(|errno| DataError::Map {
+            name: name.to_owned(),
+            errno,
+        })
+    }
+
     /// The value of a global variable.
     pub fn global<T: Plain>(&self, name: &str) -> Result<T, DataError> {
         let bytes = self.global_bytes(name)?;

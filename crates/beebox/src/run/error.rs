@@ -185,6 +185,8 @@ pub enum RunError {
     Helper(i32),
     /// The deadline of the runs passed.
     Deadline,
+    /// Timers were fired so many times between two runs, and are still due.
+    Timers(u64),
     /// The maps have no values for the CPU.
     Cpu(NoSuchCpu),
     /// The packet does not fit into the model address space.
@@ -262,6 +264,11 @@ impl fmt::Display for RunError {
                 None => write!(f, "there is no helper {number}"),
             },
             RunError::Deadline => f.write_str("the time limit passed before the program ended"),
+            RunError::Timers(calls) => write!(
+                f,
+                "timers: {calls} callbacks between two runs, and more are due: a callback may start \
+                 its timer again for a time that has passed"
+            ),
             RunError::Cpu(error) => error.fmt(f),
             RunError::NoRoom(no_room) => write!(f, "{no_room}"),
             RunError::Trap(place) => {

@@ -9,7 +9,7 @@ use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
-use program::Program;
+use program::{InitialContents, MapEntry, MapId, Program};
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
@@ -17,7 +17,8 @@ use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, System};
 
 use super::program::Prepared;
-use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls};
+use super::task::TaskLayout;
+use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +90,8 @@ impl Default for LoadOptions {
 #[derive(Debug)]
 pub struct LoadedObject {
     pub(super) maps: Vec<Option<ObjectMap>>,
+    /// The maps as native code refers to them.
+    handles: Vec<MapHandle>,
     programs: Vec<Prepared>,
     /// The same as program arrays hold them.
     stored: tail_calls::Programs,
@@ -97,6 +100,8 @@ pub struct LoadedObject {
     cpu: u32,
     world: System,
     pub(super) host: Host,
+    /// The layout of tasks, if the kernel's types are known.
+    task: Option<TaskLayout>,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -147,24 +152,53 @@ impl LoadedObject {
             let error = linked.unloadable.swap_remove(0).error;
             return Err(NotLoaded::Link(Box::new(error)));
         }
-        let host = Host {
-            cpus: options.cpus.max(options.cpu.saturating_add(1)),
-            seed: options.seed,
-        };
+        let programs = linked.programs.into_iter().map(|linked| linked.program);
+        LoadedObject::of_programs(
+            programs.collect(),
+            object.globals().collect(),
+            kernel,
+            options,
+            functions,
+        )
+    }
+
+    /// Verifies a program that was linked already, and creates the maps that it uses.
+    ///
+    /// # Errors
+    /// As [`LoadedObject::load`].
+    pub fn of_program(
+        program: Program,
+        kernel: &Kernel,
+        options: &LoadOptions,
+    ) -> Result<LoadedObject, NotLoaded> {
+        let none = Arc::default();
+        LoadedObject::of_programs(vec![program], Vec::new(), kernel, options, &none)
+    }
+
+    fn of_programs(
+        linked: Vec<Program>,
+        globals: Vec<Global>,
+        kernel: &Kernel,
+        options: &LoadOptions,
+        functions: &Arc<[HostFunction]>,
+    ) -> Result<LoadedObject, NotLoaded> {
+        let cpus = options.cpus.max(options.cpu.saturating_add(1));
+        let host = Host::new(cpus, options.seed);
         let mut loaded = LoadedObject {
             maps: Vec::new(),
+            handles: Vec::new(),
             programs: Vec::new(),
             stored: tail_calls::Programs::default(),
-            globals: object.globals().collect(),
+            globals,
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
             world: System::DEFAULT,
-            host,
+            host: host.clone(),
+            task: kernel.btf().and_then(|types| TaskLayout::of(types)),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
-        for program in linked.programs {
-            let program = program.program;
+        for program in linked {
             let Some(rules) = TestProgram::of(program.kind()) else {
                 return Err(NotLoaded::Type {
                     program: program.name().to_owned(),
@@ -194,16 +228,18 @@ impl LoadedObject {
             tail_target: tail_calls::are_used(&loaded.maps),
             ..jit::Options::default()
         };
-        for (program, rules, proof) in programs {
+        for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
             let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
-            let native = proof
-                .filter(|_| is_native)
-                .map(|proof| native::compile(&proof, &handles, functions, &pool, &compiler));
+            let native = proof.filter(|_| is_native).map(|proof| {
+                native::compile((&proof, number), &handles, functions, &pool, &compiler)
+            });
             let host = functions.clone();
-            let prepared = Prepared::new((program, kernel), rules, native, &loaded.maps, host);
+            let source = (program, number, kernel);
+            let prepared = Prepared::new(source, rules, native, &loaded.maps, host);
             loaded.programs.push(prepared);
         }
+        loaded.handles = handles.into_iter().flatten().collect();
         inner_maps::fill(&loaded.maps)?;
         tail_calls::choose_engine(&loaded.maps, &mut loaded.programs);
         loaded.stored = tail_calls::fill(&loaded.maps, &loaded.programs)?;
@@ -244,7 +280,13 @@ impl LoadedObject {
         host: &Host,
     ) -> Result<(), NotLoaded> {
         let types = [program.btf(), kernel.btf()].map(|types| types.map(|types| &**types));
-        for id in program.used_maps() {
+        let used = program.used_maps().into_iter();
+        // With the maps that maps of maps hold from the start.
+        let held = program
+            .used_maps()
+            .into_iter()
+            .flat_map(|id| held(program, id));
+        for id in used.chain(held) {
             let index = id.0 as usize;
             if self.maps.len() <= index {
                 self.maps.resize_with(index + 1, || None);
@@ -261,13 +303,11 @@ impl LoadedObject {
         let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
         let (random, world) = (&mut self.random, &self.world);
-        Some(RunnableProgram::new(
-            programs,
-            place,
-            maps,
-            random,
-            (self.cpu, world),
-        ))
+        let mut program = RunnableProgram::new(programs, place, maps, random, (self.cpu, world));
+        program.timers = timers::used(&self.host.timers, maps);
+        program.handles = &self.handles;
+        program.task = self.task;
+        Some(program)
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -286,13 +326,11 @@ impl LoadedObject {
         let place = self.place(name)?;
         let (programs, maps) = (&self.programs[..], &self.maps[..]);
         let world = &self.world;
-        Some(RunnableProgram::new(
-            programs,
-            place,
-            maps,
-            random,
-            (cpu, world),
-        ))
+        let mut program = RunnableProgram::new(programs, place, maps, random, (cpu, world));
+        program.timers = timers::used(&self.host.timers, maps);
+        program.handles = &self.handles;
+        program.task = self.task;
+        Some(program)
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail
@@ -373,6 +411,19 @@ fn check_functions(
         }
     }
     Ok(())
+}
+
+/// The maps that a map holds from the start.
+fn held(program: &Program, map: MapId) -> Vec<MapId> {
+    let entries = match program.map(map).map(|def| &def.contents) {
+        Some(InitialContents::Entries(entries)) => &entries[..],
+        _ => &[],
+    };
+    let maps = entries.iter().filter_map(|(_, entry)| match entry {
+        MapEntry::Map(held) => Some(*held),
+        MapEntry::Program(_) => None,
+    });
+    maps.collect()
 }
 
 /// Verifies a program.

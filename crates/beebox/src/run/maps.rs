@@ -8,6 +8,7 @@ use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use vm::MapObject as _;
 
 use interp::checked::Permission;
 
@@ -18,11 +19,12 @@ use super::NotLoaded;
 fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
     // What the kernel refuses there the verifier has refused.
     let fields = def.value_fields(types, kernel);
-    let lock = fields.offset_of(FieldKind::SpinLock);
+    let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
     ValueLayout {
         size: def.params.value_size as usize,
         special: fields.ranges().collect(),
-        lock: lock.map(|offset| offset as usize),
+        lock: offset_of(FieldKind::SpinLock),
+        timer: offset_of(FieldKind::Timer),
     }
 }
 
@@ -38,6 +40,8 @@ pub struct ObjectMap {
     pub map: Arc<Map>,
     /// The perf buffers that the host opened in it, by CPU.
     pub(super) perf_buffers: Vec<Arc<PerfBuffer>>,
+    /// Values of the maps that it holds have timers.
+    pub(super) inner_has_timers: bool,
 }
 
 /// Perf buffers by descriptor, which is the CPU.
@@ -89,6 +93,7 @@ impl ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
             perf_buffers: Vec::new(),
+            inner_has_timers: template.is_some_and(|template| template.has_timers()),
         })
     }
 

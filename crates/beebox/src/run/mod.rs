@@ -43,6 +43,8 @@ mod printed;
 mod program;
 mod records;
 mod tail_calls;
+mod task;
+mod timers;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;

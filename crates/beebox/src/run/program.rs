@@ -1,12 +1,13 @@
 //! Runs of a program on a packet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
-use isa::ebpf::{Imm64, Insn};
+use isa::ebpf::{Callee, Imm64, Insn};
 use jit::Native;
 use packet::{Metadata, Packet};
 use program::Program;
@@ -14,9 +15,12 @@ use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
 use vm::{
-    Deadline, DirectContext, HostFunction, MapHandle, MapObject as _, Outcome, RunContext, System,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome,
+    RunContext, System, Timers,
 };
 
+use super::native::Compiled;
+use super::task::TaskLayout;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
 /// A program in the form that its engine runs.
@@ -26,6 +30,10 @@ pub(super) struct Prepared {
     /// Instructions name maps by their place among those that are created.
     checked: Arc<CheckedProgram>,
     pub(super) native: Option<Arc<Native>>,
+    /// Functions that timers call, as native code by their first slots.
+    pub(super) callbacks: BTreeMap<u32, Native>,
+    /// It calls a helper that returns the task that runs.
+    asks_for_task: bool,
     /// Why there is no native code although it was asked for.
     not_native: Option<String>,
     /// The functions of the host that it may call.
@@ -46,16 +54,20 @@ impl Prepared {
 
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
-        (program, kernel): (Program, &Kernel),
+        (program, number, kernel): (Program, u32, &Kernel),
         rules: TestProgram,
-        native: Option<Result<Native, String>>,
+        native: Option<Result<Compiled, String>>,
         maps: &[Option<ObjectMap>],
         host: Arc<[HostFunction]>,
     ) -> Prepared {
         let (native, not_native) = match native {
             None => (None, None),
-            Some(Ok(native)) => (Some(Arc::new(native)), None),
+            Some(Ok(native)) => (Some(native), None),
             Some(Err(why)) => (None, Some(why)),
+        };
+        let (native, callbacks) = match native {
+            Some(Compiled { program, callbacks }) => (Some(Arc::new(program)), callbacks),
+            None => (None, BTreeMap::new()),
         };
         let place = |index: &mut i32| {
             let before = maps.iter().take(usize::try_from(*index).unwrap_or(0));
@@ -72,10 +84,15 @@ impl Prepared {
                 place(index);
             }
         }
+        let asks_for_task = insns.iter().any(|insn| {
+            matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
+        });
         Prepared {
+            asks_for_task,
             rules,
-            checked: Arc::new(CheckedProgram::new(insns)),
+            checked: Arc::new(CheckedProgram::new(insns).with_number(number)),
             native,
+            callbacks,
             not_native,
             program,
             host,
@@ -84,6 +101,7 @@ impl Prepared {
 
     /// Has it run in the checked engine after all, for this reason.
     pub(super) fn drop_native(&mut self, why: String) {
+        self.callbacks.clear();
         if self.native.take().is_some() {
             self.not_native = Some(why);
         }
@@ -112,6 +130,9 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
+/// `bpf_get_current_task` and `bpf_get_current_task_btf`.
+const TASK_HELPERS: [i32; 2] = [35, 158];
+
 /// The clock of the time helpers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunClock {
@@ -128,9 +149,13 @@ pub enum RunClock {
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
     /// All programs of the object; tail calls go on with them.
-    programs: &'o [Prepared],
+    pub(super) programs: &'o [Prepared],
     prepared: &'o Prepared,
-    maps: &'o [Option<ObjectMap>],
+    pub(super) maps: &'o [Option<ObjectMap>],
+    /// The timers of the object, if its maps have some.
+    pub(super) timers: Option<&'o Timers>,
+    pub(super) handles: &'o [MapHandle],
+    pub(super) task: Option<TaskLayout>,
     random: &'o mut SplitMix,
     cpu: u32,
     world: &'o System,
@@ -139,7 +164,7 @@ pub struct RunnableProgram<'o> {
     clock_set: Instant,
     /// Time of the current packet in its capture, in nanoseconds.
     pub(super) packet_time: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     printed: PrintedText,
     takes_records: bool,
     /// The context of native code, which runs use one after the other.
@@ -181,6 +206,9 @@ impl<'o> RunnableProgram<'o> {
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
+            timers: None,
+            handles: &[],
+            task: None,
             random,
             cpu,
             world,
@@ -296,6 +324,9 @@ impl<'o> RunnableProgram<'o> {
         let input = rules.test_input(packet, context, self.world);
         let mut input = input.map_err(refused)?;
         self.printed = PrintedText::default();
+        for map in self.maps.iter().flatten() {
+            map.map.operations().reset();
+        }
         let repeat = repeat.max(1);
         let mut retval = 0;
         let start = Instant::now();
@@ -330,15 +361,19 @@ impl<'o> RunnableProgram<'o> {
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
         }
+        self.run_timers()?;
         input.begin_run();
-        match (&self.prepared.native, self.context.take()) {
+        let prepared = self.prepared;
+        let result = match (&prepared.native, self.context.take()) {
             (Some(native), Some(mut context)) => {
                 let result = self.run_native(native, input, &mut context);
                 self.context = Some(context);
                 result
             }
-            _ => self.run_checked(input),
-        }
+            _ => self.run_checked(prepared, Start::Program(input)),
+        }?;
+        self.run_timers()?;
+        Ok(result)
     }
 
     fn run_native(
@@ -347,15 +382,6 @@ impl<'o> RunnableProgram<'o> {
         input: &mut TestInput,
         context: &mut DirectContext,
     ) -> Result<u32, RunError> {
-        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
-        let mut clock = || nanoseconds(clock, packet_time, clock_set);
-        let metadata = Metadata::of_cpu(self.cpu);
-        let no_packet = Packet::whole(&[], &metadata);
-        let cx = RunContext {
-            printk: Some(&mut self.printed),
-            system: self.world,
-            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
-        };
         let deadline = self.limits.deadline.map(Deadline::at);
         let guard = RunGuard::new();
         context.set_structure(&input.context);
@@ -364,12 +390,14 @@ impl<'o> RunnableProgram<'o> {
         }
         let (kind, fits) = (context.kind(), "the context is that of the code");
         let outcome = match (native.on_context(kind), &mut input.packet) {
-            (Some(program), Some(packet)) => {
-                program.run_until(packet, context, &guard, cx, deadline)
-            }
+            (Some(program), Some(packet)) => self.with_context(None, |mut cx| {
+                program.run_until(packet, context, &guard, cx.reborrow(), deadline)
+            }),
             _ => {
                 let program = native.without_packet(kind).expect(fits);
-                program.run_until(context, &guard, cx, deadline)
+                self.with_context(None, |mut cx| {
+                    program.run_until(context, &guard, cx.reborrow(), deadline)
+                })
             }
         };
         let len = input.context.len();
@@ -383,60 +411,99 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    fn run_checked(&mut self, input: &mut TestInput) -> Result<u32, RunError> {
+    /// The time of the clock.
+    pub(super) fn nanoseconds(&self) -> u64 {
+        nanoseconds(self.clock, self.packet_time, self.clock_set)
+    }
+
+    /// Runs something with what a run gets of the host: that of a program, or of the function
+    /// that a timer calls.
+    pub(super) fn with_context<R>(
+        &mut self,
+        timer: Option<FiredTimer>,
+        run: impl FnOnce(RunContext<'_>) -> R,
+    ) -> R {
+        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
+        let mut clock = || match (clock, timer) {
+            (RunClock::Capture | RunClock::Fixed(_), Some(timer)) => timer.time,
+            _ => nanoseconds(clock, packet_time, clock_set),
+        };
+        let metadata = Metadata::of_cpu(self.cpu);
+        let no_packet = Packet::whole(&[], &metadata);
+        run(RunContext {
+            printk: Some(&mut self.printed),
+            system: self.world,
+            maps: self.handles,
+            timers: self.timers,
+            running_timer: timer.map_or(0, |timer| timer.address),
+            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
+        })
+    }
+
+    /// Runs a program, or what a timer calls of it, in the checked engine.
+    pub(super) fn run_checked(
+        &mut self,
+        prepared: &Prepared,
+        start: Start<'_>,
+    ) -> Result<u32, RunError> {
+        let (programs, maps, limits) = (self.programs, self.maps, self.limits);
         let guard = RunGuard::new();
-        let maps = self.maps.iter().flatten();
-        let inner: Vec<MapHandle> = maps.flat_map(|map| map.map.inner_maps()).collect();
+        let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
+        let inner: Vec<MapHandle> = inner.collect();
+        // Only programs that ask for the task can read it.
+        let asks = prepared.asks_for_task || self.prepared.asks_for_task;
+        let layout = self.task.filter(|_| asks);
+        let task = layout.map(|layout| layout.task(self.world));
         let mut memory = Memory::new();
-        if let Some(packet) = &mut input.packet {
-            memory.add_packet(packet)?;
+        let mut arguments = [0; 5];
+        let timer = match start {
+            Start::Program(input) => {
+                arguments[0] = add_input(&mut memory, input)?;
+                None
+            }
+            Start::Timer(timer) => Some(timer),
+        };
+        if let Some(task) = &task {
+            memory.add_task(task);
         }
-        if let Some(keys) = &mut input.flow_keys {
-            let keys = memory.add("flow keys", keys)?;
-            let address = memory.address(keys).to_le_bytes();
-            let field = TestInput::FLOW_KEYS;
-            input.context[field..field + address.len()].copy_from_slice(&address);
-        }
-        let context = memory.add_context(&mut input.context)?;
-        for map in self.maps.iter().flatten() {
+        for map in maps.iter().flatten() {
             memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
         }
         for handle in &inner {
             memory.add_inner_map(handle, &guard)?;
         }
-        let entry = Entry {
-            arguments: [memory.address(context), 0, 0, 0, 0],
-        };
-        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
-        let mut clock = || nanoseconds(clock, packet_time, clock_set);
-        let metadata = Metadata::of_cpu(self.cpu);
-        let no_packet = Packet::whole(&[], &metadata);
-        let mut cx = RunContext {
-            printk: Some(&mut self.printed),
-            system: self.world,
-            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
-        };
-        let host = &self.prepared.host;
-        let mut calls = Calls::resolved(|number, arguments, memory| {
-            if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
-                return Some(host.get(usize::from(index))?.call(arguments, memory));
-            }
-            let helper = ::kernel::find(number)?;
-            Some(helper(arguments, memory, &mut cx))
+        let mut slot = 0;
+        if let Some(timer) = timer {
+            // A value that another thread freed meanwhile is still there for the guard.
+            let Some(entry) = memory.entry_at(timer.map, timer.address)? else {
+                return Ok(0);
+            };
+            arguments[..3].copy_from_slice(&entry);
+            slot = timer.callback.slot as usize;
+        }
+        let host = &prepared.host;
+        let finish = self.with_context(timer, |mut cx| {
+            let mut calls = Calls::resolved(|number, arguments, memory| {
+                if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
+                    return Some(host.get(usize::from(index))?.call(arguments, memory));
+                }
+                let helper = ::kernel::find(number)?;
+                Some(helper(arguments, memory, &mut cx))
+            });
+            calls.set_tail_targets(|array: u32, index: u32| {
+                let array = maps.iter().flatten().nth(array as usize)?;
+                let stored = array.map.operations().program(index)?;
+                let target = programs.get(stored.id as usize)?;
+                Some(target.checked.clone())
+            });
+            let cx = CheckedContext {
+                memory: &mut memory,
+                calls: &mut calls,
+                packet: None,
+            };
+            let entry = Entry { arguments };
+            (prepared.checked).run_function(slot, cx, entry, &limits)
         });
-        let (programs, maps) = (self.programs, self.maps);
-        calls.set_tail_targets(|array: u32, index: u32| {
-            let array = maps.iter().flatten().nth(array as usize)?;
-            let stored = array.map.operations().program(index)?;
-            let target = programs.get(stored.id as usize)?;
-            Some(target.checked.clone())
-        });
-        let cx = CheckedContext {
-            memory: &mut memory,
-            calls: &mut calls,
-            packet: None,
-        };
-        let finish = self.prepared.checked.run(cx, entry, &self.limits);
         match finish.outcome {
             Ok(value) => Ok(value as u32),
             Err(trap) => {
@@ -445,12 +512,35 @@ impl<'o> RunnableProgram<'o> {
                     let mut programs = self.programs.iter();
                     programs.find(|program| Arc::ptr_eq(&program.checked, entered))
                 });
-                let line = entered.unwrap_or(self.prepared).line_at(trap.at);
+                let line = entered.unwrap_or(prepared).line_at(trap.at);
                 let entered = entered.map(|program| program.program.name().to_owned());
                 Err(RunError::of_trap(trap, entered, line))
             }
         }
     }
+}
+
+/// What a run begins with.
+pub(super) enum Start<'i> {
+    /// A program, with its input.
+    Program(&'i mut TestInput),
+    /// The function that a timer calls.
+    Timer(FiredTimer),
+}
+
+/// Adds the input of a program to its memory; the address of the context.
+fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u64, RunError> {
+    if let Some(packet) = &mut input.packet {
+        memory.add_packet(packet)?;
+    }
+    if let Some(keys) = &mut input.flow_keys {
+        let keys = memory.add("flow keys", keys)?;
+        let address = memory.address(keys).to_le_bytes();
+        let field = TestInput::FLOW_KEYS;
+        input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    let context = memory.add_context(&mut input.context)?;
+    Ok(memory.address(context))
 }
 
 fn nanoseconds(clock: RunClock, packet_time: u64, clock_set: Instant) -> u64 {

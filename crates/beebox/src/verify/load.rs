@@ -55,6 +55,10 @@ pub struct Loaded {
     /// Why the kernel refuses the BTF of the object, if it does: the last line of its
     /// log. The program has none then.
     pub btf_refusal: Option<String>,
+    /// What its run returns, if its tags say so (`test_retval`).
+    pub retval: Option<u32>,
+    /// The test expects that the verifier refuses it (`test_expect_failure`).
+    pub is_refused: bool,
 }
 
 impl<'a> Loader<'a> {
@@ -225,6 +229,8 @@ impl<'o> Opened<'o> {
             program,
             weak_externs: false,
             btf_refusal,
+            retval: tags.retval,
+            is_refused: tags.is_refused,
         })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Tags of a function are `comment:NAME=VALUE`, or `comment:LINE:NAME=VALUE` since Linux
 //! 7.1. `test_prog_flags` names a load flag, or with `!` takes one away; `test_btf_path`
-//! and `test_btf_func_path` name a file with BTF for CO-RE relocations.
+//! and `test_btf_func_path` name a file with BTF for CO-RE relocations; `test_retval` says
+//! what a run returns.
 
 use btf::{Btf, Kind, Shape};
 use spec::programs::LoadFlags;
@@ -25,6 +26,10 @@ pub(super) struct TestTags {
     flags: Vec<(u32, bool)>,
     /// File with BTF for CO-RE relocations.
     pub(super) btf: Option<String>,
+    /// What a run returns.
+    pub(super) retval: Option<u32>,
+    /// The verifier is to refuse the program.
+    pub(super) is_refused: bool,
 }
 
 impl TestTags {
@@ -66,6 +71,8 @@ impl TestTags {
             Some(("test_btf_path" | "test_btf_func_path", file)) => {
                 self.btf = Some(file.to_owned());
             }
+            Some(("test_retval", value)) => self.retval = retval(value),
+            None if body == "test_expect_failure" => self.is_refused = true,
             _ => {}
         }
     }
@@ -78,6 +85,22 @@ impl TestTags {
         };
         self.flags.iter().fold(flags, change)
     }
+}
+
+/// The low 32 bits of a return value, decimal or hexadecimal.
+fn retval(text: &str) -> Option<u32> {
+    if text == "_INT_MIN" {
+        return Some(i32::MIN as u32);
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let number = match digits.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some((sign * number) as u32)
 }
 
 fn number(text: &str) -> u32 {
@@ -107,6 +130,20 @@ mod tests {
             "exception_callback:handler",
         ]);
         assert_eq!(tags.flags(LoadFlags(1 << 4)), LoadFlags(1 << 4 | 0x80));
+    }
+
+    #[test]
+    fn return_values_are_read_in_their_forms() {
+        for (text, value) in [
+            ("7", 7),
+            ("-22", -22i32 as u32),
+            ("0xbadcafe", 0xbad_cafe),
+            ("_INT_MIN", 1 << 31),
+        ] {
+            let tags = tags(&[&format!("comment:3:test_retval={text}")]);
+            assert_eq!(tags.retval, Some(value), "{text}");
+        }
+        assert_eq!(tags(&["comment:test_retval=x"]).retval, None);
     }
 
     #[test]

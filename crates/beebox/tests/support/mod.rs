@@ -10,6 +10,7 @@ pub(crate) fn file(path: &str) -> PathBuf {
 }
 
 /// The packets of the sample capture.
+#[allow(dead_code, reason = "some tests bring their own packets")]
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let mut input = Input::open_path(file("../../examples/sample.pcap")).expect("the sample");
     let mut packets = Vec::new();

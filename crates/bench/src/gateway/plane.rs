@@ -163,7 +163,7 @@ fn names_of(program: &Program) -> Vec<String> {
 }
 
 fn create(def: &MapDef, table: &Table) -> Result<Map, Failure> {
-    let host = Host { cpus: 2, seed: 7 };
+    let host = Host::new(2, 7);
     let layout = |def: &MapDef| ValueLayout::plain(def.params.value_size as usize);
     let made = |def: &MapDef, inner: Option<&Map>| {
         Map::create_with(&def.params, layout(def), &host, inner)

@@ -40,7 +40,7 @@ impl Ours {
         let mut maps = Vec::new();
         for def in program.maps() {
             let layout = ValueLayout::plain(def.params.value_size as usize);
-            let map = Map::create(&def.params, layout, &Host { cpus: 2, seed: 7 });
+            let map = Map::create(&def.params, layout, &Host::new(2, 7));
             let map = map.map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
             if let Some(image) = def.initial_value() {
                 map.update(&[0; 4], &image.to_vec(), 0)

@@ -9,6 +9,7 @@ mod maps;
 mod output;
 mod progress;
 mod records;
+mod user_records;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -83,6 +84,14 @@ pub(crate) struct ObjectArgs {
     /// of the object points]
     #[arg(long, value_name = "MAP=TYPE", conflicts_with = "ebpf")]
     records: Vec<String>,
+
+    /// Put a record into a user ring buffer before the run; may be given several times
+    #[arg(
+        long = "user-record",
+        value_name = "MAP=SOURCE",
+        conflicts_with = "ebpf"
+    )]
+    user_records: Vec<String>,
 
     /// Print the maps after the run
     #[arg(long, conflicts_with = "ebpf")]
@@ -245,6 +254,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     if let Some(file) = &filling {
         file.fill(&loaded, object.btf())?;
     }
+    user_records::put(&loaded, &own.user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
     let set_up = |program: &mut RunnableProgram<'_>| {

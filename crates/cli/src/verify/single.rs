@@ -38,6 +38,8 @@ impl Single {
             kind: Some(self.program.kind()),
             program: Ok(self.program.clone()),
             weak_externs: false,
+            retval: None,
+            is_refused: false,
             btf_refusal: None,
         }
     }

@@ -90,6 +90,18 @@ pub(super) fn execute<O: Observer>(
     limits: &Limits,
     observer: &mut O,
 ) -> Finish {
+    execute_from(program, 0, cx, entry, limits, observer)
+}
+
+/// As [`execute`], from a slot on.
+pub(super) fn execute_from<O: Observer>(
+    program: &CheckedProgram,
+    start: usize,
+    cx: CheckedContext<'_, '_, '_>,
+    entry: Entry,
+    limits: &Limits,
+    observer: &mut O,
+) -> Finish {
     let mut regs = [0; REGISTERS];
     regs[1..=5].copy_from_slice(&entry.arguments);
     cx.memory.drop_frames();
@@ -108,10 +120,11 @@ pub(super) fn execute<O: Observer>(
         budget: limits.instructions,
         at: 0,
     };
-    let mut pc = 0;
+    let mut pc = start;
     let outcome = loop {
         let current = run.current.clone();
         let program = current.as_deref().unwrap_or(program);
+        run.cx.memory.program = program.number;
         match run.go(program, pc, observer) {
             Stop::Returned(value) => break Ok(value),
             Stop::Switched(next) => pc = next,
@@ -572,11 +585,16 @@ impl<'m> Frames<'m> {
     }
 }
 
+/// The slot of which an address of a function is.
+pub(super) fn slot_at(address: u64) -> Option<usize> {
+    let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
+    offset.map(|offset| (offset / 8) as usize)
+}
+
 /// The slot of the function at an address.
 fn function(program: &CheckedProgram, address: u64) -> Result<usize, Stop> {
-    let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
-    let slot = offset.map(|offset| (offset / 8) as usize);
-    slot.filter(|slot| *slot < program.insns.len())
+    slot_at(address)
+        .filter(|slot| *slot < program.insns.len())
         .ok_or_else(|| Reason::NoFunction(address).into())
 }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use spec::maps::MapKind;
-use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard};
+use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard, ValueOf};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
@@ -113,6 +113,15 @@ impl<'m> Maps<'m> {
         }
     }
 
+    /// The address of a value that is not found by its key; 0 if there is none.
+    pub(super) fn find(&mut self, index: u32, what: ValueOf<'_>) -> Result<u64, NoRoom> {
+        let mapped = &self.0[index as usize];
+        match mapped.map.find(mapped.guard, what) {
+            Some(value) => self.value(index, value),
+            None => Ok(0),
+        }
+    }
+
     /// Reserves a record of a ring buffer; its address, or 0 if there is no room.
     pub(super) fn reserve(&mut self, index: u32, len: u64, flags: u64) -> Result<u64, NoRoom> {
         let mapped = &self.0[index as usize];
@@ -156,11 +165,47 @@ impl<'m> Maps<'m> {
         let Some([key, value]) = mapped.map.next_entry(mapped.guard, cpu, cursor) else {
             return Ok(None);
         };
+        self.entry(index, [key, value]).map(Some)
+    }
+
+    /// The addresses of key and value of an entry.
+    pub(super) fn entry(
+        &mut self,
+        index: u32,
+        [key, value]: [CellSlice<'m>; 2],
+    ) -> Result<[u64; 2], NoRoom> {
         let addresses = [self.value(index, key)?, self.value(index, value)?];
         let mapped = &mut self.0[index as usize];
         let number = mapped.known[&key.address().addr()];
         mapped.keys.insert(number);
-        Ok(Some(addresses))
+        Ok(addresses)
+    }
+
+    /// The pointer to the map of an identity, and the addresses of key and value of the entry
+    /// that has an address on the host in its value.
+    pub(super) fn entry_at(
+        &mut self,
+        identity: u64,
+        address: u64,
+    ) -> Result<Option<[u64; 3]>, NoRoom> {
+        let mut maps = (0..).zip(&self.0);
+        let found = maps.find(|(_, mapped)| mapped.map.identity() == identity);
+        let entry = found.and_then(|(index, mapped)| {
+            let entry = mapped.map.entry_at(mapped.guard, address)?;
+            Some((index, self.pointer(index)?, entry))
+        });
+        let Some((index, pointer, entry)) = entry else {
+            return Ok(None);
+        };
+        let [key, value] = self.entry(index, entry)?;
+        Ok(Some([pointer, key, value]))
+    }
+
+    /// The address on the host of a byte of a value.
+    pub(super) fn host_address(&self, address: u64) -> Option<u64> {
+        let place = self.place(address)?;
+        let is_writable = place.is_inside(1) && place.is_writable();
+        is_writable.then(|| place.cells().address().addr() as u64 + place.offset)
     }
 
     /// Ends a visit of entries.
@@ -193,7 +238,11 @@ impl<'m> Maps<'m> {
         let mapped = &mut self.0[index as usize];
         let room = ((1 << SPAN_BITS) - FIRST_VALUE) / mapped.pitch;
         let number = match mapped.known.get(&value.address().addr()) {
-            Some(number) => *number,
+            // A sample may have another length than the one before it.
+            Some(number) => {
+                mapped.values[*number] = value;
+                *number
+            }
             None if mapped.values.len() as u64 >= room => return Err(no_room),
             None => {
                 mapped
@@ -278,7 +327,7 @@ impl<'m> Maps<'m> {
 /// Bytes of the longest key or value of a map.
 fn longest(map: &dyn MapObject) -> u64 {
     match map.kind() {
-        MapKind::Ringbuf => map.max_entries().into(),
+        MapKind::Ringbuf | MapKind::UserRingbuf => map.max_entries().into(),
         _ => map.value_size().max(map.key_size()) as u64,
     }
 }

@@ -15,8 +15,8 @@ use std::thread;
 
 use spec::maps::MapKind;
 use vm::{
-    CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
-    RunGuard,
+    CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject,
+    MemoryPort, PacketBuffer, RunGuard, ValueOf,
 };
 
 use super::calls::CallFault;
@@ -140,6 +140,8 @@ pub struct Memory<'m> {
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
     held_lock: Option<u64>,
+    /// Number of the program that executes.
+    pub(super) program: u32,
 }
 
 /// The region of a packet, which begins with the metadata.
@@ -232,6 +234,16 @@ impl<'m> Memory<'m> {
         self.push(name.into(), Bytes::ReadWrite(bytes))
     }
 
+    /// Adds the task that runs, which programs only read, at the address that stands for it
+    /// ([`CURRENT_TASK`]). It is the last region.
+    pub fn add_task(&mut self, task: &'m [u8]) {
+        self.names.push("task".into());
+        self.regions.push(Region {
+            start: CURRENT_TASK,
+            bytes: Bytes::ReadOnly(task),
+        });
+    }
+
     /// Adds the context of the program. One that carries a packet gets its addresses.
     pub fn add_context(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
         let region = self.add("context", bytes)?;
@@ -314,6 +326,13 @@ impl<'m> Memory<'m> {
         guard: &'m RunGuard,
     ) -> Result<(), NoRoom> {
         self.maps.push_inner(handle, guard)
+    }
+
+    /// The pointer to the map of an identity ([`MapObject::identity`]) with the addresses of key
+    /// and value of the entry that has an address on the host in its value, which become
+    /// regions on first use.
+    pub fn entry_at(&mut self, map: u64, address: u64) -> Result<Option<[u64; 3]>, NoRoom> {
+        self.maps.entry_at(map, address)
     }
 
     /// The pointer to the program's map of that index.
@@ -629,7 +648,13 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn probe(&self, address: u64, into: &mut [u8]) -> bool {
-        MemoryPort::read(self, address, into).is_ok()
+        // A context that carries a packet is another structure in the kernel.
+        let described = self.context.filter(|_| self.packet.is_some());
+        let is_described = described.is_some_and(|id| {
+            let region = &self.regions[id.0];
+            region.start <= address && address - region.start < region.len()
+        });
+        !is_described && MemoryPort::read(self, address, into).is_ok()
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
@@ -637,6 +662,10 @@ impl<'m> MemoryPort for Memory<'m> {
             Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);
         }
         Ok(())
+    }
+
+    fn current_task(&self) -> u64 {
+        CURRENT_TASK
     }
 
     fn context(&self) -> u64 {
@@ -685,6 +714,20 @@ impl<'m> MemoryPort for Memory<'m> {
         let index = self.called_map(map)?;
         let value = self.maps.lookup(index, cpu, key);
         value.map_err(|no_room| refused(no_room.to_string()))
+    }
+
+    fn find(&mut self, map: u64, what: ValueOf<'_>) -> Result<u64, CallFault> {
+        let index = self.called_map(map)?;
+        let found = self.maps.find(index, what);
+        found.map_err(|no_room| refused(no_room.to_string()))
+    }
+
+    fn exchange(&mut self, address: u64, new: u64) -> Result<u64, CallFault> {
+        let old = match address.is_multiple_of(8) {
+            true => self.maps.update::<8>(address, |_| new),
+            false => None,
+        };
+        old.ok_or_else(|| self.fault(address, 8, Access::Update).into())
     }
 
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, CallFault> {
@@ -750,6 +793,21 @@ impl<'m> MemoryPort for Memory<'m> {
         let index = self.called_map(map)?;
         self.maps.end_entries(index, cursor);
         Ok(())
+    }
+
+    fn value_address(&self, address: u64) -> Result<u64, CallFault> {
+        let found = self.maps.host_address(address);
+        found.ok_or_else(|| refused(format!("{address:#x} is not in the value of a map")))
+    }
+
+    fn callback(&self, function: u64) -> Result<Callback, CallFault> {
+        let slot = super::engine::slot_at(function);
+        let slot = slot.and_then(|slot| u32::try_from(slot).ok());
+        let slot = slot.ok_or_else(|| refused(format!("no function is at {function:#x}")))?;
+        Ok(Callback {
+            program: self.program,
+            slot,
+        })
     }
 
     fn begin(&mut self, iteration: Box<dyn Iteration<Memory<'m>>>) {

@@ -66,6 +66,8 @@ pub const MOST_FRAMES: usize = 1024;
 pub struct CheckedProgram {
     insns: Vec<Insn>,
     steps: Vec<frequent::Step>,
+    /// What functions that outlive a run are known by.
+    number: u32,
 }
 
 impl CheckedProgram {
@@ -74,7 +76,15 @@ impl CheckedProgram {
         CheckedProgram {
             steps: insns.iter().map(|insn| frequent::Step::of(*insn)).collect(),
             insns,
+            number: 0,
         }
+    }
+
+    /// The program with a number, by which helpers know its functions after the run
+    /// ([`vm::Callback`]).
+    #[must_use]
+    pub fn with_number(self, number: u32) -> CheckedProgram {
+        CheckedProgram { number, ..self }
     }
 
     /// Decodes a program, eight bytes for each slot. Only a partial slot is an error.
@@ -90,6 +100,17 @@ impl CheckedProgram {
     /// Runs the program from its first instruction.
     pub fn run(&self, cx: CheckedContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
         engine::execute(self, cx, entry, limits, &mut ())
+    }
+
+    /// Runs a function of the program, which begins at a slot.
+    pub fn run_function(
+        &self,
+        slot: usize,
+        cx: CheckedContext<'_, '_, '_>,
+        entry: Entry,
+        limits: &Limits,
+    ) -> Finish {
+        engine::execute_from(self, slot, cx, entry, limits, &mut ())
     }
 
     /// As [`run`](CheckedProgram::run); the observer is called before every instruction and

@@ -4,8 +4,11 @@ use std::fmt;
 use std::panic;
 use std::sync::Arc;
 
-use lower::ContextKind;
-use vm::{Deadline, DirectContext, Outcome, PacketBuffer, RunContext, RunGuard, TailTarget};
+use lower::{ContextKind, EntrySizes};
+use vm::{
+    CellSlice, Deadline, DirectContext, MapHandle, Outcome, PacketBuffer, RunContext, RunGuard,
+    TailTarget,
+};
 
 use super::{Arguments, Native, NoSuchCpu};
 
@@ -14,7 +17,11 @@ impl Native {
     pub fn context_kind(&self) -> Option<ContextKind> {
         match self.arguments {
             Arguments::Verified(kind) => Some(kind),
-            Arguments::Full | Arguments::Packet | Arguments::Seccomp | Arguments::Memory => None,
+            Arguments::Full
+            | Arguments::Packet
+            | Arguments::Seccomp
+            | Arguments::Memory
+            | Arguments::Entry(_) => None,
         }
     }
 
@@ -32,6 +39,18 @@ impl Native {
     pub fn without_packet(&self, kind: ContextKind) -> Option<WithoutPacket<'_>> {
         let fits = self.arguments == Arguments::Verified(kind) && !kind.has_packet();
         fits.then_some(WithoutPacket { native: self })
+    }
+
+    /// A handle that calls a function of a verified program with entries of maps, if it is one
+    /// that the host calls ([`Lowered::entry_sizes`](lower::Lowered::entry_sizes)).
+    pub fn on_entries(&self) -> Option<OnEntries<'_>> {
+        match self.arguments {
+            Arguments::Entry(sizes) => Some(OnEntries {
+                native: self,
+                sizes,
+            }),
+            _ => None,
+        }
     }
 
     /// The program as a target of tail calls: what program arrays hold for native code.
@@ -54,12 +73,16 @@ impl Native {
     /// a packet if the kind has.
     #[inline]
     unsafe fn run_verified<'r>(
-        &'r self,
+        &self,
         r1: u64,
         guard: &'r RunGuard,
         mut cx: RunContext<'r>,
         deadline: Option<Deadline>,
     ) -> Outcome {
+        let mut cx = cx.reborrow();
+        if cx.maps.is_empty() {
+            cx.maps = &self.maps;
+        }
         // The program's loads and stores reach the packet through the context.
         cx.context = r1;
         cx.guard = Some(guard);
@@ -90,12 +113,18 @@ impl Native {
         deadline: Option<Deadline>,
     ) -> Result<(), NoSuchCpu> {
         assert!(
-            self.checks_deadline || deadline.is_none(),
-            "the code was compiled without deadline checks"
-        );
-        assert!(
             self.arguments == Arguments::Verified(context.kind()),
             "the context is for other programs"
+        );
+        self.check_host(cx, deadline)
+    }
+
+    /// Checks what a run requires of the host.
+    #[inline]
+    fn check_host(&self, cx: &RunContext<'_>, deadline: Option<Deadline>) -> Result<(), NoSuchCpu> {
+        assert!(
+            self.checks_deadline || deadline.is_none(),
+            "the code was compiled without deadline checks"
         );
         let (cpu, cpus) = (cx.cpu(), self.cpus);
         match cpu < cpus {
@@ -195,6 +224,51 @@ impl<'n> WithoutPacket<'n> {
         self.native.check_run(context, &cx, deadline)?;
         let r1 = context.bind(None);
         // SAFETY: the kinds were compared, and the kind has no packet.
+        Ok(unsafe { self.native.run_verified(r1, guard, cx, deadline) })
+    }
+}
+
+/// Calls a function of a verified program; see [`Native::on_entries`].
+#[derive(Clone, Copy)]
+pub struct OnEntries<'n> {
+    native: &'n Native,
+    sizes: EntrySizes,
+}
+
+impl OnEntries<'_> {
+    /// Calls the function with a map and one of its entries, key and value, which the guard
+    /// keeps; see [`OnContext::run_until`].
+    ///
+    /// # Errors
+    /// If the maps have no values for the CPU.
+    ///
+    /// # Panics
+    /// As [`OnContext::run_until`]; and if key and value have other sizes than those of the
+    /// maps that the function was verified for.
+    pub fn run_until<'r>(
+        self,
+        map: &MapHandle,
+        [key, value]: [CellSlice<'r>; 2],
+        guard: &'r RunGuard,
+        cx: RunContext<'r>,
+        deadline: Option<Deadline>,
+    ) -> Result<Outcome, NoSuchCpu> {
+        let object = map.map();
+        let given = [key.len(), value.len()];
+        let EntrySizes { key: k, value: v } = self.sizes;
+        let sizes = [object.key_size(), object.value_size()];
+        assert!(
+            given == [k, v] && sizes == [k, v],
+            "an entry of another kind of map"
+        );
+        self.native.check_host(&cx, deadline)?;
+        let cells = [key, value].map(|cells| cells.address().expose_provenance() as u64);
+        let words = [map.address(), cells[0], cells[1]];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut context = DirectContext::new(ContextKind::Arguments, &bytes);
+        let r1 = context.bind(None);
+        // SAFETY: the function reads three words of its context, which are what it was
+        // verified for: a map of those sizes and an entry, which the guard keeps.
         Ok(unsafe { self.native.run_verified(r1, guard, cx, deadline) })
     }
 }

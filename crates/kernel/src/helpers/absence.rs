@@ -231,3 +231,85 @@ pub(super) fn find_vma<M: MemoryPort>(
         _ => Errno::EINVAL.negated(),
     })
 }
+
+/// `long bpf_skb_output(struct sk_buff *skb, map, u64 flags, void *data, u64 size)`: `-EFAULT`,
+/// no program has such a packet; `-EINVAL` for unknown flags.
+pub(super) fn skb_output<M: MemoryPort>(
+    [_, _, flags, ..]: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    const INDEX_AND_LENGTH: u64 = 0x000f_ffff_ffff_ffff;
+    Ok(match flags & !INDEX_AND_LENGTH {
+        0 => EFAULT,
+        _ => Errno::EINVAL.negated(),
+    })
+}
+
+/// `long bpf_xdp_output(struct xdp_buff *xdp, map, u64 flags, void *data, u64 size)`: as
+/// [`skb_output`].
+pub(super) fn xdp_output<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    skb_output(arguments, memory, cx)
+}
+
+/// `long bpf_d_path(struct path *path, char *buf, u32 size)`: `-EFAULT`, there are no files; 0
+/// for an empty buffer.
+pub(super) fn d_path<M: MemoryPort>(
+    [_, _, size, ..]: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(if size as u32 == 0 { 0 } else { EFAULT })
+}
+
+/// `long bpf_copy_from_user_task(void *to, u32 size, const void *from, struct task_struct
+/// *task, u64 flags)`: `-EFAULT` and zeros, no task has memory; `-EINVAL` for flags.
+pub(super) fn copy_from_user_task<M: MemoryPort>(
+    [to, size, _, _, flags]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    match flags {
+        0 => no_memory(memory, to, size),
+        _ => Ok(Errno::EINVAL.negated()),
+    }
+}
+
+/// `u64 bpf_get_attach_cookie(ctx)`: 0, a test run is attached nowhere.
+pub(super) fn get_attach_cookie<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `u64 bpf_get_func_ip(ctx)`: 0, no function is traced. The verifier refuses it for the types
+/// that are test-run.
+pub(super) fn get_func_ip<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
+/// `long bpf_sys_bpf(u32 command, void *attr, u32 size)`: `-EPERM` for the commands that
+/// programs may give, as for a process that may not load anything; `-EINVAL` for others.
+pub(super) fn sys_bpf<M: MemoryPort>(
+    [command, ..]: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    /// `BPF_MAP_CREATE` to `BPF_PROG_LOAD`, `BPF_RAW_TRACEPOINT_OPEN`, `BPF_BTF_LOAD`,
+    /// `BPF_MAP_FREEZE`, `BPF_LINK_CREATE`.
+    const ALLOWED: [u64; 9] = [0, 1, 2, 3, 5, 17, 18, 22, 28];
+    Ok(match ALLOWED.contains(&(command & 0xffff_ffff)) {
+        true => Errno::EPERM.negated(),
+        false => Errno::EINVAL.negated(),
+    })
+}

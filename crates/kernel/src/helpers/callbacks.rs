@@ -2,7 +2,11 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{Cursor, Iteration, IterationStep, MemoryPort, RunContext};
+use vm::{
+    Cursor, Iteration, IterationStep, MemoryPort, RunContext, Samples, SamplesReader, ValueOf,
+};
+
+use super::dynptr::Dynptr;
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
 const MAX_LOOPS: u64 = 1 << 23;
@@ -81,6 +85,83 @@ pub(super) fn for_each_map_elem<M: MemoryPort>(
         cursor: Cursor::default(),
     }));
     Ok(0)
+}
+
+/// Most samples that `bpf_user_ringbuf_drain` reads (`BPF_MAX_USER_RINGBUF_SAMPLES`).
+const MOST_SAMPLES: u64 = 128 << 10;
+
+/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP`.
+const WAKEUPS: u64 = 1 << 0 | 1 << 1;
+
+/// `long bpf_user_ringbuf_drain(map, void *callback_fn, void *callback_ctx, u64 flags)`: the
+/// number of samples that were read, until a call returned 1. `-EINVAL` for unknown flags,
+/// `-EBUSY` while another run reads.
+pub(super) fn user_ringbuf_drain<M: MemoryPort>(
+    [map, function, context, flags, _]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    if flags & !WAKEUPS != 0 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let started = match memory.map(map)?.samples() {
+        Some(samples) => samples.start(),
+        None => Err(Errno::EINVAL),
+    };
+    let reader = match started {
+        Ok(reader) => reader,
+        Err(errno) => return Ok(errno.negated()),
+    };
+    let dynptr = memory.find(map, ValueOf::SampleDynptr)?;
+    memory.begin(Box::new(Drain {
+        map,
+        function,
+        context,
+        dynptr,
+        read: 0,
+        _reader: reader,
+    }));
+    Ok(0)
+}
+
+/// The calls of `bpf_user_ringbuf_drain`.
+struct Drain {
+    map: u64,
+    function: u64,
+    context: u64,
+    /// Where each sample is described.
+    dynptr: u64,
+    /// Samples that were read.
+    read: u64,
+    _reader: SamplesReader,
+}
+
+impl<M: MemoryPort> Iteration<M> for Drain {
+    fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault> {
+        if returned.is_some() {
+            self.read += 1;
+            if let Some(samples) = memory.map(self.map)?.samples() {
+                samples.release();
+            }
+        }
+        let goes_on = returned.is_none_or(|returned| returned == 0) && self.read < MOST_SAMPLES;
+        let sample = match goes_on {
+            true => memory.find(self.map, ValueOf::Sample)?,
+            false => 0,
+        };
+        if sample == 0 {
+            return Ok(IterationStep::Return(self.read));
+        }
+        let len = memory
+            .map(self.map)?
+            .samples()
+            .map_or(0, Samples::oldest_len);
+        Dynptr::local(sample, len).write(memory, self.dynptr)?;
+        Ok(IterationStep::Call {
+            function: self.function,
+            arguments: [self.dynptr, self.context, 0, 0, 0],
+        })
+    }
 }
 
 /// True for kinds of maps whose entries programs visit.

@@ -5,11 +5,13 @@ mod bytes;
 mod callbacks;
 mod csum_diff;
 mod csum_replace;
+mod dynptr;
 mod fib;
 mod map;
 mod mtu;
 mod packet;
 mod perf;
+mod probe;
 mod process;
 mod redirect;
 mod ringbuf;
@@ -19,9 +21,12 @@ mod skb;
 mod snprintf;
 mod socket;
 mod spin_lock;
+mod stack;
+mod storage;
 mod strncmp;
 mod strtox;
 mod syncookie;
+mod timer;
 mod trace_printk;
 mod tunnel;
 mod vlan;
@@ -89,6 +94,7 @@ table! {
     map::map_lookup_elem,
     map::map_update_elem,
     map::map_delete_elem,
+    probe::probe_read,
     run_context::ktime_get_ns,
     trace_printk::trace_printk,
     run_context::get_prandom_u32,
@@ -110,12 +116,16 @@ table! {
     absence::get_route_realm,
     perf::perf_event_output,
     packet::skb_load_bytes,
+    stack::get_stackid,
     csum_diff::csum_diff,
     tunnel::skb_get_tunnel_opt,
     tunnel::skb_set_tunnel_opt,
     room::skb_change_proto,
     skb::skb_change_type,
+    storage::skb_under_cgroup,
     skb::get_hash_recalc,
+    storage::get_current_task,
+    storage::current_task_under_cgroup,
     room::skb_change_tail,
     skb::skb_pull_data,
     skb::csum_update,
@@ -123,6 +133,7 @@ table! {
     run_context::get_numa_node_id,
     room::skb_change_head,
     xdp::xdp_adjust_head,
+    probe::probe_read_str,
     socket::get_socket_cookie,
     socket::get_socket_uid,
     skb::set_hash,
@@ -132,10 +143,12 @@ table! {
     absence::perf_event_read_value,
     xdp::xdp_adjust_tail,
     absence::skb_get_xfrm_state,
+    stack::get_stack,
     packet::skb_load_bytes_relative,
     fib::fib_lookup,
     socket::skb_cgroup_id,
     process::get_current_cgroup_id,
+    storage::get_local_storage,
     socket::skb_ancestor_cgroup_id,
     absence::sk_lookup_tcp,
     absence::sk_lookup_udp,
@@ -150,11 +163,15 @@ table! {
     strtox::strtol,
     strtox::strtoul,
     absence::send_signal,
+    absence::skb_output,
     absence::probe_read_user,
+    probe::probe_read_kernel,
     absence::probe_read_user_str,
+    probe::probe_read_kernel_str,
     absence::send_signal_thread,
     run_context::jiffies64,
     process::get_ns_current_pid_tgid,
+    absence::xdp_output,
     socket::get_netns_cookie,
     process::get_current_ancestor_cgroup_id,
     run_context::ktime_get_boot_ns,
@@ -164,15 +181,27 @@ table! {
     ringbuf::ringbuf_discard,
     ringbuf::ringbuf_query,
     skb::csum_level,
+    stack::get_task_stack,
+    absence::d_path,
     absence::copy_from_user,
     absence::skb_cgroup_classid,
     redirect::redirect_neigh,
     redirect::redirect_peer,
+    storage::task_storage_get,
+    storage::task_storage_delete,
+    storage::get_current_task_btf,
     run_context::ktime_get_coarse_ns,
     mtu::check_mtu,
     callbacks::for_each_map_elem,
     snprintf::snprintf,
+    absence::sys_bpf,
     absence::sys_close,
+    timer::timer_init,
+    timer::timer_set_callback,
+    timer::timer_start,
+    timer::timer_cancel,
+    absence::get_func_ip,
+    absence::get_attach_cookie,
     absence::get_branch_snapshot,
     trace_printk::trace_vprintk,
     absence::kallsyms_lookup_name,
@@ -182,13 +211,25 @@ table! {
     xdp::xdp_get_buff_len,
     xdp::xdp_load_bytes,
     xdp::xdp_store_bytes,
+    absence::copy_from_user_task,
     skb::skb_set_tstamp,
+    storage::kptr_xchg,
     map::map_lookup_percpu_elem,
+    dynptr::dynptr_from_mem,
+    dynptr::ringbuf_reserve_dynptr,
+    dynptr::ringbuf_submit_dynptr,
+    dynptr::ringbuf_discard_dynptr,
+    dynptr::dynptr_read,
+    dynptr::dynptr_write,
+    dynptr::dynptr_data,
     syncookie::tcp_raw_gen_syncookie_ipv4,
     syncookie::tcp_raw_gen_syncookie_ipv6,
     syncookie::tcp_raw_check_syncookie_ipv4,
     syncookie::tcp_raw_check_syncookie_ipv6,
     run_context::ktime_get_tai_ns,
+    callbacks::user_ringbuf_drain,
+    storage::cgrp_storage_get,
+    storage::cgrp_storage_delete,
 }
 
 mod waiting;

@@ -70,7 +70,9 @@ pub(super) fn snprintf<M: MemoryPort>(
             text.truncate(size.saturating_sub(1));
             text.push(0);
             text.truncate(size);
-            memory.write(to, &text)?;
+            if !text.is_empty() {
+                memory.write(to, &text)?;
+            }
             Ok(len)
         }
         Err(errno) => Ok(errno.negated()),

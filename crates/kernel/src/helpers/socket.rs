@@ -1,7 +1,7 @@
 //! Helpers about the socket and the cgroup of a packet. A packet's socket is one of the
 //! process that runs the program.
 
-use vm::{MemoryPort, RunContext};
+use vm::{MemoryPort, RunContext, System};
 
 use super::process::ancestor;
 
@@ -41,11 +41,15 @@ pub(super) fn get_socket_uid<M: MemoryPort>(
     Ok(0)
 }
 
-/// `u64 bpf_get_netns_cookie(ctx)`: a number of the network namespace.
+/// `u64 bpf_get_netns_cookie(ctx)`: a number of the network namespace; of the first one
+/// without a context.
 pub(super) fn get_netns_cookie<M: MemoryPort>(
-    _: [u64; 5],
+    [context, ..]: [u64; 5],
     _: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(cx.system.netns_cookie)
+    Ok(match context {
+        0 => System::FIRST_NETNS_COOKIE,
+        _ => cx.system.netns_cookie,
+    })
 }

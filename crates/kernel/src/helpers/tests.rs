@@ -4,7 +4,10 @@ use packet::{Metadata, Packet};
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::MapKind;
-use vm::{Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext, RunGuard, SKB};
+use vm::{
+    CURRENT_TASK, Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext,
+    RunGuard, SKB, ValueOf,
+};
 
 use super::{NUMBERS, find};
 use crate::maps::{Host, Map, ValueLayout};
@@ -34,6 +37,33 @@ impl MemoryPort for Buffer {
         let place = self.bytes.get_mut(start..start + bytes.len());
         place.ok_or(address)?.copy_from_slice(bytes);
         Ok(())
+    }
+
+    fn probe(&self, address: u64, into: &mut [u8]) -> bool {
+        self.read(address, into).is_ok()
+    }
+
+    fn current_task(&self) -> u64 {
+        CURRENT_TASK
+    }
+
+    fn find(&mut self, map: u64, _: ValueOf<'_>) -> Result<u64, u64> {
+        Err(map)
+    }
+
+    fn exchange(&mut self, address: u64, new: u64) -> Result<u64, u64> {
+        let mut old = [0; 8];
+        self.read(address, &mut old)?;
+        self.write(address, &new.to_ne_bytes())?;
+        Ok(u64::from_ne_bytes(old))
+    }
+
+    fn value_address(&self, address: u64) -> Result<u64, u64> {
+        Err(address)
+    }
+
+    fn callback(&self, function: u64) -> Result<Callback, u64> {
+        Err(function)
     }
 
     fn context(&self) -> u64 {
@@ -115,7 +145,7 @@ fn buffer() -> Buffer {
         max_entries: 2,
         ..MapParams::default()
     };
-    let host = Host { cpus: 4, seed: 1 };
+    let host = Host::new(4, 1);
     let packet: Vec<u8> = (64..84).collect();
     Buffer {
         bytes: (0..128).collect(),

@@ -9,6 +9,7 @@ use spec::maps::MapKind;
 use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
+use super::special::SpecialFields;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 
 /// Values by index, one for each CPU in `percpu_array`.
@@ -17,6 +18,7 @@ pub(super) struct Array {
     cells: Cells,
     entries: u32,
     value: ValueLayout,
+    special: SpecialFields,
     /// Values of an element: the possible CPUs, or 1.
     copies: u32,
     is_percpu: bool,
@@ -34,6 +36,7 @@ impl Array {
             cells: Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
             entries,
             value: map.value.clone(),
+            special: SpecialFields::new(map, host),
             copies,
             is_percpu,
         })
@@ -119,7 +122,19 @@ impl Array {
             _ => self.value.lock(cells)?,
         };
         self.value.write(cells, value);
+        self.special.free(cells);
         Ok(())
+    }
+
+    /// An entry with its key in a cell of the guard.
+    fn entry<'g>(&'g self, key: &'g AtomicU64, index: u32, cpu: u32) -> [CellSlice<'g>; 2] {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&index.to_ne_bytes());
+        key.store(u64::from_ne_bytes(bytes), Relaxed);
+        [
+            CellSlice::new(slice::from_ref(key), bytes.len() / 2),
+            CellSlice::new(self.element(index, cpu), self.value.size),
+        ]
     }
 }
 
@@ -141,14 +156,20 @@ impl Operations for Array {
         }
         cursor.position += 1;
         let cell = *cursor.key_cell.get_or_insert_with(|| guard.take_key_cell());
-        let key = guard.key_cell(cell);
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&index.to_ne_bytes());
-        key.store(u64::from_ne_bytes(bytes), Relaxed);
-        Some([
-            CellSlice::new(slice::from_ref(key), bytes.len() / 2),
-            CellSlice::new(self.element(index, cpu), self.value.size),
-        ])
+        Some(self.entry(guard.key_cell(cell), index, cpu))
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        super::special::covers(self.cells.as_slice(), address, len)
+    }
+
+    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        let start = self.cells.as_slice().as_ptr().addr() as u64;
+        let number = address.checked_sub(start)? / (8 * self.value.cells() as u64);
+        let index = u32::try_from(number / u64::from(self.copies)).ok()?;
+        let cell = guard.take_key_cell();
+        let is_there = index < self.entries;
+        is_there.then(|| self.entry(guard.key_cell(cell), index, 0))
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {

@@ -4,14 +4,19 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
+use vm::{CellSlice, Cells, ValueOf};
 
 use super::flags::{self, EXIST, LOCK};
-use super::{Definition, Operations};
+use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 
 /// Values of attached programs.
 #[derive(Debug)]
 pub(super) struct CgroupStorage {
     is_percpu: bool,
+    value: ValueLayout,
+    /// The value of the program that runs, for each CPU or once: test runs make one for
+    /// themselves.
+    cells: Cells,
 }
 
 /// Bytes of `struct bpf_cgroup_storage_key`, and of the id of a control group.
@@ -21,10 +26,15 @@ const KEY_SIZES: [u32; 2] = [16, 8];
 const MOST_VALUE: u32 = super::local_storage::MOST_VALUE;
 
 impl CgroupStorage {
-    pub(super) fn new(map: &Definition) -> CgroupStorage {
-        CgroupStorage {
-            is_percpu: map.kind == MapKind::PercpuCgroupStorage,
-        }
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<CgroupStorage, Errno> {
+        let is_percpu = map.kind == MapKind::PercpuCgroupStorage;
+        let copies = if is_percpu { host.cpus as usize } else { 1 };
+        let cells = Cells::zeroed(map.value.cells().saturating_mul(copies));
+        Ok(CgroupStorage {
+            is_percpu,
+            value: map.value.clone(),
+            cells: cells.map_err(|_| Errno::ENOMEM)?,
+        })
     }
 
     /// The kernel's rules of creation.
@@ -52,6 +62,24 @@ impl CgroupStorage {
 }
 
 impl Operations for CgroupStorage {
+    fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        let ValueOf::Local(cpu) = what else {
+            return None;
+        };
+        let (all, one) = (self.cells.as_slice(), self.value.cells());
+        let copy = match self.is_percpu {
+            true => cpu as usize % (all.len() / one),
+            false => 0,
+        };
+        let cells = &all[copy * one..(copy + 1) * one];
+        Some(CellSlice::new(cells, self.value.size))
+    }
+
+    fn reset(&self) {
+        let zeros = vec![0; self.cells.as_slice().len() * 8];
+        self.cells.slice(0, zeros.len()).write(0, &zeros);
+    }
+
     fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.store(key, value, flags)
     }

@@ -29,6 +29,7 @@ use vm::{
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::{Line, Pool};
+use super::special::SpecialFields;
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
 use eviction::Clock;
@@ -46,6 +47,7 @@ pub(super) struct Hash {
     /// Cell at which the values start.
     value_start: usize,
     value: ValueLayout,
+    special: SpecialFields,
     /// Values of an element: the possible CPUs, or 1.
     copies: u32,
     is_percpu: bool,
@@ -101,6 +103,7 @@ impl Hash {
             stride,
             value_start,
             value: map.value.clone(),
+            special: SpecialFields::new(map, host),
             copies,
             is_percpu,
             has_lines: stride == LINE && !is_percpu,
@@ -216,7 +219,15 @@ impl Hash {
         if let Limit::Count { entries, .. } = &self.limit {
             entries.fetch_sub(1, Relaxed);
         }
+        self.free_fields(index);
         self.pool.give_back(cpu, index);
+    }
+
+    /// Frees what the special fields of an element hold, when its entry is gone or replaced.
+    fn free_fields(&self, index: u32) {
+        for cpu in 0..self.copies {
+            self.special.free(self.value_cells(index, cpu));
+        }
     }
 
     /// Takes the element of an entry that was not looked up lately.
@@ -224,11 +235,12 @@ impl Hash {
         let Limit::Evict(clock) = &self.limit else {
             return None;
         };
-        clock.candidates().find(|index| {
+        let evicted = clock.candidates().find(|index| {
             let bucket = self.lock(hash_of(self.pool.element(*index)));
             let found = bucket.elements().find(|found| found.index == *index);
             found.inspect(|found| bucket.remove(*found)).is_some()
-        })
+        });
+        evicted.inspect(|index| self.free_fields(*index))
     }
 
     #[inline(always)]
@@ -283,10 +295,14 @@ impl Hash {
                 None if flags == EXIST => Err(Errno::ENOENT),
                 Some(old) if is_locked => {
                     let locked = self.value.lock(self.value_cells(old.index, cpu));
-                    locked.map(|_locked| self.overwrite(old.index, cpu, values))
+                    locked.map(|_locked| {
+                        self.overwrite(old.index, cpu, values);
+                        self.free_fields(old.index);
+                    })
                 }
                 Some(old) if self.is_percpu => {
                     self.overwrite(old.index, cpu, values);
+                    self.free_fields(old.index);
                     self.mark(old.index);
                     Ok(())
                 }
@@ -294,6 +310,7 @@ impl Hash {
                     key::write(&self.pool.element(index)[KEY..], key);
                     self.overwrite(index, cpu, values);
                     bucket.replace(old, index, hash);
+                    self.free_fields(old.index);
                     if !bucket.keep_spare(old.index) {
                         self.pool.give_back(cpu, old.index);
                     }
@@ -479,6 +496,19 @@ impl Operations for Hash {
                 .extend(locked.elements().map(|found| found.index));
             cursor.waiting.reverse();
         }
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let element = self.pool.element_at(address);
+        element.is_some_and(|element| super::special::covers(element, address, len))
+    }
+
+    fn entry_at<'g>(&'g self, _: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        let element = self.pool.element_at(address)?;
+        Some([
+            CellSlice::new(&element[KEY..], self.key_size),
+            self.value_in(element, 0),
+        ])
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {

@@ -1,17 +1,34 @@
 //! What maps use of the machine that they stand for.
 
-/// CPUs and randomness of the model machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use std::sync::Arc;
+
+use vm::Timers;
+
+/// CPUs, randomness and timers of the model machine.
+#[derive(Clone, Debug)]
 pub struct Host {
     /// Possible CPUs, at least 1: per-CPU maps hold a value for each.
     pub cpus: u32,
     /// Seed of hash functions: the same seed gives the same order of iteration.
     pub seed: u64,
+    /// The timers in values of maps, which a map frees with the values that hold them.
+    pub timers: Arc<Timers>,
+}
+
+impl Host {
+    /// A machine without timers.
+    pub fn new(cpus: u32, seed: u64) -> Host {
+        Host {
+            cpus,
+            seed,
+            timers: Arc::default(),
+        }
+    }
 }
 
 impl Default for Host {
     /// One CPU, seed 0.
     fn default() -> Host {
-        Host { cpus: 1, seed: 0 }
+        Host::new(1, 0)
     }
 }

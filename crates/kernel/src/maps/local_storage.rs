@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::Cells;
+use vm::{CellSlice, Cells, RunGuard, ValueOf};
 
 use super::flags::{self, EXIST, NOEXIST};
 use super::resources::{NoResources, Resources};
@@ -141,6 +141,19 @@ impl Operations for LocalStorage {
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        let ValueOf::Owner(owner, initial) = what else {
+            return None;
+        };
+        let found = self.get(owner);
+        // Another run may have made it meanwhile.
+        let found = found.or_else(|| match self.set(owner, initial?, NOEXIST) {
+            Ok(cells) => Some(cells),
+            Err(_) => self.get(owner),
+        });
+        Some(CellSlice::new(guard.keep(found?), self.value.size))
     }
 
     fn local_storage(&self) -> Option<&LocalStorage> {

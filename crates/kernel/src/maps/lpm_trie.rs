@@ -430,6 +430,11 @@ impl Operations for LpmTrie {
         self.update(0, key, value, flags)
     }
 
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let element = self.pool.element_at(address);
+        element.is_some_and(|element| super::special::covers(element, address, len))
+    }
+
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         let _guard = RunGuard::new();
         let root = self.child(Slot::Root).ok_or(Errno::ENOENT)?;

@@ -35,6 +35,7 @@ mod slots;
 mod socket;
 mod sockhash;
 mod sockmap;
+mod special;
 mod spin_lock;
 mod stack_trace;
 mod struct_ops;
@@ -53,7 +54,8 @@ use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 use vm::{
-    CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, TailTable,
+    CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, Samples,
+    TailTable, Timers, ValueOf,
 };
 
 pub use batch::{Batch, LookupBatch};
@@ -99,6 +101,27 @@ pub trait Operations: fmt::Debug + Send + Sync {
     fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
         None
     }
+
+    /// A value that is not found by its key; see [`MapObject::find`].
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        let _ = (guard, what);
+        None
+    }
+
+    /// True if bytes at an address on the host are in values; see [`MapObject::covers`].
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let _ = (address, len);
+        false
+    }
+
+    /// The key and the value that has an address in it; see [`MapObject::entry_at`].
+    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        let _ = (guard, address);
+        None
+    }
+
+    /// Sets the value of the program that runs to zero, as for a test run.
+    fn reset(&self) {}
 
     /// The next entry that a program visits; see [`MapObject::next_entry`].
     fn next_entry<'g>(
@@ -306,6 +329,8 @@ pub struct Map {
     operations: Arc<dyn Operations>,
     cpus: u32,
     is_frozen: AtomicBool,
+    /// The timers of the host, if values have some.
+    timers: Option<Arc<Timers>>,
 }
 
 impl Map {
@@ -405,7 +430,7 @@ impl Map {
             CgroupArray => Arc::new(cgroup_array::CgroupArray::new(map)?),
             StackTrace => Arc::new(stack_trace::StackTrace::new(map)?),
             CgroupStorage | PercpuCgroupStorage => {
-                Arc::new(cgroup_storage::CgroupStorage::new(map))
+                Arc::new(cgroup_storage::CgroupStorage::new(map, host)?)
             }
             SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
                 Arc::new(local_storage::LocalStorage::new(map))
@@ -418,10 +443,11 @@ impl Map {
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
         Ok(Map {
-            definition,
-            operations,
             cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
+            timers: (definition.value.timer).map(|_| Arc::clone(&host.timers)),
+            definition,
+            operations,
         })
     }
 
@@ -598,6 +624,14 @@ impl Map {
     }
 }
 
+impl Drop for Map {
+    fn drop(&mut self) {
+        if let Some(timers) = &self.timers {
+            timers.free_map(self.identity());
+        }
+    }
+}
+
 impl MapObject for Map {
     fn kind(&self) -> MapKind {
         self.definition.kind
@@ -624,6 +658,37 @@ impl MapObject for Map {
 
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         self.operations.lookup(guard, cpu, key)
+    }
+
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        self.operations.find(guard, what)
+    }
+
+    fn disown(&self, owner: u64) -> Result<(), Errno> {
+        let storage = self.operations.local_storage().ok_or(Errno::EINVAL)?;
+        storage.remove(owner)
+    }
+
+    fn samples(&self) -> Option<&dyn Samples> {
+        self.operations.user_ring().map(|ring| ring as &dyn Samples)
+    }
+
+    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+        self.operations.cgroup(index).map(|cgroup| cgroup.id)
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let inner = self.operations.inner_maps();
+        self.operations.covers(address, len)
+            || inner.iter().any(|map| map.map().covers(address, len))
+    }
+
+    fn has_timers(&self) -> bool {
+        self.timers.is_some()
+    }
+
+    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        self.operations.entry_at(guard, address)
     }
 
     fn next_entry<'g>(

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use vm::{Cells, OutOfMemory};
+use vm::{CELL_BYTES, Cells, OutOfMemory};
 
 use super::spin_lock::SpinLock;
 
@@ -135,6 +135,18 @@ impl Pool {
     fn place(&self, index: u32) -> (usize, u32) {
         let block = (index / self.first_len).ilog2();
         (block as usize, index - (self.first_len << block))
+    }
+
+    /// The cells of the element that has an address in them.
+    pub(super) fn element_at(&self, address: u64) -> Option<&[AtomicU64]> {
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        [&self.first].into_iter().chain(blocks).find_map(|block| {
+            let cells = block.as_slice();
+            let offset = address.checked_sub(cells.as_ptr().addr() as u64)?;
+            let number = usize::try_from(offset).ok()? / (CELL_BYTES * self.stride);
+            let start = number.checked_mul(self.stride)?;
+            cells.get(start..start + self.stride)
+        })
     }
 
     /// An element that is not in use, from the lists of this CPU first; `None` if all are.

@@ -19,10 +19,7 @@ fn map(kind: MapKind, key_size: u32, max_entries: u32, flags: MapFlags) -> Map {
         flags,
         ..MapParams::default()
     };
-    let host = Host {
-        cpus: CPUS,
-        seed: 1,
-    };
+    let host = Host::new(CPUS, 1);
     Map::create(&params, ValueLayout::plain(12), &host).unwrap()
 }
 

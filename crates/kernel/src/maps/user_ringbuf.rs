@@ -5,17 +5,20 @@
 //! behind the end is as large as the ring. The host writes each sample in one step, so
 //! programs find no sample that is incomplete or has no valid length.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use spec::Errno;
-use vm::{CELL_BYTES, CellSlice, Cells};
+use vm::{CELL_BYTES, CellSlice, Cells, RunGuard, Samples, SamplesReader, ValueOf};
 
 use super::{Definition, Operations};
 
 /// Bytes of the header of a sample.
 const HEADER: u64 = 8;
+
+/// Bytes of a dynptr.
+const DYNPTR: usize = 16;
 
 /// Most bytes that a dynptr spans (`DYNPTR_MAX_SIZE`).
 const MOST_SAMPLE: u64 = (1 << 24) - 1;
@@ -31,15 +34,17 @@ pub struct UserRing {
     producer: AtomicU64,
     /// Held while the host writes.
     writer: Mutex<()>,
-    /// Held while a program reads.
-    reader: Mutex<()>,
+    /// True while a program reads.
+    is_busy: Arc<AtomicBool>,
+    /// Where the reader gets each sample.
+    dynptr: Cells,
 }
 
 /// Samples that a program reads; no other run reads meanwhile.
 #[derive(Debug)]
 pub struct UserSamples<'a> {
     ring: &'a UserRing,
-    _reader: MutexGuard<'a, ()>,
+    _reader: SamplesReader,
 }
 
 /// A sample that was not released yet.
@@ -60,7 +65,8 @@ impl UserRing {
             consumer: AtomicU64::new(0),
             producer: AtomicU64::new(0),
             writer: Mutex::new(()),
-            reader: Mutex::new(()),
+            is_busy: Arc::default(),
+            dynptr: Cells::zeroed(DYNPTR / CELL_BYTES).map_err(|_| Errno::ENOMEM)?,
         })
     }
 
@@ -85,14 +91,22 @@ impl UserRing {
 
     /// Starts to read (`bpf_user_ringbuf_drain`). EBUSY while another run does.
     pub fn read(&self) -> Result<UserSamples<'_>, Errno> {
-        let reader = match self.reader.try_lock() {
-            Ok(reader) => reader,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Errno::EBUSY),
-        };
         Ok(UserSamples {
             ring: self,
-            _reader: reader,
+            _reader: self.start()?,
+        })
+    }
+
+    /// The oldest sample that was not released, if there is one.
+    fn oldest(&self) -> Option<UserSample<'_>> {
+        let (producer, consumer) = (self.producer.load(Acquire), self.consumer.load(Relaxed));
+        (consumer < producer).then(|| {
+            let start = self.cell(consumer);
+            let len = self.cells.as_slice()[start].load(Relaxed);
+            UserSample {
+                bytes: self.cells.slice(start + 1, len as usize),
+                total: (len + HEADER).next_multiple_of(8),
+            }
         })
     }
 
@@ -104,16 +118,7 @@ impl UserRing {
 impl<'a> UserSamples<'a> {
     /// The oldest sample that was not released, if there is one.
     pub fn next(&self) -> Option<UserSample<'a>> {
-        let ring = self.ring;
-        let (producer, consumer) = (ring.producer.load(Acquire), ring.consumer.load(Relaxed));
-        (consumer < producer).then(|| {
-            let start = ring.cell(consumer);
-            let len = ring.cells.as_slice()[start].load(Relaxed);
-            UserSample {
-                bytes: ring.cells.slice(start + 1, len as usize),
-                total: (len + HEADER).next_multiple_of(8),
-            }
-        })
+        self.ring.oldest()
     }
 
     /// Ends the reading of the oldest sample, whose room is the host's again.
@@ -123,7 +128,31 @@ impl<'a> UserSamples<'a> {
     }
 }
 
+impl Samples for UserRing {
+    fn start(&self) -> Result<SamplesReader, Errno> {
+        SamplesReader::new(&self.is_busy).ok_or(Errno::EBUSY)
+    }
+
+    fn oldest_len(&self) -> u32 {
+        self.oldest().map_or(0, |sample| sample.bytes.len() as u32)
+    }
+
+    fn release(&self) {
+        if let Some(sample) = self.oldest() {
+            self.consumer.fetch_add(sample.total, Release);
+        }
+    }
+}
+
 impl Operations for UserRing {
+    fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        match what {
+            ValueOf::Sample => self.oldest().map(|sample| sample.bytes),
+            ValueOf::SampleDynptr => Some(self.dynptr.slice(0, DYNPTR)),
+            ValueOf::Owner(..) | ValueOf::Local(_) => None,
+        }
+    }
+
     fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }

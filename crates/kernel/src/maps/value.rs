@@ -16,6 +16,8 @@ pub struct ValueLayout {
     pub special: Vec<Range<usize>>,
     /// Offset of the spin lock, which is one of the special fields.
     pub lock: Option<usize>,
+    /// Offset of the timer, which is one of the special fields.
+    pub timer: Option<usize>,
 }
 
 impl ValueLayout {
@@ -25,6 +27,7 @@ impl ValueLayout {
             size,
             special: Vec::new(),
             lock: None,
+            timer: None,
         }
     }
 

@@ -126,4 +126,22 @@ impl LoadedProgram {
             duration: Duration::from_nanos(attributes.duration.into()),
         })
     }
+
+    /// Runs a program of type syscall on a context, which the kernel writes back to where it
+    /// was read; empty for none. Returns the low 32 bits of `r0`.
+    pub fn run_syscall(&self, context: &mut [u8]) -> Result<u32, Errno> {
+        let mut attributes = ProgramTestRun {
+            program: self.fd.as_raw_fd() as u32,
+            context_size_in: u32::try_from(context.len()).map_err(|_| Errno(libc::E2BIG))?,
+            context_in: match context {
+                [] => 0,
+                bytes => bytes.as_mut_ptr() as u64,
+            },
+            ..ProgramTestRun::default()
+        };
+        // SAFETY: the address is zero or that of a slice whose length stands beside it and
+        // which is ours to write.
+        unsafe { call(&mut attributes) }?;
+        Ok(attributes.retval)
+    }
 }

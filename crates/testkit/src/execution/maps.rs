@@ -100,7 +100,7 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
 pub fn create(program: &Program) -> Vec<Arc<Map>> {
     let plain = |def: &MapDef, inner: Option<&Map>| {
         let value = ValueLayout::plain(def.params.value_size as usize);
-        let host = Host { cpus: 4, seed: 1 };
+        let host = Host::new(4, 1);
         let map = Map::create_with(&def.params, value, &host, inner);
         map.expect("the definitions are valid")
     };

@@ -14,7 +14,7 @@ use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
-use sys::network::OwnNamespace;
+use sys::network::{OwnNamespace, namespace_cookie};
 use vm::network::{NetDevice, Network};
 use vm::{RunContext, System};
 
@@ -112,7 +112,7 @@ fn in_namespace(family: Family, seed: u64, programs: u64) -> Result<Comparison, 
 }
 
 /// What helpers report of this thread.
-fn own_system() -> System {
+pub fn own_system() -> System {
     let link = fs::read_link("/proc/thread-self").unwrap_or_default();
     let pid = link
         .file_name()
@@ -135,6 +135,7 @@ fn own_system() -> System {
             .into(),
             ..Network::LOOPBACK_ONLY
         },
+        netns_cookie: namespace_cookie().unwrap_or(System::DEFAULT.netns_cookie),
         ..System::DEFAULT
     }
 }

@@ -6,13 +6,14 @@ mod case;
 mod compare;
 mod kfuncs;
 mod locks;
+mod memory;
 mod packets;
 mod page;
 mod routes;
 mod syncookies;
 mod values;
 
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, compare, own_system};
 pub use page::page;
 
 use case::Case;
@@ -59,6 +60,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         packets::FAMILIES,
         callbacks::FAMILIES,
         locks::FAMILIES,
+        memory::FAMILIES,
         syncookies::FAMILIES,
         routes::FAMILIES,
     ];

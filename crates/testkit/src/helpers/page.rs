@@ -24,8 +24,9 @@ const TYPES: [ProgramType; 13] = [
     ProgramType::RawTracepoint,
 ];
 
-/// docs/helpers.md: every helper that a kernel offers to the types that it test-runs.
-pub fn page(registry: &Registry) -> String {
+/// docs/helpers.md: every helper that a kernel offers to the types that it test-runs, with the
+/// table of runs of the kernel's own tests.
+pub fn page(registry: &Registry, runs: &str) -> String {
     let mut users: BTreeMap<u32, Vec<ProgramType>> = BTreeMap::new();
     for (kind, rules) in TYPES.iter().flat_map(|wanted| {
         let programs = registry.programs.iter();
@@ -42,16 +43,23 @@ pub fn page(registry: &Registry) -> String {
     let built = users.keys().filter(|id| is_built(**id)).count();
     let absent = users.keys().filter(|id| is_about_absent(**id as i32));
     let absent = absent.count();
-    let (runs, all) = (built - absent, users.len());
+    let (working, all) = (built - absent, users.len());
     let mut page = format!(
         "# Helpers\n\n\
          Helpers that Linux 6.18 offers to the {} program types that it test-runs: Beebox runs\n\
          {built} of {all}, of which {absent} are about what does not exist here and return what Linux\n\
-         returns where it does not exist; {runs} work as in Linux. A call of one that waits for\n\
+         returns where it does not exist; {working} work as in Linux. A call of one that waits for\n\
          another part of Beebox ends a run with an error that names it.\n\n\
          Results, error numbers, packets and contexts are compared with the running kernel's\n\
          (`cargo xtask oracle helpers`). The page is made by `cargo xtask helpers`, from the\n\
          registry of the built-in kernel and the table of what is built.\n\n\
+         ## Runs of the kernel's own tests\n\n\
+         `cargo xtask oracle runs` runs every program of the kernel's selftests that the running\n\
+         kernel accepts and test-runs, here and there: results, data, contexts, error numbers and\n\
+         the entries of all maps. What two runs of the kernel leave different (times, addresses,\n\
+         random numbers) is not compared.\n\n\
+         <!-- runs -->\n{runs}<!-- /runs -->\n\n\
+         ## Helpers by number\n\n\
          | number | helper | state | program types |\n|---:|---|---|---|\n",
         TYPES.len(),
     );

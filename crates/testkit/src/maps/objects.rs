@@ -143,7 +143,7 @@ impl Objects {
         let value = ValueLayout::plain(shape.0.value_size as usize);
         let stored = StoredMap::new(
             kernel.info().map_err(errno)?.id,
-            Arc::new(Map::create(&shape.0, value, &Host { cpus, seed: 7 })?),
+            Arc::new(Map::create(&shape.0, value, &Host::new(cpus, 7))?),
         );
         self.descriptors.push(kernel.descriptor());
         self.maps

@@ -26,7 +26,7 @@ fn create_kernel(
 
 fn create_ours(shape: &Shape, cpus: u32, inner: Template<'_>) -> Result<Map, Errno> {
     let value = ValueLayout::plain(shape.0.value_size as usize);
-    let host = Host { cpus, seed: 7 };
+    let host = Host::new(cpus, 7);
     Map::create_with(&shape.0, value, &host, inner.map(|(_, ours)| ours))
 }
 

@@ -10,6 +10,7 @@ use beebox::object::Object;
 use beebox::verify::{Loaded, Loader, Registry};
 use btf::Btf;
 use flate2::read::GzDecoder;
+use spec::kernel::Source;
 
 use crate::Outcome;
 
@@ -72,12 +73,22 @@ impl Options {
     }
 
     /// True if the program FILE/PROGRAM is compared.
-    pub(super) fn includes(&self, name: &str) -> bool {
+    pub(crate) fn includes(&self, name: &str) -> bool {
         self.core.as_ref().is_none_or(|core| core.contains(name))
     }
 
+    /// True if the programs are not chosen by a list.
+    pub(crate) fn core_is_all(&self) -> bool {
+        self.core.is_none()
+    }
+
+    /// True if every difference is printed.
+    pub(crate) fn lists(&self) -> bool {
+        self.list
+    }
+
     /// The name of a set with the choice of its programs.
-    pub(super) fn title(&self, set: &Set) -> String {
+    pub(crate) fn title(&self, set: &Set) -> String {
         match &self.core {
             Some(_) => format!("{}, core", set.title()),
             None => set.title(),
@@ -85,7 +96,7 @@ impl Options {
     }
 
     /// True if tables of these programs speak for whole sets.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.only.is_none()
     }
 
@@ -142,6 +153,9 @@ impl Target {
         let kernel = testkit::objects::kernel()?;
         let types = kernel.btf().ok_or("the running kernel has no BTF")?;
         let registry = kernel_data::linux_6_18_registry(types);
+        let types = Arc::clone(types);
+        let make = move || kernel_data::linux_6_18_registry(&types);
+        let kernel = kernel.with_registry(Box::new(make), Source::Given);
         Ok(Target { kernel, registry })
     }
 

@@ -1,0 +1,90 @@
+//! Timers: the functions of programs that they call between runs.
+//!
+//! Before a run fire the timers whose time has come since the last one, after it those that
+//! it started for a time that has passed. By the clock of captures, and a fixed one, each
+//! finds its own time; by the real clock the time at which it fires.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ::kernel::maps::RunGuard;
+use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
+
+use super::program::Start;
+use super::{RunError, RunnableProgram};
+
+/// Most calls between two runs: a timer that is started again for the same time whenever it
+/// fires would go on for ever.
+const MOST_CALLS: u64 = 1 << 20;
+
+impl RunnableProgram<'_> {
+    /// Calls the functions of the timers whose time has come by the clock, in the order of
+    /// their times; the number of calls. Runs of programs do it by themselves, before and
+    /// after.
+    ///
+    /// # Errors
+    /// [`RunError::Timers`] if they do not come to an end; those of runs.
+    pub fn run_timers(&mut self) -> Result<u64, RunError> {
+        let Some(timers) = self.timers else {
+            return Ok(0);
+        };
+        let mut calls = 0;
+        while let Some(timer) = timers.fire(self.nanoseconds()) {
+            if calls == MOST_CALLS {
+                return Err(RunError::Timers(calls));
+            }
+            if (self.limits.deadline).is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(RunError::Deadline);
+            }
+            self.call(timer)?;
+            calls += 1;
+        }
+        Ok(calls)
+    }
+
+    /// Calls the function of a timer.
+    fn call(&mut self, timer: FiredTimer) -> Result<(), RunError> {
+        let programs = self.programs;
+        let Some(program) = programs.get(timer.callback.program as usize) else {
+            return Ok(());
+        };
+        match program.callbacks.get(&timer.callback.slot) {
+            Some(native) => self.call_native(native, timer),
+            None => self.run_checked(program, Start::Timer(timer)).map(drop),
+        }
+    }
+
+    fn call_native(&mut self, native: &jit::Native, timer: FiredTimer) -> Result<(), RunError> {
+        let guard = RunGuard::new();
+        let maps = self.maps.iter().flatten().map(|map| &map.map);
+        let mut maps = maps.filter(|map| map.identity() == timer.map);
+        let map = maps.next().map(|map| MapHandle::new(Arc::clone(map) as _));
+        let Some(map) = map else {
+            return Ok(());
+        };
+        // A value that another thread freed meanwhile is still there for the guard.
+        let Some(entry) = map.map().entry_at(&guard, timer.address) else {
+            return Ok(());
+        };
+        let function = native.on_entries();
+        let function = function.expect("the code was compiled from a function");
+        let deadline = self.limits.deadline.map(Deadline::at);
+        let outcome = self.with_context(Some(timer), |mut cx| {
+            function.run_until(&map, entry, &guard, cx.reborrow(), deadline)
+        });
+        match outcome? {
+            Outcome::Returned(_) => Ok(()),
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
+        }
+    }
+}
+
+/// The timers of a host, if values of these maps, or of maps in them, have some.
+pub(super) fn used<'o>(
+    timers: &'o Timers,
+    maps: &[Option<super::ObjectMap>],
+) -> Option<&'o Timers> {
+    let mut maps = maps.iter().flatten();
+    let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
+    has_some.then_some(timers)
+}

@@ -1,0 +1,99 @@
+//! Helpers that read memory at any address.
+//!
+//! Memory of the kernel is the memory of the run: its stack, context, packet and maps.
+
+use spec::Errno;
+use vm::{MemoryPort, RunContext};
+
+use super::EFAULT;
+use super::bytes::Bytes;
+
+/// The first address behind those of user space, and the page that Linux adds
+/// (`copy_from_kernel_nofault_allowed`).
+const USER_END: u64 = 0x7fff_ffff_f000 + 0x1000;
+
+/// `long bpf_probe_read_kernel(void *to, u32 size, const void *from)`: 0; `-ERANGE` for
+/// addresses that the kernel does not have, `-EFAULT` where nothing is: `to` is zero then.
+pub(super) fn probe_read_kernel<M: MemoryPort>(
+    [to, size, from, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let mut bytes = Bytes::zeroed(size as u32 as usize);
+    let result = match memory.probe(from, bytes.get_mut()) {
+        true => 0,
+        false => {
+            bytes.get_mut().fill(0);
+            absent(from)
+        }
+    };
+    memory.write(to, bytes.get())?;
+    Ok(result)
+}
+
+/// `long bpf_probe_read(void *to, u32 size, const void *from)`: as [`probe_read_kernel`];
+/// `-EFAULT` for addresses of user space.
+pub(super) fn probe_read<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let result = probe_read_kernel(arguments, memory, cx)?;
+    Ok(of_any(result, arguments[2]))
+}
+
+/// `long bpf_probe_read_kernel_str(void *to, u32 size, const void *from)`: the length of the
+/// text with its final zero byte, which takes the place of what does not fit; errors as of
+/// [`probe_read_kernel`].
+pub(super) fn probe_read_kernel_str<M: MemoryPort>(
+    [to, size, from, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let size = u64::from(size as u32);
+    let mut text = Vec::new();
+    for at in 0..size {
+        let mut byte = [0];
+        if !memory.probe(from.wrapping_add(at), &mut byte) {
+            memory.write(to, Bytes::zeroed(size as usize).get())?;
+            return Ok(absent(from));
+        }
+        text.extend(byte);
+        if byte == [0] {
+            break;
+        }
+    }
+    if let Some(last) = text.last_mut() {
+        *last = 0;
+    }
+    memory.write(to, &text)?;
+    Ok(text.len() as u64)
+}
+
+/// `long bpf_probe_read_str(void *to, u32 size, const void *from)`: as
+/// [`probe_read_kernel_str`]; `-EFAULT` for addresses of user space.
+pub(super) fn probe_read_str<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let result = probe_read_kernel_str(arguments, memory, cx)?;
+    Ok(of_any(result, arguments[2]))
+}
+
+/// What a read of an address returns where nothing is.
+fn absent(address: u64) -> u64 {
+    let is_canonical = (address as i64) << 16 >> 16 == address as i64;
+    match address < USER_END || !is_canonical {
+        true => Errno::ERANGE.negated(),
+        false => EFAULT,
+    }
+}
+
+/// What the helper for addresses of both kinds returns instead.
+fn of_any(result: u64, address: u64) -> u64 {
+    match result == Errno::ERANGE.negated() && address < USER_END {
+        true => EFAULT,
+        false => result,
+    }
+}

@@ -1,0 +1,147 @@
+//! Helpers on storage of tasks and control groups, and comparisons of control groups.
+//!
+//! Tasks and control groups are known by the addresses that programs have for them; the task
+//! that runs belongs to the process of [`vm::System`].
+
+use spec::Errno;
+use vm::{MemoryPort, RunContext, ValueOf};
+
+use super::bytes::Bytes;
+use super::map::status;
+
+/// `BPF_LOCAL_STORAGE_GET_F_CREATE`: make a value if there is none.
+const CREATE: u64 = 1;
+
+/// `u64 bpf_get_current_task(void)`: the address of the task that runs.
+pub(super) fn get_current_task<M: MemoryPort>(
+    _: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(memory.current_task())
+}
+
+/// `struct task_struct *bpf_get_current_task_btf(void)`: as [`get_current_task`].
+pub(super) fn get_current_task_btf<M: MemoryPort>(
+    _: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(memory.current_task())
+}
+
+/// `void *bpf_task_storage_get(map, struct task_struct *task, void *value, u64 flags)`: the
+/// value of a task; null if it has none and none is to be made.
+pub(super) fn task_storage_get<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    get(arguments, memory)
+}
+
+/// `long bpf_task_storage_delete(map, struct task_struct *task)`: 0, `-ENOENT` without a
+/// value, `-EINVAL` without a task.
+pub(super) fn task_storage_delete<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    delete(arguments, memory)
+}
+
+/// `void *bpf_cgrp_storage_get(map, struct cgroup *cgroup, void *value, u64 flags)`: as
+/// [`task_storage_get`].
+pub(super) fn cgrp_storage_get<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    get(arguments, memory)
+}
+
+/// `long bpf_cgrp_storage_delete(map, struct cgroup *cgroup)`: as [`task_storage_delete`].
+pub(super) fn cgrp_storage_delete<M: MemoryPort>(
+    arguments: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    delete(arguments, memory)
+}
+
+/// The value of an object in local storage.
+fn get<M: MemoryPort>(
+    [map, owner, initial, flags, _]: [u64; 5],
+    memory: &mut M,
+) -> Result<u64, M::Fault> {
+    let size = memory.map(map)?.value_size();
+    if owner == 0 || flags & !CREATE != 0 {
+        return Ok(0);
+    }
+    let initial = match initial {
+        0 => Bytes::zeroed(size),
+        address => Bytes::read(memory, address, size)?,
+    };
+    let initial = (flags & CREATE != 0).then_some(initial.get());
+    memory.find(map, ValueOf::Owner(owner, initial))
+}
+
+fn delete<M: MemoryPort>([map, owner, ..]: [u64; 5], memory: &mut M) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    Ok(status(match owner {
+        0 => Err(Errno::EINVAL),
+        owner => map.disown(owner),
+    }))
+}
+
+/// `void *bpf_get_local_storage(map, u64 flags)`: the value of the program and its control
+/// group.
+pub(super) fn get_local_storage<M: MemoryPort>(
+    [map, ..]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    memory.find(map, ValueOf::Local(cx.cpu()))
+}
+
+/// `long bpf_skb_under_cgroup(skb, map, u32 index)`: 1 if the socket of the packet, one of the
+/// process, is in the control group at an index or below it; `-E2BIG` behind the last index,
+/// `-EAGAIN` if there is none.
+pub(super) fn skb_under_cgroup<M: MemoryPort>(
+    [_, map, index, ..]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    under_cgroup(memory, map, index, cx)
+}
+
+/// `long bpf_current_task_under_cgroup(map, u32 index)`: the same of the process.
+pub(super) fn current_task_under_cgroup<M: MemoryPort>(
+    [map, index, ..]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    under_cgroup(memory, map, index, cx)
+}
+
+fn under_cgroup<M: MemoryPort>(
+    memory: &M,
+    map: u64,
+    index: u64,
+    cx: &RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(match memory.map(map)?.cgroup(index as u32) {
+        Ok(id) => cx.system.cgroups.contains(&id).into(),
+        Err(errno) => errno.negated(),
+    })
+}
+
+/// `void *bpf_kptr_xchg(void *dst, void *ptr)`: puts a pointer, or null, into the value of a
+/// map; the one that was there.
+pub(super) fn kptr_xchg<M: MemoryPort>(
+    [place, pointer, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    memory.exchange(place, pointer)
+}

@@ -1,0 +1,62 @@
+//! Special fields of values: what becomes of them when a value is freed or replaced.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use vm::{CellSlice, Timers};
+
+use super::{Definition, Host};
+
+/// The special fields of a map's values that hold something of the host.
+#[derive(Debug)]
+pub(super) struct SpecialFields {
+    /// Byte ranges that are zero in a new value: all but that of the lock.
+    cleared: Vec<Range<usize>>,
+    /// The timers of the host, if values have one, and its place.
+    timer: Option<(Arc<Timers>, Range<usize>)>,
+}
+
+impl SpecialFields {
+    pub(super) fn new(map: &Definition, host: &Host) -> SpecialFields {
+        let special = map.value.special.iter();
+        let cleared = special.filter(|field| Some(field.start) != map.value.lock);
+        let timer = special_at(map, map.value.timer);
+        SpecialFields {
+            cleared: cleared.cloned().collect(),
+            timer: timer.map(|place| (Arc::clone(&host.timers), place)),
+        }
+    }
+
+    /// Frees what a value holds: its timer is cancelled (`bpf_obj_free_fields`).
+    pub(super) fn free(&self, value: &[AtomicU64]) {
+        if self.cleared.is_empty() {
+            return;
+        }
+        let value = CellSlice::new(value, value.len() * 8);
+        if let Some((timers, place)) = &self.timer {
+            let start = value.address().addr() as u64;
+            timers.free(start + place.start as u64..start + place.end as u64);
+        }
+        for field in &self.cleared {
+            value.write(field.start, &vec![0; field.len()]);
+        }
+    }
+}
+
+/// True if bytes at an address on the host are in cells.
+pub(super) fn covers(cells: &[AtomicU64], address: u64, len: usize) -> bool {
+    let start = cells.as_ptr().addr() as u64;
+    let size = size_of_val(cells) as u64;
+    let offset = address.checked_sub(start);
+    offset.is_some_and(|offset| {
+        let end = offset.checked_add(len as u64);
+        end.is_some_and(|end| end <= size)
+    })
+}
+
+/// The special field that starts at an offset.
+fn special_at(map: &Definition, offset: Option<usize>) -> Option<Range<usize>> {
+    let mut special = map.value.special.iter();
+    special.find(|field| Some(field.start) == offset).cloned()
+}
