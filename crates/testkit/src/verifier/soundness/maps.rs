@@ -80,11 +80,12 @@ impl Definition {
         let layout = |def: &MapDef| {
             let types = program.btf().map(|types| &**types);
             let fields = def.value_fields(types, kernel.btf().map(|types| &**types));
-            let lock = fields.offset_of(FieldKind::SpinLock);
+            let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
             ValueLayout {
                 size: def.params.value_size as usize,
                 special: fields.ranges().collect(),
-                lock: lock.map(|offset| offset as usize),
+                lock: offset_of(FieldKind::SpinLock),
+                timer: offset_of(FieldKind::Timer),
             }
         };
         let params = &def.params;
@@ -161,7 +162,7 @@ impl MapSet {
                 next += count;
             }
         }
-        let host = Host { cpus, seed: 1 };
+        let host = Host::new(cpus, 1);
         for (index, definition) in (0..).zip(&mut definitions) {
             let map = definition.create(&host);
             let map = map.map_err(|errno| definition.refused(errno))?;
