@@ -27,7 +27,7 @@ fn errors_name_line_column_and_what_was_expected() {
         ),
         (
             "drop proto tcp from any port 1-70000",
-            "line 1, column 30: `1-70000`; expected any, or numbers to 65535 or ranges A-B with commas between them",
+            "line 1, column 30: `1-70000`; expected any, or numbers to 65535, ranges A-B or unknown with commas between them",
         ),
         (
             "drop proto tcp port 5",

@@ -14,7 +14,7 @@ pub struct Signals {
 
 /// What a thread waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Wakeup {
     /// A signal.
     Signal(Signal),
     /// The descriptor can be read, or a connection accepted from it.
@@ -62,7 +62,7 @@ impl Signals {
 
     /// The next signal, or that `other` is readable; `None` if there is neither for so long.
     /// Signals come first.
-    pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Option<Event>, Errno> {
+    pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Option<Wakeup>, Errno> {
         let entry = |fd: libc::c_int| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -80,9 +80,9 @@ impl Signals {
             Err(errno) => return Err(errno),
         }
         if let Some(signal) = self.pending()? {
-            return Ok(Some(Event::Signal(signal)));
+            return Ok(Some(Wakeup::Signal(signal)));
         }
-        Ok((entries[1].revents != 0).then_some(Event::Readable))
+        Ok((entries[1].revents != 0).then_some(Wakeup::Readable))
     }
 
     /// The next signal that is pending.

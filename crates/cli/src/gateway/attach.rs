@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gateway::{Capacity, Hits, Hook, RuleSet};
-use sys::signals::{Event, Signal, Signals};
+use sys::signals::{Signal, Signals, Wakeup};
 
 use super::control::Control;
 use super::input::{self, Rules};
@@ -105,8 +105,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             .wait(control.descriptor(), timeout)
             .map_err(Failure::new)?
         {
-            Some(Event::Signal(Signal::Stop)) => break,
-            Some(Event::Signal(Signal::HangUp)) => {
+            Some(Wakeup::Signal(Signal::Stop)) => break,
+            Some(Wakeup::Signal(Signal::HangUp)) => {
                 // A faulty file leaves the rules as they are.
                 let new = input::read(&args.rules);
                 let replaced = new.and_then(|new| replace(&mut attached, &mut rules, new));
@@ -114,7 +114,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                     let _ = failure.report();
                 }
             }
-            Some(Event::Readable) => control
+            Some(Wakeup::Readable) => control
                 .serve(&mut |set, table| replace(&mut attached, &mut rules, Rules { set, table })),
             None => {}
         }

@@ -1,3 +1,5 @@
+//! Files of a world: what is read, and the place that errors name.
+
 use vm::network::{RouteKind, RuleAction, scope};
 
 use super::*;
