@@ -13,6 +13,11 @@ pub mod diff {
     pub use ::btf::diff::{Change, Changed, MemberPlace, describe, diff};
 }
 
+/// The special fields of values of maps: locks, timers, pointers to objects.
+pub mod fields {
+    pub use ::btf::fields::{FieldKind, FieldRecord, FieldSet, SpecialField};
+}
+
 /// Linux's check of a blob, with its log.
 pub mod validate {
     pub use ::btf::validate::{BlobPlace, FieldFault, Pass, Reason, Refusal, kernel_log, validate};

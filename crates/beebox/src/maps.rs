@@ -8,8 +8,8 @@ pub use ::kernel::maps::{
 };
 
 pub use vm::{
-    CELL_BYTES, CallBlock, CellAddress, CellGroup, CellSlice, Cells, ContextKind, Cursor,
+    CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellSlice, Cells, ContextKind, Cursor,
     DirectAccess, Elements, HashLookup, HashParts, Iteration, IterationStep, MapFunction,
-    MapHandle, MapObject, MemoryPort, OutOfMemory, RecordOutput, TailTable, TailTableError,
-    TailTarget, WordLookup,
+    MapHandle, MapObject, MemoryPort, OutOfMemory, RecordOutput, Samples, SamplesReader, TailTable,
+    TailTableError, TailTarget, Timers, ValueOf, WordLookup,
 };

@@ -39,7 +39,7 @@ impl Running {
         let loaded = load(program, request).ok()?.answer.result.ok()?;
         let info = loaded.info().expect("information about a loaded program");
         let live = proof.live_code(Spills::Dropped);
-        let form = proof.kernel_form();
+        let form = proof.kernel_code();
         let answer = live_code::compare(&form, &info.translated);
         assert!(
             answer.is_ok(),
@@ -206,7 +206,7 @@ fn check_form(name: &str, program: &Program) -> usize {
         );
     }
     let live = proof.live_code(Spills::Dropped);
-    proof.kernel_form().slots.len() - live.insns.len()
+    proof.kernel_code().slots.len() - live.insns.len()
 }
 
 /// Committed objects of programs.

@@ -62,7 +62,7 @@ pub use insn_facts::{
 pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
-pub use rewrite::{FormSlot, KernelForm, LiveCode, Spills};
+pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
 pub use verify::{explain, verify, verify_recorded};

@@ -10,7 +10,7 @@ use spec::kfuncs::KernelFunction;
 use spec::registry::Registry;
 
 use crate::{
-    KernelForm, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify,
+    KernelCode, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify,
 };
 
 /// A program that this verifier accepted, with the facts that it found. Nothing else makes
@@ -68,8 +68,8 @@ impl Proof {
 
     /// The program as Linux compiles it: live code, in which divisions are guarded and
     /// `may_goto` counts its rounds. What depends on one kernel is left open.
-    pub fn kernel_form(&self) -> KernelForm {
-        rewrite::kernel_form(&self.program.decode(), &self.facts)
+    pub fn kernel_code(&self) -> KernelCode {
+        rewrite::kernel_code(&self.program.decode(), &self.facts)
     }
 
     /// The kernel function that the instruction at a slot calls or loads the address of, if

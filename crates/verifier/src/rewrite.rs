@@ -2,7 +2,7 @@
 //! compiles several functions.
 
 mod dead_code;
-mod kernel_form;
+mod kernel_code;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 
@@ -12,7 +12,7 @@ use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
 use dead_code::Removal;
-pub use kernel_form::{FormSlot, KernelForm};
+pub use kernel_code::{FormSlot, KernelCode};
 
 /// Number of `bpf_tail_call`.
 const TAIL_CALL: i32 = 12;
@@ -148,6 +148,6 @@ pub(crate) fn live_code(insns: &[Insn], facts: &ProgramFacts, spills: Spills) ->
 }
 
 /// The program as the kernel compiles it.
-pub(crate) fn kernel_form(insns: &[Insn], facts: &ProgramFacts) -> KernelForm {
-    kernel_form::kernel_form(&live_code(insns, facts, Spills::Dropped), facts)
+pub(crate) fn kernel_code(insns: &[Insn], facts: &ProgramFacts) -> KernelCode {
+    kernel_code::kernel_code(&live_code(insns, facts, Spills::Dropped), facts)
 }

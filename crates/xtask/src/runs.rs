@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
+use beebox::ebpf::{Callee, Insn};
+use beebox::program::Program;
 use beebox::run::can_test_run;
 use beebox::verify::Loaded;
-use isa::ebpf::{Callee, Insn};
-use program::Program;
 use sys::network::{OwnNamespace, pin_to_cpu};
 
 use crate::Outcome;

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use isa::ebpf::RawInsn;
-use verifier::{FormSlot, KernelForm};
+use verifier::{FormSlot, KernelCode};
 
 /// Most instructions that one becomes.
 const MOST_REWRITTEN: usize = 64;
@@ -27,7 +27,7 @@ const WIDE: u8 = 0x18;
 /// Compares the kernel's form of a program with the kernel's instructions: the number of
 /// instructions that were compared one by one, or the first one of ours from which on the two
 /// cannot be aligned.
-pub fn compare(form: &KernelForm, kernel: &[RawInsn]) -> Result<usize, usize> {
+pub fn compare(form: &KernelCode, kernel: &[RawInsn]) -> Result<usize, usize> {
     let ours = &form.slots;
     let is_kept = |slot: &&FormSlot| kind(slot) == Kind::Kept;
     let kept = ours.iter().filter(is_kept).count();
@@ -94,7 +94,7 @@ struct Step {
 }
 
 impl<'c> Search<'c> {
-    fn new(form: &'c KernelForm, kernel: &'c [RawInsn]) -> Search<'c> {
+    fn new(form: &'c KernelCode, kernel: &'c [RawInsn]) -> Search<'c> {
         let ours = &form.slots;
         let backwards = ours.iter().enumerate().filter_map(|(slot, own)| {
             let target = led(slot, &own.insn).filter(|&target| target <= slot)?;
@@ -258,16 +258,16 @@ fn hash(slot: usize, place: usize) -> u64 {
 mod tests {
     use super::compare;
     use isa::ebpf::{assemble, encode};
-    use verifier::{FormSlot, KernelForm};
+    use verifier::{FormSlot, KernelCode};
 
     /// A form in which loads are left open.
-    fn form(text: &str) -> KernelForm {
+    fn form(text: &str) -> KernelCode {
         let insns = encode(&assemble(text).unwrap()).unwrap();
         let slots = insns.iter().map(|&insn| FormSlot {
             insn,
             is_open: insn.code & 7 == 1,
         });
-        KernelForm {
+        KernelCode {
             slots: slots.collect(),
             new_slots: (0..insns.len() as u32).map(Some).collect(),
             begin: 0,

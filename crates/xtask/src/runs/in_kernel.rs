@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use program::Program;
+use beebox::program::Program;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::Errno;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use beebox::program::{InitialContents, MapDef, MapEntry, Program};
 use beebox::raw::Limits;
 use beebox::run::{LoadOptions, LoadedObject, NotLoaded, ObjectMap, RunClock, RunEngine, RunError};
-use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
 use testkit::helpers::own_system;
 

@@ -111,7 +111,7 @@ fn compare_program(loaded: &Loaded, target: &Target) -> Result<Compared, &'stati
     let kernel = asked.answer.result.map_err(|_| "refused by the kernel")?;
     let info = kernel.info().map_err(|_| "without information")?;
     let live = proof.live_code(Spills::Dropped);
-    let form = proof.kernel_form();
+    let form = proof.kernel_code();
     Ok(Compared {
         insns: program.insns().len(),
         left: live.insns.len(),

@@ -12,7 +12,7 @@ use crate::{LiveCode, PointerKind, ProgramFacts, Value};
 
 /// A program as the kernel compiles it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelForm {
+pub struct KernelCode {
     /// Its slots.
     pub slots: Vec<FormSlot>,
     /// By slot of the whole program, the first slot of what the instruction became; `None` if
@@ -73,7 +73,7 @@ const fn raw(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
 }
 
 /// The kernel's form of what is left of a program.
-pub(super) fn kernel_form(live: &LiveCode, facts: &ProgramFacts) -> KernelForm {
+pub(super) fn kernel_code(live: &LiveCode, facts: &ProgramFacts) -> KernelCode {
     let insns = encode(&live.insns).unwrap_or_default();
     let old_slots = (0u32..).zip(&live.new_slots);
     let old_slots = old_slots.filter_map(|(old, new)| new.is_some().then_some(old));
@@ -93,7 +93,7 @@ pub(super) fn kernel_form(live: &LiveCode, facts: &ProgramFacts) -> KernelForm {
     form.entries.push(form.slots.len());
     form.set_distances();
     let place = |new: &Option<u32>| new.map(|new| form.entries[new as usize] as u32);
-    KernelForm {
+    KernelCode {
         new_slots: live.new_slots.iter().map(place).collect(),
         begin: form.begins[0] as u32,
         slots: form.slots,
