@@ -25,7 +25,8 @@ pub use verifier::domain::Violation;
 pub use verifier::precise::PrecisionCounts;
 pub use verifier::reason::{self, Explanation};
 pub use verifier::{
-    Branch, CallFact, ChainCost, Cost, FunctionStack, InsnCost, InsnFact, MapRef, OffsetRange,
-    Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Refusal, RefusalKind, Scalar,
-    Statistics, Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify,
+    Branch, CallFact, ChainCost, Cost, FormSlot, FunctionStack, InsnCost, InsnFact, KernelCode,
+    MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Refusal,
+    RefusalKind, Scalar, Statistics, Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification,
+    explain, verify,
 };
