@@ -68,8 +68,11 @@ macro_rules! table {
         }
 
         /// The function of a helper that code of verified programs calls; `None` if it is
-        /// not built.
+        /// not built, or returns the model task, which only the checked engine's memory has.
         pub fn find_call(number: i32) -> Option<Call> {
+            if let numbers::get_current_task | numbers::get_current_task_btf = number {
+                return None;
+            }
             Some(match number {
                 $(numbers::$name => direct_call($module::$name),)*
                 _ => return None,

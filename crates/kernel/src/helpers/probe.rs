@@ -24,7 +24,11 @@ pub(super) fn probe_read_kernel<M: MemoryPort>(
         true => 0,
         false => {
             bytes.get_mut().fill(0);
-            absent(from)
+            match absent(from) {
+                // Nothing is read where the kernel may read.
+                EFAULT if bytes.get().is_empty() => 0,
+                errno => errno,
+            }
         }
     };
     memory.write(to, bytes.get())?;
