@@ -51,7 +51,7 @@ struct Counts {
 
 /// Runs sets of the kernel's selftests and writes the table.
 pub(crate) fn compare(words: &[&str]) -> Outcome {
-    let options = Options::parse(words, &["7.2/v3", "7.2/v4", "6.12/v3"])?;
+    let options = Options::parse(words, &["7.2/v3"])?;
     let whole = options.is_whole() && options.core_is_all();
     let compared = thread::spawn(move || compare_sets(&options).map_err(|error| error.to_string()));
     let table = match compared.join() {
