@@ -123,7 +123,7 @@ pub(crate) struct Source<'a> {
     pub(crate) facts: &'a ProgramFacts,
     pub(crate) maps: &'a [Option<MapHandle>],
     pub(crate) tables: &'a [Option<Arc<TailTable>>],
-    /// The function of it that is wanted; without one it is the program.
+    /// One function of it, whose code alone is made; `None` for the whole program.
     pub(crate) function: Option<&'a OneFunction>,
 }
 
