@@ -4,9 +4,11 @@
 mod callbacks;
 mod case;
 mod compare;
+mod encap;
 mod kfuncs;
 mod locks;
 mod memory;
+mod packet_loads;
 mod packets;
 mod page;
 mod routes;
@@ -63,6 +65,8 @@ pub fn families() -> impl Iterator<Item = Family> {
         memory::FAMILIES,
         syncookies::FAMILIES,
         routes::FAMILIES,
+        packet_loads::FAMILIES,
+        encap::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
