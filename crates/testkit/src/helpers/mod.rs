@@ -7,13 +7,15 @@ mod compare;
 mod kfuncs;
 mod locks;
 mod memory;
+mod native;
 mod packets;
 mod page;
 mod routes;
+mod sockets;
 mod syncookies;
 mod values;
 
-pub use compare::{Comparison, compare, own_system};
+pub use compare::{Comparison, compare, compare_engines, own_system};
 pub use page::page;
 
 use case::Case;
@@ -63,6 +65,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         memory::FAMILIES,
         syncookies::FAMILIES,
         routes::FAMILIES,
+        sockets::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

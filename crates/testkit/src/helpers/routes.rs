@@ -315,7 +315,7 @@ fn rule(choices: &mut Choices<'_>, is_ipv4: bool, commands: &mut String) {
 }
 
 /// Gives commands to `ip` for a family. What the kernel refuses of them is not there afterwards.
-fn run_ip(family: &str, commands: &str) -> Result<(), Errno> {
+pub(super) fn run_ip(family: &str, commands: &str) -> Result<(), Errno> {
     let mut child = Command::new("ip")
         .args([family, "-force", "-batch", "-"])
         .stdin(Stdio::piped())
