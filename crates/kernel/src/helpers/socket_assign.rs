@@ -61,12 +61,16 @@ fn choose<M: MemoryPort>(
         if get(memory, context, PROTOCOL)? != socket.protocol.number() {
             return Ok(Err(Errno::EPROTOTYPE));
         }
-        let is_same = (family == AF_INET) != socket.is_ipv6();
-        if !is_same && (!socket.is_ipv6() || socket.is_ipv6_only) {
+        let takes = match family {
+            AF_INET => socket.takes_ipv4(),
+            _ => socket.is_ipv6(),
+        };
+        if !takes {
             return Ok(Err(Errno::EAFNOSUPPORT));
         }
     }
-    if get(memory, context, SELECTED)? != 0 && flags & REPLACE == 0 {
+    let is_selected = get(memory, context, SELECTED)? & !NO_REUSEPORT != 0;
+    if is_selected && flags & REPLACE == 0 {
         return Ok(Err(Errno::EEXIST));
     }
     let (address, selected) = match found {

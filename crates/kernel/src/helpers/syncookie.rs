@@ -190,7 +190,7 @@ fn is_listener(socket: &NetSocket) -> bool {
 fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version, Errno> {
     match header.first().map(|first| first >> 4) {
         _ if header.len() < IPV4.header => Err(Errno::EINVAL),
-        Some(4) if socket.is_ipv6() && socket.is_ipv6_only => Err(Errno::EINVAL),
+        Some(4) if !socket.takes_ipv4() => Err(Errno::EINVAL),
         Some(4) => Ok(&IPV4),
         Some(6) if header.len() < IPV6.header || !socket.is_ipv6() => Err(Errno::EINVAL),
         Some(6) => Ok(&IPV6),

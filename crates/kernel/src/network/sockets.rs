@@ -204,7 +204,7 @@ impl SocketQuery {
                     Ipv6Addr::UNSPECIFIED => Some([0; 4].into()),
                     local => local.to_ipv4_mapped(),
                 };
-                !socket.is_ipv6_only && mapped == Some(address)
+                socket.takes_ipv4() && mapped == Some(address)
             }
             (IpAddr::V6(address), IpAddr::V6(local)) => local == address,
             (IpAddr::V6(_), IpAddr::V4(_)) => false,

@@ -9,8 +9,10 @@ use isa::ebpf::{RawInsn, decode};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
+use program::MapParams;
 use spec::SplitMix;
 use spec::kfuncs::KernelFunction;
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
@@ -19,7 +21,7 @@ use vm::network::{NetDevice, Network};
 use vm::{RunContext, System};
 
 use super::case::{Case, Setup, callbacks};
-use super::{Family, native};
+use super::{Family, native, sockets};
 use crate::ebpf::Choices;
 use crate::execution::Setting;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
@@ -135,7 +137,7 @@ fn in_namespace(
         comparison.answers += u64::from(matches!(theirs, Ok((1.., ..))));
         if let Some(setting) = setting {
             let native = native::left(setting, &case, &system);
-            if native != ours {
+            if native.as_ref().is_some_and(|native| *native != ours) {
                 comparison.differences.push(format!(
                     "{family:?}: native code {native:x?}\nchecked {ours:x?}\n{:?}\n{}",
                     case.kind, case.text
@@ -222,7 +224,7 @@ fn run(
     system: &System,
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
-    let maps: Vec<Map> = case.maps.iter().map(our_map).collect();
+    let maps: Vec<Map> = case.maps.iter().map(|map| our_map(map, system)).collect();
     let guard = RunGuard::new();
     let mut memory = Memory::new();
     if let Some(packet) = &mut input.packet {
@@ -278,7 +280,7 @@ fn run(
         .map_err(|trap| trap.to_string())
 }
 
-pub(super) fn our_map(Setup(params, value): &Setup) -> Map {
+pub(super) fn our_map(Setup(params, value): &Setup, system: &System) -> Map {
     let mut layout = ValueLayout::plain(params.value_size as usize);
     if params.value_type != TypeId::VOID {
         layout.special.push(LOCK..LOCK + 4);
@@ -288,7 +290,19 @@ pub(super) fn our_map(Setup(params, value): &Setup) -> Map {
     if let Some(value) = value {
         map.update(&[0; 4], value, 0).expect("an array");
     }
+    if holds_sockets(params) {
+        for (number, socket) in (0u32..).zip(system.network.sockets.list()) {
+            // What the map does not take is not in it.
+            let _ = (map.operations()).update_socket(&number.to_ne_bytes(), socket, 0);
+        }
+    }
     map
+}
+
+/// True for maps that the sockets of the world are put into.
+fn holds_sockets(params: &MapParams) -> bool {
+    let kinds = [MapKind::Sockmap, MapKind::Sockhash];
+    kinds.iter().any(|kind| kind.number() == params.map_type)
 }
 
 fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
@@ -313,6 +327,9 @@ fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
         map.update(&[0; 4], value)?;
         map.freeze()?;
     }
+    if holds_sockets(params) {
+        sockets::fill(&map);
+    }
     Ok(map)
 }
 
@@ -328,7 +345,7 @@ pub(super) fn is_returned(case: &Case) -> bool {
 }
 
 /// The attach type that loading a type demands.
-fn attach_type(kind: ProgramType) -> u32 {
+pub(super) fn attach_type(kind: ProgramType) -> u32 {
     const SK_LOOKUP: u32 = 36;
     const NETFILTER: u32 = 45;
     match kind {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use btf::TypeId;
 use isa::ebpf::{Imm64, Insn};
 use jit::memory::Pool;
 use jit::{Features, Options};
@@ -15,19 +16,26 @@ use verifier::Proof;
 use vm::{DirectContext, MapHandle, RunContext, System};
 
 use super::case::{Case, MAP};
-use super::compare::{Left, is_returned, our_map};
+use super::compare::{Left, attach_type, is_returned, our_map};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
-/// What a program leaves when it runs as native code.
-pub(super) fn left(setting: Setting<'_>, case: &Case, system: &System) -> Left {
+/// What a program leaves when it runs as native code; `None` for one with maps of types, which
+/// are those of the kernel's side.
+pub(super) fn left(setting: Setting<'_>, case: &Case, system: &System) -> Option<Left> {
+    let mut maps = case.maps.iter();
+    let has_types = maps.any(|map| map.0.value_type != TypeId::VOID);
+    (!has_types).then(|| run(setting, case, system))
+}
+
+fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
     let program = program(case)?;
     let proof = Proof::of(&program, setting.kernel, setting.registry)
         .map_err(|refused| format!("refused: {:?}", refused.verdict))?;
     let maps = case
         .maps
         .iter()
-        .map(|map| Some(MapHandle::new(Arc::new(our_map(map)))));
+        .map(|map| Some(MapHandle::new(Arc::new(our_map(map, system)))));
     let maps: Vec<Option<MapHandle>> = maps.collect();
     let lowered = Lowered::from_verified(&proof, &maps, ::kernel::find_call);
     let lowered = lowered.map_err(|unfit| unfit.to_string())?;
@@ -94,6 +102,7 @@ fn program(case: &Case) -> Result<Program, String> {
     Program::builder(case.kind, insns)
         .maps(maps.collect::<Vec<_>>())
         .license("GPL")
+        .expected_attach_type(attach_type(case.kind))
         .build()
         .map_err(|invalid| invalid.to_string())
 }

@@ -165,6 +165,18 @@ impl NetSocket {
         }
     }
 
+    /// True if it takes packets of IPv4: a socket of IPv6 does so at any address, and at one of
+    /// IPv4 in mapped form.
+    pub fn takes_ipv4(&self) -> bool {
+        match self.local.ip() {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(address) => {
+                let has_ipv4 = address.is_unspecified() || address.to_ipv4_mapped().is_some();
+                has_ipv4 && !self.is_ipv6_only
+            }
+        }
+    }
+
     /// True if it is of IPv6.
     pub fn is_ipv6(&self) -> bool {
         self.local.is_ipv6()
@@ -172,12 +184,19 @@ impl NetSocket {
 
     /// The address that packets of IPv4 find it at.
     pub fn local_ipv4(&self) -> Ipv4Addr {
-        as_ipv4(self.local.ip())
+        // Linux has this one for sockets that have none.
+        as_ipv4(self.local.ip()).unwrap_or(Ipv4Addr::new(127, 0, 0, 6))
     }
 
-    /// The address of IPv4 of its other end.
+    /// The address of IPv4 of its other end; the unspecified one for an address of IPv6.
     pub fn remote_ipv4(&self) -> Ipv4Addr {
-        as_ipv4(self.remote.ip())
+        as_ipv4(self.remote.ip()).unwrap_or(Ipv4Addr::UNSPECIFIED)
+    }
+
+    /// True if Linux keeps the addresses of a socket of IPv4 in mapped form too.
+    fn has_mapped_addresses(&self) -> bool {
+        let is_connection = !matches!(self.state, SocketState::Listen | SocketState::Close);
+        self.protocol == SocketProtocol::Tcp && is_connection && self.is_whole()
     }
 
     /// The `struct bpf_sock` that programs read.
@@ -197,11 +216,18 @@ impl NetSocket {
         view.put(SocketView::PRIORITY, &self.priority.to_ne_bytes());
         view.put(SocketView::LOCAL_IPV4, &self.local_ipv4().octets());
         view.put(SocketView::REMOTE_IPV4, &self.remote_ipv4().octets());
-        if let IpAddr::V6(address) = self.local.ip() {
-            view.put(SocketView::LOCAL_IPV6, &address.octets());
-        }
-        if let IpAddr::V6(address) = self.remote.ip() {
-            view.put(SocketView::REMOTE_IPV6, &address.octets());
+        let ends = [
+            (SocketView::LOCAL_IPV6, self.local.ip()),
+            (SocketView::REMOTE_IPV6, self.remote.ip()),
+        ];
+        for (at, address) in ends {
+            match address {
+                IpAddr::V6(address) => view.put(at, &address.octets()),
+                IpAddr::V4(address) if self.has_mapped_addresses() => {
+                    view.put(at, &address.to_ipv6_mapped().octets());
+                }
+                IpAddr::V4(_) => {}
+            }
         }
         let local_port = u32::from(self.local.port());
         view.put(SocketView::LOCAL_PORT, &local_port.to_ne_bytes());
@@ -214,16 +240,12 @@ impl NetSocket {
     }
 }
 
-/// What Linux keeps as the address of IPv4 of a socket: 127.0.0.6 for an address of IPv6 that
-/// has none.
-fn as_ipv4(address: IpAddr) -> Ipv4Addr {
+/// The address of IPv4 that an address stands for.
+fn as_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
-        IpAddr::V4(address) => address,
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv4Addr::UNSPECIFIED,
-        IpAddr::V6(address) => {
-            let mapped = address.to_ipv4_mapped();
-            mapped.unwrap_or(Ipv4Addr::new(127, 0, 0, 6))
-        }
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Some(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
     }
 }
 
