@@ -67,6 +67,12 @@ numbers! {
     EOVERFLOW = 75;
     /// Socket operation on something else.
     ENOTSOCK = 88;
+    /// Protocol of another type.
+    EPROTOTYPE = 91;
+    /// Protocol not supported.
+    EPROTONOSUPPORT = 93;
+    /// Socket type not supported.
+    ESOCKTNOSUPPORT = 94;
     /// Operation not supported.
     EOPNOTSUPP = 95;
     /// Address family not supported.
