@@ -3,8 +3,11 @@
 //! Every program that the kernel accepts and test-runs is run on the same inputs on both
 //! sides: result, data, context, error number and all maps are compared. Where something
 //! differs, the kernel loads and runs the program again, in other threads and on another CPU;
-//! what its own runs leave different (times, addresses, random numbers) is not compared. Here it runs as native code and in the checked engine; programs
-//! that the verifier here does not judge run unverified.
+//! what its own runs leave different (times, addresses, random numbers) is not compared. Here it
+//! runs as native code and in the checked engine, there also on another stack; what these runs
+//! leave different (addresses, memory that the program has not written) is not compared either,
+//! nor what the kernel's own stack decides. Programs that the verifier here does not judge run
+//! unverified.
 
 mod compare;
 mod in_kernel;
@@ -24,7 +27,7 @@ use sys::network::{OwnNamespace, pin_to_cpu};
 
 use crate::Outcome;
 use crate::verifier::selftests::{Options, Target, name_of};
-use compare::{Left, differences};
+use compare::{Left, Others, differences};
 use ours::Engine;
 
 /// What runs leave, input by input.
@@ -38,6 +41,9 @@ struct Counts {
     /// Those that run here, by engine.
     by_engine: BTreeMap<Engine, usize>,
     equal: usize,
+    /// Those of which something depends on addresses, on memory that the program has not
+    /// written, or on the kernel's own stack.
+    incomparable: usize,
     /// Those of which the kernel's two runs differ in something that is left out.
     varying: usize,
     /// Those that do not run here, by reason.
@@ -72,8 +78,8 @@ fn compare_sets(options: &Options) -> Outcome<String> {
     let target = Target::running()?;
     let mut table = String::from(
         "| set | run by the kernel | run here | as native code | checked | unverified | equal | \
-         kernel's runs vary | declared value returned |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+         not comparable | kernel's runs vary | declared value returned |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let (mut not_run, mut different) = (String::new(), String::new());
     for set in &options.sets {
@@ -93,12 +99,13 @@ fn compare_sets(options: &Options) -> Outcome<String> {
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
-            "| {title} | {} | {run} | {} | {} | {} | {} | {} | {} of {} |",
+            "| {title} | {} | {run} | {} | {} | {} | {} | {} | {} | {} of {} |",
             counts.programs,
             of(Engine::Native),
             of(Engine::Checked),
             of(Engine::Unverified),
-            counts.equal,
+            counts.equal - counts.incomparable,
+            counts.incomparable,
             counts.varying,
             counts.as_declared,
             counts.declared,
@@ -155,40 +162,62 @@ impl Counts {
         let first = |runs: &Runs| runs.first()?.result.as_ref().ok().map(|it| it.retval);
         let returns = |runs: &Runs| loaded.retval.is_some() && first(runs) == loaded.retval;
         self.as_declared += usize::from(runs.iter().all(|(_, runs)| returns(runs)));
-        // Where something differs, the kernel is asked again whether it always says so.
-        let mut again = Vec::new();
-        let mut differs = runs
-            .iter()
-            .any(|(_, ours)| !differences(ours, &theirs, &again).is_empty());
-        if differs {
-            again = in_kernel::run_elsewhere(program, &inputs);
-            self.varying += usize::from(again.iter().any(|other| *other != theirs));
-            differs = false;
+        // Where something differs, both sides are asked again whether they always say so.
+        let mut others = Others::default();
+        let compare = |others: &Others| -> Vec<(Engine, String)> {
+            let of_engine = |(engine, ours): &(Engine, Runs)| {
+                let found = differences(ours, &theirs, others).into_iter();
+                found.map(|what| (*engine, what)).collect::<Vec<_>>()
+            };
+            runs.iter().flat_map(of_engine).collect()
+        };
+        let mut found = compare(&others);
+        if !found.is_empty() {
+            others.theirs = in_kernel::run_elsewhere(program, &inputs);
+            self.varying += usize::from(others.theirs.iter().any(|other| *other != theirs));
+            found = compare(&others);
         }
-        for (engine, ours) in runs.iter().filter(|_| !again.is_empty()) {
-            for difference in differences(ours, &theirs, &again) {
-                println!("{name}: {engine:?}: {difference}");
-                self.different.entry(name.to_owned()).or_insert(difference);
-                differs = true;
+        if !found.is_empty() {
+            others.ours = runs.iter().map(|(_, runs)| runs.clone()).collect();
+            (others.ours).extend(ours::run_on_other_stack(program, target, &inputs));
+            let rest = compare(&others);
+            if rest.is_empty() || calls_any(program, OF_OWN_STACK) {
+                self.incomparable += 1;
+                found.clear();
+            } else {
+                found = rest;
             }
+        }
+        let differs = !found.is_empty();
+        for (engine, difference) in found {
+            println!("{name}: {engine:?}: {difference}");
+            self.different.entry(name.to_owned()).or_insert(difference);
         }
         self.equal += usize::from(!differs);
     }
 }
 
+/// Helpers whose results are about the stack of the kernel itself.
+const OF_OWN_STACK: &[&str] = &["bpf_get_stack", "bpf_get_stackid", "bpf_get_task_stack"];
+
 /// True if a program reaches this process when the kernel runs it: it sends signals, writes
 /// memory or closes files.
 fn reaches_the_process(program: &Program) -> bool {
-    const NAMES: [&str; 4] = [
+    const NAMES: &[&str] = &[
         "bpf_send_signal",
         "bpf_send_signal_thread",
         "bpf_probe_write_user",
         "bpf_sys_close",
     ];
+    calls_any(program, NAMES)
+}
+
+/// True if a program calls one of some helpers.
+fn calls_any(program: &Program, names: &[&str]) -> bool {
     program.decode().iter().any(|insn| match insn {
         Insn::Call(Callee::Helper(number)) => {
             let helper = spec::helpers::helper(*number);
-            helper.is_some_and(|helper| NAMES.contains(&helper.name))
+            helper.is_some_and(|helper| names.contains(&helper.name))
         }
         _ => false,
     })

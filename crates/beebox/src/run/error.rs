@@ -239,9 +239,11 @@ impl fmt::Display for RunError {
         match self {
             RunError::Size { errno, len, taken } => write!(
                 f,
-                "a packet of {len} bytes: Linux's test run answers {errno}; it takes {} to {} \
+                "a packet of {len} byte{}: Linux's test run answers {errno}; it takes {} to {} \
                  bytes for a packet like this",
-                taken.0, taken.1
+                if *len == 1 { "" } else { "s" },
+                taken.0,
+                taken.1
             ),
             RunError::Context { errno, len, kind } => {
                 write!(

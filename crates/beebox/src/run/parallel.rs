@@ -3,7 +3,8 @@
 //! The calling thread reads packets and hands them out in batches, batch `n` to worker
 //! `n % jobs`, which is CPU `n % jobs` of the programs. Results are merged in the order of the
 //! packets. So a run repeats bit for bit for programs whose maps are per CPU. Packets that
-//! wait are bounded by [`WAITING`] batches for each worker.
+//! wait are bounded by [`WAITING`] batches for each worker. The bytes of a batch are in one
+//! buffer, which comes back with the results and holds a later batch.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -23,20 +24,60 @@ const BATCH: usize = 256;
 /// Batches that wait for a worker, or whose results wait, at most.
 const WAITING: usize = 4;
 
-/// A packet that is handed to a worker.
-struct Handed {
-    number: u64,
-    time: u64,
+/// Packets that are handed to a worker.
+#[derive(Default)]
+struct Batch {
+    packets: Vec<Handed>,
+    /// The bytes of all packets.
     bytes: Vec<u8>,
 }
 
-/// The runs of a batch, up to one that did not end with a value, which is the packet of that
-/// number.
-type Done = (Vec<PacketRun>, Option<(u64, RunError)>);
+/// A packet of a batch.
+struct Handed {
+    number: u64,
+    time: u64,
+    /// Where its bytes end; they begin where those of the one before end.
+    end: usize,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds a packet of a capture.
+    fn push(&mut self, number: u64, record: &Record<'_>) -> Result<(), CaptureStop> {
+        let link_type = record.interface().link_type;
+        if link_type != LinkType::ETHERNET {
+            return Err(CaptureStop::LinkType {
+                packet: number,
+                link_type,
+            });
+        }
+        self.bytes.extend_from_slice(record.data());
+        self.packets.push(Handed {
+            number,
+            time: nanoseconds_of(record),
+            end: self.bytes.len(),
+        });
+        Ok(())
+    }
+}
+
+/// What becomes of a batch.
+struct Done {
+    /// The runs, up to one that did not end with a value.
+    runs: Vec<PacketRun>,
+    /// The number of that packet, and why.
+    failed: Option<(u64, RunError)>,
+    /// The batch, for its buffers.
+    batch: Batch,
+}
 
 /// A worker as the calling thread sees it.
 struct Worker {
-    batches: Sender<Vec<Handed>>,
+    batches: Sender<Batch>,
     results: Receiver<Done>,
 }
 
@@ -70,7 +111,7 @@ impl LoadedObject {
         let object = &*self;
         Some(thread::scope(|scope| {
             let workers = seeds.into_iter().zip(0..).map(|(seed, cpu)| {
-                let (batches, handed) = mpsc::channel::<Vec<Handed>>();
+                let (batches, handed) = mpsc::channel::<Batch>();
                 let (done, results) = mpsc::channel();
                 scope.spawn(move || {
                     let mut random = SplitMix::new(seed);
@@ -110,15 +151,26 @@ fn is_shared(map: &ObjectMap) -> bool {
 }
 
 /// Runs a program on the packets of a batch.
-fn run_batch(program: &mut RunnableProgram<'_>, batch: Vec<Handed>) -> Done {
-    let mut runs = Vec::with_capacity(batch.len());
-    for packet in batch {
-        match program.run_packet(packet.number, packet.time, &packet.bytes) {
+fn run_batch(program: &mut RunnableProgram<'_>, batch: Batch) -> Done {
+    let mut runs = Vec::with_capacity(batch.packets.len());
+    let mut failed = None;
+    let mut start = 0;
+    for packet in &batch.packets {
+        let bytes = &batch.bytes[start..packet.end];
+        start = packet.end;
+        match program.run_packet(packet.number, packet.time, bytes) {
             Ok((run, _)) => runs.push(run),
-            Err(error) => return (runs, Some((packet.number, error))),
+            Err(error) => {
+                failed = Some((packet.number, error));
+                break;
+            }
         }
     }
-    (runs, None)
+    Done {
+        runs,
+        failed,
+        batch,
+    }
 }
 
 /// Reads a capture, hands its packets out and takes the results in order.
@@ -128,18 +180,20 @@ fn distribute(
     observe: &mut dyn FnMut(&PacketRun),
 ) -> Result<(), CaptureStop> {
     let mut waiting: VecDeque<usize> = VecDeque::new();
+    let mut unused: Vec<Batch> = Vec::new();
     let mut next = 0;
     let mut number = 0;
     let ended = loop {
-        let (batch, ended) = read_batch(&mut input, &mut number);
-        if !batch.is_empty() {
+        let mut batch = unused.pop().unwrap_or_default();
+        let ended = read_batch(&mut input, &mut number, &mut batch);
+        if !batch.packets.is_empty() {
             // A worker that ended early has dropped its results too; taking them says so.
             let _ = workers[next].batches.send(batch);
             waiting.push_back(next);
             next = (next + 1) % workers.len();
         }
         while waiting.len() > WAITING * workers.len() {
-            take(workers, &mut waiting, observe)?;
+            unused.extend(take(workers, &mut waiting, observe)?);
         }
         if let Some(ended) = ended {
             break ended;
@@ -151,60 +205,48 @@ fn distribute(
     ended
 }
 
-/// The next packets; how the capture ended, if it did.
+/// Reads the next packets into an empty batch; how the capture ended, if it did.
 fn read_batch(
     input: &mut Input,
     number: &mut u64,
-) -> (Vec<Handed>, Option<Result<(), CaptureStop>>) {
-    let mut batch = Vec::with_capacity(BATCH);
-    while batch.len() < BATCH {
+    batch: &mut Batch,
+) -> Option<Result<(), CaptureStop>> {
+    while batch.packets.len() < BATCH {
         match input.next_event() {
-            Err(error) => return (batch, Some(Err(CaptureStop::Capture(error)))),
-            Ok(None) => return (batch, Some(Ok(()))),
+            Err(error) => return Some(Err(CaptureStop::Capture(error))),
+            Ok(None) => return Some(Ok(())),
             Ok(Some(Event::Block(_))) => {}
             Ok(Some(Event::Packet(record))) => {
                 *number += 1;
-                match handed(*number, &record) {
-                    Ok(packet) => batch.push(packet),
-                    Err(stop) => return (batch, Some(Err(stop))),
+                if let Err(stop) = batch.push(*number, &record) {
+                    return Some(Err(stop));
                 }
             }
         }
     }
-    (batch, None)
+    None
 }
 
-fn handed(number: u64, record: &Record<'_>) -> Result<Handed, CaptureStop> {
-    let link_type = record.interface().link_type;
-    match link_type {
-        LinkType::ETHERNET => Ok(Handed {
-            number,
-            time: nanoseconds_of(record),
-            bytes: record.data().to_vec(),
-        }),
-        link_type => Err(CaptureStop::LinkType {
-            packet: number,
-            link_type,
-        }),
-    }
-}
-
-/// Takes the results of the batch that waits longest.
+/// Takes the results of the batch that waits longest; its buffers, to be used again.
 fn take(
     workers: &[Worker],
     waiting: &mut VecDeque<usize>,
     observe: &mut dyn FnMut(&PacketRun),
-) -> Result<(), CaptureStop> {
+) -> Result<Option<Batch>, CaptureStop> {
     let Some(worker) = waiting.pop_front() else {
-        return Ok(());
+        return Ok(None);
     };
     // Without a result the worker panicked, and the end of the scope passes that on.
-    let Ok((runs, failed)) = workers[worker].results.recv() else {
-        return Ok(());
+    let Ok(done) = workers[worker].results.recv() else {
+        return Ok(None);
     };
-    runs.iter().for_each(observe);
-    match failed {
+    done.runs.iter().for_each(observe);
+    match done.failed {
         Some((packet, error)) => Err(CaptureStop::Run { packet, error }),
-        None => Ok(()),
+        None => {
+            let mut batch = done.batch;
+            batch.clear();
+            Ok(Some(batch))
+        }
     }
 }

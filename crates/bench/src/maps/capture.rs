@@ -25,6 +25,8 @@ use crate::traffic::Traffic;
 pub(super) const KEY: &str = "capture";
 const TITLE: &str = "firewall, capture";
 const LIBRARY: &str = "firewall, capture, by the library";
+const JOBS: u32 = 2;
+const IN_JOBS: &str = "firewall, capture, by the library in two jobs";
 
 /// Packets of the capture, of 84 to 516 bytes, 300 in the mean.
 const PACKETS: usize = 1 << 18;
@@ -56,7 +58,11 @@ pub(super) fn measure(
         Some(Target::AtLeast(5.0)),
     );
     let object = Object::open(firewall::OBJECT).map_err(|error| failed(error.to_string()))?;
-    let loaded = LoadedObject::load(&object, &verifier.kernel, &LoadOptions::default());
+    let options = LoadOptions {
+        cpus: JOBS,
+        ..LoadOptions::default()
+    };
+    let loaded = LoadedObject::load(&object, &verifier.kernel, &options);
     let mut loaded = loaded.map_err(|error| failed(error.to_string()))?;
     let blocked = loaded.map("blocked");
     let blocked = blocked.ok_or_else(|| failed("the firewall has no map `blocked`".into()))?;
@@ -65,6 +71,8 @@ pub(super) fn measure(
     }
     let rate = fastest(rounds, packets, || filter_by_library(&mut loaded, &path))?;
     report.add_row(LIBRARY, BEEBOX, Unit::MillionRunsPerSecond, rate);
+    let rate = fastest(rounds, packets, || filter_in_jobs(&mut loaded, &path))?;
+    report.add_row(IN_JOBS, BEEBOX, Unit::MillionRunsPerSecond, rate);
     Ok(())
 }
 
@@ -93,6 +101,18 @@ fn filter_by_library(loaded: &mut LoadedObject, path: &Path) -> Result<usize, Fa
     let mut program = program.ok_or_else(|| failed("no program `firewall`".into()))?;
     let mut count = 0;
     let stopped = program.run_capture(input, None, &mut |_, _| count += 1);
+    stopped.map_err(|stop| failed(stop.to_string()))?;
+    Ok(count)
+}
+
+/// Runs the firewall on all packets through the library, in several threads; how many there
+/// are.
+fn filter_in_jobs(loaded: &mut LoadedObject, path: &Path) -> Result<usize, Failure> {
+    let input = Input::open_path(path).map_err(|error| failed(error.to_string()))?;
+    let mut count = 0;
+    let stopped =
+        loaded.run_capture_parallel("firewall", input, JOBS, &|_| {}, &mut |_| count += 1);
+    let stopped = stopped.ok_or_else(|| failed("no program `firewall`".into()))?;
     stopped.map_err(|stop| failed(stop.to_string()))?;
     Ok(count)
 }

@@ -104,7 +104,7 @@ pub(super) fn execute_from<O: Observer>(
     let mut regs = [0; REGISTERS];
     regs[1..=5].copy_from_slice(&entry.arguments);
     cx.memory.drop_frames();
-    regs[FP] = cx.memory.push_frame();
+    regs[FP] = cx.memory.push_frame(limits.stack_fill);
     let mut run = Run {
         hints: [cx.memory.newest(); REGISTERS],
         current: None,
@@ -480,7 +480,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         self.cx.memory.pop_frame();
         self.regs = [0; REGISTERS];
         self.regs[1] = context;
-        self.regs[FP] = self.cx.memory.push_frame();
+        self.regs[FP] = self.cx.memory.push_frame(self.limits.stack_fill);
         self.hints = [self.cx.memory.newest(); REGISTERS];
         self.may_goto = MAY_GOTO_LOOPS;
         Err(Stop::Switched(0))
@@ -499,7 +499,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
             calling: None,
         };
         self.frames.push(caller, self.base)?;
-        self.regs[FP] = self.cx.memory.push_frame();
+        self.regs[FP] = self.cx.memory.push_frame(self.limits.stack_fill);
         self.hints[FP] = self.cx.memory.newest();
         Ok(function)
     }

@@ -580,13 +580,13 @@ impl Memory<'_> {
         }
     }
 
-    /// Adds a frame; returns the address of its end.
-    pub(super) fn push_frame(&mut self) -> u64 {
+    /// Adds a frame filled with a byte; returns the address of its end.
+    pub(super) fn push_frame(&mut self, fill: u8) -> u64 {
         let mut bytes = self
             .spare
             .pop()
             .unwrap_or_else(|| vec![0; FRAME_BYTES].into());
-        bytes.fill(0);
+        bytes.fill(fill);
         let start = FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
         self.regions.push(Region {
             start,

@@ -156,16 +156,20 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     /// Enables `gotox`, which Linux 6.18 does not have.
     pub indirect_jumps: bool,
+    /// What the bytes of a frame are when it is entered: programs of privileged callers may
+    /// read those that they have not written.
+    pub stack_fill: u8,
 }
 
 impl Default for Limits {
-    /// A hundred million instructions, 8 frames, no deadline, no indirect jumps.
+    /// A hundred million instructions, 8 frames of zeros, no deadline, no indirect jumps.
     fn default() -> Limits {
         Limits {
             instructions: 100_000_000,
             frames: MAX_FRAMES,
             deadline: None,
             indirect_jumps: false,
+            stack_fill: 0,
         }
     }
 }

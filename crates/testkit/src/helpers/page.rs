@@ -56,8 +56,17 @@ pub fn page(registry: &Registry, runs: &str) -> String {
          ## Runs of the kernel's own tests\n\n\
          `cargo xtask oracle runs` runs every program of the kernel's selftests that the running\n\
          kernel accepts and test-runs, here and there: results, data, contexts, error numbers and\n\
-         the entries of all maps. What two runs of the kernel leave different (times, addresses,\n\
-         random numbers) is not compared.\n\n\
+         the entries of all maps. What runs of one side leave different is not compared: several\n\
+         runs of the kernel (times, addresses, random numbers), and runs here as native code, in\n\
+         the checked engine and on another stack (addresses, bytes of the stack that the program has\n\
+         not written). Nor is what the kernel's own stack decides (`bpf_get_stack`,\n\
+         `bpf_get_stackid`, `bpf_get_task_stack`). Programs in which only that differs are counted\n\
+         as not comparable.\n\n\
+         What differs else has these reasons: the cookie of the machine's first network namespace,\n\
+         which is 1 here and another number where namespaces were made before; kfuncs about objects\n\
+         that do not exist here (ciphers, control groups, slab caches); commands of bpf(2) that\n\
+         load programs (`bpf_sys_bpf`); and the upper bits of addresses, which are those of a\n\
+         process here.\n\n\
          <!-- runs -->\n{runs}<!-- /runs -->\n\n\
          ## Helpers by number\n\n\
          | number | helper | state | program types |\n|---:|---|---|---|\n",

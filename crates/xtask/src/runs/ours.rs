@@ -53,6 +53,7 @@ pub(super) fn is_left_out(kind: MapKind) -> bool {
                 | MapKind::CgroupArray
                 | MapKind::Sockmap
                 | MapKind::Sockhash
+                | MapKind::Xskmap
                 | MapKind::StackTrace
                 | MapKind::StructOps
                 | MapKind::Arena
@@ -98,29 +99,52 @@ pub(super) fn run_all(
         Err(NotLoaded::NotJudged { why, .. }) => {
             let unverified = load(RunEngine::Checked, true);
             let mut unverified = unverified.map_err(|error| without_name(&error, name))?;
-            let runs = run(&mut unverified, name, inputs);
+            let runs = run(&mut unverified, name, inputs, 0);
             let runs = runs.map_err(|error| format!("{error} (not judged: {why})"))?;
             return Ok((Engine::Unverified, vec![(Engine::Unverified, runs)]));
         }
         Err(error) => return Err(without_name(&error, name)),
     };
     let engine = loaded.program(name).map(|program| program.engine());
-    let first = run(&mut loaded, name, inputs)?;
+    let first = run(&mut loaded, name, inputs, 0)?;
     if engine != Some(RunEngine::Native) {
         return Ok((Engine::Checked, vec![(Engine::Checked, first)]));
     }
     let mut checked = load(RunEngine::Checked, false).map_err(|error| error.to_string())?;
-    let second = run(&mut checked, name, inputs)?;
+    let second = run(&mut checked, name, inputs, 0)?;
     let runs = vec![(Engine::Native, first), (Engine::Checked, second)];
     Ok((Engine::Native, runs))
+}
+
+/// What the runs leave in the checked engine if the stack has other bytes at first; `None` if
+/// the program does not run so.
+pub(super) fn run_on_other_stack(
+    program: &Program,
+    target: &Target,
+    inputs: &[RunInput],
+) -> Option<Runs> {
+    /// Bytes that are no small number and no address.
+    const FILL: u8 = 0xa5;
+    let options = LoadOptions {
+        engine: RunEngine::Checked,
+        cpus: cpus(),
+        ..LoadOptions::default()
+    };
+    let loaded = LoadedObject::of_program(program.clone(), &target.kernel, &options);
+    run(&mut loaded.ok()?, program.name(), inputs, FILL).ok()
 }
 
 fn without_name(error: &NotLoaded, name: &str) -> String {
     error.to_string().replace(name, "NAME")
 }
 
-/// Runs a program on all inputs.
-fn run(object: &mut LoadedObject, name: &str, inputs: &[RunInput]) -> Result<Runs, String> {
+/// Runs a program on all inputs, in the checked engine on a stack filled with a byte.
+fn run(
+    object: &mut LoadedObject,
+    name: &str,
+    inputs: &[RunInput],
+    stack_fill: u8,
+) -> Result<Runs, String> {
     let mut runs = Runs::new();
     for input in inputs {
         object.set_world(own_system());
@@ -130,6 +154,7 @@ fn run(object: &mut LoadedObject, name: &str, inputs: &[RunInput]) -> Result<Run
         program.set_clock(RunClock::Fixed(now));
         program.set_limits(Limits {
             deadline: Some(Instant::now() + Duration::from_secs(10)),
+            stack_fill,
             ..Limits::default()
         });
         let result = match program.test_run_with_context(&input.data, &input.context, 1) {
