@@ -5,7 +5,8 @@
 //! differs, the kernel loads and runs the program again, in other threads and on another CPU;
 //! what its own runs leave different (times, addresses, random numbers) is not compared. Here it
 //! runs as native code and in the checked engine, there also on another stack; what these runs
-//! leave different (addresses, memory that the program has not written) is not compared either,
+//! leave different (addresses, random numbers, memory that the program has not written) is not
+//! compared either,
 //! nor what the kernel's own stack decides. Programs that the verifier here does not judge run
 //! unverified.
 
@@ -179,7 +180,7 @@ impl Counts {
         }
         if !found.is_empty() {
             others.ours = runs.iter().map(|(_, runs)| runs.clone()).collect();
-            (others.ours).extend(ours::run_on_other_stack(program, target, &inputs));
+            (others.ours).extend(ours::run_elsewhere(program, target, &inputs));
             let rest = compare(&others);
             if rest.is_empty() || calls_any(program, OF_OWN_STACK) {
                 self.incomparable += 1;

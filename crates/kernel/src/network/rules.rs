@@ -25,9 +25,11 @@ pub(super) fn lookup<'n>(
             RuleAction::Vrf => table,
             RuleAction::Nop => None,
             RuleAction::Goto(priority) => {
-                // Targets come later: Linux refuses others.
-                let behind = &rules[place..];
-                place += behind.partition_point(|rule| rule.priority < priority);
+                // Targets come later: Linux refuses others, and goes on if there is none.
+                let mut behind = rules[place..].iter();
+                place += behind
+                    .position(|rule| rule.priority == priority)
+                    .unwrap_or(0);
                 None
             }
             RuleAction::Blackhole => return Err(NoRoute::Blackhole),

@@ -57,9 +57,9 @@ pub fn page(registry: &Registry, runs: &str) -> String {
          `cargo xtask oracle runs` runs every program of the kernel's selftests that the running\n\
          kernel accepts and test-runs, here and there: results, data, contexts, error numbers and\n\
          the entries of all maps. What runs of one side leave different is not compared: several\n\
-         runs of the kernel (times, addresses, random numbers), and runs here as native code, in\n\
-         the checked engine and on another stack (addresses, bytes of the stack that the program has\n\
-         not written). Nor is what the kernel's own stack decides (`bpf_get_stack`,\n\
+         runs of the kernel (times, addresses, random numbers), and runs here as native code at\n\
+         several addresses and in the checked engine on another stack (addresses, random numbers,\n\
+         bytes of the stack that the program has not written). Nor is what the kernel's own stack decides (`bpf_get_stack`,\n\
          `bpf_get_stackid`, `bpf_get_task_stack`). Programs in which only that differs are counted\n\
          as not comparable.\n\n\
          What differs else has these reasons: the cookie of the machine's first network namespace,\n\

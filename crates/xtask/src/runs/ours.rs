@@ -116,22 +116,34 @@ pub(super) fn run_all(
     Ok((Engine::Native, runs))
 }
 
-/// What the runs leave in the checked engine if the stack has other bytes at first; `None` if
-/// the program does not run so.
-pub(super) fn run_on_other_stack(
-    program: &Program,
-    target: &Target,
-    inputs: &[RunInput],
-) -> Option<Runs> {
+/// Runs of native code at other addresses, with other random numbers.
+const REPETITIONS: u64 = 6;
+
+/// What the runs leave if the program runs at other addresses, with other random numbers, and in
+/// the checked engine on a stack that has other bytes at first.
+pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInput]) -> Vec<Runs> {
     /// Bytes that are no small number and no address.
     const FILL: u8 = 0xa5;
-    let options = LoadOptions {
-        engine: RunEngine::Checked,
-        cpus: cpus(),
-        ..LoadOptions::default()
+    let run_on = |engine, seed, fill| {
+        let options = LoadOptions {
+            engine,
+            seed,
+            cpus: cpus(),
+            checks_deadline: true,
+            ..LoadOptions::default()
+        };
+        let loaded = LoadedObject::of_program(program.clone(), &target.kernel, &options);
+        run(&mut loaded.ok()?, program.name(), inputs, fill).ok()
     };
-    let loaded = LoadedObject::of_program(program.clone(), &target.kernel, &options);
-    run(&mut loaded.ok()?, program.name(), inputs, FILL).ok()
+    // Blocks of the size of a packet with the room in front of it move the next one.
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    let natives = (0..REPETITIONS).map(|at| {
+        held.extend(inputs.iter().map(|input| vec![0; 64 + input.data.len()]));
+        run_on(RunEngine::Native, at + 1, 0)
+    });
+    let mut all: Vec<Runs> = natives.flatten().collect();
+    all.extend(run_on(RunEngine::Checked, 0, FILL));
+    all
 }
 
 fn without_name(error: &NotLoaded, name: &str) -> String {
