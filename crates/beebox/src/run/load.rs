@@ -98,7 +98,7 @@ pub struct LoadedObject {
     pub(super) globals: Vec<Global>,
     pub(super) random: SplitMix,
     cpu: u32,
-    world: System,
+    pub(super) world: System,
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,

@@ -42,6 +42,7 @@ mod parallel;
 mod printed;
 mod program;
 mod records;
+mod sockets;
 mod tail_calls;
 mod task;
 mod timers;

@@ -69,7 +69,7 @@ pub enum SocketState {
     Established = 1,
     /// A connection was asked for.
     SynSent,
-    /// Both ends asked for a connection.
+    /// Both ends asked for a connection, or data came with the request.
     SynRecv,
     /// Closed here.
     FinWait1,
@@ -92,11 +92,12 @@ pub enum SocketState {
 }
 
 impl SocketState {
-    /// All states with their names in `ss`, by number.
+    /// All states by number, with their names in `ss`. That prints `SYN-RECV` for connections that
+    /// a listener is asked for.
     pub const ALL: [(SocketState, &'static str); 12] = [
         (SocketState::Established, "ESTAB"),
         (SocketState::SynSent, "SYN-SENT"),
-        (SocketState::SynRecv, "SYN-RECV"),
+        (SocketState::SynRecv, "FAST-OPEN"),
         (SocketState::FinWait1, "FIN-WAIT-1"),
         (SocketState::FinWait2, "FIN-WAIT-2"),
         (SocketState::TimeWait, "TIME-WAIT"),
@@ -105,7 +106,7 @@ impl SocketState {
         (SocketState::LastAck, "LAST-ACK"),
         (SocketState::Listen, "LISTEN"),
         (SocketState::Closing, "CLOSING"),
-        (SocketState::NewSynRecv, "NEW-SYN-RECV"),
+        (SocketState::NewSynRecv, "SYN-RECV"),
     ];
 }
 

@@ -16,8 +16,9 @@ use super::{DEVICES, PORTS, address};
 use crate::ebpf::Choices;
 
 thread_local! {
-    /// The sockets of the thread's namespace, which are open as long as the thread runs.
-    static OPEN: RefCell<Vec<InetSocket>> = const { RefCell::new(Vec::new()) };
+    /// The sockets of the thread's namespace, which are open as long as the thread runs; `None`
+    /// for what is left of closed ones.
+    static OPEN: RefCell<Vec<Option<InetSocket>>> = const { RefCell::new(Vec::new()) };
 
     /// What they are.
     static DESCRIBED: RefCell<Sockets> = const { RefCell::new(Sockets::new()) };
@@ -49,6 +50,7 @@ pub(super) fn ends_of_any(choices: &mut Choices<'_>) -> Option<Vec<u8>> {
 pub(in super::super) fn fill(map: &KernelMap) {
     OPEN.with_borrow(|open| {
         for (number, socket) in (0u32..).zip(open) {
+            let Some(socket) = socket else { continue };
             let descriptor = socket.as_raw_fd() as u64;
             let _ = map.update(&number.to_ne_bytes(), &descriptor.to_ne_bytes());
         }
@@ -92,8 +94,9 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
             if description.state == SocketState::Listen {
                 listeners.push(open.len());
             }
+            let is_closed = description.state == SocketState::TimeWait;
             sockets.add(described_by(&socket, description)?);
-            open.push(socket);
+            open.push((!is_closed).then_some(socket));
         }
     }
     OPEN.replace(open);
@@ -174,10 +177,12 @@ fn connection(
     choices: &mut Choices<'_>,
     number: u32,
     listeners: &[usize],
-    (open, sockets): (&[InetSocket], &Sockets),
+    (open, sockets): (&[Option<InetSocket>], &Sockets),
 ) -> Result<Made, Errno> {
     let at = listeners[choices.below(listeners.len() as u32) as usize];
-    let (listener, their) = (&open[at], &sockets.list()[at]);
+    let (Some(listener), their) = (&open[at], &sockets.list()[at]) else {
+        return Ok(Vec::new());
+    };
     if their.group.is_some() || their.device != 0 {
         return Ok(Vec::new());
     }
@@ -204,6 +209,14 @@ fn connection(
     description.local = SocketAddr::new(own, port);
     description.remote = remote;
     let accepted = listener.accept()?;
+    if choices.one_in(4) {
+        // Whoever closes first keeps what is left of a connection.
+        description.state = SocketState::TimeWait;
+        let left = socket.cookie()?;
+        drop(socket);
+        description.cookie = left;
+        return Ok(vec![(accepted, description)]);
+    }
     let mapped = |end: SocketAddr| match end.ip() {
         IpAddr::V4(address) if their.is_ipv6() => {
             SocketAddr::new(IpAddr::V6(address.to_ipv6_mapped()), end.port())
@@ -218,6 +231,9 @@ fn connection(
 
 /// What the kernel tells of a socket beside what was set.
 fn described_by(socket: &InetSocket, mut description: NetSocket) -> Result<NetSocket, Errno> {
+    if description.state == SocketState::TimeWait {
+        return Ok(description);
+    }
     description.cookie = socket.cookie()?;
     if description.protocol == SocketProtocol::Tcp && description.state == SocketState::Established
     {
