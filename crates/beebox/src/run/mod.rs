@@ -35,6 +35,7 @@ mod capture;
 mod data;
 mod error;
 mod inner_maps;
+mod kernel_sockets;
 mod load;
 mod maps;
 mod native;

@@ -201,7 +201,7 @@ impl NetSocket {
     }
 
     /// The `struct bpf_sock` that programs read.
-    pub(crate) fn view(&self) -> [u8; SocketView::SIZE] {
+    pub fn view(&self) -> SocketView {
         let mut view = SocketView::default();
         let (family, kind) = match (self.is_ipv6(), self.protocol) {
             (false, SocketProtocol::Tcp) => (AF_INET, SOCK_STREAM),
@@ -237,7 +237,7 @@ impl NetSocket {
         view.put(SocketView::STATE, &(self.state as u32).to_ne_bytes());
         let queue = self.queue.map_or(-1, i32::from);
         view.put(SocketView::QUEUE, &queue.to_ne_bytes());
-        view.0
+        view
     }
 }
 
@@ -263,24 +263,32 @@ impl SocketView {
     /// Bytes of the structure.
     pub const SIZE: usize = 80;
 
-    const DEVICE: usize = 0;
+    /// Offset of the index of the device, 4 bytes.
+    pub const DEVICE: usize = 0;
     /// Offset of the family, 4 bytes.
     pub const FAMILY: usize = 4;
-    const TYPE: usize = 8;
-    const PROTOCOL: usize = 12;
-    const MARK: usize = 16;
-    const PRIORITY: usize = 20;
+    /// Offset of the type, 4 bytes.
+    pub const TYPE: usize = 8;
+    /// Offset of the protocol, 4 bytes.
+    pub const PROTOCOL: usize = 12;
+    /// Offset of the mark, 4 bytes.
+    pub const MARK: usize = 16;
+    /// Offset of the priority, 4 bytes.
+    pub const PRIORITY: usize = 20;
     /// Offset of the own address of IPv4.
     pub const LOCAL_IPV4: usize = 24;
     /// Offset of the own address of IPv6.
     pub const LOCAL_IPV6: usize = 28;
-    const LOCAL_PORT: usize = 44;
-    const REMOTE_PORT: usize = 48;
+    /// Offset of the own port, 4 bytes in the machine's order.
+    pub const LOCAL_PORT: usize = 44;
+    /// Offset of the port of the other end, 2 bytes in network order.
+    pub const REMOTE_PORT: usize = 48;
     /// Offset of the address of IPv4 of the other end.
     pub const REMOTE_IPV4: usize = 52;
     /// Offset of the address of IPv6 of the other end.
     pub const REMOTE_IPV6: usize = 56;
-    const STATE: usize = 72;
+    /// Offset of the state, 4 bytes.
+    pub const STATE: usize = 72;
     const QUEUE: usize = 76;
 
     /// The socket of the packet of a test run: of no family and no protocol, not connected.
@@ -336,8 +344,18 @@ macro_rules! figures {
                 true
             }
 
+            /// Names of the figures with their places and sizes in `struct bpf_tcp_sock`.
+            pub fn places() -> impl Iterator<Item = (&'static str, usize, usize)> {
+                let sizes = [$((stringify!($name), size_of::<$kind>()),)*];
+                let mut end = 0;
+                sizes.into_iter().map(move |(name, size)| {
+                    end += size;
+                    (name, end - size, size)
+                })
+            }
+
             /// The `struct bpf_tcp_sock` that programs read.
-            pub(crate) fn view(&self) -> [u8; TcpFigures::SIZE] {
+            pub fn view(&self) -> [u8; TcpFigures::SIZE] {
                 let mut bytes = [0; TcpFigures::SIZE];
                 let mut at = 0;
                 $(

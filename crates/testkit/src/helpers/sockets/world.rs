@@ -1,13 +1,14 @@
 //! Random real sockets in a network namespace, and the world that describes them.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use sys::Errno;
 use sys::bpf::Map as KernelMap;
 use sys::inet::{InetOption, InetSocket};
-use sys::network::pin_to_cpu;
+use sys::network::{interface_index, pin_to_cpu};
+use sys::socket::{PacketLayer, PacketSocket};
 use vm::System;
 use vm::network::{NetDevice, NetSocket, SocketProtocol, SocketState, Sockets, SynCookies};
 
@@ -67,7 +68,7 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
     pin_to_cpu(0)?;
     run_ip(
         "-4",
-        "link set lo up\nlink add v0 type veth peer name v1\nlink set v0 up\nlink set v1 up\n\
+        "link set lo up\nlink add v0 address 02:00:00:00:00:10 type veth peer name v1\nlink set v0 up\nlink set v1 up\n\
          addr add 10.9.0.1/24 dev v0\naddr add 2001:db8:9::1/64 dev v0 nodad\n\
          addr add 10.9.0.2/24 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
     )?;
@@ -97,6 +98,12 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
             let is_closed = description.state == SocketState::TimeWait;
             sockets.add(described_by(&socket, description)?);
             open.push((!is_closed).then_some(socket));
+        }
+    }
+    if cookies != SynCookies::Always {
+        for at in 0..choices.below(4) {
+            ask_for_connection(at as u16, &listeners, sockets)?;
+            open.resize_with(sockets.list().len(), || None);
         }
     }
     OPEN.replace(open);
@@ -227,6 +234,59 @@ fn connection(
     other.is_ipv6_only = their.is_ipv6_only;
     set_marks(&accepted, &mut other, number + 500)?;
     Ok(vec![(socket, description), (accepted, other)])
+}
+
+/// Has a host on the link of `v0` ask a listener for a connection, which it never confirms.
+fn ask_for_connection(at: u16, listeners: &[usize], sockets: &mut Sockets) -> Result<(), Errno> {
+    let Some(&number) = listeners.get(usize::from(at)) else {
+        return Ok(());
+    };
+    let listener = sockets.list()[number].clone();
+    let own: Ipv4Addr = [10, 9, 0, 1].into();
+    // Which of several the kernel asks does not matter here.
+    let at_port = |other: &&usize| sockets.list()[**other].local.port() == listener.local.port();
+    let is_alone = listeners.iter().filter(at_port).count() == 1;
+    let fits = is_alone
+        && listener.takes_ipv4()
+        && (listener.local.ip().is_unspecified() || listener.local_ipv4() == own)
+        && [0, interface_index(c"v0")?].contains(&listener.device);
+    if !fits {
+        return Ok(());
+    }
+    let (peer, port): (Ipv4Addr, u16) = ([10, 9, 0, 77].into(), 6000 + at);
+    let mut frame = vec![0x02, 0, 0, 0, 0, 0x10, 0x02, 0, 0, 0, 0, 0x77, 0x08, 0x00];
+    let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
+    frame.extend([&ip[..], &peer.octets(), &own.octets()].concat());
+    let check = checksum(&frame[14..34], 0);
+    frame[24..26].copy_from_slice(&check.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend(listener.local.port().to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0x10, 0, 0, 0, 0, 0]);
+    let check = checksum(&frame[26..54], 6 + 20);
+    frame[50..52].copy_from_slice(&check.to_be_bytes());
+    let link = PacketSocket::open(interface_index(c"v1")?, PacketLayer::Link)?;
+    link.send(&frame)?;
+    let map = |address: Ipv4Addr| match listener.is_ipv6() {
+        true => IpAddr::V6(address.to_ipv6_mapped()),
+        false => IpAddr::V4(address),
+    };
+    let local = SocketAddr::new(map(own), listener.local.port());
+    let mut request = NetSocket::connection(local, SocketAddr::new(map(peer), port));
+    request.state = SocketState::NewSynRecv;
+    request.device = listener.device;
+    request.is_ipv6_only = listener.is_ipv6_only;
+    sockets.add(request);
+    Ok(())
+}
+
+/// The checksum of the Internet over bytes of even length, and a number.
+fn checksum(bytes: &[u8], more: u32) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum = words.sum::<u32>() + more;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 /// What the kernel tells of a socket beside what was set.
