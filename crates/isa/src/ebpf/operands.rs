@@ -6,7 +6,7 @@
 //! They are computed from the instruction without its row; a test compares them with the
 //! columns of the table.
 
-use super::insn::{AluOp, AtomicOp, Insn, Operand, Reg, Size};
+use super::insn::{AluOp, AtomicOp, Callee, Insn, Operand, Reg, Size};
 use std::fmt;
 
 /// A set of registers.
@@ -235,6 +235,7 @@ impl Insn {
     }
 
     /// Control flow after the instruction.
+    #[inline]
     pub const fn flow(self) -> Flow {
         match self {
             Insn::Alu { .. }
@@ -258,6 +259,54 @@ impl Insn {
             Insn::Exit => Flow::Exit,
             Insn::Imm64High | Insn::Invalid { .. } => Flow::Nowhere,
         }
+    }
+
+    /// The jump or local call with another distance from the next slot; a `goto` becomes a
+    /// `gotol` where it has to. `None` if the distance has no encoding, or for other
+    /// instructions.
+    pub fn with_distance(self, distance: i32) -> Option<Insn> {
+        let short = i16::try_from(distance).ok();
+        Some(match self {
+            Insn::Goto { .. } => match short {
+                Some(off) => Insn::Goto { off },
+                None => Insn::GotoLong { off: distance },
+            },
+            Insn::GotoLong { .. } => Insn::GotoLong { off: distance },
+            Insn::MayGoto { .. } => Insn::MayGoto { off: short? },
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                ..
+            } => Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off: short?,
+            },
+            Insn::Call(Callee::Local(_)) => Insn::Call(Callee::Local(distance)),
+            Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. })
+            | Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::Store { .. }
+            | Insn::Atomic { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::GotoReg { .. }
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => return None,
+        })
     }
 }
 

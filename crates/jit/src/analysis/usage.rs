@@ -1,9 +1,8 @@
 //! The registers, stack and services that a function uses, which decide on its frame.
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use lower::flow::{Halves, Transfer, is_bit_operation};
 use spec::calls::GET_SMP_PROCESSOR_ID;
-
-use super::transfer::{Halves, Reads, Transfer, is_bit_operation};
 
 /// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +41,7 @@ impl Usage {
 #[derive(Default)]
 pub(super) struct Tally {
     /// Registers that are read as values, not as the base of an access.
-    values: Reads,
+    values: Halves,
     others: Halves,
     ops: Ops,
     usage: Usage,
@@ -82,7 +81,7 @@ impl Tally {
 
     /// Records an instruction without a memory access.
     pub(super) fn record_values(&mut self, transfer: Transfer) {
-        self.values = self.values.union(transfer.reads());
+        self.values = self.values.union(transfer.read());
         self.others = self.others.union(transfer.effects());
     }
 
@@ -159,7 +158,7 @@ impl Tally {
 
     /// The usage of the function; `loops` tells that it has back edges.
     pub(super) fn finish(self, loops: bool) -> Usage {
-        let values = self.values.halves();
+        let values = self.values;
         Usage {
             regs: values.union(self.others).regs(),
             stack_escapes: self.usage.stack_escapes || values.has(Reg::R10),

@@ -20,7 +20,7 @@ use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::asm::{Alu, Unary};
 use super::buffer::Label;
-use super::frame::SCRATCH;
+use super::frame::{OUTCOME, SCRATCH};
 use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
@@ -31,9 +31,6 @@ use crate::analysis::Halves;
 const MOST_SLOTS: usize = 24;
 /// Number of tests from which on merging is profitable.
 const FEWEST: usize = 2;
-/// Register in which failures are recorded, beside the scratch register. It holds the
-/// context, which a program that can be restarted does not read.
-const FREE: Reg = Reg::R1;
 
 /// Tests that are being merged.
 #[derive(Clone, Copy)]
@@ -154,7 +151,7 @@ impl Generator<'_> {
         Some(Merged {
             fail: found.fail,
             last: found.last,
-            failed: self.gpr(FREE),
+            failed: self.gpr(OUTCOME),
             is_initialised: false,
             none_held: SCRATCH,
             in_alternatives: false,
