@@ -1,9 +1,9 @@
 //! Replacement of instructions by sequences of others, with the jumps over them adjusted.
 //! Linear in the length of the program.
 
-use isa::ebpf::{Callee, Insn};
+use isa::ebpf::{Callee, Effect, Insn};
 
-use crate::flow::jump_target;
+use crate::flow::{call_target, jump_target};
 
 /// Sequences that replace instructions.
 #[derive(Debug, Default)]
@@ -33,9 +33,22 @@ impl Patches {
     /// one. Jumps within the sequence stay as they are; the one behind its end is the next
     /// instruction. Local calls in it are at the distances from the slot.
     pub(crate) fn replace(&mut self, slot: usize, old: Insn, insns: Vec<Insn>) {
-        let replaced = match old {
-            Insn::LoadImm64 { .. } => 2,
-            _ => 1,
+        let replaced = match old.effect() {
+            Some(Effect::Wide) => 2,
+            Some(
+                Effect::Compute
+                | Effect::Load
+                | Effect::Store
+                | Effect::Atomic
+                | Effect::Packet
+                | Effect::Branch
+                | Effect::Goto
+                | Effect::GotoLong
+                | Effect::GotoReg
+                | Effect::Call
+                | Effect::Exit,
+            )
+            | None => 1,
         };
         self.0.push(Patch {
             slot,
@@ -124,12 +137,9 @@ pub(crate) fn moved(
     place: u32,
     new_place: impl Fn(usize) -> u32,
 ) -> Option<Insn> {
-    let target = match insn {
-        Insn::Call(Callee::Local(off)) => usize::try_from(slot as i64 + 1 + i64::from(off)).ok()?,
-        _ => match jump_target(insn, slot) {
-            Some(target) => target,
-            None => return Some(insn),
-        },
+    let called = call_target(insn, slot);
+    let Some(target) = called.or_else(|| jump_target(insn, slot)) else {
+        return Some(insn);
     };
     let distance = i64::from(new_place(target)) - i64::from(place) - 1;
     insn.with_distance(i32::try_from(distance).ok()?)

@@ -7,6 +7,7 @@
 //! columns of the table.
 
 use super::insn::{AluOp, AtomicOp, Callee, Insn, Operand, Reg, Size};
+use super::row::Effect;
 use std::fmt;
 
 /// A set of registers.
@@ -231,6 +232,58 @@ impl Insn {
             size,
             reads: !matches!(self, Insn::Store { .. } | Insn::StoreRelease { .. }),
             writes: !matches!(self, Insn::Load { .. } | Insn::LoadAcquire { .. }),
+        })
+    }
+
+    /// The operand that is written to memory, alone or combined with what is there.
+    pub const fn stored(self) -> Option<Operand> {
+        match self {
+            Insn::Store { src, .. } => Some(src),
+            Insn::StoreRelease { src, .. } | Insn::Atomic { src, .. } => Some(Operand::Reg(src)),
+            Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => None,
+        }
+    }
+
+    /// Side effect; `None` for slots that are no instruction by themselves.
+    #[inline]
+    pub const fn effect(self) -> Option<Effect> {
+        Some(match self {
+            Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. } => Effect::Compute,
+            Insn::LoadImm64 { .. } => Effect::Wide,
+            Insn::Load { .. } | Insn::LoadAcquire { .. } => Effect::Load,
+            Insn::Store { .. } | Insn::StoreRelease { .. } => Effect::Store,
+            Insn::Atomic { .. } => Effect::Atomic,
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => Effect::Packet,
+            Insn::Jump { .. } | Insn::MayGoto { .. } => Effect::Branch,
+            Insn::Goto { .. } => Effect::Goto,
+            Insn::GotoLong { .. } => Effect::GotoLong,
+            Insn::GotoReg { .. } => Effect::GotoReg,
+            Insn::Call(_) | Insn::CallReg { .. } => Effect::Call,
+            Insn::Exit => Effect::Exit,
+            Insn::Imm64High | Insn::Invalid { .. } => return None,
         })
     }
 

@@ -253,16 +253,33 @@ impl Generator<'_> {
             Insn::PacketInd { size, imm, .. } => {
                 imm >= 0 && imm.checked_add(size.bytes() as i32).is_some()
             }
-            Insn::Alu {
-                op: AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor,
-                ..
-            } => true,
-            Insn::Alu {
-                op: AluOp::Lsh | AluOp::Rsh,
-                src: Operand::Imm(_),
-                ..
-            } => true,
-            _ => false,
+            Insn::Alu { op, src, .. } => match op {
+                AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor => true,
+                AluOp::Lsh | AluOp::Rsh => matches!(src, Operand::Imm(_)),
+                AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Arsh => {
+                    false
+                }
+            },
+            Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::Store { .. }
+            | Insn::Atomic { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => false,
         };
         is_fit.then(|| self.facts[slot].written())
     }

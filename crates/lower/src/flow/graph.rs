@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use isa::ebpf::{Flow, Insn};
+use isa::ebpf::{Callee, Flow, Insn};
 
 /// The target of a jump at `slot`; `None` for other instructions and for targets before the
 /// program.
@@ -15,6 +15,39 @@ pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
         }
     };
     usize::try_from(slot as i64 + 1 + distance).ok()
+}
+
+/// The target of a local call at `slot`; `None` for other instructions and for targets before the
+/// program.
+pub(crate) fn call_target(insn: Insn, slot: usize) -> Option<usize> {
+    match insn {
+        Insn::Call(Callee::Local(distance)) => {
+            usize::try_from(slot as i64 + 1 + i64::from(distance)).ok()
+        }
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. })
+        | Insn::CallReg { .. }
+        | Insn::Alu { .. }
+        | Insn::Neg { .. }
+        | Insn::MovSx { .. }
+        | Insn::Endian { .. }
+        | Insn::Cast { .. }
+        | Insn::LoadImm64 { .. }
+        | Insn::Imm64High
+        | Insn::Load { .. }
+        | Insn::Store { .. }
+        | Insn::Atomic { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::GotoReg { .. }
+        | Insn::MayGoto { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => None,
+    }
 }
 
 /// True if the instruction falls through to the next slot.

@@ -29,6 +29,7 @@ pub use node::Node;
 pub use transfer::{Halves, Transfer, is_bit_operation};
 
 pub(crate) use definitions::Definitions;
+pub(crate) use graph::call_target;
 
 /// A record of one slot with its node.
 pub trait OfSlot {
