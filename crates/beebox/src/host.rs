@@ -1,10 +1,34 @@
-//! Functions of your program that BPF programs call as kernel functions.
+//! Functions of your program that BPF programs call as kernel functions or helpers.
 //!
 //! [`kfunc!`](crate::kfunc) makes a [`HostFunction`] of a typed function: its BTF prototype
 //! derives from the Rust types, so that the verifier judges calls of it with the kernel's rules
 //! and messages. The function is a closure; what it captures is the host's state. It gets copies of
 //! the memory that arguments point to, and what it changes in them is written back when it has
 //! returned.
+//!
+//! [`HostFunction::as_helper`] gives a function a helper number too: programs call it as
+//! `static long (*const name)(…) = (void *)65536;` and need no BTF. The verifier then judges the
+//! arguments as those of a helper (`ARG_PTR_TO_MEM` and a size, `ARG_PTR_TO_CONST_STR`).
+//!
+//! ```
+//! use beebox::object::Object;
+//! use beebox::run::{LoadOptions, LoadedObject};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! let function = beebox::kfunc! {
+//!     fn host_seen(header: &[u8], length: u32) -> u64 { header.len() as u64 + u64::from(length) }
+//! };
+//! let file = std::fs::read("examples/host/helper.bpf.o")?;
+//! let functions = [function.as_helper(65536)];
+//! let (object, kernel) = (Object::open(&file)?, kernel_data::linux_6_18());
+//! let options = LoadOptions::default();
+//! let mut loaded = LoadedObject::load_with_functions(&object, &kernel, &options, &functions)?;
+//! let mut program = loaded.program("count").ok_or("no such program")?;
+//! assert_eq!(program.test_run(&[7; 64])?.retval, 78);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | in Rust | in C |
 //! |---|---|
@@ -46,8 +70,8 @@ mod structure;
 
 pub use argument::{Argument, Copied, Number, Words};
 pub use spec::host::{
-    Argument as ArgumentType, BadFunctions, Field, MOST_FUNCTIONS, NumberType, Parameter, Pointee,
-    Prototype, header,
+    Argument as ArgumentType, BadFunctions, Field, HELPER_NUMBERS, MOST_FUNCTIONS, NumberType,
+    Parameter, Pointee, Prototype, header,
 };
 pub use spec::registry::{KfuncFlags, ProgramTypes};
 pub use structure::{Member, Object, field};
@@ -79,6 +103,7 @@ macro_rules! kfunc {
             returns: $scalar,
             flags: $crate::host::KfuncFlags::default(),
             programs: $crate::host::ProgramTypes(u64::MAX),
+            helper: None,
         };
         $crate::host::HostFunction::new(
             prototype,

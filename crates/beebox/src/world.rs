@@ -19,7 +19,7 @@
 pub use ::kernel::world::{WorldError, read};
 pub use vm::System;
 pub use vm::network::{
-    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, Network, NextHop, PolicyRule,
-    PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes, RuleAction,
-    scope, table,
+    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, NetSocket, Network, NextHop,
+    PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes,
+    RuleAction, SocketProtocol, SocketState, Sockets, SynCookies, TcpFigures, scope, table,
 };

@@ -86,12 +86,27 @@ fn load(
     LoadedObject::load_with_functions(&object, &kernel_data::linux_6_18(), &options, functions)
 }
 
+/// The functions with the helper numbers of the object.
+fn helpers() -> (Vec<HostFunction>, Arc<AtomicU64>) {
+    let numbers = [65536, 65537, 65538, 65539, 0x6fff_ffff];
+    let (functions, calls) = functions();
+    let functions = functions.into_iter().zip(numbers);
+    let functions = functions.map(|(function, number)| function.as_helper(number));
+    (functions.collect(), calls)
+}
+
 #[test]
 fn every_kind_of_argument_arrives_and_goes_back() {
-    for engine in [RunEngine::Native, RunEngine::Checked] {
-        let (functions, calls) = functions();
-        let mut loaded = load("all", engine, &functions).expect("it is loaded");
-        let mut all = loaded.program("all").expect("it is loaded");
+    let runs = [
+        ("all", RunEngine::Native),
+        ("all", RunEngine::Checked),
+        ("helpers", RunEngine::Native),
+        ("helpers", RunEngine::Checked),
+    ];
+    for (name, engine) in runs {
+        let (functions, calls) = helpers();
+        let mut loaded = load(name, engine, &functions).expect("it is loaded");
+        let mut all = loaded.program(name).expect("it is loaded");
         assert_eq!(all.not_native(), None);
         assert_eq!(all.engine(), engine);
         for key in [0u8, 1, 2, 255] {
@@ -165,6 +180,40 @@ fn the_verifier_judges_calls_as_those_of_the_kernel() {
 }
 
 #[test]
+fn the_verifier_judges_helpers_of_a_host_as_those_of_the_kernel() {
+    let refused = |program: &str, change: fn(&mut Prototype)| {
+        let (mut functions, _) = helpers();
+        change(functions[0].prototype_mut());
+        match load(program, RunEngine::Native, &functions) {
+            Err(NotLoaded::Refused { refusal, .. }) => refusal.message,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused("unbounded_helper", |_| {}),
+        "R1 offset is outside of the packet"
+    );
+    assert_eq!(
+        refused("read_only", |_| {}),
+        "write into map forbidden, value_size=7 off=0 size=4"
+    );
+    assert_eq!(refused("no_helper", |_| {}), "invalid func unknown#65999");
+    assert_eq!(
+        refused("helpers", |prototype| prototype.programs.0 = 0),
+        "program of this type cannot use helper host_sum#65536"
+    );
+    assert_eq!(
+        refused("helpers", |prototype| prototype.flags =
+            KfuncFlags::SLEEPABLE),
+        "helper call might sleep in a non-sleepable prog"
+    );
+    assert_eq!(
+        refused("helpers", |prototype| prototype.helper = None),
+        "invalid func unknown#65536"
+    );
+}
+
+#[test]
 fn prototypes_that_no_kfunc_can_have_are_refused() {
     let with = |change: fn(&mut Prototype)| {
         let (mut functions, _) = functions();
@@ -197,6 +246,24 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
         }),
         BadFunctions::Arguments { words: 6, .. }
     ));
+    for number in [0, 211, 0xffff, 0x7000_0000, u32::MAX] {
+        let (mut functions, _) = functions();
+        functions[0].prototype_mut().helper = Some(number);
+        let refused = load("optional", RunEngine::Native, &functions);
+        assert!(matches!(
+            refused,
+            Err(NotLoaded::Functions(BadFunctions::HelperNumber { number: n, .. })) if n == number
+        ));
+    }
+    let (mut functions, _) = helpers();
+    functions[1].prototype_mut().helper = Some(65536);
+    assert!(matches!(
+        load("optional", RunEngine::Native, &functions),
+        Err(NotLoaded::Functions(BadFunctions::HelperNumber {
+            number: 65536,
+            ..
+        }))
+    ));
 }
 
 #[test]
@@ -224,6 +291,18 @@ fn the_header_declares_what_the_object_uses() {
         "extern void host_fill(void *bytes, unsigned int bytes__sz, unsigned char value) __weak __ksym;",
         "extern unsigned int host_length(const char *text__str) __weak __ksym;",
         "extern _Bool host_flip(_Bool value, unsigned long long *total, int by) __weak __ksym;",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let (functions, _) = helpers();
+    let prototypes: Vec<Prototype> = functions
+        .iter()
+        .map(|function| function.prototype().clone())
+        .collect();
+    let text = header(&prototypes);
+    for line in [
+        "static long long (*const host_sum)(const void *bytes, unsigned int bytes__sz, unsigned short scale) = (void *)65536;",
+        "static void (*const host_fill)(void *bytes, unsigned int bytes__sz, unsigned char value) = (void *)65538;",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }

@@ -21,7 +21,22 @@ use crate::answer::{Answer, Failure};
 /// sample 1/N), then what it matches: `proto tcp from 10.0.0.0/8 to 192.0.2.0/24 port 80,443`.
 /// The first rule that matches decides; `default drop` decides about other packets.
 #[derive(clap::Args)]
-#[command(arg_required_else_help = true)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Exit codes: 0 done, 1 import left out a rule, compile found one that decides about no packet,
+or diff a change; 2 could not answer.
+
+Examples:
+  iptables-save | beebox gateway import --from iptables-save - -o office.rules
+  beebox gateway compile office.rules -o office.state     sizes, and rules that decide nothing
+  beebox gateway run office.rules --pcap day.pcap -w kept.pcap
+  beebox gateway explain office.rules --packet 'proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53'
+  beebox gateway diff office.rules new.rules
+  beebox gateway attach eth0 office.rules --every 60      as root
+  beebox gateway update eth0 new.rules                    replaces the rules of attach
+"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -236,6 +236,7 @@ fn a_filter_file_holds_instructions_or_an_expression() {
     desk.put("wrong", b"port or");
     let (code, _, stderr) = desk.run(&["-F", "wrong", "a", "--count"]);
     assert!(code == 2 && stderr.contains("syntax error"), "{stderr}");
+    assert!(stderr.starts_with("beebox: wrong: "), "{stderr}");
     desk.put("binary", &[0xff, 0, 3]);
     assert_eq!(desk.run(&["-F", "binary", "a"]).0, 2);
 }

@@ -83,6 +83,24 @@ fn compiled_rules_run_as_rules_do() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+#[test]
+fn wrong_packets_are_named() {
+    for (packet, what) in [
+        ("", "a frame of 0 bytes: an Ethernet header has 14"),
+        ("0102", "a frame of 2 bytes: an Ethernet header has 14"),
+        ("nosuch", "there is no such file, and it is no hexadecimal"),
+        ("proto tcp from nowhere", "column 16: `nowhere`"),
+    ] {
+        let output = beebox(&["explain", RULES, "--packet", packet]);
+        let said = said_by(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.starts_with("beebox: --packet: ") && said.contains(what),
+            "{said}"
+        );
+    }
+}
+
 /// A port that no rule names.
 const LATER: u16 = 9;
 

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use beebox_fuzz::TARGETS;
-use beebox_fuzz::runner::{self, SLOW, Until};
+use beebox_fuzz::runner::{self, Until};
 
-/// Long enough for some hundred inputs of the slowest target.
-const A_WHILE: Duration = Duration::from_secs(2);
+/// Mutations of each target: the same at any speed of the machine.
+const INPUTS: Until = Until::Inputs(300);
+/// Time limit of an input, which a loaded machine keeps too.
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn every_target_holds_on_its_seeds_and_their_neighbours() {
@@ -16,10 +18,10 @@ fn every_target_holds_on_its_seeds_and_their_neighbours() {
         let seeds = runner::seeds(target).expect(target.name);
         assert!(!seeds.is_empty(), "{} has no seeds", target.name);
         for (index, seed) in seeds.iter().enumerate() {
-            runner::attempt(target, seed, SLOW)
+            runner::attempt(target, seed, LIMIT)
                 .unwrap_or_else(|how| panic!("{}: seed {index}: {how:?}", target.name));
         }
-        let tally = runner::fuzz(target, seeds, 1, Until::Elapsed(A_WHILE), SLOW)
+        let tally = runner::fuzz(target, seeds, 1, INPUTS, LIMIT)
             .unwrap_or_else(|broken| panic!("{}: {broken:?}", target.name));
         assert!(
             tally.signatures > 4,

@@ -113,3 +113,44 @@ fn nftables_chains_become_rules() {
         "line 1, column 14: expected JSON, as `nft -j list ruleset` prints it"
     );
 }
+
+#[test]
+fn comparisons_of_nftables_become_ranges() {
+    let rule = |order: &str, number: u32| {
+        format!(
+            r#"{{"rule": {{"family": "inet", "table": "t", "chain": "input", "handle": 2, "expr": [
+                {{"match": {{"op": "{order}", "left": {{"payload":
+                    {{"protocol": "tcp", "field": "dport"}}}}, "right": {number}}}}},
+                {{"accept": null}}]}}}}"#
+        )
+    };
+    let asked = [
+        ("<", 1024),
+        ("<=", 80),
+        (">", 60_000),
+        (">=", 65_535),
+        ("<", 0),
+        (">", 65_535),
+    ];
+    let asked: Vec<String> = asked.map(|(order, number)| rule(order, number)).into();
+    let text = format!(
+        r#"{{"nftables": [
+            {{"table": {{"family": "inet", "name": "t", "handle": 1}}}},
+            {{"chain": {{"family": "inet", "table": "t", "name": "input", "handle": 1,
+                "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}}}},
+            {}]}}"#,
+        asked.join(",")
+    );
+    let imported = nft_json(&text, None, &Assumptions::default()).unwrap();
+    assert_eq!(
+        rules(&imported),
+        [
+            "pass proto tcp to any port 0-1023",
+            "pass proto tcp to any port 0-80",
+            "pass proto tcp to any port 60001-65535",
+            "pass proto tcp to any port 65535",
+            "drop # policy of input",
+        ]
+    );
+    assert_eq!(imported.remarks.len(), 2);
+}

@@ -73,11 +73,14 @@ struct Case {
     routes: &'static str,
     chain: &'static str,
     out_interface: Option<&'static str>,
+    /// Later fragments are among the packets: nothing tracks connections, which would put them
+    /// together.
+    has_fragments: bool,
     /// Reasons of rules that are left out.
     left_out: &'static [&'static str],
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 7] = [
     Case {
         name: "ufw",
         tool: Tool::Iptables,
@@ -85,6 +88,7 @@ const CASES: [Case; 5] = [
         routes: TO_THE_HOST,
         chain: "INPUT",
         out_interface: None,
+        has_fragments: false,
         left_out: &[],
     },
     Case {
@@ -94,6 +98,17 @@ const CASES: [Case; 5] = [
         routes: THROUGH,
         chain: "FORWARD",
         out_interface: Some("docker0"),
+        has_fragments: false,
+        left_out: &[],
+    },
+    Case {
+        name: "router",
+        tool: Tool::Iptables,
+        text: include_str!("import/router.rules"),
+        routes: THROUGH,
+        chain: "FORWARD",
+        out_interface: Some("docker0"),
+        has_fragments: true,
         left_out: &[],
     },
     Case {
@@ -103,6 +118,7 @@ const CASES: [Case; 5] = [
         routes: TO_THE_HOST,
         chain: "INPUT",
         out_interface: None,
+        has_fragments: false,
         // Of packets to 127.0.0.0/8, which the kernel takes from no device.
         left_out: &["asks whether a connection's state is DNAT"],
     },
@@ -113,6 +129,7 @@ const CASES: [Case; 5] = [
         routes: TO_THE_HOST,
         chain: "INPUT",
         out_interface: None,
+        has_fragments: false,
         left_out: &[],
     },
     Case {
@@ -122,6 +139,17 @@ const CASES: [Case; 5] = [
         routes: TO_THE_HOST,
         chain: "inet firewalld filter_INPUT",
         out_interface: None,
+        has_fragments: false,
+        left_out: &[],
+    },
+    Case {
+        name: "server",
+        tool: Tool::Nft,
+        text: include_str!("import/server.nft"),
+        routes: TO_THE_HOST,
+        chain: "inet server input",
+        out_interface: None,
+        has_fragments: false,
         left_out: &[],
     },
 ];
@@ -181,6 +209,7 @@ impl Case {
         let set = self.import(&text).set;
         run("nft", &["-f", "-"], PROBE);
         let mut traffic = Traffic::new(&set, self.tool == Tool::Ip6tables, 77);
+        traffic.has_fragments = self.has_fragments;
         let mut frames: Vec<Vec<u8>> = (0..PACKETS)
             .map(|_| {
                 let mut frame = traffic.frame();

@@ -269,10 +269,9 @@ impl Lowered {
     ) -> Result<Lowered, Unfit> {
         let host = match proof.host() {
             None => Arc::default(),
-            Some(module) => {
-                let prototypes = host.iter().map(|function| function.prototype().clone());
-                let prototypes: Vec<_> = prototypes.collect();
-                if !spec::host::is_module_of(module, &prototypes) {
+            Some(verified) => {
+                let given = host.iter().map(|function| function.prototype());
+                if !given.eq(verified) {
                     return Err(Unfit::HostFunctions);
                 }
                 host.clone()

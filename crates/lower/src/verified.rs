@@ -172,7 +172,7 @@ fn rewrite_insn(
     fact: &InsnFact,
     (maps, number): (&UsedMaps<'_>, u32),
 ) -> Result<(), Unfit> {
-    if fact.accesses_object {
+    if fact.accesses_object && !is_socket(fact) {
         return Err(Unfit::KernelObject(slot));
     }
     match insn {
@@ -216,9 +216,28 @@ fn is_context(fact: &InsnFact) -> bool {
     pointer.is_some_and(|pointer| pointer.kind == PointerKind::Context)
 }
 
+/// True if an access reads a structure of a socket as programs see it, which is in memory.
+fn is_socket(fact: &InsnFact) -> bool {
+    let pointer = fact.access.as_ref().and_then(Value::pointer);
+    pointer.is_some_and(|pointer| is_socket_kind(pointer.kind))
+}
+
+fn is_socket_kind(kind: PointerKind) -> bool {
+    matches!(
+        kind,
+        PointerKind::Other {
+            number: PTR_TO_SOCKET | PTR_TO_SOCK_COMMON | PTR_TO_TCP_SOCK
+        }
+    )
+}
+
+const PTR_TO_SOCKET: u32 = 11;
+const PTR_TO_SOCK_COMMON: u32 = 12;
+const PTR_TO_TCP_SOCK: u32 = 13;
+
 /// What a load from the context reads.
 enum Field {
-    /// Bytes of the structure: a number, or the pointer to flow keys.
+    /// Bytes of the structure: a number, or the pointer to flow keys or to a socket.
     Number,
     /// A bound of the packet, at this offset.
     Bound(i16),
@@ -233,6 +252,7 @@ fn field(fact: &InsnFact) -> Field {
             PointerKind::PacketEnd => Field::Bound(DirectContext::DATA_END),
             PointerKind::PacketMeta => Field::Bound(DirectContext::DATA_META),
             PointerKind::FlowKeys => Field::Number,
+            kind if is_socket_kind(kind) => Field::Number,
             PointerKind::Context
             | PointerKind::Map(_)
             | PointerKind::MapValue(_)

@@ -67,10 +67,20 @@ numbers! {
     EOVERFLOW = 75;
     /// Socket operation on something else.
     ENOTSOCK = 88;
+    /// Protocol of another type.
+    EPROTOTYPE = 91;
+    /// Protocol not supported.
+    EPROTONOSUPPORT = 93;
+    /// Socket type not supported.
+    ESOCKTNOSUPPORT = 94;
     /// Operation not supported.
     EOPNOTSUPP = 95;
     /// Address family not supported.
     EAFNOSUPPORT = 97;
+    /// Network is unreachable.
+    ENETUNREACH = 101;
+    /// Host is unreachable.
+    EHOSTUNREACH = 113;
     /// Operation already in progress.
     EALREADY = 114;
     /// Operation not supported; internal to the kernel, but returned by bpf(2).

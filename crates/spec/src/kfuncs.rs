@@ -29,7 +29,7 @@ pub enum KernelFunction {
     Bits(BitOp),
     /// A function of Linux, by its place in the table of all that have a release.
     Linux(u16),
-    /// A function of the host, by its place in the module [`host::MODULE`].
+    /// A function of the host, by its place in [`Kernel::host_functions`].
     Host(u16),
 }
 
@@ -81,9 +81,17 @@ impl KernelFunction {
     }
 
     /// The function that an instruction calls or loads the address of, in a program that was
-    /// linked for a kernel; `None` for other instructions and for functions that are unknown.
+    /// linked for a kernel; `None` for other instructions, helpers of Linux among them, and for
+    /// functions that are unknown.
     pub fn of_insn(kernel: &Kernel, insn: &Insn) -> Option<KernelFunction> {
         let (id, module) = match *insn {
+            Insn::Call(Callee::Helper(number)) => {
+                let mut functions = kernel.host_functions().iter();
+                let number = u32::try_from(number).ok();
+                let index = functions
+                    .position(|function| function.helper.is_some() && function.helper == number)?;
+                return Some(KernelFunction::Host(index as u16));
+            }
             Insn::Call(Callee::Kfunc { id, module }) => (id, i32::from(module)),
             Insn::LoadImm64 {
                 imm: Imm64::BtfId { id, module_fd },

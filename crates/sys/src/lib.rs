@@ -7,6 +7,7 @@ pub mod bpf;
 pub mod capabilities;
 pub mod dpdk;
 mod errno;
+pub mod inet;
 pub mod kernel;
 pub mod libbpf;
 pub mod libpcap;

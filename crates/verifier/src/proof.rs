@@ -1,11 +1,11 @@
 //! Programs with the proof that they are safe.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use program::Program;
 use spec::Kernel;
-use spec::host;
-use spec::kernel::Module;
+use spec::host::Prototype;
 use spec::kfuncs::KernelFunction;
 use spec::registry::Registry;
 
@@ -21,8 +21,8 @@ pub struct Proof {
     facts: ProgramFacts,
     /// Calls and addresses of kernel functions that are known, by slot.
     functions: BTreeMap<usize, KernelFunction>,
-    /// The module with functions of the host, if the program refers to one.
-    host: Option<Module>,
+    /// The functions of the host, if the program refers to one.
+    host: Option<Arc<[Prototype]>>,
 }
 
 impl Proof {
@@ -42,12 +42,11 @@ impl Proof {
                 let functions = functions(program, kernel);
                 let is_host =
                     |function: &KernelFunction| matches!(function, KernelFunction::Host(_));
-                let mut modules = kernel.modules().iter();
-                let host = modules.find(|module| module.name == host::MODULE);
+                let host = kernel.host_functions();
                 Ok(Proof {
                     program: program.clone(),
                     facts,
-                    host: host.filter(|_| functions.values().any(is_host)).cloned(),
+                    host: functions.values().any(is_host).then(|| host.clone()),
                     functions,
                 })
             }
@@ -78,10 +77,10 @@ impl Proof {
         self.functions.get(&slot).copied()
     }
 
-    /// The module with functions of the host that the program was verified for; `None` if it
-    /// refers to none.
-    pub fn host(&self) -> Option<&Module> {
-        self.host.as_ref()
+    /// The functions of the host that the program was verified for; `None` if it refers to
+    /// none.
+    pub fn host(&self) -> Option<&[Prototype]> {
+        self.host.as_deref()
     }
 
     /// What holds in every run of it.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 use crate::guard::ReservedRecord;
 use crate::lock;
 use crate::map::MapEntry;
+use crate::network::{SocketRef, Sockets};
 use crate::{
     Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
     RunGuard, ValueOf, direct_context,
@@ -181,6 +182,16 @@ impl MemoryPort for Direct {
             direct_context::set_bounds(context, packet);
             Ok(result)
         }
+    }
+
+    fn sockets(&self, sockets: &Sockets) -> u64 {
+        sockets.address()
+    }
+
+    fn socket(&self, sockets: &Sockets, pointer: u64) -> Result<SocketRef, Infallible> {
+        // Every other pointer to a socket is that of the context.
+        let number = sockets.number_of(sockets.address(), pointer);
+        Ok(number.map_or(SocketRef::OfPacket, SocketRef::Numbered))
     }
 
     fn field(&self, context: u64, offset: usize) -> u64 {

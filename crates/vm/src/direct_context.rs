@@ -10,11 +10,14 @@ use std::ptr;
 use std::slice;
 
 use crate::PacketBuffer;
+use crate::network::SocketView;
 
 /// Bytes of `struct bpf_flow_keys`, rounded up to whole words.
 const FLOW_KEYS: usize = 56;
 /// Offset of the pointer to them in the context of flow dissectors.
 const FLOW_KEYS_FIELD: usize = 144;
+/// Offset of the pointer to the socket of the packet in `struct __sk_buff`.
+const SOCKET_FIELD: usize = 168;
 
 /// Context of a kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +66,25 @@ impl ContextKind {
     const fn appended(self) -> usize {
         match self {
             ContextKind::FlowDissector => FLOW_KEYS,
+            ContextKind::SkBuff => SocketView::SIZE,
             ContextKind::Xdp
-            | ContextKind::SkBuff
             | ContextKind::Netfilter
             | ContextKind::SkLookup
             | ContextKind::Arguments
             | ContextKind::Syscall => 0,
+        }
+    }
+
+    /// Offset of the field that points to them.
+    const fn pointer_field(self) -> Option<usize> {
+        match self {
+            ContextKind::FlowDissector => Some(FLOW_KEYS_FIELD),
+            ContextKind::SkBuff => Some(SOCKET_FIELD),
+            ContextKind::Xdp
+            | ContextKind::Netfilter
+            | ContextKind::SkLookup
+            | ContextKind::Arguments
+            | ContextKind::Syscall => None,
         }
     }
 }
@@ -138,9 +154,19 @@ impl DirectContext {
         rest.fill(0);
     }
 
-    /// The flow keys; empty for other kinds than flow dissectors.
+    /// The flow keys, for flow dissectors.
     pub fn flow_keys(&self) -> &[u8] {
         &self.bytes()[self.kind.size()..]
+    }
+
+    /// Sets the socket that the packet belongs to, for contexts of socket buffers.
+    ///
+    /// # Panics
+    /// For contexts of other kinds.
+    pub fn set_socket(&mut self, view: &SocketView) {
+        assert!(self.kind == ContextKind::SkBuff, "another kind of context");
+        let size = self.kind.size();
+        self.bytes_mut()[size..].copy_from_slice(&view.0);
     }
 
     /// The flow keys, to be set before a run.
@@ -149,7 +175,7 @@ impl DirectContext {
         &mut self.bytes_mut()[size..]
     }
 
-    /// Puts the addresses of a packet and of the flow keys into the context, and returns the
+    /// Puts the addresses of a packet and of flow keys or socket into the context, and returns the
     /// address of the structure. Programs then change the packet through the context: the
     /// caller keeps both borrowed for the run.
     ///
@@ -158,10 +184,9 @@ impl DirectContext {
     pub fn bind(&mut self, packet: Option<&mut PacketBuffer>) -> u64 {
         let size = self.kind.size();
         let start = self.words.as_mut_ptr().expose_provenance() + HEADER;
-        if self.kind.appended() != 0 {
-            let keys = (start + size) as u64;
-            let field = FLOW_KEYS_FIELD..FLOW_KEYS_FIELD + 8;
-            self.bytes_mut()[field].copy_from_slice(&keys.to_ne_bytes());
+        if let Some(field) = self.kind.pointer_field() {
+            let appended = (start + size) as u64;
+            self.bytes_mut()[field..field + 8].copy_from_slice(&appended.to_ne_bytes());
         }
         match packet {
             Some(packet) => {

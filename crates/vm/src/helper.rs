@@ -4,6 +4,7 @@
 //! with a fault that ends the run; that of an engine for verified programs follows
 //! pointers and has no faults.
 
+use crate::network::{SocketRef, Sockets};
 use crate::{Callback, Cursor, Iteration, MapObject, PacketBuffer, RunContext, ValueOf};
 
 /// The memory of a run, as helpers reach it.
@@ -40,6 +41,12 @@ pub trait MemoryPort {
         context: u64,
         change: impl FnOnce(&mut PacketBuffer) -> R,
     ) -> Result<R, Self::Fault>;
+
+    /// Address of the memory of the sockets of the run's network.
+    fn sockets(&self, sockets: &Sockets) -> u64;
+
+    /// The socket that a pointer refers to.
+    fn socket(&self, sockets: &Sockets, pointer: u64) -> Result<SocketRef, Self::Fault>;
 
     /// Address of the field at an offset in the structure that a context stands for.
     fn field(&self, context: u64, offset: usize) -> u64;

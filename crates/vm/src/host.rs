@@ -1,4 +1,4 @@
-//! Functions of a host, which programs call as kfuncs.
+//! Functions of a host, which programs call as kfuncs or helpers.
 //!
 //! A function gets its argument registers and the memory of the run as copies: it holds no
 //! pointer into it, and a wrong address ends the run in an engine that checks.
@@ -46,6 +46,14 @@ impl HostFunction {
     /// The prototype.
     pub fn prototype(&self) -> &Prototype {
         &self.prototype
+    }
+
+    /// The same function, which programs can also call as the helper with a number, one of
+    /// [`HELPER_NUMBERS`](spec::host::HELPER_NUMBERS).
+    #[must_use]
+    pub fn as_helper(mut self, number: u32) -> HostFunction {
+        self.prototype.helper = Some(number);
+        self
     }
 
     /// The prototype, to change flags and program types.

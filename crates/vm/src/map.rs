@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use spec::Errno;
 use spec::maps::MapKind;
 
+use crate::network::NetSocket;
 use crate::{CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
 
 /// A value that a helper finds otherwise than by its key.
@@ -98,6 +99,18 @@ pub trait MapObject: fmt::Debug + Send + Sync {
     fn cgroup(&self, index: u32) -> Result<u64, Errno> {
         let _ = index;
         Err(Errno::EINVAL)
+    }
+
+    /// The cookie of the socket that a map of sockets holds under a key.
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// Puts a socket of the network into a map of sockets.
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        let _ = (key, socket, flags);
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// True if bytes at an address on the host are in the map's values, or in those of maps

@@ -121,8 +121,7 @@ does 32 operations in a loop, with keys from a generator whose state lies in the
         "\
 Programs that do nothing but go on with each other, 33 times in a run (`crates/bench/src/
 tail_calls.rs`): `beebox` is native code, `kernel` the kernel's test run of the same programs by
-its own clock. Why a constant index gains less than 1.5 times is in
-[tail-calls.md](tail-calls.md).
+its own clock. What a constant index gains is in [tail-calls.md](tail-calls.md).
 ",
     ),
     (

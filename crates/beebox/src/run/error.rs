@@ -167,6 +167,9 @@ pub enum RunError {
         /// The program type.
         kind: ProgramType,
     },
+    /// A test run does not return such a result: the program of type sk_lookup selected a socket
+    /// of a group that shares a port.
+    Group(Errno),
     /// Programs of this type get no packets.
     NoPackets(ProgramType),
     /// Linux does not test-run programs of this attach type (EINVAL): those that entries of
@@ -250,6 +253,11 @@ impl fmt::Display for RunError {
                     None => Ok(()),
                 }
             }
+            RunError::Group(errno) => write!(
+                f,
+                "Linux's test run answers {errno} to the selection of a socket that shares its \
+                 port; call bpf_sk_assign with BPF_SK_LOOKUP_F_NO_REUSEPORT"
+            ),
             RunError::NoPackets(kind) => {
                 write!(f, "programs of type {} do not run on captures", kind.name())
             }

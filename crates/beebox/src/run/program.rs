@@ -331,15 +331,17 @@ impl<'o> RunnableProgram<'o> {
         let mut retval = 0;
         let start = Instant::now();
         for _ in 0..repeat {
-            let result = self.run(&mut input)?;
-            retval = input.retval(result);
+            retval = self.run(&mut input)?;
         }
+        let duration = start.elapsed() / repeat;
+        let retval = input.end_run(retval, self.world);
+        let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,
             verdict: verdict(self.kind(), retval),
             data_out: input.data_out(),
             ctx_out: input.context_out(),
-            duration: start.elapsed() / repeat,
+            duration,
             printk: std::mem::take(&mut self.printed),
             records: self.records(),
         })
@@ -387,6 +389,9 @@ impl<'o> RunnableProgram<'o> {
         context.set_structure(&input.context);
         if let Some(keys) = &input.flow_keys {
             context.flow_keys_mut().copy_from_slice(keys);
+        }
+        if let Some(socket) = &input.packet_socket {
+            context.set_socket(socket);
         }
         let (kind, fits) = (context.kind(), "the context is that of the code");
         let outcome = match (native.on_context(kind), &mut input.packet) {
@@ -463,14 +468,16 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        if let Some(task) = &task {
-            memory.add_task(task);
-        }
         for map in maps.iter().flatten() {
             memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
         }
         for handle in &inner {
             memory.add_inner_map(handle, &guard)?;
+        }
+        // These have addresses of the kernel, above all others.
+        memory.add_sockets(&self.world.network.sockets);
+        if let Some(task) = &task {
+            memory.add_task(task);
         }
         let mut slot = 0;
         if let Some(timer) = timer {
@@ -537,6 +544,12 @@ fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u6
         let keys = memory.add("flow keys", keys)?;
         let address = memory.address(keys).to_le_bytes();
         let field = TestInput::FLOW_KEYS;
+        input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    if let Some(socket) = &input.packet_socket {
+        let socket = memory.add_packet_socket(&socket.0)?;
+        let address = memory.address(socket).to_le_bytes();
+        let field = TestInput::SOCKET;
         input.context[field..field + address.len()].copy_from_slice(&address);
     }
     let context = memory.add_context(&mut input.context)?;

@@ -2,7 +2,7 @@
 //! expression that becomes a filter for each link type.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -29,6 +29,8 @@ pub(super) enum Chosen {
         expression: Expression,
         /// True if libpcap's optimizer is used.
         optimizes: bool,
+        /// The file that it was read from.
+        file: Option<PathBuf>,
     },
 }
 
@@ -51,7 +53,7 @@ impl Chosen {
         settings: Settings,
     ) -> Result<Chosen, Failure> {
         let Some(path) = file else {
-            return Chosen::expression(expression, settings);
+            return Chosen::expression(expression, None, settings);
         };
         let bytes = read_bytes(path)?;
         let refused = match parse_program(path, &bytes, None, false) {
@@ -59,7 +61,7 @@ impl Chosen {
             Err(refused) => refused,
         };
         match expression_in(&bytes) {
-            Some(expression) => Chosen::expression(&expression, settings),
+            Some(expression) => Chosen::expression(&expression, Some(path), settings),
             None => Err(refused),
         }
     }
@@ -83,7 +85,7 @@ impl Chosen {
         Ok(Chosen::Compiled(filter, Mutex::default()))
     }
 
-    fn expression(text: &str, settings: Settings) -> Result<Chosen, Failure> {
+    fn expression(text: &str, file: Option<&Path>, settings: Settings) -> Result<Chosen, Failure> {
         let builder = Filter::builder()
             .semantics(settings.semantics)
             .engine(settings.engine);
@@ -96,6 +98,7 @@ impl Chosen {
         Ok(Chosen::Expression {
             expression,
             optimizes: settings.optimizes,
+            file: file.map(Path::to_owned),
         })
     }
 
@@ -194,9 +197,20 @@ impl Chosen {
         })
     }
 
+    /// The file that an expression was read from.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Chosen::Expression { file, .. } => file.as_deref(),
+            Chosen::Compiled(..) => None,
+        }
+    }
+
     /// Warning about an interface without a filter.
     pub(super) fn refused(&self, error: &FilterError, place: &str) -> Failure {
         let failure = filter_failure(error);
+        if let (FilterError::Expression { .. }, Some(file)) = (error, self.file()) {
+            return failure.within(file.display());
+        }
         match error {
             FilterError::Expression { text, .. } if Path::new(text).is_file() => {
                 failure.within(place).hint(format_args!(

@@ -26,16 +26,23 @@ pub(super) struct Args {
     format: FormatArgs,
 }
 
+/// Bytes of an Ethernet header.
+const ETHERNET_HEADER: usize = 14;
+
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let (set, _) = input::read_set(&args.rules)?;
     let header = match in_words(&args.packet) {
-        Some(packet) => Header::Ip(packet.map_err(|what| {
-            Failure::new(format_args!("--packet: {what}"))
-                .hint("proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80")
-        })?),
+        Some(packet) => Header::Ip(packet.map_err(|what| wrong_packet(&what))?),
         None => {
-            let source = parse_source(&args.packet).map_err(Failure::new)?;
-            Header::of(&source.read()?)
+            let frame = parse_source(&args.packet).map_err(|what| wrong_packet(&what))?;
+            let frame = frame.read()?;
+            if frame.len() < ETHERNET_HEADER {
+                let bytes = frame.len();
+                let what =
+                    format!("a frame of {bytes} bytes: an Ethernet header has {ETHERNET_HEADER}");
+                return Err(wrong_packet(&what));
+            }
+            Header::of(&frame)
         }
     };
     let compiled = input::compile(&set, &args.rules)?;
@@ -57,6 +64,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     };
     write_output(text.as_bytes(), None)?;
     Ok(Answer::Yes)
+}
+
+fn wrong_packet(what: &str) -> Failure {
+    Failure::new(format_args!("--packet: {what}"))
+        .hint("proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80")
 }
 
 /// A packet in the words of a rule; `None` for other text.

@@ -119,10 +119,10 @@ impl Assignment {
         let absent = || {
             let mut names: Vec<String> = object.globals().map(|global| global.name).collect();
             names.sort_unstable();
-            let failure = Failure::new("the object has no such variable");
             match names.is_empty() {
-                true => failure.hint("nothing: the object has no variables with types"),
-                false => failure.hint(format_args!("one of {}", names.join(", "))),
+                true => Failure::new("the object has no variables with types"),
+                false => Failure::new("the object has no such variable")
+                    .hint(format_args!("one of {}", names.join(", "))),
             }
         };
         let global = object.global(&self.variable).ok_or_else(absent)?;

@@ -15,6 +15,9 @@ pub(crate) struct Traffic {
     addresses: [Vec<u128>; 2],
     ports: Vec<u16>,
     has_v6: bool,
+    /// Messages of ICMP have several types, and some are later fragments. (Of TCP and UDP
+    /// iptables over nftables reads ports in later fragments out of their data.)
+    pub(crate) has_fragments: bool,
     /// Packets that were made.
     made: HashSet<Packet>,
 }
@@ -70,6 +73,7 @@ impl Traffic {
             addresses,
             ports,
             has_v6,
+            has_fragments: false,
             made: HashSet::new(),
         }
     }
@@ -138,12 +142,21 @@ impl Traffic {
                 .concat(),
             ),
             17 => frame.extend([&ports[..], &[0, 16, 0, 0]].concat()),
+            1 if self.has_fragments => {
+                let kinds = [0, 3, 4, 5, 8, 11];
+                let kind = kinds[dice.below(kinds.len() as u64) as usize];
+                frame.extend([kind, dice.below(6) as u8, 0, 0]);
+            }
             // Echo requests.
             1 => frame.extend([8, 0, 0, 0]),
             58 => frame.extend([128, 0, 0, 0]),
             _ => frame.extend([0, 0, 8, 0]),
         }
         frame.extend([0; 8]);
+        if self.has_fragments && protocol == 1 && dice.below(4) == 0 {
+            // From byte 800 on, with more to come.
+            frame[20..22].copy_from_slice(&[0x20, 100]);
+        }
         frame
     }
 }

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::thread;
 
 use spec::maps::MapKind;
+use vm::network::{SocketRef, Sockets};
 use vm::{
     CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject,
     MemoryPort, PacketBuffer, RunGuard, ValueOf,
@@ -22,6 +23,8 @@ use vm::{
 use super::calls::CallFault;
 use super::maps::Maps;
 
+/// Address of the memory of model sockets: an address of the kernel where nothing is.
+const SOCKETS: u64 = 0xffff_8000_4000_0000;
 /// Address of the region that is added first.
 const FIRST_REGION: u64 = 0x1000_0000;
 const FIRST_FRAME: u64 = 0x0100_0000;
@@ -136,6 +139,8 @@ pub struct Memory<'m> {
     maps: Maps<'m>,
     context: Option<RegionId>,
     packet: Option<PacketRegion>,
+    /// The socket that the packet belongs to.
+    packet_socket: Option<RegionId>,
     /// Calls that the helper began which was called last.
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
@@ -244,6 +249,25 @@ impl<'m> Memory<'m> {
         });
     }
 
+    /// Adds the sockets of the network, which programs only read. Regions of other kinds are
+    /// added before them.
+    pub fn add_sockets(&mut self, sockets: &'m Sockets) {
+        for (name, offset, bytes) in sockets.structures() {
+            self.names.push(name.into());
+            self.regions.push(Region {
+                start: SOCKETS + offset as u64,
+                bytes: Bytes::ReadOnly(bytes),
+            });
+        }
+    }
+
+    /// Adds the socket that the packet belongs to, which programs only read.
+    pub fn add_packet_socket(&mut self, view: &'m [u8]) -> Result<RegionId, NoRoom> {
+        let id = self.add_read_only("socket of the packet", view)?;
+        self.packet_socket = Some(id);
+        Ok(id)
+    }
+
     /// Adds the context of the program. One that carries a packet gets its addresses.
     pub fn add_context(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
         let region = self.add("context", bytes)?;
@@ -294,16 +318,12 @@ impl<'m> Memory<'m> {
         }
     }
 
-    fn packet_buffer(&self) -> Option<&PacketBuffer> {
+    /// The packet that was added.
+    pub(super) fn packet_buffer(&self) -> Option<&PacketBuffer> {
         match &self.regions[self.packet?.id.0].bytes {
             Bytes::Packet(packet) => Some(packet),
             _ => None,
         }
-    }
-
-    /// The linear part of the packet that was added.
-    pub(super) fn packet_bytes(&self) -> Option<&[u8]> {
-        self.packet_buffer().map(PacketBuffer::linear)
     }
 
     /// Adds the next map of the program, whose indices count from 0: its name, and what
@@ -699,6 +719,21 @@ impl<'m> MemoryPort for Memory<'m> {
         region.start = place.start + number * place.stride;
         self.describe_packet();
         Ok(result)
+    }
+
+    fn sockets(&self, _: &Sockets) -> u64 {
+        SOCKETS
+    }
+
+    fn socket(&self, sockets: &Sockets, pointer: u64) -> Result<SocketRef, CallFault> {
+        if let Some(number) = sockets.number_of(SOCKETS, pointer) {
+            return Ok(SocketRef::Numbered(number));
+        }
+        let of_packet = self.packet_socket.map(|region| self.address(region));
+        match of_packet == Some(pointer) {
+            true => Ok(SocketRef::OfPacket),
+            false => Err(refused(format!("no socket is at {pointer:#x}"))),
+        }
     }
 
     fn field(&self, context: u64, offset: usize) -> u64 {

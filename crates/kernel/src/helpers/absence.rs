@@ -45,44 +45,6 @@ pub(super) fn skb_get_xfrm_state<M: MemoryPort>(
     Ok(Errno::EINVAL.negated())
 }
 
-/// `struct bpf_sock *bpf_sk_lookup_tcp(ctx, struct bpf_sock_tuple *tuple, u32 size, u64 netns,
-/// u64 flags)`: null, there are no sockets.
-pub(super) fn sk_lookup_tcp<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    Ok(0)
-}
-
-/// `struct bpf_sock *bpf_sk_lookup_udp(…)`: as [`sk_lookup_tcp`].
-pub(super) fn sk_lookup_udp<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    Ok(0)
-}
-
-/// `struct bpf_sock *bpf_skc_lookup_tcp(…)`: as [`sk_lookup_tcp`].
-pub(super) fn skc_lookup_tcp<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    Ok(0)
-}
-
-/// `long bpf_sk_release(struct bpf_sock *sock)`: no lookup finds a socket, so that programs do
-/// not get here.
-pub(super) fn sk_release<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    Ok(0)
-}
-
 /// `long bpf_send_signal(u32 signal)`: `-EPERM`, the first process gets none.
 pub(super) fn send_signal<M: MemoryPort>(
     _: [u64; 5],

@@ -4,15 +4,20 @@ use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
+use super::socket_parts::{Found, found, in_map, takes_sockets};
 
-/// `void *bpf_map_lookup_elem(map, key)`: the address of the value, or null.
+/// `void *bpf_map_lookup_elem(map, key)`: the address of the value, of a map of sockets the
+/// socket; or null.
 pub(super) fn map_lookup_elem<M: MemoryPort>(
     [map, key, ..]: [u64; 5],
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let key = Bytes::read(memory, key, memory.map(map)?.key_size())?;
-    memory.lookup(map, cx.cpu(), key.get())
+    match memory.lookup(map, cx.cpu(), key.get())? {
+        0 => in_map(map, key.get(), memory, cx),
+        value => Ok(value),
+    }
 }
 
 /// `void *bpf_map_lookup_percpu_elem(map, key, u32 cpu)`: the address of the value of
@@ -31,7 +36,9 @@ pub(super) fn map_lookup_percpu_elem<M: MemoryPort>(
     }
 }
 
-/// `long bpf_map_update_elem(map, key, value, u64 flags)`.
+/// `long bpf_map_update_elem(map, key, value, u64 flags)`. For maps of sockets the value is a
+/// socket: `-EINVAL` for null and for what is no whole socket, `-EOPNOTSUPP` for those that the
+/// map does not take.
 pub(super) fn map_update_elem<M: MemoryPort>(
     [map, key, value, flags, _]: [u64; 5],
     memory: &mut M,
@@ -39,6 +46,14 @@ pub(super) fn map_update_elem<M: MemoryPort>(
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let key = Bytes::read(memory, key, map.key_size())?;
+    if takes_sockets(map) {
+        let sockets = &cx.system.network.sockets;
+        return Ok(status(match found(value, memory, sockets)? {
+            Found::Numbered(_, socket) => map.update_socket(key.get(), socket, flags),
+            Found::Nothing => Err(Errno::EINVAL),
+            Found::OfPacket => Err(Errno::EOPNOTSUPP),
+        }));
+    }
     let value = Bytes::read(memory, value, map.value_size())?;
     Ok(status(map.update(cx.cpu(), key.get(), value.get(), flags)))
 }

@@ -6,6 +6,7 @@ mod callbacks;
 mod csum_diff;
 mod csum_replace;
 mod dynptr;
+mod encap;
 mod fib;
 mod map;
 mod mtu;
@@ -20,6 +21,9 @@ mod run_context;
 mod skb;
 mod snprintf;
 mod socket;
+mod socket_assign;
+mod socket_lookup;
+mod socket_parts;
 mod spin_lock;
 mod stack;
 mod storage;
@@ -149,23 +153,31 @@ table! {
     stack::get_stack,
     packet::skb_load_bytes_relative,
     fib::fib_lookup,
+    encap::lwt_push_encap,
     socket::skb_cgroup_id,
     process::get_current_cgroup_id,
     storage::get_local_storage,
     socket::skb_ancestor_cgroup_id,
-    absence::sk_lookup_tcp,
-    absence::sk_lookup_udp,
-    absence::sk_release,
+    socket_lookup::sk_lookup_tcp,
+    socket_lookup::sk_lookup_udp,
+    socket_lookup::sk_release,
     map::map_push_elem,
     map::map_pop_elem,
     map::map_peek_elem,
     spin_lock::spin_lock,
     spin_lock::spin_unlock,
+    socket_parts::sk_fullsock,
+    socket_parts::tcp_sock,
     skb::skb_ecn_set_ce,
-    absence::skc_lookup_tcp,
+    socket_parts::get_listener_sock,
+    socket_lookup::skc_lookup_tcp,
+    syncookie::tcp_check_syncookie,
     strtox::strtol,
     strtox::strtoul,
+    storage::sk_storage_get,
+    storage::sk_storage_delete,
     absence::send_signal,
+    syncookie::tcp_gen_syncookie,
     absence::skb_output,
     absence::probe_read_user,
     probe::probe_read_kernel,
@@ -177,13 +189,21 @@ table! {
     absence::xdp_output,
     socket::get_netns_cookie,
     process::get_current_ancestor_cgroup_id,
+    socket_assign::sk_assign,
     run_context::ktime_get_boot_ns,
+    socket::sk_cgroup_id,
+    socket::sk_ancestor_cgroup_id,
     ringbuf::ringbuf_output,
     ringbuf::ringbuf_reserve,
     ringbuf::ringbuf_submit,
     ringbuf::ringbuf_discard,
     ringbuf::ringbuf_query,
     skb::csum_level,
+    socket_parts::skc_to_tcp6_sock,
+    socket_parts::skc_to_tcp_sock,
+    socket_parts::skc_to_tcp_timewait_sock,
+    socket_parts::skc_to_tcp_request_sock,
+    socket_parts::skc_to_udp6_sock,
     stack::get_task_stack,
     absence::d_path,
     absence::copy_from_user,
@@ -207,6 +227,7 @@ table! {
     absence::get_attach_cookie,
     absence::get_branch_snapshot,
     trace_printk::trace_vprintk,
+    socket_parts::skc_to_unix_sock,
     absence::kallsyms_lookup_name,
     absence::find_vma,
     callbacks::r#loop = "bpf_loop",
@@ -218,6 +239,7 @@ table! {
     skb::skb_set_tstamp,
     storage::kptr_xchg,
     map::map_lookup_percpu_elem,
+    socket_parts::skc_to_mptcp_sock,
     dynptr::dynptr_from_mem,
     dynptr::ringbuf_reserve_dynptr,
     dynptr::ringbuf_submit_dynptr,

@@ -8,6 +8,8 @@ use vm::{MemoryPort, RunContext, ValueOf};
 
 use super::bytes::Bytes;
 use super::map::status;
+use super::socket_parts::{Found, found};
+use crate::maps::PACKET_SOCKET;
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`: make a value if there is none.
 const CREATE: u64 = 1;
@@ -67,6 +69,40 @@ pub(super) fn cgrp_storage_delete<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     delete(arguments, memory)
+}
+
+/// `void *bpf_sk_storage_get(map, void *sk, void *value, u64 flags)`: as [`task_storage_get`],
+/// for whole sockets, known by their cookies.
+pub(super) fn sk_storage_get<M: MemoryPort>(
+    [map, socket, initial, flags, _]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let owner = socket_owner(socket, memory, cx)?;
+    get([map, owner, initial, flags, 0], memory)
+}
+
+/// `long bpf_sk_storage_delete(map, void *sk)`: as [`task_storage_delete`].
+pub(super) fn sk_storage_delete<M: MemoryPort>(
+    [map, socket, ..]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let owner = socket_owner(socket, memory, cx)?;
+    delete([map, owner, 0, 0, 0], memory)
+}
+
+/// The owner that a whole socket is in local storage; 0 for others.
+fn socket_owner<M: MemoryPort>(
+    socket: u64,
+    memory: &M,
+    cx: &RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(match found(socket, memory, &cx.system.network.sockets)? {
+        Found::Numbered(_, socket) if socket.is_whole() => socket.cookie,
+        Found::Numbered(..) | Found::Nothing => 0,
+        Found::OfPacket => PACKET_SOCKET,
+    })
 }
 
 /// The value of an object in local storage.

@@ -5,9 +5,11 @@
 //! covered by keyed hashes (SipHash-2-4) of the connection.
 
 use spec::Errno;
+use vm::network::{NetSocket, SocketProtocol, SocketState, SynCookies};
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
+use super::socket_parts::{Found, found};
 use crate::network::siphash;
 
 /// Bytes of a TCP header without options.
@@ -76,6 +78,124 @@ pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     check(&IPV6, arguments, memory, cx)
+}
+
+/// `s64 bpf_tcp_gen_syncookie(void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len)`:
+/// the cookie with which a socket answers a segment, and the segment size above it. `-EINVAL` for
+/// what is no request or no socket that waits for connections, `-ENOENT` unless the network
+/// always sends cookies, `-EPROTONOSUPPORT` for other protocols than IP.
+pub(super) fn tcp_gen_syncookie<M: MemoryPort>(
+    [socket, ip, ip_len, tcp, tcp_len]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let [ip_len, tcp_len] = [ip_len, tcp_len].map(|len| len as u32 as usize);
+    let network = &cx.system.network;
+    let (ip_bytes, segment) = headers(memory, [ip, tcp], [ip_len, tcp_len])?;
+    let (ip_bytes, segment) = (ip_bytes.get(), segment.get());
+    let Found::Numbered(number, socket) = found(socket, memory, &network.sockets)? else {
+        return Ok(Errno::EINVAL.negated());
+    };
+    if segment.len() < TCP_HEADER || segment.len() != usize::from(segment[12] >> 4) * 4 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    if !is_listener(socket) {
+        return Ok(Errno::EINVAL.negated());
+    }
+    if network.syncookies == SynCookies::Never {
+        return Ok(Errno::ENOENT.negated());
+    }
+    if segment[13] & (SYN | ACK | FIN | RST) != SYN {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let version = match version(socket, ip_bytes) {
+        Ok(version) => version,
+        Err(errno) => return Ok(errno.negated()),
+    };
+    if network.syncookies != SynCookies::Always {
+        return Ok(Errno::ENOENT.negated());
+    }
+    let now = cx.nanoseconds();
+    network.sockets.note_cookie(number, now);
+    generate(version, [ip, tcp, tcp_len as u64, 0, 0], memory, cx)
+}
+
+/// `long bpf_tcp_check_syncookie(void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32
+/// th_len)`: 0 if a segment acknowledges a cookie of the socket, `-ENOENT` if not; other errors as
+/// those of [`tcp_gen_syncookie`].
+pub(super) fn tcp_check_syncookie<M: MemoryPort>(
+    [socket, ip, ip_len, tcp, tcp_len]: [u64; 5],
+    memory: &mut M,
+    cx: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    let [ip_len, tcp_len] = [ip_len, tcp_len].map(|len| len as u32 as usize);
+    let network = &cx.system.network;
+    let (ip_bytes, segment) = headers(memory, [ip, tcp], [ip_len, tcp_len])?;
+    let (ip_bytes, segment) = (ip_bytes.get(), segment.get());
+    let Found::Numbered(number, socket) = found(socket, memory, &network.sockets)? else {
+        return Ok(Errno::EINVAL.negated());
+    };
+    let takes_cookies = is_listener(socket) && network.syncookies != SynCookies::Never;
+    if segment.len() < TCP_HEADER || !takes_cookies {
+        return Ok(Errno::EINVAL.negated());
+    }
+    if segment[13] & (SYN | ACK | RST) != ACK {
+        return Ok(Errno::ENOENT.negated());
+    }
+    if ip_bytes.len() < IPV4.header {
+        return Ok(Errno::EINVAL.negated());
+    }
+    let sent = network.sockets.cookie_sent(number);
+    let now = cx.nanoseconds();
+    let is_recent = |sent: u64| now.saturating_sub(sent) <= VALID;
+    if !sent.is_some_and(is_recent) {
+        return Ok(Errno::ENOENT.negated());
+    }
+    let version = match version(socket, ip_bytes) {
+        Ok(version) => version,
+        Err(errno) => return Ok(errno.negated()),
+    };
+    Ok(match check(version, [ip, tcp, 0, 0, 0], memory, cx)? {
+        0 => 0,
+        _ => Errno::ENOENT.negated(),
+    })
+}
+
+/// Flags of TCP headers.
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// Nanoseconds for which a socket takes cookies after it sent one.
+const VALID: u64 = MOST_AGE as u64 * 60 * 1_000_000_000;
+
+/// The headers of a packet.
+fn headers<M: MemoryPort>(
+    memory: &M,
+    [ip, tcp]: [u64; 2],
+    [ip_len, tcp_len]: [usize; 2],
+) -> Result<(Bytes, Bytes), M::Fault> {
+    Ok((
+        Bytes::read(memory, ip, ip_len)?,
+        Bytes::read(memory, tcp, tcp_len)?,
+    ))
+}
+
+fn is_listener(socket: &NetSocket) -> bool {
+    socket.protocol == SocketProtocol::Tcp && socket.state == SocketState::Listen
+}
+
+/// The version of IP of a header that a socket takes.
+fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version, Errno> {
+    match header.first().map(|first| first >> 4) {
+        _ if header.len() < IPV4.header => Err(Errno::EINVAL),
+        Some(4) if !socket.takes_ipv4() => Err(Errno::EINVAL),
+        Some(4) => Ok(&IPV4),
+        Some(6) if header.len() < IPV6.header || !socket.is_ipv6() => Err(Errno::EINVAL),
+        Some(6) => Ok(&IPV6),
+        _ => Err(Errno::EPROTONOSUPPORT),
+    }
 }
 
 fn generate<M: MemoryPort>(

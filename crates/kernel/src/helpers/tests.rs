@@ -4,6 +4,7 @@ use packet::{Metadata, Packet};
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::MapKind;
+use vm::network::{SocketRef, Sockets};
 use vm::{
     CURRENT_TASK, Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext,
     RunGuard, SKB, ValueOf,
@@ -90,6 +91,15 @@ impl MemoryPort for Buffer {
             CONTEXT => Ok(change(&mut self.packet)),
             _ => Err(context),
         }
+    }
+
+    fn sockets(&self, _: &Sockets) -> u64 {
+        0xd000
+    }
+
+    fn socket(&self, sockets: &Sockets, pointer: u64) -> Result<SocketRef, u64> {
+        let number = sockets.number_of(0xd000, pointer);
+        number.map(SocketRef::Numbered).ok_or(pointer)
     }
 
     fn field(&self, context: u64, offset: usize) -> u64 {

@@ -10,30 +10,7 @@ pub fn why_waiting(name: &str) -> Option<&'static str> {
 /// Helpers by what they wait for.
 const WAITING: &[(&str, &[&str])] = &[
     ("tail calls", &["bpf_tail_call"]),
-    ("lightweight tunnels", &["bpf_lwt_push_encap"]),
-    (
-        "model sockets",
-        &[
-            "bpf_sk_assign",
-            "bpf_sk_fullsock",
-            "bpf_tcp_sock",
-            "bpf_get_listener_sock",
-            "bpf_tcp_check_syncookie",
-            "bpf_tcp_gen_syncookie",
-            "bpf_sk_cgroup_id",
-            "bpf_sk_ancestor_cgroup_id",
-            "bpf_skc_to_tcp6_sock",
-            "bpf_skc_to_tcp_sock",
-            "bpf_skc_to_tcp_timewait_sock",
-            "bpf_skc_to_tcp_request_sock",
-            "bpf_skc_to_udp6_sock",
-            "bpf_skc_to_unix_sock",
-            "bpf_skc_to_mptcp_sock",
-            "bpf_sk_storage_get",
-            "bpf_sk_storage_delete",
-            "bpf_sock_from_file",
-        ],
-    ),
+    ("model files", &["bpf_sock_from_file"]),
     (
         "model objects and variables of the kernel",
         &["bpf_task_pt_regs", "bpf_per_cpu_ptr", "bpf_this_cpu_ptr"],

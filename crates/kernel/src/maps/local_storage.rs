@@ -23,6 +23,9 @@ pub struct LocalStorage {
     values: RwLock<HashMap<u64, Arc<Cells>>>,
 }
 
+/// The owner that stands for the socket of the packet, which exists for one test run.
+pub(crate) const PACKET_SOCKET: u64 = u64::MAX;
+
 /// Most bytes of a value (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`): 2^16 - 1 less those that
 /// Linux keeps with it.
 pub(super) const MOST_VALUE: u32 = u16::MAX as u32 - KERNEL_ELEMENT;
@@ -137,6 +140,10 @@ impl Operations for LocalStorage {
     ) -> Result<(), Errno> {
         let owner = self.owner(key, resources)?;
         self.set(owner, value, flags).map(drop)
+    }
+
+    fn reset(&self) {
+        let _ = self.remove(PACKET_SOCKET);
     }
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {

@@ -53,6 +53,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use vm::network::NetSocket;
 use vm::{
     CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, Samples,
     TailTable, Timers, ValueOf,
@@ -61,6 +62,7 @@ use vm::{
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
 pub use local_storage::LocalStorage;
+pub(crate) use local_storage::PACKET_SOCKET;
 pub use perf_event_array::PerfBuffer;
 pub use resources::{Cgroup, NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
 pub use ringbuf::{Record, Ring};
@@ -120,7 +122,8 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Sets the value of the program that runs to zero, as for a test run.
+    /// Forgets what belongs to one test run: sets the value of the program that runs to zero,
+    /// removes that of the packet's socket.
     fn reset(&self) {}
 
     /// The next entry that a program visits; see [`MapObject::next_entry`].
@@ -270,6 +273,12 @@ pub trait Operations: fmt::Debug + Send + Sync {
     fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
         let _ = key;
         None
+    }
+
+    /// Puts a socket of the network into a map of sockets.
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        let _ = (key, socket, flags);
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// The control group at an index. E2BIG if it is out of range, EAGAIN if there is none.
@@ -675,6 +684,14 @@ impl MapObject for Map {
 
     fn cgroup(&self, index: u32) -> Result<u64, Errno> {
         self.operations.cgroup(index).map(|cgroup| cgroup.id)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        self.operations.socket(key).map(|socket| socket.cookie)
+    }
+
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.operations.update_socket(key, socket, flags)
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {

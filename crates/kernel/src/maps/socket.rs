@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use spec::Errno;
+use vm::network::{NetSocket, SocketProtocol, SocketState};
 
 use super::Definition;
 use super::flags;
@@ -48,6 +49,19 @@ impl Socket {
             is_in_group,
             is_in_array: AtomicBool::new(false),
         }
+    }
+
+    /// A socket of a network, as maps see it.
+    pub fn of(socket: &NetSocket) -> Socket {
+        let kind = match (socket.protocol, socket.state) {
+            (SocketProtocol::Udp, _) => SocketKind::Udp,
+            (
+                SocketProtocol::Tcp,
+                SocketState::Established | SocketState::Listen | SocketState::SynRecv,
+            ) => SocketKind::TcpOpen,
+            (SocketProtocol::Tcp, _) => SocketKind::TcpClosed,
+        };
+        Socket::new(socket.cookie, kind, socket.group.is_some())
     }
 
     /// True if a `sockmap` or `sockhash` takes it.
@@ -101,6 +115,19 @@ pub(super) fn find_redirectable(
     let socket = find(descriptor_of_8(number)?, resources)?;
     match socket.is_redirectable() {
         true => Ok(socket),
+        false => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+/// The socket of a network that a program puts into a map, if such maps take it. EINVAL for
+/// what is no whole socket, EOPNOTSUPP for other sockets.
+pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>, Errno> {
+    if !socket.is_whole() {
+        return Err(Errno::EINVAL);
+    }
+    let socket = Socket::of(socket);
+    match socket.is_redirectable() {
+        true => Ok(Arc::new(socket)),
         false => Err(Errno::EOPNOTSUPP),
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use spec::Errno;
+use vm::network::NetSocket;
 
 use super::flags::{EXIST, NOEXIST};
 use super::resources::{NoResources, Resources};
@@ -48,10 +49,26 @@ impl Sockhash {
         let sockets = self.sockets.read().unwrap_or_else(PoisonError::into_inner);
         sockets.get(key).cloned()
     }
+
+    /// Puts a socket at a key, as the flags of an update allow.
+    fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result<(), Errno> {
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
+        match sockets.contains_key(key) {
+            true if flags == NOEXIST => return Err(Errno::EEXIST),
+            false if flags == EXIST => return Err(Errno::ENOENT),
+            false if sockets.len() as u64 >= self.most.into() => return Err(Errno::E2BIG),
+            _ => {}
+        }
+        sockets.insert(key.into(), socket);
+        Ok(())
+    }
 }
 
 impl Operations for Sockhash {
-    /// Programs update with sockets instead of descriptors.
+    /// Programs update with sockets.
     fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -77,18 +94,11 @@ impl Operations for Sockhash {
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
         let socket = socket::find_redirectable(value, resources)?;
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
-        let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
-        match sockets.contains_key(key) {
-            true if flags == NOEXIST => return Err(Errno::EEXIST),
-            false if flags == EXIST => return Err(Errno::ENOENT),
-            false if sockets.len() as u64 >= self.most.into() => return Err(Errno::E2BIG),
-            _ => {}
-        }
-        sockets.insert(key.into(), socket);
-        Ok(())
+        self.put(key, socket, flags)
+    }
+
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.put(key, socket::given_by_program(socket)?, flags)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

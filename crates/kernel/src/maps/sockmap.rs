@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use spec::Errno;
+use vm::network::NetSocket;
 
 use super::flags::{EXIST, NOEXIST};
 use super::resources::{NoResources, Resources};
@@ -26,10 +27,25 @@ impl Sockmap {
             _ => Err(Errno::EINVAL),
         }
     }
+
+    /// Puts a socket at a key, as the flags of an update allow.
+    fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result<(), Errno> {
+        if flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        match self.0.get(index) {
+            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
+            None if flags == EXIST => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        self.0.set(index, Some(socket));
+        Ok(())
+    }
 }
 
 impl Operations for Sockmap {
-    /// Programs update with sockets instead of descriptors.
+    /// Programs update with sockets.
     fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -55,17 +71,11 @@ impl Operations for Sockmap {
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
         let socket = socket::find_redirectable(value, resources)?;
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
-        match self.0.get(index) {
-            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
-            None if flags == EXIST => return Err(Errno::ENOENT),
-            _ => {}
-        }
-        self.0.set(index, Some(socket));
-        Ok(())
+        self.put(key, socket, flags)
+    }
+
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.put(key, socket::given_by_program(socket)?, flags)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

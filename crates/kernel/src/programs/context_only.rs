@@ -28,6 +28,7 @@ pub(super) fn test_input(
         packet: None,
         context: context.to_vec(),
         flow_keys: None,
+        packet_socket: None,
         initial_keys: None,
         given: Vec::new(),
     })

@@ -58,6 +58,7 @@ pub(super) fn input(frame: &[u8], flags: u32) -> TestInput {
         packet: Some(PacketBuffer::new(FLOW_DISSECTOR, frame, 0, 0)),
         context: vec![0; FLOW_DISSECTOR.size],
         flow_keys: Some(keys.clone()),
+        packet_socket: None,
         initial_keys: Some(keys),
         given: Vec::new(),
     }

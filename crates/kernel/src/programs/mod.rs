@@ -10,8 +10,9 @@ mod test_run;
 mod verdict;
 mod xdp;
 
+pub(crate) use sk_lookup::field as lookup_field;
 pub(crate) use skb::field;
 pub use test_run::{LINK_HEADER, TestInput, TestProgram};
 pub use verdict::{PacketVerdict, verdict};
 pub use vm::{HEADROOM, PacketBuffer, PacketContext, SKB, XDP};
-pub(crate) use xdp::{FRAME as XDP_FRAME, is_wrong_metadata};
+pub(crate) use xdp::{FRAME as XDP_FRAME, INGRESS_IFINDEX as XDP_IFINDEX, is_wrong_metadata};

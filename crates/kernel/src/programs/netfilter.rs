@@ -61,6 +61,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
         packet: Some(PacketBuffer::new(SKB, frame, 0, 0)),
         context: vec![0; CONTEXT],
         flow_keys: None,
+        packet_socket: None,
         initial_keys: None,
         given,
     })

@@ -1,13 +1,27 @@
 //! sk_lookup: a context that describes a connection, no packet.
 
 use spec::Errno;
+use vm::network::Sockets;
 
 use super::test_run::{Rules, TestInput, copy, get, put, sized};
 
-/// Offsets in `struct bpf_sk_lookup`.
-const COOKIE: usize = 0;
-const FAMILY: usize = 8;
-const PROTOCOL: usize = 12;
+use field::{FAMILY, PROTOCOL, SELECTED, SOCKET};
+
+/// Offsets of fields of `struct bpf_sk_lookup` that helpers access.
+pub(crate) mod field {
+    /// The pointer to the socket that was selected.
+    pub(crate) const SOCKET: usize = 0;
+    pub(crate) const FAMILY: usize = 8;
+    pub(crate) const PROTOCOL: usize = 12;
+    /// Behind the last field: the number of the socket that was selected, counted from 1, and
+    /// [`NO_REUSEPORT`]. No program reads it.
+    pub(crate) const SELECTED: usize = 68;
+    /// No socket of the group takes the place of the one that was selected.
+    pub(crate) const NO_REUSEPORT: u32 = 1 << 31;
+}
+
+/// Offsets of the other fields; a context that is given has a cookie in place of the socket.
+const COOKIE: usize = SOCKET;
 const REMOTE_IP4: usize = 16;
 const REMOTE_IP6: usize = 20;
 const LOCAL_IP4: usize = 40;
@@ -61,10 +75,43 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> 
         packet: None,
         context,
         flow_keys: None,
+        packet_socket: None,
         initial_keys: None,
         given,
     })
 }
+
+/// Forgets the socket that a run before selected.
+pub(super) fn begin_run(context: &mut [u8]) {
+    copy(context, SOCKET, &[0; 8]);
+    put(context, SELECTED, 0);
+}
+
+/// Puts the cookie of the socket that was selected into the context that a test run returns, if
+/// the program lets the connection pass.
+///
+/// # Errors
+/// EOPNOTSUPP for a socket of a group, of which another one may take the connection.
+pub(super) fn end_run(
+    context: &[u8],
+    returned: &mut [u8],
+    result: u32,
+    sockets: &Sockets,
+) -> Result<(), Errno> {
+    let selected = get(context, SELECTED);
+    let number = (selected & !field::NO_REUSEPORT).checked_sub(1);
+    let number = number.filter(|_| result == SK_PASS);
+    let socket = number.and_then(|number| sockets.list().get(number as usize));
+    if socket.is_some_and(|socket| socket.group.is_some()) && selected & field::NO_REUSEPORT == 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let cookie = socket.map_or(0, |socket| socket.cookie);
+    copy(returned, COOKIE, &cookie.to_ne_bytes());
+    Ok(())
+}
+
+/// What a program returns to let the connection pass.
+const SK_PASS: u32 = 1;
 
 /// Programs that return another value than `SK_DROP` let the connection pass.
 pub(super) fn retval(result: u32) -> u32 {

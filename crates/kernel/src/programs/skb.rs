@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
+use vm::network::SocketView;
 use vm::{PacketBuffer, SKB, System};
 
 use super::test_run::{LINK_HEADER, PAGE, Rules, SHARED_INFO, TestInput, copy, get, put, sized};
@@ -148,6 +149,7 @@ pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
         packet: Some(packet),
         context,
         flow_keys: None,
+        packet_socket: Some(socket(frame)),
         initial_keys: None,
         given: Vec::new(),
     }
@@ -182,6 +184,26 @@ pub(super) fn context_out(input: &TestInput) -> Vec<u8> {
     out
 }
 
+/// The socket that a frame belongs to: from is here, to is there.
+fn socket(frame: &[u8]) -> SocketView {
+    let mut socket = SocketView::OF_TEST_RUN;
+    let network = frame.get(LINK_HEADER..).unwrap_or(&[]);
+    match ethertype(frame) {
+        Some(ETHERTYPE_IPV4) if network.len() >= 20 => {
+            socket.put(SocketView::FAMILY, &2u32.to_ne_bytes());
+            socket.put(SocketView::LOCAL_IPV4, &network[12..16]);
+            socket.put(SocketView::REMOTE_IPV4, &network[16..20]);
+        }
+        Some(ETHERTYPE_IPV6) if network.len() >= 40 => {
+            socket.put(SocketView::FAMILY, &10u32.to_ne_bytes());
+            socket.put(SocketView::LOCAL_IPV6, &network[8..24]);
+            socket.put(SocketView::REMOTE_IPV6, &network[24..40]);
+        }
+        _ => {}
+    }
+    socket
+}
+
 /// What a frame from the loopback device has in its `struct __sk_buff`.
 fn fill(context: &mut [u8], frame: &[u8], len: usize) {
     put(context, IFINDEX, System::LOOPBACK);
@@ -189,7 +211,7 @@ fn fill(context: &mut [u8], frame: &[u8], len: usize) {
     put(context, PROTOCOL, u32::from(protocol(frame).to_be()));
     put(context, WIRE_LEN, len as u32);
     let network = frame.get(LINK_HEADER..).unwrap_or(&[]);
-    // A socket of the packet's addresses belongs to it: from is here, to is there.
+    // They are those of its socket.
     match ethertype(frame) {
         Some(ETHERTYPE_IPV4) if network.len() >= 20 => {
             put(context, FAMILY, 2);

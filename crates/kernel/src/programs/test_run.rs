@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use spec::Errno;
 use spec::programs::ProgramType;
+use vm::network::SocketView;
 use vm::{PacketBuffer, System};
 
 use super::{context_only, flow_dissector, netfilter, sk_lookup, skb, xdp};
@@ -52,6 +53,9 @@ pub struct TestInput {
     /// What the field at [`TestInput::FLOW_KEYS`] of the context points to, for flow
     /// dissectors.
     pub flow_keys: Option<Vec<u8>>,
+    /// What the field at [`TestInput::SOCKET`] of the context points to, for types whose
+    /// context is a socket buffer: the socket that the packet belongs to.
+    pub packet_socket: Option<SocketView>,
     /// The flow keys that every run begins with.
     pub(super) initial_keys: Option<Vec<u8>>,
     /// The context that was given.
@@ -120,7 +124,10 @@ impl TestProgram {
     ) -> Result<TestInput, Errno> {
         match self.rules {
             Rules::Xdp => xdp::test_input(frame, context, system),
-            Rules::Skb(has_link_header) => skb::test_input(frame, context, has_link_header, system),
+            Rules::Skb(has_link_header) => {
+                let input = skb::test_input(frame, context, has_link_header, system);
+                input.map(|input| self.with_direction(input))
+            }
             Rules::FlowDissector => flow_dissector::test_input(frame, context),
             Rules::Netfilter => netfilter::test_input(frame, context),
             Rules::SkLookup => sk_lookup::test_input(frame, context),
@@ -165,10 +172,20 @@ impl TestProgram {
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {
             Rules::Xdp => Some(xdp::captured(frame)),
-            Rules::Skb(has_link_header) => Some(skb::captured(frame, has_link_header)),
+            Rules::Skb(has_link_header) => {
+                Some(self.with_direction(skb::captured(frame, has_link_header)))
+            }
             Rules::FlowDissector => Some(flow_dissector::input(frame, 0)),
             Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => None,
         }
+    }
+
+    /// The input with the direction of its packet, which counts for lightweight tunnels.
+    fn with_direction(self, mut input: TestInput) -> TestInput {
+        if let Some(packet) = &mut input.packet {
+            packet.state.is_sent = self.kind == ProgramType::LwtXmit;
+        }
+        input
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
@@ -187,17 +204,30 @@ impl TestInput {
     /// Offset of the pointer to the flow keys in the context of a flow dissector.
     pub const FLOW_KEYS: usize = 144;
 
-    /// Sets what each run begins with anew: the flow keys. Packet and context stay as the run
-    /// before left them.
+    /// Offset of the pointer to the socket in the context of socket buffers.
+    pub const SOCKET: usize = 168;
+
+    /// Sets what each run begins with anew: the flow keys, no socket that is selected. Packet
+    /// and context stay as the run before left them.
     pub fn begin_run(&mut self) {
         self.flow_keys.clone_from(&self.initial_keys);
+        if self.rules == Rules::SkLookup {
+            sk_lookup::begin_run(&mut self.context);
+        }
     }
 
-    /// What a run returns in place of the program's result.
-    pub fn retval(&self, result: u32) -> u32 {
+    /// What a test run returns in place of the result of the program's last run.
+    ///
+    /// # Errors
+    /// The kernel's for a result that it does not return.
+    pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32, Errno> {
         match self.rules {
-            Rules::SkLookup => sk_lookup::retval(result),
-            _ => result,
+            Rules::SkLookup => {
+                let sockets = &system.network.sockets;
+                sk_lookup::end_run(&self.context, &mut self.given, result, sockets)?;
+                Ok(sk_lookup::retval(result))
+            }
+            _ => Ok(result),
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) const FRAME: usize = 40;
 const DATA: usize = 0;
 const DATA_END: usize = 4;
 const DATA_META: usize = 8;
-pub(super) const INGRESS_IFINDEX: usize = 12;
+pub(crate) const INGRESS_IFINDEX: usize = 12;
 const RX_QUEUE_INDEX: usize = 16;
 
 /// True for lengths of metadata that the kernel does not take.
@@ -91,6 +91,7 @@ fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> Te
         packet: Some(packet),
         context,
         flow_keys: None,
+        packet_socket: None,
         initial_keys: None,
         given,
     }

@@ -10,6 +10,7 @@ mod link;
 mod neighbour;
 mod route;
 mod rule;
+mod socket;
 
 use std::fmt;
 
@@ -49,6 +50,8 @@ const MEMBERS: &[&str] = &[
     "neigh",
     "netconf",
     "multipath",
+    "socket",
+    "tcp_syncookies",
 ];
 
 /// The world that a file describes; what it does not mention is as in [`System::DEFAULT`]. A
@@ -95,6 +98,12 @@ pub fn read(text: &str) -> Result<System, WorldError> {
         item.check_members(&["seed", "ipv4_has_ports"])?;
         network.multipath.seed = item.number_or("seed", 0)?;
         network.multipath.ipv4_has_ports = item.flag("ipv4_has_ports")?;
+    }
+    for item in file.list("socket")? {
+        socket::read(&mut network, &item)?;
+    }
+    if let Some(item) = file.get("tcp_syncookies") {
+        network.syncookies = socket::read_syncookies(&item)?;
     }
     Ok(System {
         network,

@@ -1,6 +1,6 @@
 //! Files of a world: what is read, and the place that errors name.
 
-use vm::network::{RouteKind, RuleAction, scope};
+use vm::network::{RouteKind, RuleAction, SocketState, scope};
 
 use super::*;
 
@@ -71,6 +71,30 @@ fn rules_are_those_that_ip_prints() {
 }
 
 #[test]
+fn sockets_are_those_that_ss_prints() {
+    let system = file(
+        r#""socket": [
+        {"protocol": "tcp", "state": "LISTEN", "local": "*:80", "remote": "*:*"},
+        {"protocol": "tcp", "local": "127.0.0.1%v0:81", "cookie": 9},
+        {"protocol": "tcp", "state": "ESTAB", "local": "[::ffff:10.0.0.1]:80",
+         "remote": "[::ffff:10.0.0.2]:5000", "mark": 7, "tcp": {"snd_cwnd": 10, "bytes_acked": 5000000000}},
+        {"protocol": "udp", "local": "[fe80::1]%v0:53", "reuseport": 1, "uid": 1000}]"#,
+    );
+    let network = system.unwrap().network;
+    let [all, on_device, connection, udp] = network.sockets.list() else {
+        panic!("{:?}", network.sockets);
+    };
+    assert_eq!(all.local, "[::]:80".parse().unwrap());
+    assert!(!all.is_ipv6_only && all.takes_ipv4());
+    assert_eq!((all.state, all.cookie), (SocketState::Listen, 1));
+    assert_eq!((on_device.device, on_device.cookie), (3, 9));
+    assert_eq!(connection.state, SocketState::Established);
+    assert_eq!(connection.remote_ipv4().octets(), [10, 0, 0, 2]);
+    assert_eq!(connection.tcp.bytes_acked, 5_000_000_000);
+    assert_eq!((udp.device, udp.group, udp.uid), (3, Some(1), 1000));
+}
+
+#[test]
 fn wrong_files_say_where() {
     for (more, place) in [
         (r#""routes": []"#, ""),
@@ -95,6 +119,33 @@ fn wrong_files_say_where() {
         (r#""neigh": [5]"#, "neigh[0]"),
         (r#""rule": [{"src": "all"}]"#, "rule[0]"),
         (r#""rule": [{"priority": -1}]"#, "rule[0].priority"),
+        (r#""socket": [{"protocol": "tcp"}]"#, "socket[0]"),
+        (
+            r#""socket": [{"protocol": "sctp", "local": "*:80"}]"#,
+            "socket[0].protocol",
+        ),
+        (
+            r#""socket": [{"protocol": "tcp", "local": "::1:80"}]"#,
+            "socket[0].local",
+        ),
+        (
+            r#""socket": [{"protocol": "udp", "local": "*:80", "state": "LISTEN"}]"#,
+            "socket[0].state",
+        ),
+        (
+            r#""socket": [{"protocol": "tcp", "local": "*:80", "tcp": {"snd_cwnd": 4294967296}}]"#,
+            "socket[0].tcp.snd_cwnd",
+        ),
+        (
+            r#""socket": [{"protocol": "tcp", "local": "*:80", "dev": "v9"}]"#,
+            "socket[0].dev",
+        ),
+        (
+            r#""socket": [{"protocol": "tcp", "local": "*:80", "cookie": 1},
+            {"protocol": "tcp", "local": "*:81", "cookie": 1}]"#,
+            "socket[1].cookie",
+        ),
+        (r#""tcp_syncookies": 3"#, "tcp_syncookies"),
         (
             r#""netconf": [{"interface": "v0", "family": "inet", "forwarding": 1}]"#,
             "netconf[0].forwarding",

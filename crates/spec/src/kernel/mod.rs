@@ -16,6 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
+use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
 pub use config::KernelConfig;
@@ -40,6 +41,8 @@ pub struct Kernel {
     page_size: Fact<u32>,
     cpus: Fact<u32>,
     registry: Fact<Option<LazyRegistry>>,
+    /// Functions of the host, in the order of their module.
+    pub(crate) host: Arc<[Prototype]>,
 }
 
 /// Registry, computed on first use.
@@ -228,6 +231,7 @@ impl Kernel {
             page_size: Fact::assumed(4096),
             cpus: Fact::assumed(0),
             registry: Fact::assumed(None),
+            host: Arc::default(),
         }
     }
 
@@ -337,6 +341,11 @@ impl Kernel {
     /// Helpers, contexts, kfuncs and limits.
     pub fn registry(&self) -> Option<&Registry> {
         self.registry.value.as_ref().map(|registry| &***registry)
+    }
+
+    /// Functions of the host that programs can call.
+    pub fn host_functions(&self) -> &Arc<[Prototype]> {
+        &self.host
     }
 
     /// Source of a field.

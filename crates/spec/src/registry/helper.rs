@@ -1,7 +1,9 @@
 //! Helper prototypes (`struct bpf_func_proto`) and reasons of refusal.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use super::ProgramTypes;
 use super::types::{ArgType, RetType, TypeFlags};
 
 /// Helper prototype (`struct bpf_func_proto`). A helper may have several, one for each
@@ -10,8 +12,8 @@ use super::types::{ArgType, RetType, TypeFlags};
 pub struct HelperProto {
     /// Number of the helper.
     pub id: u32,
-    /// Name, with the prefix `bpf_`.
-    pub name: &'static str,
+    /// Name; those of Linux have the prefix `bpf_`.
+    pub name: Cow<'static, str>,
     /// Name of the kernel function that implements the helper for these programs.
     pub function: Box<str>,
     /// Types of the arguments; unused ones are [`super::types::ArgBase::DontCare`].
@@ -32,6 +34,15 @@ pub struct HelperProto {
     pub allow_fastcall: bool,
     /// Check of the attach target (`allowed`).
     pub restriction: Option<Restriction>,
+}
+
+/// Helper of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostHelper {
+    /// Prototype.
+    pub proto: HelperProto,
+    /// Program types that may call it.
+    pub programs: ProgramTypes,
 }
 
 /// Size or type of an argument.

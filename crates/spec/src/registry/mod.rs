@@ -22,7 +22,7 @@ pub mod types;
 use std::collections::BTreeMap;
 
 pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
-pub use helper::{ArgDetail, HelperProto, KernelType, Restriction, Unavailable};
+pub use helper::{ArgDetail, HelperProto, HostHelper, KernelType, Restriction, Unavailable};
 pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, ProgramTypes};
 pub use lists::{Limits, Lists, SafeList, TracepointArg};
@@ -119,6 +119,8 @@ pub struct ProgramRules {
 pub struct Registry {
     /// Helper prototypes; several for some helpers.
     pub protos: Vec<HelperProto>,
+    /// Helpers of a host, whose numbers are above those of Linux.
+    pub host_helpers: Vec<HostHelper>,
     /// Sets of helpers, each sorted by number.
     pub helper_sets: Vec<Vec<HelperEntry>>,
     /// Context layouts.
@@ -167,6 +169,12 @@ impl Registry {
         program: &ProgramContext<'_>,
         id: u32,
     ) -> Result<&HelperProto, Unavailable> {
+        if let Some(helper) = self.host_helper(id) {
+            return match helper.programs.has(program.kind) {
+                true => Ok(&helper.proto),
+                false => Err(Unavailable::ForProgram),
+            };
+        }
         let is_known = |id| id != 0 && crate::helpers::helper(id).is_some();
         if !i32::try_from(id).is_ok_and(is_known) {
             return Err(Unavailable::Unknown);
@@ -205,6 +213,23 @@ impl Registry {
         } else {
             Err(Unavailable::Hook)
         }
+    }
+
+    /// Name of a helper in messages (`func_id_name`).
+    pub fn helper_name(&self, id: i32) -> &str {
+        let of_host = u32::try_from(id).ok().and_then(|id| self.host_helper(id));
+        match (crate::helpers::helper(id), of_host) {
+            (Some(helper), _) => helper.name,
+            (None, Some(helper)) => &helper.proto.name,
+            (None, None) if id == 0 => "bpf_unspec",
+            (None, None) => "unknown",
+        }
+    }
+
+    fn host_helper(&self, id: u32) -> Option<&HostHelper> {
+        self.host_helpers
+            .iter()
+            .find(|helper| helper.proto.id == id)
     }
 
     /// Index of the helpers that a program has.

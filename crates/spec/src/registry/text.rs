@@ -70,6 +70,7 @@ impl std::error::Error for Malformed {}
 pub fn parse(text: &str) -> Result<Registry, Malformed> {
     let mut registry = Registry {
         protos: Vec::new(),
+        host_helpers: Vec::new(),
         helper_sets: Vec::new(),
         layouts: Vec::new(),
         sockets: Vec::new(),

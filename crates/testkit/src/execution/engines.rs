@@ -58,7 +58,8 @@ fn without_bounds(kind: ContextKind, context: &[u8]) -> Vec<u8> {
     let mut context = context.to_vec();
     let bounds: &[usize] = match kind {
         ContextKind::Xdp => &[0, 4, 8],
-        ContextKind::SkBuff => &[76, 80, 140],
+        // With the pointer to the socket.
+        ContextKind::SkBuff => &[76, 80, 140, 168, 172],
         other => unreachable!("no program is generated for {other:?}"),
     };
     for &at in bounds {

@@ -9,8 +9,10 @@ use isa::ebpf::{RawInsn, decode};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
+use program::MapParams;
 use spec::SplitMix;
 use spec::kfuncs::KernelFunction;
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
@@ -18,9 +20,10 @@ use sys::network::{OwnNamespace, namespace_cookie};
 use vm::network::{NetDevice, Network};
 use vm::{RunContext, System};
 
-use super::Family;
 use super::case::{Case, Setup, callbacks};
+use super::{Family, native, sockets};
 use crate::ebpf::Choices;
+use crate::execution::Setting;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
 
 /// Source registers of `ld_imm64` for a map and for a value of a map.
@@ -48,12 +51,14 @@ pub struct Comparison {
     pub programs: u64,
     /// Calls of helpers in them.
     pub calls: u64,
+    /// Programs that return another value than 0 in the kernel.
+    pub answers: u64,
     /// What differs, as text.
     pub differences: Vec<String>,
 }
 
 /// What a test run returns: the low half of the result, data and context; or why it does not.
-type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
+pub(super) type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
 
 /// Programs in one network of a family that has its own.
 const PROGRAMS_IN_A_WORLD: u64 = 150;
@@ -64,6 +69,28 @@ const PROGRAMS_IN_A_WORLD: u64 = 150;
 /// # Errors
 /// Why the kernel cannot be asked.
 pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
+    run_worlds(None, family, seed, programs)
+}
+
+/// As [`compare`], with native code of the programs, verified for a kernel.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_engines(
+    setting: Setting<'_>,
+    family: Family,
+    seed: u64,
+    programs: u64,
+) -> Result<Comparison, Errno> {
+    run_worlds(Some(setting), family, seed, programs)
+}
+
+fn run_worlds(
+    setting: Option<Setting<'_>>,
+    family: Family,
+    seed: u64,
+    programs: u64,
+) -> Result<Comparison, Errno> {
     let most = match family.world {
         Some(_) => PROGRAMS_IN_A_WORLD,
         None => programs.max(1),
@@ -72,20 +99,26 @@ pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, E
     for (world, first) in (0..programs).step_by(most as usize).enumerate() {
         let count = most.min(programs - first);
         let seed = seed.wrapping_add(0x1_0000 * world as u64);
-        let run = move || in_namespace(family, seed, count);
-        let compared = match thread::spawn(run).join() {
-            Ok(result) => result?,
+        let run = move || in_namespace(setting, family, seed, count);
+        let compared = thread::scope(|scope| match scope.spawn(run).join() {
+            Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
-        };
+        })?;
         all.programs += compared.programs;
         all.calls += compared.calls;
+        all.answers += compared.answers;
         all.differences.extend(compared.differences);
     }
     Ok(all)
 }
 
 /// Runs programs in one network namespace, which the thread enters.
-fn in_namespace(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
+fn in_namespace(
+    setting: Option<Setting<'_>>,
+    family: Family,
+    seed: u64,
+    programs: u64,
+) -> Result<Comparison, Errno> {
     let _namespace = OwnNamespace::enter()?;
     let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
     let mut choices = Choices::from_seed(seed);
@@ -101,14 +134,44 @@ fn in_namespace(family: Family, seed: u64, programs: u64) -> Result<Comparison, 
         let theirs = theirs(&case, &types)?;
         comparison.programs += 1;
         comparison.calls += calls.get();
+        comparison.answers += u64::from(matches!(theirs, Ok((1.., ..))));
+        if let Some(setting) = setting {
+            let native = native::left(setting, &case, &system);
+            if native.as_ref().is_some_and(|native| *native != ours) {
+                comparison.differences.push(format!(
+                    "{family:?}: native code {native:x?}\nchecked {ours:x?}\n{:?}\n{}",
+                    case.kind, case.text
+                ));
+            }
+        }
         if ours != theirs {
             comparison.differences.push(format!(
-                "{family:?}: here {ours:x?}\nin the kernel {theirs:x?}\n{:?}\n{}\n{:?}\n{:02x?}\n{:02x?}",
-                case.kind, case.text, case.maps, case.packet, case.context
+                "{family:?}: here {ours:x?}\nin the kernel {theirs:x?}\n{:?}\n{}\n{:?}\n{:02x?}\n{:02x?}{}",
+                case.kind, case.text, case.maps, case.packet, case.context, socket_list(&system)
             ));
         }
     }
     Ok(comparison)
+}
+
+/// The sockets of a system, a line for each.
+fn socket_list(system: &System) -> String {
+    let list = system.network.sockets.list().iter();
+    list.map(|socket| {
+        format!(
+            "\n{:?} {:?} {} {} only IPv6: {} device {} mark {} group {:?} cpu {:?}",
+            socket.protocol,
+            socket.state,
+            socket.local,
+            socket.remote,
+            socket.is_ipv6_only,
+            socket.device,
+            socket.mark,
+            socket.group,
+            socket.incoming_cpu
+        )
+    })
+    .collect()
 }
 
 /// What helpers report of this thread.
@@ -146,7 +209,8 @@ fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
     let result = run(case, &mut input, system, calls)?;
-    let retval = input.retval(result);
+    let retval = input.end_run(result, system);
+    let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {
         true => input.context_out(),
         false => Vec::new(),
@@ -160,7 +224,7 @@ fn run(
     system: &System,
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
-    let maps: Vec<Map> = case.maps.iter().map(our_map).collect();
+    let maps: Vec<Map> = case.maps.iter().map(|map| our_map(map, system)).collect();
     let guard = RunGuard::new();
     let mut memory = Memory::new();
     if let Some(packet) = &mut input.packet {
@@ -171,11 +235,17 @@ fn run(
         let address = memory.address(keys).to_le_bytes();
         input.context[TestInput::FLOW_KEYS..][..8].copy_from_slice(&address);
     }
+    if let Some(socket) = &input.packet_socket {
+        let socket = memory.add_packet_socket(&socket.0);
+        let address = memory.address(socket.expect("room for the socket"));
+        input.context[TestInput::SOCKET..][..8].copy_from_slice(&address.to_le_bytes());
+    }
     let context = (memory.add_context(&mut input.context)).expect("room for the context");
     for map in &maps {
         let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
         added.expect("room for the map");
     }
+    memory.add_sockets(&system.network.sockets);
     let slots = case.slots(|is_map, index| {
         let address = match is_map {
             true => memory.map_pointer(index),
@@ -210,7 +280,7 @@ fn run(
         .map_err(|trap| trap.to_string())
 }
 
-fn our_map(Setup(params, value): &Setup) -> Map {
+pub(super) fn our_map(Setup(params, value): &Setup, system: &System) -> Map {
     let mut layout = ValueLayout::plain(params.value_size as usize);
     if params.value_type != TypeId::VOID {
         layout.special.push(LOCK..LOCK + 4);
@@ -220,7 +290,19 @@ fn our_map(Setup(params, value): &Setup) -> Map {
     if let Some(value) = value {
         map.update(&[0; 4], value, 0).expect("an array");
     }
+    if holds_sockets(params) {
+        for (number, socket) in (0u32..).zip(system.network.sockets.list()) {
+            // What the map does not take is not in it.
+            let _ = (map.operations()).update_socket(&number.to_ne_bytes(), socket, 0);
+        }
+    }
     map
+}
+
+/// True for maps that the sockets of the world are put into.
+fn holds_sockets(params: &MapParams) -> bool {
+    let kinds = [MapKind::Sockmap, MapKind::Sockhash];
+    kinds.iter().any(|kind| kind.number() == params.map_type)
 }
 
 fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
@@ -245,12 +327,15 @@ fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
         map.update(&[0; 4], value)?;
         map.freeze()?;
     }
+    if holds_sockets(params) {
+        sockets::fill(&map);
+    }
     Ok(map)
 }
 
 /// True if a test run returns the context. Without one that is given, the kernel takes zeros
 /// for it.
-fn is_returned(case: &Case) -> bool {
+pub(super) fn is_returned(case: &Case) -> bool {
     use ProgramType::{FlowDissector, Netfilter, RawTracepoint, SkLookup, Syscall, Xdp};
     match case.kind {
         Netfilter | RawTracepoint | Syscall => false,
@@ -260,7 +345,7 @@ fn is_returned(case: &Case) -> bool {
 }
 
 /// The attach type that loading a type demands.
-fn attach_type(kind: ProgramType) -> u32 {
+pub(super) fn attach_type(kind: ProgramType) -> u32 {
     const SK_LOOKUP: u32 = 36;
     const NETFILTER: u32 = 45;
     match kind {

@@ -4,16 +4,20 @@
 mod callbacks;
 mod case;
 mod compare;
+mod encap;
 mod kfuncs;
 mod locks;
 mod memory;
+mod native;
+mod packet_loads;
 mod packets;
 mod page;
 mod routes;
+mod sockets;
 mod syncookies;
 mod values;
 
-pub use compare::{Comparison, compare, own_system};
+pub use compare::{Comparison, compare, compare_engines, own_system};
 pub use page::page;
 
 use case::Case;
@@ -63,6 +67,9 @@ pub fn families() -> impl Iterator<Item = Family> {
         memory::FAMILIES,
         syncookies::FAMILIES,
         routes::FAMILIES,
+        sockets::FAMILIES,
+        packet_loads::FAMILIES,
+        encap::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

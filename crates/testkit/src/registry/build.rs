@@ -49,6 +49,7 @@ pub fn build() -> io::Result<Built> {
     let protos = protos(&memory, &btf);
     let mut registry = Registry {
         protos,
+        host_helpers: Vec::new(),
         helper_sets: Vec::new(),
         layouts: Vec::new(),
         sockets: Vec::new(),
@@ -239,7 +240,7 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
     let [gpl_only, pkt_access, might_sleep, allow_fastcall] = raw.flags;
     Some(HelperProto {
         id: id as u32,
-        name: helpers::helper(id)?.name,
+        name: helpers::helper(id)?.name.into(),
         function: raw.function.as_str().into(),
         args,
         arg_details,

@@ -106,7 +106,7 @@ pub fn tail_call() -> HelperProto {
     args[2] = ArgBase::Anything.into();
     HelperProto {
         id: 12,
-        name: "bpf_tail_call",
+        name: "bpf_tail_call".into(),
         function: "-".into(),
         args,
         arg_details: [const { ArgDetail::None }; 5],

@@ -149,7 +149,7 @@ pub(super) fn check_reg_type(
             EACCES,
             Argument,
             "{}() may write into memory pointed by R{number} type={}",
-            functions::name(func),
+            walk.env.registry.helper_name(func),
             type_name(&reg)
         ));
     }

@@ -23,7 +23,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result
     if is_taken {
         return Ok(());
     }
-    let name = name(id);
+    let name = walk.env.registry.helper_name(id);
     Err(refuse!(
         walk,
         EINVAL,

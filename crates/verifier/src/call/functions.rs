@@ -110,15 +110,6 @@ helpers! {
     STORE_HDR_OPT = "bpf_store_hdr_opt";
 }
 
-/// Name of a helper in messages (`func_id_name`).
-pub fn name(id: i32) -> &'static str {
-    match spec::helpers::helper(id) {
-        Some(helper) => helper.name,
-        None if id == 0 => "bpf_unspec",
-        None => "unknown",
-    }
-}
-
 /// True if the helper returns a reference that must be released
 /// (`is_acquire_function`).
 pub fn is_acquire(id: i32, map_type: Option<u32>) -> bool {

@@ -7,7 +7,7 @@ use spec::registry::Unavailable;
 
 use super::args::{CallMeta, check_arg};
 use super::callback::{self, Callback};
-use super::functions::{self, *};
+use super::functions::*;
 use super::{clear_caller_saved, compat, constant, leak, reference, returns};
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::walk::{MapUse, Outcome, Walk};
@@ -20,7 +20,7 @@ const KEY_SEEN: u64 = 1 << 62;
 
 /// Checks a helper call.
 pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome> {
-    let name = functions::name(id);
+    let name = walk.env.registry.helper_name(id);
     let registry = walk.env.registry;
     let proto = match registry.helper(&walk.env.context, id as u32) {
         Ok(proto) => proto,
@@ -137,7 +137,7 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
     if let Some(region) = where_it_is
         && might_sleep
     {
-        let name = functions::name(id);
+        let name = walk.env.registry.helper_name(id);
         return Err(refuse!(
             walk,
             EINVAL,
@@ -240,7 +240,7 @@ fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     if is_released {
         return Ok(());
     }
-    let (id, name) = (meta.func, functions::name(meta.func));
+    let (id, name) = (meta.func, walk.env.registry.helper_name(meta.func));
     Err(refuse!(
         walk,
         EINVAL,
@@ -281,7 +281,7 @@ fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
 fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
-    let name = functions::name(GET_FUNC_IP);
+    let name = walk.env.registry.helper_name(GET_FUNC_IP);
     match walk.env.program.kind() {
         ProgramType::Kprobe => Ok(()),
         // BPF_TRACE_FENTRY, BPF_TRACE_FEXIT, BPF_MODIFY_RETURN

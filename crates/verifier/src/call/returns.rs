@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 use spec::registry::{HelperProto, RetBase};
 
 use super::args::{CallMeta, never_fails};
-use super::functions::{self, *};
+use super::functions::*;
 use super::reference;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -66,7 +66,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                     Btf,
                     "invalid return type {} of func {}#{id}",
                     proto.ret.base as u32,
-                    functions::name(id)
+                    walk.env.registry.helper_name(id)
                 ));
             };
             let ty = TypeRef {

@@ -1,10 +1,12 @@
-//! The network of a run: devices, routes, rules, neighbours, as the host describes them.
+//! The network of a run: devices, routes, rules, neighbours, sockets, as the host describes them.
 //! Helpers look packets up in it as Linux does; nothing changes it during a run.
 
 mod device;
 mod neighbour;
 mod route;
 mod rule;
+mod socket;
+mod sockets;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,6 +17,8 @@ pub use route::{
     NextHop, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes, table,
 };
 pub use rule::{PolicyRule, PolicyRules, RuleAction};
+pub use socket::{NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures};
+pub use sockets::{SocketPart, SocketRef, Sockets};
 
 /// The network of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,22 @@ pub struct Network {
     pub neighbours: Neighbours,
     /// How next hops are chosen among several.
     pub multipath: Multipath,
+    /// The sockets, of this network namespace and of others that it knows.
+    pub sockets: Sockets,
+    /// When connections are answered with SYN cookies.
+    pub syncookies: SynCookies,
+}
+
+/// When connections are answered with SYN cookies (`net.ipv4.tcp_syncookies`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SynCookies {
+    /// Never.
+    Never,
+    /// When the queue of a listener is full, which none is here.
+    #[default]
+    WhenFull,
+    /// Always.
+    Always,
 }
 
 /// How next hops of a route are chosen among several (`net.ipv4.fib_multipath_hash_policy`,
@@ -52,6 +72,8 @@ impl Network {
             seed: 0,
             ipv4_has_ports: false,
         },
+        sockets: Sockets::new(),
+        syncookies: SynCookies::WhenFull,
     };
 
     /// The device of an index.

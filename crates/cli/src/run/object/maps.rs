@@ -108,6 +108,8 @@ fn entries(
             members.push(("values".to_owned(), Ordered::List(values.collect())));
         } else if let Some(program) = program_at(loaded, map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(program.into())));
+        } else if let Some(cookie) = loaded.socket_at(map, key) {
+            members.push(("value".to_owned(), Ordered::Scalar(cookie.into())));
         } else {
             members.push(("value".to_owned(), of.show(of.value, value)));
         }
@@ -178,6 +180,9 @@ impl MapsFile {
             for (at, entry) in entries.iter().enumerate() {
                 let put = match map.map.kind() {
                     MapKind::ProgArray => put_program(loaded, map, entry),
+                    MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray => {
+                        put_socket(loaded, map, &Types::of(map, types), entry)
+                    }
                     _ => put(map, &Types::of(map, types), entry),
                 };
                 put.map_err(|error| wrong(format!("map {map_name}: entry {at}: {error}")))?;
@@ -208,6 +213,29 @@ fn put_program(loaded: &LoadedObject, map: &ObjectMap, entry: &Value) -> Result<
              not those of the programs that use it: EINVAL"
         ),
         errno => format!("the map does not take program {program}: {errno}"),
+    })
+}
+
+/// Puts a socket of the world into a map of sockets: the value is its cookie.
+fn put_socket(
+    loaded: &LoadedObject,
+    map: &ObjectMap,
+    of: &Types<'_>,
+    entry: &Value,
+) -> Result<(), String> {
+    let mut key = vec![0; map.def.params.key_size as usize];
+    let given = entry.get("key").ok_or("it has no key")?;
+    of.read(of.key, given, &mut key)
+        .map_err(|error| format!("key: {error}"))?;
+    let cookie = entry.get("value").and_then(Value::as_u64);
+    let cookie = cookie.ok_or("value: no cookie of a socket")?;
+    let put = loaded.set_socket(&map.def.name, &key, cookie);
+    put.map_err(|errno| match errno {
+        Errno::EBADF => format!(
+            "value: the world has no socket of cookie {cookie}; --world FILE describes sockets"
+        ),
+        Errno::E2BIG => format!("key: the map has {} elements", map.def.params.max_entries),
+        errno => format!("the map does not take the socket of cookie {cookie}: {errno}"),
     })
 }
 

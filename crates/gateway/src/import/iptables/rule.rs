@@ -200,11 +200,14 @@ impl Reader<'_> {
             }
             "--icmp-type" | "--icmpv6-type" => {
                 let asked = icmp(value, if self.is_v6 { 58 } else { 1 })?;
+                // A message without a type, as in a later fragment, matches neither way.
+                rule.protocols = asked.protocols.clone();
+                rule.source_ports.ranges.push((0, 255));
                 if is_negated {
-                    rule.protocols = asked.protocols.clone();
                     self.require(&subtract(&rule, &asked));
                     return Ok(());
                 }
+                self.require(&[rule]);
                 rule = asked;
             }
             _ => return Err(format!("the option {word}")),

@@ -48,6 +48,15 @@ impl Context<'_> {
         let is_negated = match value["op"].as_str() {
             Some("==" | "in") => false,
             Some("!=") => true,
+            Some(order @ ("<" | "<=" | ">" | ">=")) => {
+                return match values_in_order(order, left, right)? {
+                    Some(values) => self.compare(left, &[values], false),
+                    None => {
+                        let reason = format!("never matches: no value is {order} {right}");
+                        Ok(Condition::Never(reason))
+                    }
+                };
+            }
             _ => return Err(format!("the comparison {}", value["op"])),
         };
         self.compare(left, &self.items(right)?, is_negated)
@@ -246,6 +255,24 @@ impl Context<'_> {
         let is_met = self.assumptions.has_state(&states)? != is_negated;
         Ok(decided(is_met, &format!("ct state {}", states.join(", "))))
     }
+}
+
+/// The values that are less or greater than a number, as a range; `None` if there are none.
+fn values_in_order(order: &str, left: &Value, right: &Value) -> Result<Option<Value>, String> {
+    let most: u64 = match left["payload"]["field"].as_str() {
+        Some("sport" | "dport") => 65535,
+        _ => 255,
+    };
+    let number = right.as_u64();
+    let number = number.ok_or_else(|| format!("the comparison {order} {right}"))?;
+    let range = match order {
+        "<" => number.checked_sub(1).map(|last| (0, last)),
+        "<=" => Some((0, number)),
+        ">" => Some((number.saturating_add(1), most)),
+        _ => Some((number, most)),
+    };
+    let range = range.filter(|(first, last)| first <= last);
+    Ok(range.map(|(first, last)| serde_json::json!({ "range": [first, last.min(most)] })))
 }
 
 /// A condition that the assumptions decide.

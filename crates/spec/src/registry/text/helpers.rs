@@ -52,7 +52,7 @@ pub(super) fn read_proto(mut words: Words<'_>) -> Option<HelperProto> {
     );
     let mut proto = HelperProto {
         id,
-        name,
+        name: name.into(),
         function,
         args: [ArgType::new(ArgBase::DontCare, TypeFlags::NONE); 5],
         arg_details: Default::default(),

@@ -1,24 +1,34 @@
-//! Functions of a host as kfuncs: prototypes, and the module whose BTF has them.
+//! Functions of a host as kfuncs and helpers: prototypes, and the module whose BTF has them.
 //!
 //! A prototype is written in the kernel's way: memory with a size is a pointer and a number
 //! whose name ends in `__sz`, a constant string a pointer whose name ends in `__str`. So the
 //! verifier judges calls of host functions as those of Linux's kfuncs, with the same messages.
+//! A function with a helper number can be called as a helper too, and is judged as one.
+
+mod btf;
+mod helper;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 use std::sync::Arc;
 
-use btf::{Array, Btf, Encoding, Func, Int, Kind, Linkage, Member, Param, TypeId};
+use ::btf::{Btf, Encoding, Kind};
 
 use crate::Kernel;
 use crate::kernel::{KernelField, Module};
 use crate::registry::{Kfunc, KfuncFlags, ProgramTypes};
+
+use self::btf::Writer;
 
 /// Name of the module whose BTF has the prototypes.
 pub const MODULE: &str = "host";
 
 /// Most functions of a host.
 pub const MOST_FUNCTIONS: usize = 64;
+
+/// Numbers that helpers of a host can have: above those of Linux.
+pub const HELPER_NUMBERS: Range<u32> = 0x1_0000..0x7000_0000;
 
 /// Most registers that arguments take.
 const MOST_WORDS: usize = 5;
@@ -143,6 +153,8 @@ pub struct Prototype {
     pub flags: KfuncFlags,
     /// Program types that may call it.
     pub programs: ProgramTypes,
+    /// Number by which programs call it as a helper, one of [`HELPER_NUMBERS`].
+    pub helper: Option<u32>,
 }
 
 /// Why a kernel cannot have functions of a host.
@@ -172,6 +184,14 @@ pub enum BadFunctions {
     Structure(String),
     /// Names are not those of C.
     NotAName(String),
+    /// The helper number of a function is not one of [`HELPER_NUMBERS`], or another function
+    /// has it.
+    HelperNumber {
+        /// Name of the function.
+        name: String,
+        /// The number.
+        number: u32,
+    },
 }
 
 impl fmt::Display for BadFunctions {
@@ -206,6 +226,13 @@ impl fmt::Display for BadFunctions {
             BadFunctions::NotAName(name) => {
                 write!(f, "host functions: {name:?} is no name in C")
             }
+            BadFunctions::HelperNumber { name, number } => write!(
+                f,
+                "host function {name}: helper number {number} is that of another function or \
+                 outside {} to {}",
+                HELPER_NUMBERS.start,
+                HELPER_NUMBERS.end - 1
+            ),
         }
     }
 }
@@ -252,7 +279,8 @@ fn is_name(text: &str) -> bool {
     bytes.next().is_some_and(is_first) && bytes.all(|byte| is_first(byte) || byte.is_ascii_digit())
 }
 
-/// The C header with declarations of functions for programs; it needs no other.
+/// The C header with declarations of functions for programs, helpers as constant pointers; it
+/// needs no other.
 pub fn header(functions: &[Prototype]) -> String {
     let mut text = String::from(
         "/* Functions of the host as kernel functions. */\n\
@@ -284,9 +312,23 @@ pub fn header(functions: &[Prototype]) -> String {
         text.push_str("};\n");
     }
     for function in functions {
-        let _ = write!(text, "\nextern {function} __weak __ksym;\n");
+        let _ = match function.helper {
+            Some(number) => write!(text, "\nstatic {} = (void *){number};\n", Pointer(function)),
+            None => write!(text, "\nextern {function} __weak __ksym;\n"),
+        };
     }
     text
+}
+
+/// A constant pointer to a function, as programs declare helpers.
+struct Pointer<'p>(&'p Prototype);
+
+impl fmt::Display for Pointer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = self.0.returns.map_or("void", NumberType::name);
+        write!(f, "{result} (*const {})(", self.0.name)?;
+        self.0.write_parameters(f)
+    }
 }
 
 impl fmt::Display for Prototype {
@@ -294,6 +336,12 @@ impl fmt::Display for Prototype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let result = self.returns.map_or("void", NumberType::name);
         write!(f, "{result} {}(", self.name)?;
+        self.write_parameters(f)
+    }
+}
+
+impl Prototype {
+    fn write_parameters(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, parameter) in self.parameters.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             write!(f, "{comma}{parameter}")?;
@@ -344,8 +392,15 @@ impl Kernel {
             return Err(BadFunctions::Count(functions.len()));
         }
         let mut names = BTreeSet::new();
+        let mut numbers = BTreeSet::new();
         for function in functions {
             function.check()?;
+            if let Some(number) = function.helper
+                && !(HELPER_NUMBERS.contains(&number) && numbers.insert(number))
+            {
+                let name = function.name.clone();
+                return Err(BadFunctions::HelperNumber { name, number });
+            }
             let is_of_kernel = base.find(Kind::Func, &function.name).is_some();
             if is_of_kernel || !names.insert(&function.name) {
                 return Err(BadFunctions::Name(function.name.clone()));
@@ -368,173 +423,21 @@ impl Kernel {
             kfuncs: Some(kfuncs.collect()),
         });
         let source = self.source(KernelField::Modules).clone();
-        Ok(self.with_modules(modules, source))
-    }
-}
-
-/// True if a module has exactly these functions: what was verified for it holds for them.
-pub fn is_module_of(module: &Module, functions: &[Prototype]) -> bool {
-    let Some((base, kfuncs)) = module.btf.base().zip(module.kfuncs.as_deref()) else {
-        return false;
-    };
-    let Ok((blob, ids)) = Writer::new(base).write(functions) else {
-        return false;
-    };
-    let is_same = |((kfunc, id), function): ((&Kfunc, TypeId), &Prototype)| {
-        kfunc.btf_id == id.0 && *kfunc.name == *function.name
-    };
-    module.btf.as_bytes() == blob
-        && kfuncs.len() == functions.len()
-        && kfuncs.iter().zip(ids).zip(functions).all(is_same)
-}
-
-/// Writes the types of prototypes, each once.
-struct Writer {
-    builder: btf::Builder,
-    scalars: BTreeMap<NumberType, TypeId>,
-    structures: BTreeMap<String, (Vec<Field>, TypeId)>,
-    text: Option<TypeId>,
-}
-
-impl Writer {
-    fn new(base: &Btf<'_>) -> Writer {
-        Writer {
-            builder: btf::Builder::module_of(base),
-            scalars: BTreeMap::new(),
-            structures: BTreeMap::new(),
-            text: None,
+        let mut kernel = self.with_modules(modules, source);
+        if !numbers.is_empty() {
+            kernel = kernel.with_host_helpers(functions);
         }
+        kernel.host = functions.into();
+        Ok(kernel)
     }
 
-    /// The blob, and the ids of the functions.
-    fn write(mut self, functions: &[Prototype]) -> Result<(Vec<u8>, Vec<TypeId>), BadFunctions> {
-        let mut ids = Vec::new();
-        for function in functions {
-            let mut params = Vec::new();
-            for parameter in &function.parameters {
-                self.parameter(parameter, &mut params)?;
-            }
-            let returns = function.returns.map(|scalar| self.scalar(scalar));
-            let proto = (self.builder).proto(returns.unwrap_or(TypeId::VOID), &params);
-            let name = self.builder.string(&function.name);
-            let func = Func {
-                proto,
-                linkage: Linkage::STATIC,
-            };
-            ids.push(self.builder.func(name, func));
-        }
-        Ok((self.builder.finish(), ids))
-    }
-
-    fn parameter(
-        &mut self,
-        parameter: &Parameter,
-        params: &mut Vec<Param>,
-    ) -> Result<(), BadFunctions> {
-        let name = &parameter.name;
-        let (name, ty) = match &parameter.argument {
-            Argument::Scalar(scalar) => (name.clone(), self.scalar(*scalar)),
-            Argument::Text => {
-                let text = self.text();
-                (format!("{name}__str"), self.pointer(text, false))
-            }
-            Argument::Bytes { is_written } => {
-                (name.clone(), self.pointer(TypeId::VOID, *is_written))
-            }
-            Argument::Object {
-                pointee,
-                is_written,
-            } => {
-                let pointee = self.pointee(pointee)?;
-                (name.clone(), self.pointer(pointee, *is_written))
-            }
+    /// Adds the helpers of a host to the registry.
+    fn with_host_helpers(self, functions: &[Prototype]) -> Kernel {
+        let Some(mut registry) = self.registry().cloned() else {
+            return self;
         };
-        let name = self.builder.string(name);
-        params.push(Param { name, ty });
-        if let Argument::Bytes { .. } = parameter.argument {
-            let name = self.builder.string(format!("{}__sz", parameter.name));
-            let ty = self.scalar(NumberType::U32);
-            params.push(Param { name, ty });
-        }
-        Ok(())
-    }
-
-    fn pointee(&mut self, pointee: &Pointee) -> Result<TypeId, BadFunctions> {
-        let (name, fields) = match pointee {
-            Pointee::Scalar(scalar) => return Ok(self.scalar(*scalar)),
-            Pointee::Structure { name, fields } => (name, fields),
-        };
-        if let Some((known, id)) = self.structures.get(name) {
-            return match known == fields {
-                true => Ok(*id),
-                false => Err(BadFunctions::Structure(name.clone())),
-            };
-        }
-        let fields_are_named = fields.iter().map(|field| &field.name);
-        if let Some(name) = fields_are_named.chain([name]).find(|name| !is_name(name)) {
-            return Err(BadFunctions::NotAName(name.clone()));
-        }
-        let mut members = Vec::new();
-        let mut size = 0;
-        for field in fields {
-            let mut ty = self.scalar(field.scalar);
-            if let Some(count) = field.count {
-                let index = self.scalar(NumberType::U32);
-                ty = self.builder.array(Array {
-                    element: ty,
-                    index,
-                    count,
-                });
-            }
-            members.push(Member {
-                name: self.builder.string(&field.name),
-                ty,
-                bit_offset: 8 * size,
-                bits: 0,
-            });
-            size += field.scalar.size() * field.count.unwrap_or(1);
-        }
-        let text = self.builder.string(name);
-        let id = (self.builder).composite(Kind::Struct, text, size, &members);
-        self.structures.insert(name.clone(), (fields.clone(), id));
-        Ok(id)
-    }
-
-    fn pointer(&mut self, to: TypeId, is_written: bool) -> TypeId {
-        let none = self.builder.string("");
-        let to = match is_written {
-            true => to,
-            false => self.builder.reference(Kind::Const, none, to),
-        };
-        self.builder.reference(Kind::Ptr, none, to)
-    }
-
-    fn scalar(&mut self, scalar: NumberType) -> TypeId {
-        if let Some(id) = self.scalars.get(&scalar) {
-            return *id;
-        }
-        let id = self.int(scalar.name(), scalar.size(), scalar.encoding());
-        self.scalars.insert(scalar, id);
-        id
-    }
-
-    fn text(&mut self) -> TypeId {
-        if let Some(id) = self.text {
-            return id;
-        }
-        let id = self.int("char", 1, Encoding::SIGNED);
-        self.text = Some(id);
-        id
-    }
-
-    fn int(&mut self, name: &str, size: u32, encoding: Encoding) -> TypeId {
-        let name = self.builder.string(name);
-        let int = Int {
-            size,
-            encoding,
-            offset: 0,
-            bits: 8 * size,
-        };
-        self.builder.int(name, int)
+        registry.host_helpers = functions.iter().filter_map(helper::of).collect();
+        let source = self.source(KernelField::Registry).clone();
+        self.with_registry(Box::new(move || registry), source)
     }
 }

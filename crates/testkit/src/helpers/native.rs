@@ -1,0 +1,108 @@
+//! Runs programs as native code without checks.
+
+use std::sync::Arc;
+
+use btf::TypeId;
+use isa::ebpf::{Imm64, Insn};
+use jit::memory::Pool;
+use jit::{Features, Options};
+use kernel::maps::RunGuard;
+use kernel::programs::TestProgram;
+use lower::Lowered;
+use packet::{Metadata, Packet};
+use program::{MapDef, Program};
+use spec::SplitMix;
+use verifier::Proof;
+use vm::{DirectContext, MapHandle, RunContext, System};
+
+use super::case::{Case, MAP};
+use super::compare::{Left, attach_type, is_returned, our_map};
+use crate::execution::Setting;
+use crate::verifier::assembled;
+
+/// What a program leaves when it runs as native code; `None` for one with maps of types, which
+/// are those of the kernel's side.
+pub(super) fn left(setting: Setting<'_>, case: &Case, system: &System) -> Option<Left> {
+    let mut maps = case.maps.iter();
+    let has_types = maps.any(|map| map.0.value_type != TypeId::VOID);
+    (!has_types).then(|| run(setting, case, system))
+}
+
+fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
+    let program = program(case)?;
+    let proof = Proof::of(&program, setting.kernel, setting.registry)
+        .map_err(|refused| format!("refused: {:?}", refused.verdict))?;
+    let maps = case
+        .maps
+        .iter()
+        .map(|map| Some(MapHandle::new(Arc::new(our_map(map, system)))));
+    let maps: Vec<Option<MapHandle>> = maps.collect();
+    let lowered = Lowered::from_verified(&proof, &maps, ::kernel::find_call);
+    let lowered = lowered.map_err(|unfit| unfit.to_string())?;
+    let options = Options {
+        features: Features::detect(),
+        ..Options::default()
+    };
+    let native = jit::Native::compile(&lowered, &options, &Pool::new());
+    let native = native.map_err(|error| error.to_string())?;
+    let kind = native.context_kind().ok_or("no verified program")?;
+    let rules = TestProgram::of(case.kind).ok_or("a type that is not test-run")?;
+    let input = rules.test_input(&case.packet, &case.context, system);
+    let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
+    input.begin_run();
+    let mut context = DirectContext::new(kind, &input.context);
+    if let Some(socket) = &input.packet_socket {
+        context.set_socket(socket);
+    }
+    let (mut random, mut clock) = (SplitMix::new(0), || 0);
+    let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
+    let cx = RunContext {
+        system,
+        ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
+    };
+    let guard = RunGuard::new();
+    let outcome = match (native.on_context(kind), &mut input.packet) {
+        (Some(program), Some(packet)) => program.run_until(packet, &mut context, &guard, cx, None),
+        _ => {
+            let program = native
+                .without_packet(kind)
+                .ok_or("a context with a packet")?;
+            program.run_until(&mut context, &guard, cx, None)
+        }
+    };
+    let size = input.context.len();
+    input.context.copy_from_slice(&context.structure()[..size]);
+    let vm::Outcome::Returned(value) = outcome.map_err(|error| error.to_string())? else {
+        return Err("the run did not end".into());
+    };
+    let retval = input.end_run(value as u32, system);
+    let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
+    let context = match is_returned(case) {
+        true => input.context_out(),
+        false => Vec::new(),
+    };
+    Ok((retval, input.data_out(), context))
+}
+
+/// The program of a case, with references to maps in place of its constants.
+fn program(case: &Case) -> Result<Program, String> {
+    let mut slots = isa::ebpf::decode(&assembled(&case.text)?);
+    for insn in &mut slots {
+        if let Insn::LoadImm64 { imm, .. } = insn
+            && let Imm64::Value(value) = imm
+            && value.get() & !0xff == MAP
+        {
+            let index = value.get() as i32 & 0xff;
+            *imm = Imm64::MapIndex { index, high: 0 };
+        }
+    }
+    let maps = case.maps.iter();
+    let maps = maps.map(|setup| Arc::new(MapDef::new("map", setup.0)));
+    let insns = isa::ebpf::encode(&slots).map_err(|error| format!("{error:?}"))?;
+    Program::builder(case.kind, insns)
+        .maps(maps.collect::<Vec<_>>())
+        .license("GPL")
+        .expected_attach_type(attach_type(case.kind))
+        .build()
+        .map_err(|invalid| invalid.to_string())
+}
