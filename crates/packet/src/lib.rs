@@ -50,6 +50,20 @@ impl Metadata {
         network_header: 0,
     };
 
+    /// Offset from the start of the data that the offset of a packet load stands for by
+    /// Linux's rules: offsets from -0x100000 (`SKF_NET_OFF`) on are relative to the network
+    /// header, those from -0x200000 (`SKF_LL_OFF`) on to the link-layer header.
+    pub fn offset_of_load(&self, offset: i32) -> Option<i64> {
+        const NETWORK: i32 = -0x10_0000;
+        const LINK: i32 = -0x20_0000;
+        Some(match offset {
+            0.. => i64::from(offset),
+            NETWORK.. => i64::from(offset - NETWORK) + i64::from(self.network_header),
+            LINK.. => i64::from(offset - LINK) + i64::from(self.link_header?),
+            _ => return None,
+        })
+    }
+
     /// Unknown metadata but for the CPU that the packet is on.
     pub const fn of_cpu(cpu: u32) -> Metadata {
         let mut metadata = Metadata::UNKNOWN;
@@ -151,18 +165,9 @@ impl<'a> Packet<'a> {
         self.buffer.get(start..start.checked_add(len)?)
     }
 
-    /// `len` bytes at the offset of a packet load by Linux's rules: offsets from -0x100000
-    /// (`SKF_NET_OFF`) on are relative to the network header, those from -0x200000
-    /// (`SKF_LL_OFF`) on to the link-layer header.
+    /// `len` bytes at the offset of a packet load by Linux's rules
+    /// ([`Metadata::offset_of_load`]).
     pub fn bytes_at_offset(&self, offset: i32, len: usize) -> Option<&'a [u8]> {
-        const NETWORK: i32 = -0x10_0000;
-        const LINK: i32 = -0x20_0000;
-        let start = match offset {
-            0.. => i64::from(offset),
-            NETWORK.. => i64::from(offset - NETWORK) + i64::from(self.meta.network_header),
-            LINK.. => i64::from(offset - LINK) + i64::from(self.meta.link_header?),
-            _ => return None,
-        };
-        self.bytes(start, len)
+        self.bytes(self.meta.offset_of_load(offset)?, len)
     }
 }

@@ -77,6 +77,10 @@ numbers! {
     EOPNOTSUPP = 95;
     /// Address family not supported.
     EAFNOSUPPORT = 97;
+    /// Network is unreachable.
+    ENETUNREACH = 101;
+    /// Host is unreachable.
+    EHOSTUNREACH = 113;
     /// Operation already in progress.
     EALREADY = 114;
     /// Operation not supported; internal to the kernel, but returned by bpf(2).

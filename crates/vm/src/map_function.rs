@@ -1,7 +1,9 @@
-//! Functions that native code calls in place of a helper, each for one map.
+//! Functions that native code calls in place of a helper, each for one map. A panic of a map
+//! does not leave them: see [`RunContext::panic`].
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,7 +12,7 @@ use spec::Errno;
 
 use crate::{Call, CellAddress, CellSlice, RunContext};
 
-/// A map whose keys are looked up as numbers. A panic of its functions ends the process.
+/// A map whose keys are looked up as numbers.
 pub trait WordLookup: Send + Sync + 'static {
     /// Bytes of a key.
     fn key_size(&self) -> usize;
@@ -24,7 +26,7 @@ pub trait WordLookup: Send + Sync + 'static {
     ) -> Option<CellAddress<'_>>;
 }
 
-/// A ring buffer. A panic of its functions ends the process.
+/// A ring buffer.
 pub trait RecordOutput: Send + Sync + 'static {
     /// Adds a record of `len` bytes, which `fill` writes (`bpf_ringbuf_output`).
     fn output_with(
@@ -115,8 +117,7 @@ unsafe extern "C" fn lookup<T: WordLookup, const BYTES: usize, const N: usize>(
     let map = unsafe { &*ptr::with_exposed_provenance::<T>(map as usize) };
     // SAFETY: the verifier proved that the key has the map's size, and it is aligned to 4.
     let key = unsafe { read_halves::<BYTES, N>(key) };
-    let value = map.lookup_words(|| cx.cpu(), key);
-    value.map_or(0, |address| address.get().expose_provenance() as u64)
+    value_of(map, key, cx)
 }
 
 /// As [`lookup`], of keys at any address.
@@ -137,7 +138,17 @@ unsafe extern "C" fn lookup_parts<T: WordLookup, const BYTES: usize, const N: us
     let map = unsafe { &*ptr::with_exposed_provenance::<T>(map as usize) };
     // SAFETY: as in `lookup`.
     let key = unsafe { read_key::<BYTES, N>(key) };
-    let value = map.lookup_words(|| cx.cpu(), key);
+    value_of(map, key, cx)
+}
+
+/// The address of the value of a key; 0 if it has none.
+#[inline(always)]
+fn value_of<T: WordLookup, const N: usize>(map: &T, key: [u64; N], cx: &mut RunContext<'_>) -> u64 {
+    let value = panic::catch_unwind(AssertUnwindSafe(|| map.lookup_words(|| cx.cpu(), key)));
+    let value = value.unwrap_or_else(|payload| {
+        cx.panic.get_or_insert(payload);
+        None
+    });
     value.map_or(0, |address| address.get().expose_provenance() as u64)
 }
 
@@ -151,17 +162,23 @@ unsafe extern "C" fn output<T: RecordOutput>(
     len: u64,
     flags: u64,
     _: u64,
-    _: &mut RunContext<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
     // SAFETY: code that calls this function keeps the map (`MapFunction`).
     let ring = unsafe { &*ptr::with_exposed_provenance::<T>(ring as usize) };
-    let result = ring.output_with(len, flags, |record| {
-        // SAFETY: the verifier proved that so many bytes are valid.
-        unsafe { copy(data, record) };
-    });
-    match result {
-        Ok(()) => 0,
-        Err(errno) => errno.negated(),
+    let add = || {
+        ring.output_with(len, flags, |record| {
+            // SAFETY: the verifier proved that so many bytes are valid.
+            unsafe { copy(data, record) };
+        })
+    };
+    match panic::catch_unwind(AssertUnwindSafe(add)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(errno)) => errno.negated(),
+        Err(payload) => {
+            cx.panic.get_or_insert(payload);
+            0
+        }
     }
 }
 
@@ -265,6 +282,55 @@ mod tests {
                     assert_eq!(read_halves::<20, 3>(start + skip), expected(20)[..3]);
                 }
             }
+        }
+    }
+
+    /// A map whose functions panic.
+    struct Panicking;
+
+    impl WordLookup for Panicking {
+        fn key_size(&self) -> usize {
+            4
+        }
+
+        fn lookup_words<const N: usize>(
+            &self,
+            _: impl Fn() -> u32,
+            _: [u64; N],
+        ) -> Option<CellAddress<'_>> {
+            panic!("lookup of {N} words")
+        }
+    }
+
+    impl RecordOutput for Panicking {
+        fn output_with(&self, _: u64, _: u64, _: impl FnOnce(CellSlice<'_>)) -> Result<(), Errno> {
+            panic!("output")
+        }
+    }
+
+    #[test]
+    fn panics_of_maps_wait_for_the_end_of_the_run() {
+        let function = MapFunction::lookup(Arc::new(Panicking)).expect("keys of 4 bytes");
+        let output = MapFunction::output(Arc::new(Panicking));
+        let key = [0u32; 2];
+        let key = key.as_ptr().expose_provenance() as u64;
+        let cases = [
+            (&function, key, "lookup of 1 words"),
+            (&function, key + 1, "lookup of 1 words"),
+            (&output, key, "output"),
+        ];
+        for (function, argument, expected) in cases {
+            let packet = packet::Packet::whole(&[], &packet::Metadata::UNKNOWN);
+            let mut random = spec::SplitMix::new(0);
+            let mut cx = RunContext::new(&packet, &mut random, None);
+            // SAFETY: the function is called with its own address, and a key of 4 bytes.
+            let result =
+                unsafe { (function.call())(function.address(), argument, 4, 0, 0, &mut cx) };
+            assert_eq!(result, 0);
+            let payload = cx.panic.take().expect("the panic");
+            let text = payload.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| payload.downcast_ref::<&str>().map(|it| it.to_string()));
+            assert_eq!(text.as_deref(), Some(expected));
         }
     }
 

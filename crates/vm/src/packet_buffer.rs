@@ -4,6 +4,8 @@
 //! Positions count from the start of the buffer, as the kernel's header offsets do. A
 //! packet that needs more room gets it in front or behind, which moves all positions.
 
+use packet::Metadata;
+
 use crate::PacketContext;
 
 /// Bytes in front of a packet (`XDP_PACKET_HEADROOM`), for headers that programs add.
@@ -39,6 +41,10 @@ pub struct PacketState {
     pub checksum: Checksum,
     /// A program put a header in front of the network header.
     pub is_encapsulated: bool,
+    /// A lightweight tunnel sends it.
+    pub is_sent: bool,
+    /// Index of the device of its route, if a program changed that.
+    pub route_device: Option<u32>,
     /// The hash in the context is valid.
     pub has_hash: bool,
     /// The tunnel that a program chose.
@@ -249,6 +255,21 @@ impl PacketBuffer {
     /// The bytes of the buffer in front of the packet.
     pub fn before(&self) -> &[u8] {
         &self.bytes[..self.start]
+    }
+
+    /// Bytes at the offset of a packet load, in the linear part or the room in front of it:
+    /// negative offsets count from the network or the link-layer header
+    /// ([`Metadata::offset_of_load`]). `None` outside.
+    pub fn bytes_at_offset(&self, offset: i32, len: usize) -> Option<&[u8]> {
+        let from_start = |header: usize| header as i32 - self.start as i32;
+        let headers = Metadata {
+            network_header: from_start(self.state.network_header),
+            link_header: Some(from_start(self.state.link_header)),
+            ..Metadata::UNKNOWN
+        };
+        let from = self.start as i64 + headers.offset_of_load(offset)?;
+        let from = usize::try_from(from).ok()?;
+        self.up_to_end().get(from..from.checked_add(len)?)
     }
 
     /// The address of the buffer on the host.

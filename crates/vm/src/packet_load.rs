@@ -1,7 +1,7 @@
 //! Legacy packet loads (RFC 9669 section 5.5): values in network byte order; a load
 //! outside the packet ends the program.
 
-use packet::{Metadata, Packet};
+use packet::Packet;
 
 use crate::{Direct, MemoryPort, RunContext};
 
@@ -50,19 +50,21 @@ pub fn load_packet_outside(
     if rules == PacketRules::Capture {
         return None;
     }
-    let bytes = packet.bytes_at_offset(offset as i32, size as usize)?;
-    Some(
-        bytes
-            .iter()
-            .fold(0, |value, &byte| value << 8 | u32::from(byte)),
-    )
+    (packet.bytes_at_offset(offset as i32, size as usize)).map(in_network_order)
+}
+
+/// The number of up to 4 bytes in network byte order.
+fn in_network_order(bytes: &[u8]) -> u32 {
+    let append = |value, &byte: &u8| value << 8 | u32::from(byte);
+    bytes.iter().fold(0, append)
 }
 
 /// What [`load_from_packet`] returns outside the packet, in all 64 bits.
 pub const OUTSIDE_PACKET: u64 = u64::MAX;
 
 /// Called by native code of verified programs: loads `size` bytes at an offset of the linear
-/// part of the packet that a context carries, as Linux does, or [`OUTSIDE_PACKET`].
+/// part of the packet that a context carries, or of its headers in front, as Linux does, or
+/// [`OUTSIDE_PACKET`].
 ///
 /// # Safety
 /// As for [`Call`](crate::Call): the context is that of a verified program.
@@ -77,8 +79,7 @@ pub unsafe extern "C" fn load_from_packet(
     // SAFETY: guard and maps outlive the call, and the context is that of a verified program.
     let memory = unsafe { Direct::new(cx) };
     let Ok(packet) = memory.packet(context);
-    let packet = Packet::whole(packet.linear(), &Metadata::UNKNOWN);
-    // All offsets are asked of the packet, those inside as well.
-    let loaded = load_packet_outside(&packet, PacketRules::Kernel, offset, size as u32);
-    loaded.map_or(OUTSIDE_PACKET, u64::from)
+    // The offset is 32 bits; all are asked of the packet, those inside as well.
+    let bytes = packet.bytes_at_offset(offset as i32, size as usize);
+    bytes.map_or(OUTSIDE_PACKET, |bytes| in_network_order(bytes).into())
 }

@@ -55,8 +55,9 @@ usage: cargo xtask CHORE
                `oracle ebpf N` for another number of programs for the engines), and
                docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release;
                minutes, and half an hour
-  oracle helpers
-               compare helpers with those of the running kernel, 237,000 calls: results,
+  oracle helpers [PROGRAMS [FAMILY]]
+               compare helpers with those of the running kernel, by default 3,000 programs of
+               each family, or of those whose names have a part, 237,000 calls: results,
                error numbers, packets and contexts; as root
   oracle kfuncs
                compare kfuncs with those of the running kernel, as oracle helpers does
@@ -175,7 +176,15 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
-        ["oracle", "helpers"] => oracle::ask_about_helpers(oracle::HELPER_PROGRAMS),
+        ["oracle", "helpers"] => oracle::ask_about_helpers(oracle::HELPER_PROGRAMS, ""),
+        ["oracle", "helpers", programs] => match programs.parse() {
+            Ok(programs) => oracle::ask_about_helpers(programs, ""),
+            Err(_) => Err(format!("{programs:?} is no number of programs").into()),
+        },
+        ["oracle", "helpers", programs, family] => match programs.parse() {
+            Ok(programs) => oracle::ask_about_helpers(programs, family),
+            Err(_) => Err(format!("{programs:?} is no number of programs").into()),
+        },
         ["oracle", "kfuncs"] => oracle::ask_about_kfuncs(oracle::HELPER_PROGRAMS),
         ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
         ["oracle", "maps", operations] => match operations.parse() {

@@ -11,7 +11,6 @@ use std::time::Instant;
 use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, Size, Width, eval,
 };
-use packet::{Metadata, Packet};
 use vm::{Iteration, IterationStep};
 
 use super::calls::CallFault;
@@ -311,19 +310,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 }
                 self.may_goto -= 1;
             }
-            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
-                let value = match self.cx.packet {
-                    Some(packet) => packet_value(packet, insn, named(&self.regs)),
-                    None => {
-                        let bytes = self.cx.memory.packet_bytes().ok_or(Missing::Packet)?;
-                        let packet = Packet::whole(bytes, &Metadata::UNKNOWN);
-                        packet_value(&packet, insn, named(&self.regs))
-                    }
-                };
-                self.regs[R0] = value.unwrap_or(0);
-                if value.is_none() {
-                    return self.leave();
-                }
+            Insn::PacketAbs { size, imm } => return self.load_packet(size, imm, pc),
+            Insn::PacketInd { size, src, imm } => {
+                let index = self.regs[src.index()] as i32;
+                return self.load_packet(size, index.wrapping_add(imm), pc);
             }
             Insn::Call(Callee::Helper(TAIL_CALL)) if self.cx.calls.tail_targets.is_some() => {
                 self.tail_call()?;
@@ -402,6 +392,30 @@ impl<'m> Run<'_, '_, 'm, '_> {
         match address.is_multiple_of(size.bytes().into()) {
             true => Ok(()),
             false => Err(self.cx.memory.fault(address, size.bytes().into(), access)),
+        }
+    }
+
+    /// A legacy packet load into `r0`; returns the slot to go on at. One outside the packet
+    /// returns 0 from its function.
+    fn load_packet(&mut self, size: Size, offset: i32, next: usize) -> Result<usize, Stop> {
+        let len = size.bytes() as usize;
+        let bytes = match self.cx.packet {
+            Some(packet) => packet.bytes_at_offset(offset, len),
+            None => {
+                let packet = self.cx.memory.packet_buffer().ok_or(Missing::Packet)?;
+                packet.bytes_at_offset(offset, len)
+            }
+        };
+        let append = |value, byte: &u8| value << 8 | u64::from(*byte);
+        match bytes.map(|bytes| bytes.iter().fold(0, append)) {
+            Some(value) => {
+                self.regs[R0] = value;
+                Ok(next)
+            }
+            None => {
+                self.regs[R0] = 0;
+                self.leave()
+            }
         }
     }
 
@@ -633,16 +647,4 @@ fn cast_address(cast: AddrSpaceCast, address: u64) -> Result<u64, Reason> {
         (0, 1) | (1, 0) => Ok(eval::zero_extend(Size::W, address)),
         _ => Err(Missing::AddressSpace(cast).into()),
     }
-}
-
-/// The value of a legacy packet load; `None` outside the packet.
-fn packet_value(packet: &Packet<'_>, insn: Insn, regs: &[u64; Reg::COUNT]) -> Option<u64> {
-    let (size, offset) = match insn {
-        Insn::PacketAbs { size, imm } => (size, imm),
-        Insn::PacketInd { size, src, imm } => (size, (regs[src.index()] as i32).wrapping_add(imm)),
-        _ => return None,
-    };
-    let bytes = packet.bytes_at_offset(offset, size.bytes() as usize)?;
-    let append = |value, byte: &u8| value << 8 | u64::from(*byte);
-    Some(bytes.iter().fold(0, append))
 }

@@ -318,16 +318,12 @@ impl<'m> Memory<'m> {
         }
     }
 
-    fn packet_buffer(&self) -> Option<&PacketBuffer> {
+    /// The packet that was added.
+    pub(super) fn packet_buffer(&self) -> Option<&PacketBuffer> {
         match &self.regions[self.packet?.id.0].bytes {
             Bytes::Packet(packet) => Some(packet),
             _ => None,
         }
-    }
-
-    /// The linear part of the packet that was added.
-    pub(super) fn packet_bytes(&self) -> Option<&[u8]> {
-        self.packet_buffer().map(PacketBuffer::linear)
     }
 
     /// Adds the next map of the program, whose indices count from 0: its name, and what

@@ -30,12 +30,17 @@ fn sum<M: MemoryPort>(memory: &M, address: u64, size: u32) -> Result<u32, M::Fau
     if size > 0 {
         memory.read(address, &mut bytes)?;
     }
+    Ok(sum_of(&bytes))
+}
+
+/// The ones' complement sum of bytes, 32 bits at a time, as if zeros followed.
+pub(super) fn sum_of(bytes: &[u8]) -> u32 {
     let words = bytes.chunks(4).map(|word| {
         let mut whole = [0; 4];
         whole[..word.len()].copy_from_slice(word);
         u32::from_le_bytes(whole)
     });
-    Ok(words.fold(0, add))
+    words.fold(0, add)
 }
 
 /// Addition with end-around carry.

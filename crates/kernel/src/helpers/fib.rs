@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use spec::Errno;
-use vm::network::{NetDevice, Network, RouteKind, table};
+use vm::network::{NetDevice, Network, NextHop, RouteKind, table};
 use vm::{MemoryPort, RunContext, System, XDP};
 
 use super::skb::get;
@@ -51,7 +51,9 @@ enum Answer {
 impl From<NoRoute> for Answer {
     fn from(why: NoRoute) -> Answer {
         match why {
-            NoRoute::NoneMatches => Answer::NotForwarded,
+            NoRoute::NoneMatches | NoRoute::BlackholeRule | NoRoute::ProhibitRule => {
+                Answer::NotForwarded
+            }
             NoRoute::Blackhole => Answer::Blackhole,
             NoRoute::Unreachable => Answer::Unreachable,
             NoRoute::Prohibited => Answer::Prohibit,
@@ -130,43 +132,16 @@ fn ipv4(
         ..params.flow(flags)
     };
     let tables = params.tables(device, flags);
-    let found = match lookup_ipv4(network, &flow, tables) {
-        Ok(found) => found,
-        Err(why) => return Ok(why.into()),
+    let lookup = Lookup {
+        found: lookup_ipv4(network, &flow, tables),
+        destination: destination.into(),
+        mtu: mtu_ipv4,
+        source: |network, found, hop, _| {
+            let source = source_ipv4(network, found.route, hop);
+            Some(source.unwrap_or(Ipv4Addr::UNSPECIFIED).into())
+        },
     };
-    let (RouteKind::Unicast, Some(hop)) = (found.route.kind, found.hop) else {
-        return Ok(Answer::NotForwarded);
-    };
-    let mut mtu = 0;
-    if checks_mtu {
-        mtu = mtu_ipv4(network, &found);
-        if u32::from(params.total_len()) > mtu {
-            params.set_mtu(mtu);
-            return Ok(Answer::FragmentationNeeded);
-        }
-    }
-    if hop.encapsulation.is_some() {
-        return Ok(Answer::UnsupportedTunnel);
-    }
-    params.set(METRIC, &found.route.metric.to_ne_bytes());
-    params.set(INDEX, &hop.device.to_ne_bytes());
-    if flags & SOURCE != 0 {
-        let source = source_ipv4(network, found.route, hop).unwrap_or(Ipv4Addr::UNSPECIFIED);
-        params.set(SOURCE_ADDRESS, &source.octets());
-    }
-    let next = match hop.gateway {
-        Some(IpAddr::V4(gateway)) => {
-            params.set(DESTINATION, &gateway.octets());
-            gateway.into()
-        }
-        Some(IpAddr::V6(gateway)) => {
-            params.0[0] = AF_INET6;
-            params.set(DESTINATION, &gateway.octets());
-            gateway.into()
-        }
-        None => destination.into(),
-    };
-    Ok(params.finish(network, hop.device, next, flags, mtu))
+    Ok(params.answer(network, flags, checks_mtu, &lookup))
 }
 
 /// Most bytes of an IPv4 packet on a route.
@@ -210,41 +185,29 @@ fn ipv6(
         ..params.flow(flags)
     };
     let tables = params.tables(device, flags);
-    let found = match lookup_ipv6(network, &flow, tables) {
-        Ok(found) => found,
-        Err(why) => return Ok(why.into()),
+    let lookup = Lookup {
+        found: lookup_ipv6(network, &flow, tables),
+        destination: destination.into(),
+        mtu: network::mtu_ipv6,
+        source: |network, found, hop, destination| {
+            let device = network.device(hop.device)?;
+            let IpAddr::V6(destination) = destination else {
+                return None;
+            };
+            source_ipv6(network, found.route, device, destination).map(IpAddr::V6)
+        },
     };
-    let (RouteKind::Unicast, Some(hop)) = (found.route.kind, found.hop) else {
-        return Ok(Answer::NotForwarded);
-    };
-    let mut mtu = 0;
-    if checks_mtu {
-        mtu = network::mtu_ipv6(network, &found);
-        if u32::from(params.total_len()) > mtu {
-            params.set_mtu(mtu);
-            return Ok(Answer::FragmentationNeeded);
-        }
-    }
-    if hop.encapsulation.is_some() {
-        return Ok(Answer::UnsupportedTunnel);
-    }
-    let mut next = destination;
-    if let Some(IpAddr::V6(gateway)) = hop.gateway {
-        params.set(DESTINATION, &gateway.octets());
-        next = gateway;
-    }
-    params.set(METRIC, &found.route.metric.to_ne_bytes());
-    params.set(INDEX, &hop.device.to_ne_bytes());
-    if flags & SOURCE != 0 {
-        let device = network.device(hop.device);
-        let source =
-            device.and_then(|device| source_ipv6(network, found.route, device, destination));
-        match source {
-            Some(source) => params.set(SOURCE_ADDRESS, &source.octets()),
-            None => return Ok(Answer::NoSource),
-        }
-    }
-    Ok(params.finish(network, hop.device, next.into(), flags, mtu))
+    Ok(params.answer(network, flags, checks_mtu, &lookup))
+}
+
+/// What a lookup found, and what depends on its family.
+struct Lookup<'n> {
+    found: Result<Found<'n>, NoRoute>,
+    destination: IpAddr,
+    /// Most bytes of a packet on a route.
+    mtu: fn(&Network, &Found<'_>) -> u32,
+    /// Source address of the packets on a route to the destination.
+    source: fn(&Network, &Found<'_>, &NextHop, IpAddr) -> Option<IpAddr>,
 }
 
 /// True for addresses that are never forwarded: of groups, links and the host.
@@ -329,6 +292,7 @@ impl Params {
             source_port: self.port(SOURCE_PORT),
             destination_port: self.port(DESTINATION_PORT),
             flow_label: 0,
+            is_bound: false,
         }
     }
 
@@ -345,6 +309,58 @@ impl Params {
                     number => number,
                 })
             }
+        }
+    }
+
+    /// Fills in what a lookup found: the next hop in place of the destination, its device, and
+    /// the metric.
+    fn answer(
+        &mut self,
+        network: &Network,
+        flags: u32,
+        checks_mtu: bool,
+        lookup: &Lookup<'_>,
+    ) -> Answer {
+        let found = match &lookup.found {
+            Ok(found) => found,
+            Err(why) => return (*why).into(),
+        };
+        let (RouteKind::Unicast, Some(hop)) = (found.route.kind, found.hop) else {
+            return Answer::NotForwarded;
+        };
+        let mut mtu = 0;
+        if checks_mtu {
+            mtu = (lookup.mtu)(network, found);
+            if u32::from(self.total_len()) > mtu {
+                self.set_mtu(mtu);
+                return Answer::FragmentationNeeded;
+            }
+        }
+        if hop.encapsulation.is_some() {
+            return Answer::UnsupportedTunnel;
+        }
+        self.set(METRIC, &found.route.metric.to_ne_bytes());
+        self.set(INDEX, &hop.device.to_ne_bytes());
+        if let Some(gateway) = hop.gateway {
+            self.set_address(DESTINATION, gateway);
+            if gateway.is_ipv6() {
+                self.0[0] = AF_INET6;
+            }
+        }
+        if flags & SOURCE != 0 {
+            match (lookup.source)(network, found, hop, lookup.destination) {
+                Some(source) => self.set_address(SOURCE_ADDRESS, source),
+                None => return Answer::NoSource,
+            }
+        }
+        let next = hop.gateway.unwrap_or(lookup.destination);
+        self.finish(network, hop.device, next, flags, mtu)
+    }
+
+    fn set_address(&mut self, at: usize, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.set(at, &address.octets()),
+            IpAddr::V6(address) => self.set(at, &address.octets()),
         }
     }
 

@@ -6,6 +6,7 @@ mod callbacks;
 mod csum_diff;
 mod csum_replace;
 mod dynptr;
+mod encap;
 mod fib;
 mod map;
 mod mtu;
@@ -152,6 +153,7 @@ table! {
     stack::get_stack,
     packet::skb_load_bytes_relative,
     fib::fib_lookup,
+    encap::lwt_push_encap,
     socket::skb_cgroup_id,
     process::get_current_cgroup_id,
     storage::get_local_storage,

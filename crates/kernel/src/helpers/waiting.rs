@@ -10,7 +10,6 @@ pub fn why_waiting(name: &str) -> Option<&'static str> {
 /// Helpers by what they wait for.
 const WAITING: &[(&str, &[&str])] = &[
     ("tail calls", &["bpf_tail_call"]),
-    ("lightweight tunnels", &["bpf_lwt_push_encap"]),
     ("model files", &["bpf_sock_from_file"]),
     (
         "model objects and variables of the kernel",

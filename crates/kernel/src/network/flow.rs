@@ -9,6 +9,8 @@ pub(crate) struct Flow {
     pub(crate) input: u32,
     /// Index of the device that has to send it; 0 for any.
     pub(crate) output: u32,
+    /// Routes of other devices do not count (IPv6).
+    pub(crate) is_bound: bool,
     /// Index of the device whose VRF it belongs to.
     pub(crate) vrf_device: u32,
     pub(crate) mark: u32,

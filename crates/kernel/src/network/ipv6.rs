@@ -28,8 +28,11 @@ pub(crate) fn lookup<'n>(
             let answer = rules::lookup(network, rules, flow, |number| {
                 ask(network, flow, number).map(Ok)
             });
-            // What rules drop has no route.
-            answer.ok()
+            match answer {
+                Err(NoRoute::Blackhole) => return Err(NoRoute::BlackholeRule),
+                Err(NoRoute::Prohibited) => return Err(NoRoute::ProhibitRule),
+                answer => answer.ok(),
+            }
         }
     };
     let found = found.ok_or(NoRoute::NoneMatches)?;
@@ -64,24 +67,33 @@ pub(crate) fn mtu(network: &Network, found: &Found<'_>) -> u32 {
 }
 
 /// Asks one table.
+///
+/// A lookup begins at the longest prefix of the destination that has routes for the source:
+/// routes for some sources hide those of their prefix for all, but for default routes. From
+/// there it goes to shorter prefixes of the source, then to the routes for all sources, then
+/// to shorter prefixes of the destination, and nothing is hidden any more.
 fn ask<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> {
     let table = network.routes.table(false, number)?;
+    let mut has_begun = false;
     table.matching(flow.destination).find_map(|(len, routes)| {
-        // Routes for some sources hide those for all, but for default routes.
-        let hides = len != 0 && routes.first().is_some_and(|route| !route.source.is_empty());
-        let routes: Vec<&Route> = (routes.iter())
-            .filter(|route| !(hides && route.source.is_empty()))
-            .filter(|route| route.source.contains(flow.source))
-            .collect();
-        let longest = routes.first()?.source.len();
-        let routes = routes
-            .iter()
-            .copied()
-            .filter(|route| route.source.len() == longest);
-        best(network, flow, routes).map(|(route, hop)| Found {
-            route,
-            hop,
-            prefix_len: len,
+        let has_sources = routes.first().is_some_and(|route| !route.source.is_empty());
+        let groups = routes.chunk_by(|a, b| a.source.len() == b.source.len());
+        let mut groups = groups.filter_map(|group| {
+            let routes = (group.iter()).filter(|route| route.source.contains(flow.source));
+            routes.clone().next()?;
+            Some(routes)
+        });
+        groups.find_map(|routes| {
+            let is_for_all = (routes.clone().next()).is_some_and(|route| route.source.is_empty());
+            if is_for_all && has_sources && len != 0 && !has_begun {
+                return None;
+            }
+            has_begun = true;
+            best(network, flow, routes).map(|(route, hop)| Found {
+                route,
+                hop,
+                prefix_len: len,
+            })
         })
     })
 }
@@ -111,7 +123,9 @@ fn best_score<'n>(
         let hops = route.next_hops.iter().map(Some);
         let none = route.next_hops.is_empty().then_some(None);
         for hop in hops.chain(none) {
-            if hop.is_some_and(|hop| !is_usable(network, hop, false)) {
+            let is_other = hop.map_or(LOOPBACK, |hop| hop.device) != wanted_device(flow);
+            let is_dead = hop.is_some_and(|hop| !is_usable(network, hop, false));
+            if is_dead || flow.is_bound && is_other {
                 continue;
             }
             let score = score(flow, route, hop);

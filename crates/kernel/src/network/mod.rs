@@ -14,7 +14,7 @@ pub(crate) use ipv4::lookup as lookup_ipv4;
 pub(crate) use ipv6::{lookup as lookup_ipv6, mtu as mtu_ipv6};
 pub(crate) use siphash::siphash;
 pub(crate) use sockets::SocketQuery;
-pub(crate) use source::{source_ipv4, source_ipv6};
+pub(crate) use source::{source_ipv4, source_ipv6, source_ipv6_on};
 
 use vm::network::{Network, NextHop, Route};
 
@@ -58,4 +58,8 @@ pub(crate) enum NoRoute {
     Unreachable,
     /// A route or a rule forbids it (`EACCES`).
     Prohibited,
+    /// A rule of IPv6 drops packets (`EINVAL`).
+    BlackholeRule,
+    /// A rule of IPv6 forbids it (`EACCES`).
+    ProhibitRule,
 }

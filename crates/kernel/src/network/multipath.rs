@@ -78,9 +78,7 @@ fn bounds(hops: &[NextHop], is_usable: impl Fn(&NextHop) -> bool) -> Vec<(&NextH
 fn hash(network: &Network, flow: &Flow, label: u32, has_ports: bool, protocol: u8) -> u32 {
     let mut keys = [0; KEYS];
     keys[PROTOCOL] = protocol;
-    // A field of 20 bits takes the lower ones of the label in network order.
-    let label = u32::from_ne_bytes(label.to_be_bytes()) & 0xf_ffff;
-    keys[TAGS..TAGS + 4].copy_from_slice(&label.to_ne_bytes());
+    keys[TAGS..TAGS + 4].copy_from_slice(&label.to_be_bytes());
     if has_ports {
         let mut ports = [flow.source_port, flow.destination_port].map(u16::to_be);
         if ports[1] < ports[0] {
@@ -107,6 +105,8 @@ fn hash(network: &Network, flow: &Flow, label: u32, has_ports: bool, protocol: u
             bytes.extend(pair.concat());
         }
     }
+    // The structure is a multiple of 8 bytes.
+    bytes.extend([0; 4]);
     let seed = u64::from(network.multipath.seed);
     let key = seed << 32 | seed;
     (siphash(&bytes, [key, key]) as u32).max(1) >> 1

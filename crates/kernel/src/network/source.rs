@@ -67,16 +67,26 @@ fn ipv6(device: &NetDevice) -> impl Iterator<Item = (&DeviceAddress, Ipv6Addr)> 
 }
 
 /// The source address of IPv6 packets to a destination on a device: the route's, or the best
-/// of the host by the rules of RFC 6724, section 5.
+/// of the host.
 pub(crate) fn source_ipv6(
     network: &Network,
     route: &Route,
     device: &NetDevice,
     destination: Ipv6Addr,
 ) -> Option<Ipv6Addr> {
-    if let Some(IpAddr::V6(address)) = route.preferred_source {
-        return Some(address);
+    match route.preferred_source {
+        Some(IpAddr::V6(address)) => Some(address),
+        _ => source_ipv6_on(network, device, destination),
     }
+}
+
+/// The best source address of the host for IPv6 packets to a destination on a device, by the
+/// rules of RFC 6724, section 5.
+pub(crate) fn source_ipv6_on(
+    network: &Network,
+    device: &NetDevice,
+    destination: Ipv6Addr,
+) -> Option<Ipv6Addr> {
     let wanted = address_scope(destination);
     let label = label(destination);
     let mut best: Option<([u32; 6], Ipv6Addr)> = None;
@@ -85,7 +95,7 @@ pub(crate) fn source_ipv6(
     for candidate in std::iter::once(device).chain(others) {
         // Of another link only global addresses serve.
         for (address, ip) in ipv6(candidate) {
-            if address.is_tentative || candidate.vrf_table != device.vrf_table || !candidate.is_up {
+            if address.is_tentative || candidate.vrf_table != device.vrf_table {
                 continue;
             }
             let scope = address_scope(ip);

@@ -124,7 +124,10 @@ impl TestProgram {
     ) -> Result<TestInput, Errno> {
         match self.rules {
             Rules::Xdp => xdp::test_input(frame, context, system),
-            Rules::Skb(has_link_header) => skb::test_input(frame, context, has_link_header, system),
+            Rules::Skb(has_link_header) => {
+                let input = skb::test_input(frame, context, has_link_header, system);
+                input.map(|input| self.with_direction(input))
+            }
             Rules::FlowDissector => flow_dissector::test_input(frame, context),
             Rules::Netfilter => netfilter::test_input(frame, context),
             Rules::SkLookup => sk_lookup::test_input(frame, context),
@@ -169,10 +172,20 @@ impl TestProgram {
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {
             Rules::Xdp => Some(xdp::captured(frame)),
-            Rules::Skb(has_link_header) => Some(skb::captured(frame, has_link_header)),
+            Rules::Skb(has_link_header) => {
+                Some(self.with_direction(skb::captured(frame, has_link_header)))
+            }
             Rules::FlowDissector => Some(flow_dissector::input(frame, 0)),
             Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => None,
         }
+    }
+
+    /// The input with the direction of its packet, which counts for lightweight tunnels.
+    fn with_direction(self, mut input: TestInput) -> TestInput {
+        if let Some(packet) = &mut input.packet {
+            packet.state.is_sent = self.kind == ProgramType::LwtXmit;
+        }
+        input
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.

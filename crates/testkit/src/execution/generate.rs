@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use btf::Btf;
+use isa::classic::{LL_OFFSET, NET_OFFSET};
 use isa::ebpf::{Callee, Imm64, Insn, decode};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
@@ -328,17 +329,24 @@ impl Writer<'_, '_> {
             return self.call_mix();
         }
         let size = self.choices.pick(&["u8", "u16", "u32"]);
+        let from = self
+            .choices
+            .pick(&[0, 0, NET_OFFSET as i32, LL_OFFSET as i32]);
         let offset = match self.choices.one_in(6) {
             true => self.choices.pick(&[59, 100, 1 << 20, -1, -4096]),
-            false => self.choices.between(0, 50),
+            false => from + self.choices.between(0, 30),
         };
         let load = match self.choices.one_in(2) {
             true => format!("r0 = *({size} *)skb[{offset}]\n"),
             false => {
                 self.number();
                 let index = self.choices.pick(&["r1", "r2", "r3", "r5"]);
-                let offset = offset.max(1);
-                format!("{index} = r1\nr0 = *({size} *)skb[{index} + {offset}]\n")
+                let offset = match offset {
+                    0 => String::new(),
+                    1.. => format!(" + {offset}"),
+                    _ => format!(" - {}", offset.unsigned_abs()),
+                };
+                format!("{index} = r1\nr0 = *({size} *)skb[{index}{offset}]\n")
             }
         };
         self.text += &load;

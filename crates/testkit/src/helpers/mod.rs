@@ -4,10 +4,12 @@
 mod callbacks;
 mod case;
 mod compare;
+mod encap;
 mod kfuncs;
 mod locks;
 mod memory;
 mod native;
+mod packet_loads;
 mod packets;
 mod page;
 mod routes;
@@ -66,6 +68,8 @@ pub fn families() -> impl Iterator<Item = Family> {
         syncookies::FAMILIES,
         routes::FAMILIES,
         sockets::FAMILIES,
+        packet_loads::FAMILIES,
+        encap::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

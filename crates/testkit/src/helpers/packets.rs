@@ -48,7 +48,7 @@ fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// The result is mixed into `r9`, which the caller prepared.
-const MIX: &str = "r9 *= 31\nr9 += r0\n";
+pub(super) const MIX: &str = "r9 *= 31\nr9 += r0\n";
 
 /// Mixes words below the frame pointer into `r9`.
 fn mix_words(count: u32) -> String {
@@ -65,10 +65,10 @@ fn end(fields: &[u32]) -> String {
 
 /// Fields of `struct __sk_buff` that helpers change: len, pkt_type, mark, protocol, VLAN,
 /// hash, gso_segs, gso_size.
-const SKB_FIELDS: &[u32] = &[0, 4, 8, 16, 20, 24, 28, 68, 164, 176];
+pub(super) const SKB_FIELDS: &[u32] = &[0, 4, 8, 16, 20, 24, 28, 68, 164, 176];
 
 /// A program of some calls on a frame.
-fn sequence(
+pub(super) fn sequence(
     choices: &mut Choices<'_>,
     kind: ProgramType,
     fields: &[u32],
@@ -91,7 +91,7 @@ fn sequence(
 }
 
 /// A number near a length, small, or any.
-fn length(choices: &mut Choices<'_>, near: usize) -> u64 {
+pub(super) fn length(choices: &mut Choices<'_>, near: usize) -> u64 {
     match choices.below(8) {
         0 => choices.value(),
         1 => choices.pick(&[0, 1, 13, 14, 15, 33, 34, 54, 4096, 16_064, 16_065, 65_536]),
@@ -101,7 +101,7 @@ fn length(choices: &mut Choices<'_>, near: usize) -> u64 {
 }
 
 /// Flags: none, or wrong ones.
-fn flags(choices: &mut Choices<'_>) -> u64 {
+pub(super) fn flags(choices: &mut Choices<'_>) -> u64 {
     match choices.below(12) {
         0 => choices.value(),
         1 => 1,
@@ -114,7 +114,7 @@ fn tc_room(choices: &mut Choices<'_>) -> Case {
 }
 
 /// A call that adds or removes bytes, or depends on where headers are.
-fn room_call(choices: &mut Choices<'_>, len: usize) -> String {
+pub(super) fn room_call(choices: &mut Choices<'_>, len: usize) -> String {
     let call = match choices.below(12) {
         0 => {
             let kind = choices.pick(&[0x8100u16, 0x88a8, 0x0800, 0]).to_be();

@@ -2,7 +2,6 @@
 //! rules and neighbours: made in the kernel by `ip`, and read from what it prints.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
@@ -26,10 +25,10 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 /// Devices, without the loopback device: pairs of the even one and the odd one behind it.
-const DEVICES: u32 = 6;
+pub(super) const DEVICES: u32 = 6;
 
 /// An address of a small network, in which routes and packets meet.
-fn address(choices: &mut Choices<'_>, is_ipv4: bool) -> String {
+pub(super) fn address(choices: &mut Choices<'_>, is_ipv4: bool) -> String {
     let byte = |choices: &mut Choices<'_>| choices.pick(&[0, 0, 1, 2, 3, 128, 255]);
     let [b, c, d] = [byte(choices), byte(choices), byte(choices)];
     match (is_ipv4, choices.below(40)) {
@@ -68,10 +67,10 @@ fn host(choices: &mut Choices<'_>, is_ipv4: bool, device: &str) -> String {
 }
 
 /// A network of the calling thread's namespace, as it is read from what `ip` prints.
-fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
+pub(super) fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
     let mut commands = String::new();
     devices(choices, &mut commands);
-    run_ip("-4", &commands)?;
+    run_ip(None, &commands)?;
     let settings = settings(choices)?;
     for (family, is_ipv4) in [("-4", true), ("-6", false)] {
         let mut commands = String::new();
@@ -90,7 +89,7 @@ fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Result<System, 
                 rule(choices, is_ipv4, &mut commands);
             }
         }
-        run_ip(family, &commands)?;
+        run_ip(Some(family), &commands)?;
     }
     let text = describe(&settings)?;
     let described = kernel::world::read(&text);
@@ -163,6 +162,8 @@ fn settings(choices: &mut Choices<'_>) -> Result<String, Errno> {
         let path = format!("/proc/sys/net/{path}");
         fs::write(path, value.to_string()).map_err(Errno::from)
     };
+    // A host that does not forward prefers reachable routers for packets that it receives.
+    set("ipv6/conf/all/forwarding", 1)?;
     let names = (0..DEVICES).map(|number| format!("v{number}"));
     for name in names.chain(["lo".to_owned()]) {
         for family in ["ipv4", "ipv6"] {
@@ -199,8 +200,7 @@ fn route(choices: &mut Choices<'_>, is_ipv4: bool) -> String {
         add(format!("from {}", self::prefix(choices, false)));
     }
     let is_plain = matches!(kind, "" | "local");
-    // Of IPv6 routes with several next hops the choice is not compared.
-    if is_ipv4 && kind.is_empty() && choices.one_in(4) {
+    if kind.is_empty() && choices.one_in(4) {
         for _ in 0..2 + choices.below(3) {
             let device = device(choices);
             let host = host(choices, is_ipv4, &device);
@@ -314,18 +314,14 @@ fn rule(choices: &mut Choices<'_>, is_ipv4: bool, commands: &mut String) {
     commands.push('\n');
 }
 
-/// Gives commands to `ip` for a family. What the kernel refuses of them is not there afterwards.
-pub(super) fn run_ip(family: &str, commands: &str) -> Result<(), Errno> {
-    let mut child = Command::new("ip")
-        .args([family, "-force", "-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(commands.as_bytes())?;
+/// Gives commands to `ip`, each for itself: a batch ends at the first one that `ip` does not
+/// understand. What it or the kernel refuses is not there afterwards.
+pub(super) fn run_ip(family: Option<&str>, commands: &str) -> Result<(), Errno> {
+    for command in commands.lines() {
+        let mut ip = Command::new("ip");
+        ip.args(family).args(command.split_ascii_whitespace());
+        ip.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     }
-    child.wait()?;
     Ok(())
 }
 

@@ -67,8 +67,12 @@ fn any(is_ipv6: bool) -> SocketAddr {
 pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
     pin_to_cpu(0)?;
     run_ip(
-        "-4",
-        "link set lo up\nlink add v0 address 02:00:00:00:00:10 type veth peer name v1\nlink set v0 up\nlink set v1 up\n\
+        Some("-4"),
+        "link set lo up
+link add v0 address 02:00:00:00:00:10 type veth peer name v1
+link set v0 up
+link set v1 up
+\
          addr add 10.9.0.1/24 dev v0\naddr add 2001:db8:9::1/64 dev v0 nodad\n\
          addr add 10.9.0.2/24 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
     )?;
