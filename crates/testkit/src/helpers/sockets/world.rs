@@ -91,7 +91,7 @@ link set v1 up
     let mut listeners = Vec::new();
     for number in 0..8 + choices.below(16) {
         let made = match choices.one_in(3) && !listeners.is_empty() {
-            true => connection(choices, number, &listeners, (&open, sockets)),
+            true => connection(choices, number, &listeners, (&open, sockets, cookies)),
             false => bound(choices, number),
         };
         // What the kernel refuses is not there.
@@ -188,7 +188,7 @@ fn connection(
     choices: &mut Choices<'_>,
     number: u32,
     listeners: &[usize],
-    (open, sockets): (&[Option<InetSocket>], &Sockets),
+    (open, sockets, cookies): (&[Option<InetSocket>], &Sockets, SynCookies),
 ) -> Result<Made, Errno> {
     let at = listeners[choices.below(listeners.len() as u32) as usize];
     let (Some(listener), their) = (&open[at], &sockets.list()[at]) else {
@@ -220,6 +220,10 @@ fn connection(
     description.local = SocketAddr::new(own, port);
     description.remote = remote;
     let accepted = listener.accept()?;
+    if cookies == SynCookies::Always {
+        // The listener answered with a cookie.
+        sockets.note_cookie(at, 0);
+    }
     if choices.one_in(4) {
         // Whoever closes first keeps what is left of a connection.
         description.state = SocketState::TimeWait;
@@ -278,6 +282,8 @@ fn ask_for_connection(at: u16, listeners: &[usize], sockets: &mut Sockets) -> Re
     let mut request = NetSocket::connection(local, SocketAddr::new(map(peer), port));
     request.state = SocketState::NewSynRecv;
     request.device = listener.device;
+    // Pairs of devices tell the queue.
+    request.queue = Some(0);
     request.is_ipv6_only = listener.is_ipv6_only;
     sockets.add(request);
     Ok(())
