@@ -8,7 +8,7 @@ use beebox::Kernel;
 use beebox::ebpf::RawInsn;
 use beebox::program::Program;
 use beebox::verify::{Loader, Registry};
-use testkit::kernel::load::{LoadRequest, load};
+use testkit::kernel::load::{LoadRequest, load, may_load};
 use testkit::verifier::soundness::Source;
 use testkit::verifier::{Target, assembled, generated_program, live_code};
 use verifier::{KernelCode, LiveCode, Proof, Spills};
@@ -22,6 +22,7 @@ struct Running {
 }
 
 fn running() -> Option<Running> {
+    oracle::found(ORACLE, may_load())?;
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
     let registry = kernel_data::linux_6_18_registry(types);
