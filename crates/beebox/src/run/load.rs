@@ -16,6 +16,7 @@ use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, System};
 
+use super::kernel_sockets::SocketLayout;
 use super::program::Prepared;
 use super::task::TaskLayout;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
@@ -98,10 +99,12 @@ pub struct LoadedObject {
     pub(super) globals: Vec<Global>,
     pub(super) random: SplitMix,
     cpu: u32,
-    world: System,
+    pub(super) world: System,
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,
+    /// The layout of sockets, as far as the kernel's types are known.
+    socket_layout: SocketLayout,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -195,6 +198,10 @@ impl LoadedObject {
             world: System::DEFAULT,
             host: host.clone(),
             task: kernel.btf().and_then(|types| TaskLayout::of(types)),
+            socket_layout: match kernel.btf() {
+                Some(types) => SocketLayout::of(types),
+                None => SocketLayout::default(),
+            },
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -261,7 +268,8 @@ impl LoadedObject {
 
     /// Sets the machine, the process and the network that helpers report:
     /// [`System::DEFAULT`] until then.
-    pub fn set_world(&mut self, world: System) {
+    pub fn set_world(&mut self, mut world: System) {
+        self.socket_layout.describe(&mut world.network.sockets);
         self.world = world;
     }
 

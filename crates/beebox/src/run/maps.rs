@@ -144,8 +144,11 @@ impl ObjectMap {
             }
             let mut value = vec![0; self.map.value_len()];
             match self.map.lookup(&key, &mut value, 0) {
+                // Linux returns the cookies of sockets only in values of 8 bytes.
+                Err(Errno::ENOSPC) => entries.push((key.clone(), value)),
                 Ok(()) => entries.push((key.clone(), value)),
-                Err(Errno::ENOENT) => {}
+                // Some kinds show no values, as `xskmap`.
+                Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }
             last = Some(key);

@@ -53,6 +53,16 @@ impl TaskLayout {
 
 /// Offset in bytes of a member of a structure, or of an unnamed one in it.
 fn offset_of(types: &Btf<'_>, structure: Type<'_>, name: &str, depth: u32) -> Option<usize> {
+    member_of(types, structure, name, depth).map(|(offset, _)| offset)
+}
+
+/// Offset in bytes and size of a member of a structure, or of an unnamed one in it.
+pub(super) fn member_of(
+    types: &Btf<'_>,
+    structure: Type<'_>,
+    name: &str,
+    depth: u32,
+) -> Option<(usize, usize)> {
     let (Shape::Struct(composite) | Shape::Union(composite)) = structure.shape() else {
         return None;
     };
@@ -60,10 +70,11 @@ fn offset_of(types: &Btf<'_>, structure: Type<'_>, name: &str, depth: u32) -> Op
         let offset = (member.bit_offset / 8) as usize;
         match &*types.string(member.name).to_string_lossy() {
             "" if depth > 0 => {
-                let inner = offset_of(types, types.at(member.ty), name, depth - 1)?;
-                Some(offset + inner)
+                let inner = types.at(member.ty);
+                let (inner, size) = member_of(types, inner, name, depth - 1)?;
+                Some((offset + inner, size))
             }
-            found if found == name => Some(offset),
+            found if found == name => Some((offset, types.size_of(member.ty)? as usize)),
             _ => None,
         }
     })

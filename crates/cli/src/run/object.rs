@@ -72,7 +72,7 @@ pub(crate) struct ObjectArgs {
     retpoline: bool,
 
     /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
-    /// program arrays are names of programs
+    /// program arrays are names of programs, those of maps of sockets cookies of the world
     #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
     maps: Option<PathBuf>,
 

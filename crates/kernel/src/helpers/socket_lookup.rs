@@ -95,7 +95,7 @@ fn lookup<M: MemoryPort>(
     let list = network.sockets.list();
     let found = query.find(list);
     let found = match is_whole {
-        true => found.and_then(|number| whole(list, &query, number)),
+        true => found.and_then(|number| whole(list, number)),
         false => found,
     };
     let start = memory.sockets(&network.sockets);
@@ -105,9 +105,9 @@ fn lookup<M: MemoryPort>(
 }
 
 /// The whole socket of one that was found.
-fn whole(list: &[NetSocket], query: &SocketQuery, number: usize) -> Option<usize> {
+fn whole(list: &[NetSocket], number: usize) -> Option<usize> {
     match list[number].state {
-        SocketState::NewSynRecv => query.find_listener(list),
+        SocketState::NewSynRecv => listener_of(list, &list[number]),
         SocketState::TimeWait => None,
         _ => Some(number),
     }

@@ -69,7 +69,10 @@ pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldEr
         },
         (None, None) => 0,
     };
-    socket.is_ipv6_only = item.flag("v6only")?;
+    socket.is_ipv6_only = match item.has("v6only") {
+        true => item.flag("v6only")?,
+        false => local.address == Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+    };
     socket.mark = item.number_or("mark", 0)?;
     socket.priority = item.number_or("priority", 0)?;
     socket.cookie = item.number_or("cookie", 0)?;
@@ -144,7 +147,8 @@ fn read_figures(item: &Item<'_>, socket: &mut NetSocket) -> Result<(), WorldErro
 }
 
 /// An address with a port, as `ss` prints it: `127.0.0.1:80`, `[::1]:80`, `*:80`, with `%` and
-/// the name of a device behind the address, and `*` in place of port 0.
+/// the name of a device behind the address, and `*` in place of port 0. Of a socket that is bound
+/// to any address it prints `[::]` if it takes no packets of IPv4, otherwise `*`.
 struct End<'t> {
     /// `None` for `*`, any address of both families.
     address: Option<IpAddr>,

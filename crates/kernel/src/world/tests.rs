@@ -85,6 +85,7 @@ fn sockets_are_those_that_ss_prints() {
         panic!("{:?}", network.sockets);
     };
     assert_eq!(all.local, "[::]:80".parse().unwrap());
+    assert!(!all.is_ipv6_only && all.takes_ipv4());
     assert_eq!((all.state, all.cookie), (SocketState::Listen, 1));
     assert_eq!((on_device.device, on_device.cookie), (3, 9));
     assert_eq!(connection.state, SocketState::Established);

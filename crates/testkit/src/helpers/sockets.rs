@@ -134,6 +134,16 @@ fn reads(choices: &mut Choices<'_>, base: &str, fields: &[&[(u32, u32)]]) -> Str
     text
 }
 
+/// Reads some fields of the socket in `r7`, those of IPv6 only if it is of IPv6: a connection that
+/// is asked for over IPv4 has what was in its memory before.
+fn reads_of_family(choices: &mut Choices<'_>) -> String {
+    let is_ipv6 = |(offset, _): &(u32, u32)| matches!(offset, 28..44 | 56..72);
+    let (ipv6, others): (Vec<_>, Vec<_>) = COMMON.iter().copied().partition(is_ipv6);
+    let always = reads(choices, "r7", &[&others]);
+    let of_ipv6 = reads(choices, "r7", &[&ipv6]);
+    format!("{always}r3 = *(u32 *)(r7 + 4)\nif r3 != 10 goto ipv4\n{of_ipv6}ipv4:\n")
+}
+
 /// Place of the tuple below the frame pointer.
 const TUPLE: u32 = 80;
 
@@ -166,11 +176,10 @@ fn lookups(choices: &mut Choices<'_>) -> Case {
         bytes_at(TUPLE, &[0; 40]),
         bytes_at(TUPLE, &tuple),
     );
-    let fields: &[&[(u32, u32)]] = match is_common {
-        true => &[COMMON],
-        false => &[COMMON, WHOLE],
+    text += &match is_common {
+        true => reads_of_family(choices),
+        false => reads(choices, "r7", &[COMMON, WHOLE]),
     };
-    text += &reads(choices, "r7", fields);
     for at in 0..choices.below(4) {
         text += &question(choices, kind, at);
     }

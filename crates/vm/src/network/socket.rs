@@ -69,7 +69,7 @@ pub enum SocketState {
     Established = 1,
     /// A connection was asked for.
     SynSent,
-    /// Both ends asked for a connection.
+    /// Both ends asked for a connection, or data came with the request.
     SynRecv,
     /// Closed here.
     FinWait1,
@@ -92,11 +92,12 @@ pub enum SocketState {
 }
 
 impl SocketState {
-    /// All states with their names in `ss`, by number.
+    /// All states by number, with their names in `ss`. That prints `SYN-RECV` for connections that
+    /// a listener is asked for.
     pub const ALL: [(SocketState, &'static str); 12] = [
         (SocketState::Established, "ESTAB"),
         (SocketState::SynSent, "SYN-SENT"),
-        (SocketState::SynRecv, "SYN-RECV"),
+        (SocketState::SynRecv, "FAST-OPEN"),
         (SocketState::FinWait1, "FIN-WAIT-1"),
         (SocketState::FinWait2, "FIN-WAIT-2"),
         (SocketState::TimeWait, "TIME-WAIT"),
@@ -105,7 +106,7 @@ impl SocketState {
         (SocketState::LastAck, "LAST-ACK"),
         (SocketState::Listen, "LISTEN"),
         (SocketState::Closing, "CLOSING"),
-        (SocketState::NewSynRecv, "NEW-SYN-RECV"),
+        (SocketState::NewSynRecv, "SYN-RECV"),
     ];
 }
 
@@ -200,7 +201,7 @@ impl NetSocket {
     }
 
     /// The `struct bpf_sock` that programs read.
-    pub(crate) fn view(&self) -> [u8; SocketView::SIZE] {
+    pub fn view(&self) -> SocketView {
         let mut view = SocketView::default();
         let (family, kind) = match (self.is_ipv6(), self.protocol) {
             (false, SocketProtocol::Tcp) => (AF_INET, SOCK_STREAM),
@@ -236,7 +237,7 @@ impl NetSocket {
         view.put(SocketView::STATE, &(self.state as u32).to_ne_bytes());
         let queue = self.queue.map_or(-1, i32::from);
         view.put(SocketView::QUEUE, &queue.to_ne_bytes());
-        view.0
+        view
     }
 }
 
@@ -262,24 +263,32 @@ impl SocketView {
     /// Bytes of the structure.
     pub const SIZE: usize = 80;
 
-    const DEVICE: usize = 0;
+    /// Offset of the index of the device, 4 bytes.
+    pub const DEVICE: usize = 0;
     /// Offset of the family, 4 bytes.
     pub const FAMILY: usize = 4;
-    const TYPE: usize = 8;
-    const PROTOCOL: usize = 12;
-    const MARK: usize = 16;
-    const PRIORITY: usize = 20;
+    /// Offset of the type, 4 bytes.
+    pub const TYPE: usize = 8;
+    /// Offset of the protocol, 4 bytes.
+    pub const PROTOCOL: usize = 12;
+    /// Offset of the mark, 4 bytes.
+    pub const MARK: usize = 16;
+    /// Offset of the priority, 4 bytes.
+    pub const PRIORITY: usize = 20;
     /// Offset of the own address of IPv4.
     pub const LOCAL_IPV4: usize = 24;
     /// Offset of the own address of IPv6.
     pub const LOCAL_IPV6: usize = 28;
-    const LOCAL_PORT: usize = 44;
-    const REMOTE_PORT: usize = 48;
+    /// Offset of the own port, 4 bytes in the machine's order.
+    pub const LOCAL_PORT: usize = 44;
+    /// Offset of the port of the other end, 2 bytes in network order.
+    pub const REMOTE_PORT: usize = 48;
     /// Offset of the address of IPv4 of the other end.
     pub const REMOTE_IPV4: usize = 52;
     /// Offset of the address of IPv6 of the other end.
     pub const REMOTE_IPV6: usize = 56;
-    const STATE: usize = 72;
+    /// Offset of the state, 4 bytes.
+    pub const STATE: usize = 72;
     const QUEUE: usize = 76;
 
     /// The socket of the packet of a test run: of no family and no protocol, not connected.
@@ -335,8 +344,18 @@ macro_rules! figures {
                 true
             }
 
+            /// Names of the figures with their places and sizes in `struct bpf_tcp_sock`.
+            pub fn places() -> impl Iterator<Item = (&'static str, usize, usize)> {
+                let sizes = [$((stringify!($name), size_of::<$kind>()),)*];
+                let mut end = 0;
+                sizes.into_iter().map(move |(name, size)| {
+                    end += size;
+                    (name, end - size, size)
+                })
+            }
+
             /// The `struct bpf_tcp_sock` that programs read.
-            pub(crate) fn view(&self) -> [u8; TcpFigures::SIZE] {
+            pub fn view(&self) -> [u8; TcpFigures::SIZE] {
                 let mut bytes = [0; TcpFigures::SIZE];
                 let mut at = 0;
                 $(

@@ -44,8 +44,8 @@ pub enum SocketPart {
     Socket,
     /// `struct bpf_tcp_sock`.
     Tcp,
-    /// The socket as the kernel declares it. Programs that read it do not run as native code,
-    /// and read zeros here.
+    /// The socket as the kernel declares it, of which the host may describe members
+    /// ([`Sockets::put`]). Programs that read it do not run as native code.
     Kernel,
 }
 
@@ -106,13 +106,27 @@ impl Sockets {
         let mut put = |part: SocketPart, view: &[u8]| {
             bytes[part.offset()..part.offset() + view.len()].copy_from_slice(view);
         };
-        put(SocketPart::Socket, &socket.view());
+        put(SocketPart::Socket, &socket.view().0);
         put(SocketPart::Tcp, &socket.tcp.view());
         let words = bytes.as_chunks::<8>().0.iter();
         self.memory
             .extend(words.map(|word| u64::from_ne_bytes(*word)));
         self.cookies_sent.push(Sent::default());
         self.list.push(socket);
+    }
+
+    /// Writes bytes into a structure of the socket of a number.
+    ///
+    /// # Panics
+    /// If they do not lie in the structure.
+    pub fn put(&mut self, number: usize, part: SocketPart, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= part.size(), "the structure is shorter");
+        for (at, &byte) in (part.offset() + at..).zip(bytes) {
+            let word = &mut self.memory[number * Sockets::STRIDE / 8 + at / 8];
+            let mut own = word.to_ne_bytes();
+            own[at % 8] = byte;
+            *word = u64::from_ne_bytes(own);
+        }
     }
 
     /// The sockets.

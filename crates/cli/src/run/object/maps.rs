@@ -108,6 +108,8 @@ fn entries(
             members.push(("values".to_owned(), Ordered::List(values.collect())));
         } else if let Some(program) = program_at(loaded, map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(program.into())));
+        } else if let Some(cookie) = loaded.socket_at(map, key) {
+            members.push(("value".to_owned(), Ordered::Scalar(cookie.into())));
         } else {
             members.push(("value".to_owned(), of.show(of.value, value)));
         }
@@ -178,6 +180,9 @@ impl MapsFile {
             for (at, entry) in entries.iter().enumerate() {
                 let put = match map.map.kind() {
                     MapKind::ProgArray => put_program(loaded, map, entry),
+                    _ if holds_sockets(map) => {
+                        put_socket_of(loaded, map, &Types::of(map, types), entry)
+                    }
                     _ => put(map, &Types::of(map, types), entry),
                 };
                 put.map_err(|error| wrong(format!("map {map_name}: entry {at}: {error}")))?;
@@ -208,6 +213,53 @@ fn put_program(loaded: &LoadedObject, map: &ObjectMap, entry: &Value) -> Result<
              not those of the programs that use it: EINVAL"
         ),
         errno => format!("the map does not take program {program}: {errno}"),
+    })
+}
+
+/// True for maps whose values are sockets.
+fn holds_sockets(map: &ObjectMap) -> bool {
+    matches!(
+        map.map.kind(),
+        MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray
+    )
+}
+
+/// Puts the socket of an entry into a map of sockets.
+fn put_socket_of(
+    loaded: &LoadedObject,
+    map: &ObjectMap,
+    of: &Types<'_>,
+    entry: &Value,
+) -> Result<(), String> {
+    let mut key = vec![0; map.def.params.key_size as usize];
+    let given = entry.get("key").ok_or("it has no key")?;
+    of.read(of.key, given, &mut key)
+        .map_err(|error| format!("key: {error}"))?;
+    let value = entry.get("value").ok_or("it has no value")?;
+    put_socket(loaded, map, &key, value)
+}
+
+/// The cookie of a socket that is the value of an entry.
+fn cookie_of(value: &Value) -> Result<u64, String> {
+    let cookie = value.as_u64();
+    cookie.ok_or_else(|| "value: no cookie of a socket, which is a number".to_owned())
+}
+
+/// Puts a socket of the world into a map of sockets: the value is its cookie.
+fn put_socket(
+    loaded: &LoadedObject,
+    map: &ObjectMap,
+    key: &[u8],
+    value: &Value,
+) -> Result<(), String> {
+    let cookie = cookie_of(value)?;
+    let put = loaded.set_socket(&map.def.name, key, cookie);
+    put.map_err(|errno| match errno {
+        Errno::EBADF => format!(
+            "value: the world has no socket of cookie {cookie}; --world FILE describes sockets"
+        ),
+        Errno::E2BIG => format!("key: the map has {} elements", map.def.params.max_entries),
+        errno => format!("the map does not take the socket of cookie {cookie}: {errno}"),
     })
 }
 
@@ -276,6 +328,7 @@ fn compact(value: &Ordered) -> String {
 
 /// An element of a map that is named in a file; of a per-CPU map that of one CPU.
 pub(super) struct Element<'a> {
+    loaded: &'a LoadedObject,
     map: &'a ObjectMap,
     types: Types<'a>,
     key: Vec<u8>,
@@ -307,6 +360,7 @@ impl<'a> Element<'a> {
             false => 0,
         };
         Ok(Element {
+            loaded,
             map,
             types,
             key: bytes,
@@ -321,11 +375,19 @@ impl<'a> Element<'a> {
 
     /// Writes a value over another one: members that are not named keep theirs.
     pub(super) fn read_into(&self, value: &Value, bytes: &mut [u8]) -> Result<(), String> {
+        if holds_sockets(self.map) {
+            let cookie = cookie_of(value)?.to_le_bytes();
+            bytes.copy_from_slice(&cookie[..bytes.len()]);
+            return Ok(());
+        }
         let read = self.types.read(self.types.value, value, bytes);
         read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
     }
 
     pub(super) fn store(&self, value: &Value) -> Result<(), String> {
+        if holds_sockets(self.map) {
+            return put_socket(self.loaded, self.map, &self.key, value);
+        }
         let mut all = vec![0; self.map.map.value_len()];
         self.read_into(value, &mut all[self.place.clone()])?;
         let updated = self.map.map.update(&self.key, &all, 0);
@@ -335,6 +397,11 @@ impl<'a> Element<'a> {
     /// The value; `None` if there is none.
     pub(super) fn load(&self) -> Result<Option<Vec<u8>>, String> {
         let mut all = vec![0; self.map.map.value_len()];
+        if holds_sockets(self.map) {
+            let cookie = self.loaded.socket_at(self.map, &self.key);
+            let bytes = cookie.map(|cookie| cookie.to_le_bytes()[..all.len()].to_vec());
+            return Ok(bytes);
+        }
         match self.map.map.lookup(&self.key, &mut all, 0) {
             Ok(()) => Ok(Some(all[self.place.clone()].to_vec())),
             Err(Errno::ENOENT) => Ok(None),
@@ -343,6 +410,11 @@ impl<'a> Element<'a> {
     }
 
     pub(super) fn show(&self, bytes: &[u8]) -> String {
+        if holds_sockets(self.map) {
+            let mut cookie = [0; 8];
+            cookie[..bytes.len()].copy_from_slice(bytes);
+            return u64::from_le_bytes(cookie).to_string();
+        }
         compact(&self.types.show(self.types.value, bytes))
     }
 }

@@ -1,13 +1,14 @@
 //! Random real sockets in a network namespace, and the world that describes them.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use sys::Errno;
 use sys::bpf::Map as KernelMap;
 use sys::inet::{InetOption, InetSocket};
-use sys::network::pin_to_cpu;
+use sys::network::{interface_index, pin_to_cpu};
+use sys::socket::{PacketLayer, PacketSocket};
 use vm::System;
 use vm::network::{NetDevice, NetSocket, SocketProtocol, SocketState, Sockets, SynCookies};
 
@@ -16,8 +17,9 @@ use super::{DEVICES, PORTS, address};
 use crate::ebpf::Choices;
 
 thread_local! {
-    /// The sockets of the thread's namespace, which are open as long as the thread runs.
-    static OPEN: RefCell<Vec<InetSocket>> = const { RefCell::new(Vec::new()) };
+    /// The sockets of the thread's namespace, which are open as long as the thread runs; `None`
+    /// for what is left of closed ones.
+    static OPEN: RefCell<Vec<Option<InetSocket>>> = const { RefCell::new(Vec::new()) };
 
     /// What they are.
     static DESCRIBED: RefCell<Sockets> = const { RefCell::new(Sockets::new()) };
@@ -49,6 +51,7 @@ pub(super) fn ends_of_any(choices: &mut Choices<'_>) -> Option<Vec<u8>> {
 pub(in super::super) fn fill(map: &KernelMap) {
     OPEN.with_borrow(|open| {
         for (number, socket) in (0u32..).zip(open) {
+            let Some(socket) = socket else { continue };
             let descriptor = socket.as_raw_fd() as u64;
             let _ = map.update(&number.to_ne_bytes(), &descriptor.to_ne_bytes());
         }
@@ -65,7 +68,11 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
     pin_to_cpu(0)?;
     run_ip(
         Some("-4"),
-        "link set lo up\nlink add v0 type veth peer name v1\nlink set v0 up\nlink set v1 up\n\
+        "link set lo up
+link add v0 address 02:00:00:00:00:10 type veth peer name v1
+link set v0 up
+link set v1 up
+\
          addr add 10.9.0.1/24 dev v0\naddr add 2001:db8:9::1/64 dev v0 nodad\n\
          addr add 10.9.0.2/24 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
     )?;
@@ -84,7 +91,7 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
     let mut listeners = Vec::new();
     for number in 0..8 + choices.below(16) {
         let made = match choices.one_in(3) && !listeners.is_empty() {
-            true => connection(choices, number, &listeners, (&open, sockets)),
+            true => connection(choices, number, &listeners, (&open, sockets, cookies)),
             false => bound(choices, number),
         };
         // What the kernel refuses is not there.
@@ -92,8 +99,15 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
             if description.state == SocketState::Listen {
                 listeners.push(open.len());
             }
+            let is_closed = description.state == SocketState::TimeWait;
             sockets.add(described_by(&socket, description)?);
-            open.push(socket);
+            open.push((!is_closed).then_some(socket));
+        }
+    }
+    if cookies != SynCookies::Always {
+        for at in 0..choices.below(4) {
+            ask_for_connection(at as u16, &listeners, sockets)?;
+            open.resize_with(sockets.list().len(), || None);
         }
     }
     OPEN.replace(open);
@@ -174,10 +188,12 @@ fn connection(
     choices: &mut Choices<'_>,
     number: u32,
     listeners: &[usize],
-    (open, sockets): (&[InetSocket], &Sockets),
+    (open, sockets, cookies): (&[Option<InetSocket>], &Sockets, SynCookies),
 ) -> Result<Made, Errno> {
     let at = listeners[choices.below(listeners.len() as u32) as usize];
-    let (listener, their) = (&open[at], &sockets.list()[at]);
+    let (Some(listener), their) = (&open[at], &sockets.list()[at]) else {
+        return Ok(Vec::new());
+    };
     if their.group.is_some() || their.device != 0 {
         return Ok(Vec::new());
     }
@@ -204,6 +220,18 @@ fn connection(
     description.local = SocketAddr::new(own, port);
     description.remote = remote;
     let accepted = listener.accept()?;
+    if cookies == SynCookies::Always {
+        // The listener answered with a cookie.
+        sockets.note_cookie(at, 0);
+    }
+    if choices.one_in(4) {
+        // Whoever closes first keeps what is left of a connection.
+        description.state = SocketState::TimeWait;
+        let left = socket.cookie()?;
+        drop(socket);
+        description.cookie = left;
+        return Ok(vec![(accepted, description)]);
+    }
     let mapped = |end: SocketAddr| match end.ip() {
         IpAddr::V4(address) if their.is_ipv6() => {
             SocketAddr::new(IpAddr::V6(address.to_ipv6_mapped()), end.port())
@@ -216,8 +244,66 @@ fn connection(
     Ok(vec![(socket, description), (accepted, other)])
 }
 
+/// Has a host on the link of `v0` ask a listener for a connection, which it never confirms.
+fn ask_for_connection(at: u16, listeners: &[usize], sockets: &mut Sockets) -> Result<(), Errno> {
+    let Some(&number) = listeners.get(usize::from(at)) else {
+        return Ok(());
+    };
+    let listener = sockets.list()[number].clone();
+    let own: Ipv4Addr = [10, 9, 0, 1].into();
+    // Which of several the kernel asks does not matter here.
+    let at_port = |other: &&usize| sockets.list()[**other].local.port() == listener.local.port();
+    let is_alone = listeners.iter().filter(at_port).count() == 1;
+    let fits = is_alone
+        && listener.takes_ipv4()
+        && (listener.local.ip().is_unspecified() || listener.local_ipv4() == own)
+        && [0, interface_index(c"v0")?].contains(&listener.device);
+    if !fits {
+        return Ok(());
+    }
+    let (peer, port): (Ipv4Addr, u16) = ([10, 9, 0, 77].into(), 6000 + at);
+    let mut frame = vec![0x02, 0, 0, 0, 0, 0x10, 0x02, 0, 0, 0, 0, 0x77, 0x08, 0x00];
+    let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
+    frame.extend([&ip[..], &peer.octets(), &own.octets()].concat());
+    let check = checksum(&frame[14..34], 0);
+    frame[24..26].copy_from_slice(&check.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend(listener.local.port().to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0x10, 0, 0, 0, 0, 0]);
+    let check = checksum(&frame[26..54], 6 + 20);
+    frame[50..52].copy_from_slice(&check.to_be_bytes());
+    let link = PacketSocket::open(interface_index(c"v1")?, PacketLayer::Link)?;
+    link.send(&frame)?;
+    let map = |address: Ipv4Addr| match listener.is_ipv6() {
+        true => IpAddr::V6(address.to_ipv6_mapped()),
+        false => IpAddr::V4(address),
+    };
+    let local = SocketAddr::new(map(own), listener.local.port());
+    let mut request = NetSocket::connection(local, SocketAddr::new(map(peer), port));
+    request.state = SocketState::NewSynRecv;
+    request.device = listener.device;
+    // Pairs of devices tell the queue.
+    request.queue = Some(0);
+    request.is_ipv6_only = listener.is_ipv6_only;
+    sockets.add(request);
+    Ok(())
+}
+
+/// The checksum of the Internet over bytes of even length, and a number.
+fn checksum(bytes: &[u8], more: u32) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum = words.sum::<u32>() + more;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
 /// What the kernel tells of a socket beside what was set.
 fn described_by(socket: &InetSocket, mut description: NetSocket) -> Result<NetSocket, Errno> {
+    if description.state == SocketState::TimeWait {
+        return Ok(description);
+    }
     description.cookie = socket.cookie()?;
     if description.protocol == SocketProtocol::Tcp && description.state == SocketState::Established
     {
