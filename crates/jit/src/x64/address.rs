@@ -120,12 +120,16 @@ impl Generator<'_> {
                     }
                 }
                 Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
-                Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {
-                    if needs_fixed_registers(insn) || fact.reads(sum) || fact.writes(sum) {
+                _ => {
+                    let is_passed = match Between::of(insn) {
+                        Between::Arithmetic | Between::Load | Between::Store => true,
+                        Between::Barrier => false,
+                    };
+                    let uses_sum = fact.reads(sum) || fact.writes(sum);
+                    if !is_passed || needs_fixed_registers(insn) || uses_sum {
                         return None;
                     }
                 }
-                _ => return None,
             }
             if !fact.live_out.has(sum) {
                 return Some((at, modifies));
@@ -178,10 +182,13 @@ impl Generator<'_> {
 
     /// True if an instruction changes a register of an address.
     fn changes_address(&self, insn: Insn, mem: Mem) -> bool {
-        match insn {
-            _ if needs_fixed_registers(insn) => true,
-            Insn::Alu { dst, .. } | Insn::Load { dst, .. } => mem.uses(self.gpr(dst)),
-            _ => true,
+        match Between::of(insn) {
+            Between::Arithmetic | Between::Load => {
+                let writes = insn.writes();
+                let changes = writes.iter().any(|reg| mem.uses(self.gpr(reg)));
+                changes || needs_fixed_registers(insn)
+            }
+            Between::Store | Between::Barrier => true,
         }
     }
 
@@ -190,16 +197,15 @@ impl Generator<'_> {
     fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
         for at in slot + 1..=slot + FARTHEST {
             let insn = self.peek(at)?;
-            match insn {
-                Insn::Alu {
-                    src: Operand::Reg(src),
-                    dst: to,
-                    ..
-                } if src == dst && to != dst => {
-                    return (at > slot + 1 && !self.live_out(at).has(dst)).then_some(at);
-                }
-                Insn::Alu { .. } | Insn::Load { .. } => {}
-                _ => return None,
+            if let Insn::Alu {
+                src: Operand::Reg(src),
+                dst: to,
+                ..
+            } = insn
+                && src == dst
+                && to != dst
+            {
+                return (at > slot + 1 && !self.live_out(at).has(dst)).then_some(at);
             }
             let fact = &self.facts[at];
             if fact.reads(dst) || fact.writes(dst) || self.changes_address(insn, mem) {
@@ -207,6 +213,46 @@ impl Generator<'_> {
             }
         }
         None
+    }
+}
+
+/// What an instruction between a value and its use is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Between {
+    Arithmetic,
+    Load,
+    Store,
+    /// No value is moved over it.
+    Barrier,
+}
+
+impl Between {
+    pub(super) const fn of(insn: Insn) -> Between {
+        match insn {
+            Insn::Alu { .. } => Between::Arithmetic,
+            Insn::Load { .. } => Between::Load,
+            Insn::Store { .. } => Between::Store,
+            Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Atomic { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => Between::Barrier,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use isa::ebpf::facts::Halves;
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
+use super::address::Between;
 use super::asm::{Alu, Shift, Unary};
 use super::copy::short_sum;
 use super::frame::SCRATCH;
@@ -228,14 +229,14 @@ impl Generator<'_> {
             if fact.reads(dst) || fact.writes(dst) {
                 return None;
             }
-            match insn {
-                Insn::Jump { .. } if fact.is_selection() => {
-                    let chosen = self.arithmetic(at + 1)?;
-                    let flips = chosen.dst == dst && chosen.src == Operand::Imm(imm ^ 1);
-                    return flips.then_some(at + 1);
-                }
-                Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {}
-                _ => return None,
+            if fact.is_selection() {
+                let chosen = self.arithmetic(at + 1)?;
+                let flips = chosen.dst == dst && chosen.src == Operand::Imm(imm ^ 1);
+                return flips.then_some(at + 1);
+            }
+            match Between::of(insn) {
+                Between::Arithmetic | Between::Load | Between::Store => {}
+                Between::Barrier => return None,
             }
         }
         None
