@@ -506,6 +506,11 @@ fn files_of_results_are_compared_as_by_veristat() {
          x,success,success,MATCH,100,90,-10 (-10.00%)\n\
          y,success,failure,MISMATCH,10,15,+5 (+50.00%)\n"
     );
+    // Without names all of veristat's columns.
+    let whole = text(&verify(&["-C", &old, &new, "--format", "csv"]));
+    let headings = whole.lines().next().unwrap_or_default().split(',');
+    assert_eq!(headings.clone().count(), 2 + 14 * 3, "{whole}");
+    assert_eq!(headings.last(), Some("mem_peak_diff"));
     let changed = verify(&[
         "-C",
         &old,

@@ -9,7 +9,7 @@ use super::row::{Row, csv_line};
 use super::spec::{Column, Emit, Stat, Variant};
 use super::table::push_columns;
 
-/// Columns where none are named.
+/// Columns of a table where none are named; comma-separated values have all of veristat's.
 const SHOWN: &[Column] = &[
     Column::FileName,
     Column::ProgName,
@@ -27,7 +27,8 @@ struct Pair<'r> {
 /// Programs of both sets, selected, sorted and printed.
 pub(super) struct Joined<'r> {
     pairs: Vec<Pair<'r>>,
-    columns: Vec<Column>,
+    /// The columns that are named.
+    columns: Option<Vec<Column>>,
 }
 
 impl<'r> Joined<'r> {
@@ -54,14 +55,14 @@ impl<'r> Joined<'r> {
         pairs.truncate(top.unwrap_or(usize::MAX));
         Joined {
             pairs,
-            columns: emit.columns().unwrap_or(SHOWN).to_vec(),
+            columns: emit.columns().map(<[Column]>::to_vec),
         }
     }
 
     /// Columns of text.
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
-        let (columns, cells) = self.cells(|column, part| match part {
+        let (columns, cells) = self.cells(SHOWN, |column, part| match part {
             None => column.heading().to_owned(),
             Some(part) => format!("{} ({})", column.heading(), ["A", "B", "DIFF"][part]),
         });
@@ -71,20 +72,23 @@ impl<'r> Joined<'r> {
 
     /// Comma-separated values.
     pub(super) fn csv(&self) -> String {
-        let (_, cells) = self.cells(|column, part| match part {
+        let (_, cells) = self.cells(Column::VERISTAT, |column, part| match part {
             None => column.name().to_owned(),
             Some(part) => format!("{}{}", column.name(), ["_base", "_comp", "_diff"][part]),
         });
         cells.into_iter().map(csv_line).collect()
     }
 
+    /// Headings and values of the named columns, or of the default ones.
     fn cells(
         &self,
+        default: &[Column],
         heading: impl Fn(Column, Option<usize>) -> String,
     ) -> (Vec<Column>, Vec<Vec<String>>) {
+        let chosen = self.columns.as_deref().unwrap_or(default);
         let mut columns = Vec::new();
         let mut headings = Vec::new();
-        for &column in &self.columns {
+        for &column in chosen {
             match is_key(column) {
                 true => {
                     columns.push(column);
@@ -99,7 +103,7 @@ impl<'r> Joined<'r> {
         }
         let mut cells = vec![headings];
         for pair in &self.pairs {
-            let row = self.columns.iter().flat_map(|&column| match column {
+            let row = chosen.iter().flat_map(|&column| match column {
                 Column::FileName => vec![pair.name.0.to_owned()],
                 Column::ProgName => vec![pair.name.1.to_owned()],
                 column => pair.values(column).to_vec(),

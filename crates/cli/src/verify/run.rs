@@ -1,7 +1,9 @@
 //! Verification of all programs of several files, in parallel by file.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,16 +107,16 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         }
         return Ok(all);
     }
+    let order = largest_first(job.files);
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<FileResult>> = job.files.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
         for _ in 0..job.threads.min(job.files.len()) {
             let work = || {
-                let take = || next.fetch_add(1, Ordering::Relaxed);
-                while let Some((file, result)) = {
-                    let at = take();
-                    job.files.get(at).zip(results.get(at))
-                } {
+                let take = || order.get(next.fetch_add(1, Ordering::Relaxed));
+                while let Some((file, result)) =
+                    take().and_then(|&at| job.files.get(at).zip(results.get(at)))
+                {
                     result.get_or_init(|| verify_file(job, file, kernel, registry));
                 }
             };
@@ -128,6 +130,15 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         all.add(result.unwrap_or_else(|| Err(Failure::new("no thread could be started"))));
     }
     Ok(all)
+}
+
+/// Indices of files, the largest first: what takes longest does not begin last, when other
+/// threads have nothing left to do.
+fn largest_first(files: &[PathBuf]) -> Vec<usize> {
+    let size = |at: &usize| fs::metadata(&files[*at]).map_or(0, |about| about.len());
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_cached_key(|at| Reverse(size(at)));
+    order
 }
 
 fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry) -> FileResult {
