@@ -22,5 +22,6 @@ pub use vm::System;
 pub use vm::network::{
     DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, NetSocket, Network, NextHop,
     PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes,
-    RuleAction, SocketProtocol, SocketState, Sockets, SynCookies, TcpFigures, scope, table,
+    RuleAction, SocketPart, SocketProtocol, SocketRef, SocketState, SocketView, Sockets,
+    SynCookies, TcpFigures, scope, table,
 };
