@@ -3,11 +3,11 @@
 /// What a kernel offers to programs.
 pub mod registry {
     pub use spec::registry::{
-        ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused, FieldRule,
-        HelperEntry, HelperProto, IteratorArg, IteratorTarget, KernelType, Kfunc, KfuncFlags,
-        Layout, Limits, Lists, MapTraits, ProgramContext, ProgramRules, ProgramTypes, RegBase,
-        RegType, Registry, Restriction, RetBase, RetType, ReturnRange, SafeList, TracepointArg,
-        TypeFlags, Unavailable, Widths,
+        AccessForm, ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused,
+        FieldRule, HelperEntry, HelperProto, IteratorArg, IteratorTarget, KernelType, Kfunc,
+        KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext, ProgramRules,
+        ProgramTypes, RegBase, RegType, Registry, Restriction, RetBase, RetType, ReturnRange,
+        Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags, Unavailable, Widths,
     };
 }
 
@@ -26,7 +26,7 @@ pub use verifier::precise::PrecisionCounts;
 pub use verifier::reason::{self, Explanation};
 pub use verifier::{
     Branch, CallFact, ChainCost, Cost, FormSlot, FunctionStack, InsnCost, InsnFact, KernelCode,
-    MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Refusal,
+    MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Proof, Refusal,
     RefusalKind, Scalar, Statistics, Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification,
     explain, verify,
 };

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
+use beebox::ebpf::RawInsn;
 use beebox::program::Program;
 use beebox::verify::{Loader, Registry};
-use testkit::kernel::load::{LoadRequest, load};
+use testkit::kernel::load::{LoadRequest, load, may_load};
 use testkit::verifier::soundness::Source;
 use testkit::verifier::{Target, assembled, generated_program, live_code};
-use verifier::{LiveCode, Proof, Spills};
+use verifier::{KernelCode, LiveCode, Proof, Spills};
 
 const ORACLE: &str = "the kernel's removal of dead code";
 
@@ -21,6 +22,7 @@ struct Running {
 }
 
 fn running() -> Option<Running> {
+    oracle::found(ORACLE, may_load())?;
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
     let registry = kernel_data::linux_6_18_registry(types);
@@ -47,7 +49,35 @@ impl Running {
             form.slots,
             info.translated
         );
+        if form.insns().is_some() {
+            compare_places(name, &form, &info.translated);
+        }
         Some(program.insns().len() - live.insns.len())
+    }
+}
+
+/// Fails if an instruction that is not left open has another place in the kernel's program, or
+/// leads elsewhere.
+fn compare_places(name: &str, form: &KernelCode, kernel: &[RawInsn]) {
+    const CALL: u8 = 0x85;
+    let places = form.places();
+    // To programs that throw the kernel adds a callback of two instructions.
+    let end = places.last().map_or(0, |&end| end as usize);
+    assert!(
+        [end, end + 2].contains(&kernel.len()),
+        "{name}: {end} instructions"
+    );
+    for (slot, own) in form.slots.iter().enumerate() {
+        let (ours, theirs) = (form.placed(slot, &places), kernel[places[slot] as usize]);
+        // Wide loads and calls hold addresses.
+        if own.is_open || [0, 0x18, CALL].contains(&ours.code) {
+            continue;
+        }
+        assert_eq!(
+            ours, theirs,
+            "{name}: slot {slot}, the kernel's {}",
+            places[slot]
+        );
     }
 }
 

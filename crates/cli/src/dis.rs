@@ -7,6 +7,7 @@ mod object;
 mod slot;
 mod unlinked;
 mod written;
+mod xlated;
 
 use beebox::classic::convert;
 use beebox::ebpf::Insn;
@@ -38,6 +39,7 @@ Examples:
   beebox dis prog.bpf.o --source            an object's programs, with source lines
   beebox dis prog.bpf.o --prog xdp_main --format log   as in the verifier's log
   beebox dis prog.bpf.o --jit --source      and their native code
+  beebox dis prog.bpf.o --xlated            what Linux keeps of them after verification
   beebox dis --ebpf program.bin             an eBPF program, as LLVM writes it
   beebox dis --ebpf program.bin --format log  and as the verifier's log has it
   beebox dis --jit --ebpf program.s         an eBPF program and its native code
@@ -61,6 +63,12 @@ pub(crate) struct Args {
     /// Show the native code beside the eBPF instructions that it comes from
     #[arg(long, conflicts_with = "converted")]
     jit: bool,
+
+    /// Show what Linux keeps of an object's programs after verification, by the kernel's
+    /// numbers, as `bpftool prog dump xlated` does: without dead code, divisions and may_goto
+    /// rewritten. Where the kernel puts instructions of its own, the line says how many
+    #[arg(long, conflicts_with_all = ["jit", "converted", "ebpf", "form", "expression", "semantics"])]
+    xlated: bool,
 
     /// FILE holds eBPF instructions: bytes, bytes in hexadecimal, text in LLVM's
     /// assembly language, or an object
@@ -162,11 +170,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     {
         return show_object(&file, &args);
     }
-    if !args.programs.is_empty() || args.source || args.kernel.is_given() {
-        return Err(
-            Failure::new("--prog, --source and the options of a kernel are for objects")
-                .within(args.input.name()),
-        );
+    if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
+        return Err(Failure::new(
+            "--prog, --source, --xlated and the options of a kernel are for objects",
+        )
+        .within(args.input.name()));
     }
     let text = if args.ebpf {
         let insns = ebpf::read(&args.input)?;
@@ -190,6 +198,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
 fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
     if let Some(object) = file.unlinked()
         && !args.jit
+        && !args.xlated
         && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
             .map_err(|failure| failure.within(file.path().display()))?
     {
@@ -201,6 +210,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         format: args.format,
         source: args.source,
         native: args.jit.then(|| args.code()),
+        xlated: args.xlated,
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
     write_output(&shown.bytes, None)?;

@@ -56,6 +56,48 @@ fn an_object_fits_on_a_screen() {
 }
 
 #[test]
+fn instructions_after_verification_have_the_kernels_numbers() {
+    let text = printed(&["dis", &example(), "--prog", "count", "--xlated"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "count: section xdp, 79 instructions after verification"
+    );
+    // The lookup in a per-CPU hash is inlined, so that what follows moves.
+    for line in [
+        "  10: (85) call pc+51 <protocol>",
+        "  16: (85) call bpf_map_lookup_elem#1  ; 5 instructions",
+        "  21: (15) if r0 == 0x0 goto pc+7",
+    ] {
+        assert!(lines.contains(&line), "{line}: {text}");
+    }
+    let record = &as_json(&["dis", &example(), "--prog", "count", "--xlated"])["programs"][0];
+    assert_eq!(record["xlated_insns"], 79);
+    let call = record["insns"].as_array().unwrap();
+    let call = call.iter().find(|insn| insn["index"] == 16).unwrap();
+    assert_eq!(
+        (&call["rewritten"], &call["insns"]),
+        (&true.into(), &5.into())
+    );
+    let sourced = printed(&["dis", &example(), "--prog", "count", "--xlated", "--source"]);
+    assert!(sourced.contains("; tally = map_lookup_elem(&tallies, &key); @ traffic.bpf.c:102"));
+}
+
+#[test]
+fn programs_that_are_refused_have_no_instructions_after_verification() {
+    let path = repository().join("examples/verify/slot.bpf.o");
+    let output = beebox(&["dis", path.to_str().unwrap(), "--xlated"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.starts_with("slot: refused: math between map_value"),
+        "{text}"
+    );
+    let output = beebox(&["dis", "--ebpf", "--xlated", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn several_objects_are_shown_one_after_the_other() {
     let file = example();
     let text = printed(&["show", &file, &file]);

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
-use lower::PacketRules;
-use lower::jumps::{IncomingJumps, jump_target};
+use lower::flow::{Cfg, jump_target};
 use lower::trees::{Piece, Test, Tree, Trees};
+use lower::{Lowered, PacketRules};
 use vm::find_call;
 
 use crate::fuse;
@@ -21,7 +21,7 @@ use crate::{Applied, Fusion, Fusions};
 /// An instruction that the interpreter does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// Slot of the instruction.
+    /// Slot of the instruction in the program that was lowered.
     pub slot: usize,
     /// The instruction.
     pub insn: Insn,
@@ -49,13 +49,13 @@ pub(crate) struct Compiled {
     pub applied: Applied,
 }
 
-pub(crate) fn compile(
-    insns: &[Insn],
-    rules: PacketRules,
-    fusions: Fusions,
-) -> Result<Compiled, Unsupported> {
-    let mut builder = Builder::new(insns, rules, fusions);
-    builder.build()?;
+pub(crate) fn compile(program: &Lowered, fusions: Fusions) -> Result<Compiled, Unsupported> {
+    let mut builder = Builder::new(program, fusions);
+    let built = builder.build();
+    built.map_err(|Unsupported { slot, insn }| Unsupported {
+        slot: program.origin(slot),
+        insn,
+    })?;
     Ok(builder.finish())
 }
 
@@ -76,7 +76,7 @@ struct Patch {
 
 struct Builder<'a> {
     insns: &'a [Insn],
-    incoming_jumps: IncomingJumps,
+    cfg: &'a Cfg,
     trees: Trees,
     rules: PacketRules,
     ops: Vec<Op>,
@@ -95,19 +95,19 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(insns: &'a [Insn], rules: PacketRules, fusions: Fusions) -> Builder<'a> {
+    fn new(program: &'a Lowered, fusions: Fusions) -> Builder<'a> {
+        let (insns, cfg) = (program.insns(), program.def_use().cfg());
         assert!(
             insns.len() <= Distance::LONGEST_PROGRAM,
             "a program has fewer slots than a distance can span"
         );
-        let incoming_jumps = IncomingJumps::of(insns);
         Builder {
             insns,
-            trees: Trees::find(insns, &incoming_jumps, None, |tree| {
+            trees: Trees::find(insns, cfg, None, |tree| {
                 tree.is_chain() && fusions.contains(Fusion::Table)
             }),
-            incoming_jumps,
-            rules,
+            cfg,
+            rules: program.packet_rules(),
             ops: Vec::with_capacity(insns.len()),
             kinds: Vec::with_capacity(insns.len()),
             leads: Vec::with_capacity(insns.len()),
@@ -151,12 +151,12 @@ impl<'a> Builder<'a> {
             dst: Reg::R6,
             src: Operand::Reg(Reg::R1),
         };
-        usize::from(self.insns[0] == KEEP_CONTEXT && !self.incoming_jumps.is_target(0))
+        usize::from(self.insns[0] == KEEP_CONTEXT && !self.cfg.is_target(0))
     }
 
     /// Compiles the operation at `slot`; returns the number of slots.
     fn operation(&mut self, slot: usize) -> Result<usize, Unsupported> {
-        let constant = |this: &Self| fuse::constant_return(this.insns, &this.incoming_jumps, slot);
+        let constant = |this: &Self| fuse::constant_return(this.insns, this.cfg, slot);
         if let Some(imm) = self.fuse(Fusion::ConstantReturn, constant) {
             self.push(control::exit_with(imm), Kind::Other);
             return Ok(2);
@@ -225,7 +225,7 @@ impl<'a> Builder<'a> {
         }
         let header_length = |this: &Self| {
             let is_byte = fuse::is_byte_load(this.insns[slot]);
-            let length = || fuse::header_length(this.insns, &this.incoming_jumps, slot);
+            let length = || fuse::header_length(this.insns, this.cfg, slot);
             is_byte.then(length).flatten()
         };
         if let Some(dst) = self.fuse(Fusion::HeaderLength, header_length) {
@@ -237,7 +237,7 @@ impl<'a> Builder<'a> {
             return 4;
         }
         let test = |this: &Self| {
-            fuse::test_after(this.insns, &this.incoming_jumps, slot, Reg::R0)
+            fuse::test_after(this.insns, this.cfg, slot, Reg::R0)
                 .filter(|_| !this.trees.is_root(slot + 1))
         };
         if let Some(test) = self.fuse(Fusion::PacketTest, test) {
@@ -261,9 +261,8 @@ impl<'a> Builder<'a> {
             return 1;
         }
         let alone = self.trees.is_shared(slot);
-        let inverted = |this: &Self| {
-            fuse::inverted_branch(this.insns, &this.incoming_jumps, slot).filter(|_| !alone)
-        };
+        let inverted =
+            |this: &Self| fuse::inverted_branch(this.insns, this.cfg, slot).filter(|_| !alone);
         if let Some((cond, target)) = self.fuse(Fusion::BranchInversion, inverted) {
             self.branch(slot, cond, target);
             return 2;
@@ -276,7 +275,7 @@ impl<'a> Builder<'a> {
         };
         // A chain that starts at the next test is looked up as a whole.
         let second = |this: &Self| {
-            fuse::test_after(this.insns, &this.incoming_jumps, slot, test.dst)
+            fuse::test_after(this.insns, this.cfg, slot, test.dst)
                 .filter(|_| !alone && !this.trees.is_root(slot + 1))
         };
         let Some(second) = self.fuse(Fusion::TestPair, second) else {
@@ -324,7 +323,7 @@ impl<'a> Builder<'a> {
     ) -> usize {
         let changed = |this: &Self| match (op, src) {
             (AluOp::Mov, Operand::Reg(lhs)) => {
-                let change = fuse::changed_copy(this.insns, &this.incoming_jumps, slot)?;
+                let change = fuse::changed_copy(this.insns, this.cfg, slot)?;
                 let fused = alu::ternary(change.op, change.width, dst, lhs, change.src)?;
                 Some((lhs, change, fused))
             }

@@ -4,11 +4,11 @@
 //! [`lower::trees`].
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
-use lower::jumps::{IncomingJumps, jump_target};
+use lower::flow::{Cfg, jump_target};
 use lower::trees::Test;
 
 /// `w0 = imm; exit`.
-pub(crate) fn constant_return(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<i32> {
+pub(crate) fn constant_return(insns: &[Insn], at: &Cfg, slot: usize) -> Option<i32> {
     match insns[slot..] {
         [mov, Insn::Exit, ..] if at.none_within(slot, 1) => mov_imm(mov, Reg::R0),
         _ => None,
@@ -28,7 +28,7 @@ fn mov_imm(insn: Insn, to: Reg) -> Option<i32> {
 }
 
 /// `w0 &= 15; w0 <<= 2; wN = w0` after a packet load; returns `wN`.
-pub(crate) fn header_length(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<Reg> {
+pub(crate) fn header_length(insns: &[Insn], at: &Cfg, slot: usize) -> Option<Reg> {
     const MASK: Insn = w0(AluOp::And, 15);
     const SHIFT: Insn = w0(AluOp::Lsh, 2);
     match insns[slot + 1..] {
@@ -55,12 +55,7 @@ const fn w0(op: AluOp, imm: i32) -> Insn {
 }
 
 /// The test after `slot`, if `slot` is its only predecessor.
-pub(crate) fn test_after(
-    insns: &[Insn],
-    at: &IncomingJumps,
-    slot: usize,
-    dst: Reg,
-) -> Option<Test> {
+pub(crate) fn test_after(insns: &[Insn], at: &Cfg, slot: usize, dst: Reg) -> Option<Test> {
     let test = Test::at(insns, slot + 1)?;
     (test.dst == dst && !at.is_target(slot + 1)).then_some(test)
 }
@@ -78,7 +73,7 @@ pub(crate) struct Change {
 }
 
 /// `dst = lhs; dst op= src`; returns the second operation, with `lhs` as left operand.
-pub(crate) fn changed_copy(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<Change> {
+pub(crate) fn changed_copy(insns: &[Insn], at: &Cfg, slot: usize) -> Option<Change> {
     let [
         Insn::Alu {
             op: AluOp::Mov,
@@ -110,11 +105,7 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &IncomingJumps, slot: usize) -> O
 }
 
 /// `if … goto +1; goto target`; returns the inverted condition and the target.
-pub(crate) fn inverted_branch(
-    insns: &[Insn],
-    at: &IncomingJumps,
-    slot: usize,
-) -> Option<(Cond, usize)> {
+pub(crate) fn inverted_branch(insns: &[Insn], at: &Cfg, slot: usize) -> Option<(Cond, usize)> {
     let [
         Insn::Jump { cond, off: 1, .. },
         goto @ (Insn::Goto { .. } | Insn::GotoLong { .. }),

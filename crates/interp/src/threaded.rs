@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isa::ebpf::{Insn, Reg};
+use isa::ebpf::Reg;
 use lower::{Evidence, Input, Lowered, PacketRules, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
@@ -65,22 +65,12 @@ impl ThreadedProgram {
             let insn = program.insns()[0];
             return Err(Unsupported { slot: 0, insn });
         }
-        ThreadedProgram::build(program.insns(), rules, evidence, fusions)
-    }
-
-    /// Compiles the parts of a lowered program.
-    pub(crate) fn build(
-        insns: &[Insn],
-        rules: PacketRules,
-        evidence: Evidence,
-        fusions: Fusions,
-    ) -> Result<ThreadedProgram, Unsupported> {
         let Compiled {
             ops,
             tables,
             applied,
-        } = compile(insns, rules, fusions)?;
-        let requirements = Requirements::of(insns, rules, evidence);
+        } = compile(program, fusions)?;
+        let requirements = Requirements::of(program.insns(), rules, evidence);
         Ok(ThreadedProgram {
             requirements,
             setup: Setup::of(requirements, evidence),

@@ -129,6 +129,9 @@ fn instructions_match_their_rows() {
             assert_eq!(is_row, Some(row.op), "{insn}");
             assert_eq!(insn.reads(), row.reads.resolve(dst, src), "{insn}");
             assert_eq!(insn.writes(), row.writes.resolve(dst, src), "{insn}");
+            assert_eq!(insn.effect(), Some(row.effect), "{insn}");
+            let writes_memory = matches!(row.effect, Effect::Store | Effect::Atomic);
+            assert_eq!(insn.stored().is_some(), writes_memory, "{insn}");
             let reg = |number| Reg::new(number).expect("a register");
             let (base, reads, writes) = match row.effect {
                 Effect::Load => (Some(reg(src)), true, false),

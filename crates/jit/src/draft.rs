@@ -8,7 +8,7 @@ use vm::Unchecked;
 
 use crate::Applied;
 use crate::backend::{Backend, GeneratedCode, Host, Request};
-use crate::native::{Options, pieces};
+use crate::native::{Options, code_map, pieces};
 
 /// The code that [`Native::compile`](crate::Native::compile) would install, as it is at
 /// address 0. It cannot be run, so it needs no evidence of safety.
@@ -35,7 +35,7 @@ impl Draft {
                 bytes,
                 entry: code.entry(),
                 entry_slots: code.entry_slots().to_vec(),
-                code_map: code.code_map(),
+                code_map: code_map(program, &code),
                 applied: code.applied(),
             }
         })

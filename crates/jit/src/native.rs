@@ -286,7 +286,7 @@ impl Native {
             is_tail_target: options.tail_target,
             entry_slots: code.entry_slots().to_vec(),
             code_map: if options.map {
-                code.code_map()
+                code_map(program, &code)
             } else {
                 Vec::new()
             },
@@ -321,7 +321,8 @@ impl Native {
         }
     }
 
-    /// Pieces of the code in ascending order, each with the slot that it comes from;
+    /// Pieces of the code in ascending order, each with the slot that it comes from in the
+    /// program that was lowered;
     /// `None` for prologues and for the bytes after the last function. A slot may have
     /// several pieces (a filter's code may be written twice), or none (where it is part of
     /// another instruction or dead). Empty without [`Options::map`].
@@ -575,6 +576,15 @@ fn cpus(program: &Lowered) -> u32 {
 
 /// The empty packet of runs without a packet.
 const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);
+
+/// The code map with the slots of the program that was lowered.
+pub(crate) fn code_map(program: &Lowered, code: &impl GeneratedCode) -> Vec<(u32, u32)> {
+    let mut map = code.code_map();
+    for (slot, _) in map.iter_mut().filter(|(slot, _)| *slot != u32::MAX) {
+        *slot = program.origin(*slot as usize) as u32;
+    }
+    map
+}
 
 /// The pieces of `len` bytes of code for a code map.
 pub(crate) fn pieces(

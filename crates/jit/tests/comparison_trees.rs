@@ -343,7 +343,7 @@ fn a_table_needs_a_free_register() {
         let add: String = registers.map(|reg| format!("r0 += r{reg}; ")).collect();
         let text = program(&mut random, &keys, true, 0)
             .replace("r0 = 1\n", &format!("r0 = 1{set}\n"))
-            .replace("out: exit", &format!("out: {add}exit"));
+            .replace("out: exit", &format!("out: {add}r0 += r2; r0 += r3; exit"));
         // The value is dead.
         let last = text.replace("w1 += 1; ", "w1 = w3; ");
         for (text, spare) in [(&text, used < 8), (&last, true)] {

@@ -13,6 +13,7 @@ use verifier::{InsnFact, PointerKind, ProgramFacts, Proof, Value};
 use vm::{Call, CallBlock, Callback, MapHandle, begin_calls, next_call};
 
 use crate::construct::{branch, load, mov};
+use crate::flow::call_target;
 
 /// Numbers of the functions that loops call, as the numbers of helpers.
 const BEGIN_CALLS: i32 = super::passes::FIRST_FUNCTION - 2;
@@ -185,10 +186,7 @@ impl OneFunction {
             for (slot, insn) in range.clone().zip(&insns[range.clone()]) {
                 found.extend(match insn {
                     Insn::LoadImm64 { imm, .. } => function(*imm, slot),
-                    Insn::Call(Callee::Local(off)) => {
-                        usize::try_from(slot as i64 + 1 + i64::from(*off)).ok()
-                    }
-                    _ => None,
+                    _ => call_target(*insn, slot),
                 });
             }
             kept.push(range);

@@ -6,13 +6,15 @@
 //! structure ([`Malformed`]); or the verifier's proof ([`Proof`]), by which references to
 //! maps and accesses to the context are rewritten.
 //!
-//! Analyses that several engines need are here too: jump targets ([`jumps`]), comparison
-//! trees ([`trees`]), and the state that a run must set up ([`Requirements`]).
+//! Analyses that several engines need are here too: the control-flow graph with definitions
+//! and uses ([`flow`]), comparison trees ([`trees`]), and the state that a run must set up
+//! ([`Requirements`]).
 #![forbid(unsafe_code)]
 
 mod callbacks;
+mod code;
 mod construct;
-pub mod jumps;
+pub mod flow;
 mod packet_loads;
 mod passes;
 mod patch;
@@ -31,6 +33,8 @@ pub use vm::{ContextKind, PacketRules};
 
 use callbacks::{Callbacks, OneFunction};
 use classic::{Converted, Rules, Semantics};
+use code::Code;
+use flow::DefUse;
 use isa::ebpf::Insn;
 use passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL, Optimized, Source};
 use spec::calls::TAIL_CALL;
@@ -118,8 +122,7 @@ pub const fn is_hash_lookup(number: i32) -> bool {
 /// - atomics that fetch are sequentially consistent, the others relaxed.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    insns: Vec<Insn>,
-    functions: Vec<Function>,
+    code: Code,
     evidence: Evidence,
     /// The program is a function that takes an entry of a map of these sizes.
     entry_sizes: Option<EntrySizes>,
@@ -129,10 +132,6 @@ pub struct Lowered {
     accesses: Vec<DirectAccess>,
     tail_tables: Vec<Arc<TailTable>>,
     tail_slots: Vec<u64>,
-    /// The slot of the program that each instruction comes from, if passes moved them.
-    origins: Option<Vec<u32>>,
-    /// First slots of functions, ascending, and bytes of stack that they access.
-    stack: Vec<(usize, u32)>,
     /// The functions of the host that the program calls.
     host: Arc<[HostFunction]>,
 }
@@ -156,46 +155,41 @@ impl Lowered {
         };
         let mut insns = program.into_insns();
         scratch::promote(&mut insns);
-        Lowered {
-            evidence,
-            entry_sizes: None,
-            packet_rules,
-            functions: vec![Function {
-                start: 0,
-                end: insns.len(),
-            }],
-            insns,
-            find_call: vm::find_call,
-            maps: Vec::new(),
-            accesses: Vec::new(),
-            tail_tables: Vec::new(),
-            tail_slots: Vec::new(),
-            origins: None,
-            stack: Vec::new(),
-            host: Arc::default(),
-        }
+        let (start, end) = (0, insns.len());
+        let code = Code::new(insns, vec![Function { start, end }], evidence);
+        let code = code.optimized(Passes::OF_ALL, evidence);
+        Lowered::without_maps(code, evidence, packet_rules)
     }
 
     /// Lowers an eBPF program whose safety the caller asserts, if its structure is valid.
     /// Packet loads follow Linux's rules.
     pub fn from_unchecked(program: Unchecked) -> Result<Lowered, Malformed> {
+        Lowered::from_unchecked_with(program, Passes::OF_ALL)
+    }
+
+    /// As [`Lowered::from_unchecked`], with only these passes, of [`Passes::OF_ALL`].
+    pub fn from_unchecked_with(program: Unchecked, passes: Passes) -> Result<Lowered, Malformed> {
         let functions =
             structure::check_structure(program.insns(), |number| vm::find_call(number).is_some())?;
-        Ok(Lowered {
-            insns: program.into_insns(),
-            functions,
-            evidence: Evidence::CallerAsserted,
+        let evidence = Evidence::CallerAsserted;
+        let code = Code::new(program.into_insns(), functions, evidence);
+        let code = code.optimized(passes, evidence);
+        Ok(Lowered::without_maps(code, evidence, PacketRules::Kernel))
+    }
+
+    fn without_maps(code: Code, evidence: Evidence, packet_rules: PacketRules) -> Lowered {
+        Lowered {
+            code,
+            evidence,
             entry_sizes: None,
-            packet_rules: PacketRules::Kernel,
+            packet_rules,
             find_call: vm::find_call,
             maps: Vec::new(),
             accesses: Vec::new(),
             tail_tables: Vec::new(),
             tail_slots: Vec::new(),
-            origins: None,
-            stack: Vec::new(),
             host: Arc::default(),
-        })
+        }
     }
 
     /// Lowers a program that the verifier accepted, with its maps in the order of the
@@ -297,15 +291,15 @@ impl Lowered {
         };
         let optimized = passes::apply(insns, &source, part.passes);
         let Optimized {
-            code,
+            code: patched,
             stack,
             accesses,
             tail_slots,
         } = optimized.ok_or(Unfit::TooLong)?;
+        let evidence = Evidence::Verified(kind);
         let mut lowered = Lowered {
-            functions: Vec::new(),
-            insns: code.insns,
-            evidence: Evidence::Verified(kind),
+            code: Code::default(),
+            evidence,
             entry_sizes,
             packet_rules: PacketRules::Kernel,
             find_call,
@@ -313,13 +307,17 @@ impl Lowered {
             accesses,
             tail_slots,
             tail_tables: used.tables.into_iter().flatten().collect(),
-            origins: Some(code.origins),
-            stack,
             host,
         };
         let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
-        lowered.functions =
-            structure::check_structure(&lowered.insns, is_call).map_err(Unfit::Malformed)?;
+        let functions =
+            structure::check_structure(&patched.insns, is_call).map_err(Unfit::Malformed)?;
+        let code = Code {
+            origins: Some(patched.origins),
+            stack,
+            ..Code::new(patched.insns, functions, evidence)
+        };
+        lowered.code = code.optimized(part.passes, evidence);
         Ok(lowered)
     }
 
@@ -380,7 +378,7 @@ impl Lowered {
 
     /// The slot of the program that the instruction at a slot comes from.
     pub fn origin(&self, slot: usize) -> usize {
-        match &self.origins {
+        match &self.code.origins {
             Some(origins) => origins[slot] as usize,
             None => slot,
         }
@@ -389,8 +387,9 @@ impl Lowered {
     /// Bytes of stack below its frame pointer that a function accesses, if that is known.
     pub fn stack_bytes(&self, function: Function) -> Option<u32> {
         let start = function.start;
-        let found = self.stack.binary_search_by_key(&start, |(start, _)| *start);
-        found.ok().map(|index| self.stack[index].1)
+        let stack = &self.code.stack;
+        let found = stack.binary_search_by_key(&start, |(start, _)| *start);
+        found.ok().map(|index| stack[index].1)
     }
 
     /// The maps that the instructions refer to by address.
@@ -400,12 +399,17 @@ impl Lowered {
 
     /// The instructions, one for each slot.
     pub fn insns(&self) -> &[Insn] {
-        &self.insns
+        &self.code.insns
+    }
+
+    /// The control-flow graph with definitions and uses.
+    pub fn def_use(&self) -> &DefUse {
+        &self.code.def_use
     }
 
     /// The functions in the order of their slots; the first is the entry.
     pub fn functions(&self) -> &[Function] {
-        &self.functions
+        &self.code.functions
     }
 
     /// The evidence of safety.

@@ -1,5 +1,5 @@
-//! Passes over verified programs, by the verifier's facts. Each is optional: a program
-//! computes the same without it.
+//! Passes over programs, by the verifier's facts or by definitions and uses. Each is optional: a
+//! program computes the same without it.
 
 mod accesses;
 mod bits;
@@ -8,6 +8,7 @@ mod key_stores;
 mod loops;
 mod masks;
 mod tail_calls;
+pub(crate) mod unused;
 
 use std::sync::Arc;
 
@@ -16,11 +17,12 @@ use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::callbacks::{Callbacks, OneFunction};
-use crate::jumps::IncomingJumps;
+use crate::flow::Cfg;
 use crate::packet_loads;
 use crate::patch::{Patched, Patches};
 
-/// A pass over verified programs.
+/// A pass over programs; those that rest on definitions and uses alone ([`Passes::OF_ALL`]) are
+/// made over all programs, the others over verified ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Pass {
@@ -40,8 +42,12 @@ pub enum Pass {
     Loops,
     /// Lookups in hash tables are made without a call.
     HashLookups,
-    /// Zero extensions and masks that change nothing are removed.
+    /// Zero extensions and masks of bits that the verifier knows to be zero are removed.
     Masks,
+    /// Instructions whose results nothing uses are removed.
+    UnusedResults,
+    /// Zero extensions of upper halves that are zero, or that nothing uses, are removed.
+    ZeroExtensions,
 }
 
 /// A set of passes.
@@ -60,12 +66,18 @@ impl Pass {
         Pass::Loops,
         Pass::HashLookups,
         Pass::Masks,
+        Pass::UnusedResults,
+        Pass::ZeroExtensions,
     ];
 }
 
 impl Passes {
     /// All passes.
     pub const ALL: Passes = Passes(u16::MAX >> (16 - Pass::ALL.len()));
+    /// The passes over all programs.
+    pub const OF_ALL: Passes = Passes::NONE
+        .with(Pass::UnusedResults)
+        .with(Pass::ZeroExtensions);
     /// No pass.
     pub const NONE: Passes = Passes(0);
 
@@ -160,7 +172,7 @@ fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimi
     let mut accesses = accesses::Accesses::new(maps, passes);
     let mut tail_calls = tail_calls::TailCalls::new(tables, passes);
     let mut loops = loops::Loops::new(insns.len(), passes);
-    let jumps = IncomingJumps::of(insns);
+    let jumps = Cfg::of(insns);
     // The slot behind those that were replaced together.
     let mut next = 0;
     let removes_dead = passes.contains(Pass::DeadCode);

@@ -1,9 +1,9 @@
 //! Replacement of instructions by sequences of others, with the jumps over them adjusted.
 //! Linear in the length of the program.
 
-use isa::ebpf::{Callee, Insn};
+use isa::ebpf::{Callee, Effect, Insn};
 
-use crate::jumps::jump_target;
+use crate::flow::{call_target, jump_target};
 
 /// Sequences that replace instructions.
 #[derive(Debug, Default)]
@@ -33,9 +33,22 @@ impl Patches {
     /// one. Jumps within the sequence stay as they are; the one behind its end is the next
     /// instruction. Local calls in it are at the distances from the slot.
     pub(crate) fn replace(&mut self, slot: usize, old: Insn, insns: Vec<Insn>) {
-        let replaced = match old {
-            Insn::LoadImm64 { .. } => 2,
-            _ => 1,
+        let replaced = match old.effect() {
+            Some(Effect::Wide) => 2,
+            Some(
+                Effect::Compute
+                | Effect::Load
+                | Effect::Store
+                | Effect::Atomic
+                | Effect::Packet
+                | Effect::Branch
+                | Effect::Goto
+                | Effect::GotoLong
+                | Effect::GotoReg
+                | Effect::Call
+                | Effect::Exit,
+            )
+            | None => 1,
         };
         self.0.push(Patch {
             slot,
@@ -52,6 +65,7 @@ impl Patches {
             origins: Vec::with_capacity(places[insns.len()]),
             places: Vec::new(),
         };
+        let new_place = |slot: usize| places[slot] as u32;
         let mut patches = self.0.into_iter().peekable();
         let mut slot = 0;
         while slot < insns.len() {
@@ -60,14 +74,16 @@ impl Patches {
                 for insn in patch.insns {
                     let place = patched.insns.len();
                     let insn = match insn {
-                        Insn::Call(Callee::Local(_)) => moved(insn, patch.slot, place, &places)?,
+                        Insn::Call(Callee::Local(_)) => {
+                            moved(insn, patch.slot, place as u32, new_place)?
+                        }
                         insn => insn,
                     };
                     patched.push(patch.slot, insn);
                 }
                 continue;
             }
-            let insn = moved(insns[slot], slot, places[slot], &places)?;
+            let insn = moved(insns[slot], slot, places[slot] as u32, new_place)?;
             patched.push(slot, insn);
             slot += 1;
         }
@@ -113,29 +129,20 @@ impl Patched {
     }
 }
 
-/// An instruction of a slot at a new place, with its target at its new place.
-fn moved(mut insn: Insn, slot: usize, place: usize, places: &[usize]) -> Option<Insn> {
-    let distance = |target: usize| places[target] as i64 - place as i64 - 1;
-    if let Insn::Call(Callee::Local(off)) = &mut insn {
-        let target = usize::try_from(slot as i64 + 1 + i64::from(*off)).ok()?;
-        *off = i32::try_from(distance(target)).ok()?;
-    }
-    let Some(target) = jump_target(insn, slot) else {
+/// An instruction of a slot at a new place, with its target at its new place; `None` if that
+/// is too far.
+pub(crate) fn moved(
+    insn: Insn,
+    slot: usize,
+    place: u32,
+    new_place: impl Fn(usize) -> u32,
+) -> Option<Insn> {
+    let called = call_target(insn, slot);
+    let Some(target) = called.or_else(|| jump_target(insn, slot)) else {
         return Some(insn);
     };
-    let distance = distance(target);
-    match &mut insn {
-        Insn::Goto { .. } if i16::try_from(distance).is_err() => {
-            let off = i32::try_from(distance).ok()?;
-            insn = Insn::GotoLong { off };
-        }
-        Insn::Goto { off } | Insn::Jump { off, .. } | Insn::MayGoto { off } => {
-            *off = i16::try_from(distance).ok()?;
-        }
-        Insn::GotoLong { off } => *off = i32::try_from(distance).ok()?,
-        _ => {}
-    }
-    Some(insn)
+    let distance = i64::from(new_place(target)) - i64::from(place) - 1;
+    insn.with_distance(i32::try_from(distance).ok()?)
 }
 
 #[cfg(test)]

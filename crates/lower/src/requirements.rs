@@ -4,7 +4,7 @@
 use isa::ebpf::{Callee, Insn, Reg};
 use spec::context::LEN;
 
-use crate::jumps::jump_target;
+use crate::flow::jump_target;
 use crate::{Evidence, PacketRules};
 
 /// The state that a run must set up for a program.

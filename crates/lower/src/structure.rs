@@ -13,7 +13,7 @@ use std::fmt;
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
 use vm::{Call, MAX_FRAMES};
 
-use crate::jumps::falls_through;
+use crate::flow::falls_through;
 
 /// Largest number of slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_SLOTS: usize = 1_000_000;

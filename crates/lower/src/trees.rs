@@ -14,7 +14,7 @@ mod follow;
 use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
 
 use crate::Function;
-use crate::jumps::{IncomingJumps, jump_target};
+use crate::flow::{Cfg, jump_target};
 use follow::TreeBuilder;
 
 /// Smallest number of comparisons of a tree.
@@ -277,15 +277,15 @@ impl Trees {
     /// may still be accepted. With `functions`, trees may contain backward jumps. Linear.
     pub fn find(
         insns: &[Insn],
-        incoming_jumps: &IncomingJumps,
+        cfg: &Cfg,
         functions: Option<&[Function]>,
         is_profitable: impl Fn(&Tree<'_>) -> bool,
     ) -> Trees {
         let mut trees = Trees::default();
-        let mut builder = TreeBuilder::new(insns, incoming_jumps, functions);
+        let mut builder = TreeBuilder::new(insns, cfg, functions);
         // Possible continuations of a tree whose root follows later.
         let mut later: Vec<usize> = Vec::new();
-        for slot in incoming_jumps.jumps() {
+        for slot in cfg.jumps() {
             if !trees.is_free(slot) || !may_be_root(insns, slot) {
                 continue;
             }

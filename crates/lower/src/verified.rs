@@ -189,7 +189,28 @@ fn rewrite_insn(
             Field::Bound(bound) => (*size, *off, *signed) = (Size::DW, bound, false),
             Field::Object => return Err(Unfit::KernelObject(slot)),
         },
-        _ => {}
+        Insn::Alu { .. }
+        | Insn::Neg { .. }
+        | Insn::MovSx { .. }
+        | Insn::Endian { .. }
+        | Insn::Cast { .. }
+        | Insn::Imm64High
+        | Insn::Load { .. }
+        | Insn::Store { .. }
+        | Insn::Atomic { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::GotoReg { .. }
+        | Insn::MayGoto { .. }
+        | Insn::Call(_)
+        | Insn::CallReg { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => {}
     }
     Ok(())
 }

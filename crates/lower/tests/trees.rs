@@ -1,7 +1,7 @@
 //! Comparison trees against stepwise execution of their comparisons.
 
 use beebox_lower::Function;
-use beebox_lower::jumps::{IncomingJumps, falls_through, jump_target};
+use beebox_lower::flow::{Cfg, falls_through, jump_target};
 use beebox_lower::trees::{Tree, Trees};
 use isa::ebpf::eval;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width, assemble};
@@ -142,7 +142,7 @@ fn every_value_reaches_its_target() {
         let middle = 1 + random.next_u32() as usize % (insns.len() - 1);
         let functions = [(0, middle), (middle, insns.len())];
         let functions = functions.map(|(start, end)| Function { start, end });
-        let incoming_jumps = IncomingJumps::of(&insns);
+        let incoming_jumps = Cfg::of(&insns);
         let given = (round % 2 == 0).then_some(&functions[..]);
         let wanted = round % 3;
         let trees = Trees::find(&insns, &incoming_jumps, given, |tree| match wanted {
@@ -176,7 +176,7 @@ fn a_switch_is_one_tree_of_subsumed_slots() {
         upper: if w1 == 4 goto a; if w1 == 5 goto b; goto out
         a: r0 = 1; exit; b: r0 = 2; exit; out: r0 = 3; exit";
     let insns = assemble(text).expect("it is well-formed");
-    let trees = Trees::find(&insns, &IncomingJumps::of(&insns), None, |_| true);
+    let trees = Trees::find(&insns, &Cfg::of(&insns), None, |_| true);
     let tree = trees.with_root(0).expect("it is a tree");
     assert_eq!((trees.iter().count(), tree.tests), (1, 8));
     assert_eq!(trees.slots().count(), 11);

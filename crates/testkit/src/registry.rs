@@ -4,7 +4,8 @@
 //! sets of BTF ids and other tables; [`ask`] loads one small program for each question,
 //! [`targets`] asks about tracepoints and iterators; [`build`](mod@build)
 //! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
-//! kinds, special fields and capabilities, [`source`] adds what cannot be asked, and
+//! kinds, special fields and capabilities, [`rewriting`] about the instructions that Linux
+//! makes of one, [`source`] adds what cannot be asked, and
 //! [`compare`](mod@compare) compares a registry with the kernel.
 
 pub mod ask;
@@ -16,6 +17,7 @@ mod map_requests;
 pub mod maps;
 pub mod memory;
 pub mod privilege;
+pub mod rewriting;
 pub mod source;
 pub mod tables;
 pub mod targets;

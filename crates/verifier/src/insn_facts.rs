@@ -48,6 +48,8 @@ pub struct ProgramFacts {
     pub context_bytes: u32,
     /// The stack of each function as the kernel compiles it, with what rewriting takes.
     pub compiled_stack: Vec<FunctionStack>,
+    /// Instructions that Linux puts in front of the program, which make the packet writable.
+    pub prologue: u32,
 }
 
 /// The stack of a function.
@@ -85,6 +87,9 @@ pub struct InsnFact {
     /// Of an instruction that writes 32 bits and clears the upper half: true if the upper
     /// half may be read.
     pub needs_zero_extension: Option<bool>,
+    /// Number of instructions that Linux makes of it, with those that mask it against
+    /// speculation; `None` if it is not reached or the number is not known.
+    pub rewritten_insns: Option<u32>,
 }
 
 impl InsnFact {

@@ -276,7 +276,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
             if !is_read {
                 return Err(refuse_write(walk, ptr));
             }
-            socket::check_access(walk, ptr, off, size)?;
+            socket::check_access(walk, access, off)?;
             load_unknown(walk, value);
         }
         RegKind::TpBuffer if plain => {

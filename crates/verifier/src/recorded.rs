@@ -153,7 +153,7 @@ pub(crate) fn record(walk: &mut Walk<'_>) {
     };
     if recorder.states.len() < recorder.limit {
         let index = recorder.states.len() as u32;
-        let parent = walk.state.parent.map(|id| claim(walk, id, index));
+        let parent = parent_of(walk, index);
         let history = std::mem::take(&mut walk.state.history);
         let mut state = walk.state.clone();
         walk.state.history = history;
@@ -168,6 +168,18 @@ pub(crate) fn record(walk: &mut Walk<'_>) {
         });
     }
     walk.explorer.recorder = Some(recorder);
+}
+
+/// The index of the checkpoint's state above the one that is recorded now. Of the state that a
+/// checkpoint was just made of, that of the checkpoint before.
+fn parent_of(walk: &mut Walk<'_>, index: u32) -> Option<u32> {
+    let id = walk.state.parent?;
+    let claimed = claim(walk, id, index);
+    if claimed != index {
+        return Some(claimed);
+    }
+    let above = walk.explorer.checkpoint(id).state.parent?;
+    Some(walk.explorer.checkpoint(above).recorded)
 }
 
 /// The index of a checkpoint's state. A checkpoint without one was just made of the state

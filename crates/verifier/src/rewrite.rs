@@ -3,6 +3,7 @@
 
 mod dead_code;
 mod kernel_code;
+mod lengths;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 
@@ -13,6 +14,8 @@ use crate::{InsnFact, ProgramFacts, Result};
 pub use dead_code::LiveCode;
 use dead_code::Removal;
 pub use kernel_code::{FormSlot, KernelCode};
+use lengths::Lengths;
+pub(crate) use lengths::note as note_lengths;
 
 /// Number of `bpf_tail_call`.
 const TAIL_CALL: i32 = 12;
@@ -80,8 +83,8 @@ fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
 /// Refuses addresses of functions that are gone with the dead code: each range of dead
 /// code is removed, and only addresses behind the range are moved with what follows it.
 /// If several functions are left, each address must then be where one of them starts
-/// (`bpf_adj_delta_to_imm`, `jit_subprogs`). The number in the message does not count
-/// the instructions that inlined helpers and accesses to the context become.
+/// (`bpf_adj_delta_to_imm`, `jit_subprogs`). The message has its place in the rewritten
+/// program.
 fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
     let starts = walk.facts.subprogs.iter().map(|facts| facts.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(walk, start)).collect();
@@ -102,6 +105,7 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
         let place = removal.place_of((at + 1).wrapping_add_signed(off));
         if is_seen(walk, at) && !left.contains(&place) {
             walk.insn_idx = at;
+            let place = rewritten_place(walk, &removal, place);
             return Err(refuse!(
                 walk,
                 EFAULT,
@@ -111,6 +115,15 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where an instruction of the program without dead code is in the rewritten program. One
+/// whose number of instructions is not known counts as one.
+fn rewritten_place(walk: &Walk<'_>, removal: &Removal, place: u32) -> u32 {
+    let lengths = Lengths::of(walk);
+    let before = removal.left().take(place as usize);
+    let rewritten = before.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));
+    rewritten.sum::<u32>() + if place == 0 { 0 } else { lengths.prologue() }
 }
 
 /// Distance of the function whose address the instruction loads.

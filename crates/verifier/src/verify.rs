@@ -204,6 +204,9 @@ fn run(
     verification.facts = (walk.explorer.collector.take())
         .filter(|_| is_accepted)
         .map(|collector| collector.finish(&env, &facts, &walk.subprogs));
+    if let Some(facts) = &mut verification.facts {
+        rewrite::note_lengths(&walk, facts);
+    }
     verification.stack_depth = stack_depths(&walk, is_accepted);
     let states = (walk.explorer.recorder.take())
         .and_then(|recorder| recorder.finish(&facts, &mut walk.live));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::native::Sides;
 use super::slot::{Slot, Source};
-use super::{ebpf, native};
+use super::{ebpf, native, xlated};
 use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, assumed};
 use crate::object_input::{ObjectFile, refused};
@@ -30,17 +30,19 @@ pub(super) struct View {
     pub(super) source: bool,
     /// How the native code beside the instructions is made, if there is any.
     pub(super) native: Option<CodeOptions>,
+    /// True if the kernel's instructions are shown.
+    pub(super) xlated: bool,
 }
 
 /// A linked program, loadable or not.
-struct Listed<'t> {
-    name: &'t str,
-    section: &'t str,
+pub(super) struct Listed<'t> {
+    pub(super) name: &'t str,
+    pub(super) section: &'t str,
     kind: Option<ProgramType>,
     attach_type: Option<AttachType>,
     insns: &'t [RawInsn],
-    subprogs: &'t [Subprog],
-    line_info: &'t [LineInfo],
+    pub(super) subprogs: &'t [Subprog],
+    pub(super) line_info: &'t [LineInfo],
     references: &'t [Reference],
 }
 
@@ -78,7 +80,7 @@ impl<'t> Listed<'t> {
 }
 
 /// A program that was to be linked, and what came of it.
-type Outcome<'t> = (String, Result<Listed<'t>, &'t Error>);
+pub(super) type Outcome<'t> = (String, Result<Listed<'t>, &'t Error>);
 
 /// Programs as they are shown.
 pub(super) struct Shown {
@@ -109,6 +111,9 @@ pub(super) fn show(
     }
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
     let labels = Labels::of(object, kernel);
+    if view.xlated {
+        return xlated::show(&trial, &outcomes, &labels, view);
+    }
     let bytes = match view.format {
         ProgramFormat::Json => as_json(&outcomes, &labels, view)?,
         ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
@@ -175,10 +180,10 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
 }
 
 /// Names of what instructions refer to.
-struct Labels<'o, 'a> {
+pub(super) struct Labels<'o, 'a> {
     object: &'o Object<'a>,
     /// The kernel that programs are linked for.
-    kernel: &'o Kernel,
+    pub(super) kernel: &'o Kernel,
     /// Variables by map and place.
     globals: Vec<(u32, u32, String)>,
 }
@@ -198,7 +203,7 @@ impl<'o, 'a> Labels<'o, 'a> {
     }
 
     /// The reference of the instruction at a slot.
-    fn of_slot(&self, program: &Listed<'_>, slot: u32, insn: Insn) -> Option<String> {
+    pub(super) fn of_slot(&self, program: &Listed<'_>, slot: u32, insn: Insn) -> Option<String> {
         if let Some(Reference { to, .. }) = reference_at(program.references, slot) {
             return Some(self.of_reference(program, *to));
         }
@@ -288,7 +293,7 @@ impl<'o, 'a> Labels<'o, 'a> {
         slots
     }
 
-    fn line(&self, line: &LineInfo) -> Option<Rc<Source>> {
+    pub(super) fn line(&self, line: &LineInfo) -> Option<Rc<Source>> {
         let types = self.object.btf()?;
         Some(Rc::new(Source::of(types, line)))
     }

@@ -30,7 +30,9 @@ impl Theirs {
             log_size: 1 << 20,
         };
         let Loaded { answer, log, maps } = match load(program, request) {
-            Err(LoadFault::Map { errno, .. }) if matches!(errno.0, 1 | 38) => {
+            Err(LoadFault::Map { errno, .. } | LoadFault::Btf(errno))
+                if matches!(errno.0, 1 | 38) =>
+            {
                 oracle::skip("the gateway in the kernel", "bpf(2) is not permitted");
                 return None;
             }

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use classic::Rules;
-use isa::ebpf::{Insn, Reg, assemble};
-use lower::{Evidence, PacketRules};
+use isa::ebpf::assemble;
+use lower::Lowered;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Outcome};
 
 use super::{compile, run_text};
-use crate::{Fusions, ThreadedProgram};
+use crate::ThreadedProgram;
 
 /// Enough for any stack to overflow if jumps grew it.
 const BUDGET: u64 = if cfg!(miri) { 1000 } else { 10_000_000 };
@@ -121,20 +121,6 @@ fn time_helpers_use_the_clock_of_the_host() {
         let outcome = code.run_memory(&mut machine, &mut [], &mut random);
         assert_eq!(outcome, Outcome::Returned(expected));
     }
-}
-
-#[test]
-fn unsupported_instructions_are_an_error() {
-    let insns = [Insn::GotoReg { dst: Reg::R1 }, Insn::Exit];
-    let unsupported = ThreadedProgram::build(
-        &insns,
-        PacketRules::Kernel,
-        Evidence::CallerAsserted,
-        Fusions::ALL,
-    )
-    .err()
-    .expect("no engine jumps there yet");
-    assert_eq!((unsupported.slot, unsupported.insn), (0, insns[0]));
 }
 
 #[test]
@@ -367,9 +353,9 @@ fn helpers_are_called_by_number() {
 #[test]
 #[should_panic(expected = "runs on packets or system calls")]
 fn a_classic_filter_does_not_run_on_memory() {
-    let insns = [Insn::Exit];
-    let evidence = Evidence::Classic(Rules::Socket);
-    let code = ThreadedProgram::build(&insns, PacketRules::Kernel, evidence, Fusions::ALL)
-        .expect("it is an end");
+    let program = classic::text::read(b"ret #0\n", Some(classic::text::Form::Asm));
+    let checked = classic::check(&program.expect("a program"), Rules::Socket).expect("it ends");
+    let converted = classic::convert(&checked, classic::Semantics::Kernel);
+    let code = ThreadedProgram::compile(&Lowered::from_classic(converted)).expect("it is an end");
     code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1));
 }

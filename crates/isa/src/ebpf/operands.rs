@@ -6,7 +6,8 @@
 //! They are computed from the instruction without its row; a test compares them with the
 //! columns of the table.
 
-use super::insn::{AluOp, AtomicOp, Insn, Operand, Reg, Size};
+use super::insn::{AluOp, AtomicOp, Callee, Insn, Operand, Reg, Size};
+use super::row::Effect;
 use std::fmt;
 
 /// A set of registers.
@@ -234,7 +235,60 @@ impl Insn {
         })
     }
 
+    /// The operand that is written to memory, alone or combined with what is there.
+    pub const fn stored(self) -> Option<Operand> {
+        match self {
+            Insn::Store { src, .. } => Some(src),
+            Insn::StoreRelease { src, .. } | Insn::Atomic { src, .. } => Some(Operand::Reg(src)),
+            Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => None,
+        }
+    }
+
+    /// Side effect; `None` for slots that are no instruction by themselves.
+    #[inline]
+    pub const fn effect(self) -> Option<Effect> {
+        Some(match self {
+            Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. } => Effect::Compute,
+            Insn::LoadImm64 { .. } => Effect::Wide,
+            Insn::Load { .. } | Insn::LoadAcquire { .. } => Effect::Load,
+            Insn::Store { .. } | Insn::StoreRelease { .. } => Effect::Store,
+            Insn::Atomic { .. } => Effect::Atomic,
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => Effect::Packet,
+            Insn::Jump { .. } | Insn::MayGoto { .. } => Effect::Branch,
+            Insn::Goto { .. } => Effect::Goto,
+            Insn::GotoLong { .. } => Effect::GotoLong,
+            Insn::GotoReg { .. } => Effect::GotoReg,
+            Insn::Call(_) | Insn::CallReg { .. } => Effect::Call,
+            Insn::Exit => Effect::Exit,
+            Insn::Imm64High | Insn::Invalid { .. } => return None,
+        })
+    }
+
     /// Control flow after the instruction.
+    #[inline]
     pub const fn flow(self) -> Flow {
         match self {
             Insn::Alu { .. }
@@ -258,6 +312,54 @@ impl Insn {
             Insn::Exit => Flow::Exit,
             Insn::Imm64High | Insn::Invalid { .. } => Flow::Nowhere,
         }
+    }
+
+    /// The jump or local call with another distance from the next slot; a `goto` becomes a
+    /// `gotol` where it has to. `None` if the distance has no encoding, or for other
+    /// instructions.
+    pub fn with_distance(self, distance: i32) -> Option<Insn> {
+        let short = i16::try_from(distance).ok();
+        Some(match self {
+            Insn::Goto { .. } => match short {
+                Some(off) => Insn::Goto { off },
+                None => Insn::GotoLong { off: distance },
+            },
+            Insn::GotoLong { .. } => Insn::GotoLong { off: distance },
+            Insn::MayGoto { .. } => Insn::MayGoto { off: short? },
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                ..
+            } => Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off: short?,
+            },
+            Insn::Call(Callee::Local(_)) => Insn::Call(Callee::Local(distance)),
+            Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. })
+            | Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::Store { .. }
+            | Insn::Atomic { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::GotoReg { .. }
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => return None,
+        })
     }
 }
 

@@ -18,9 +18,9 @@ mod header_length;
 pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
+use lower::flow::{DefUse, Halves, Transfer};
 
-use super::transfer::{Halves, Transfer};
-use super::{Fact, liveness};
+use super::Fact;
 
 /// Number of instructions that a backward search visits at most.
 const REACH: usize = 24;
@@ -50,7 +50,10 @@ impl Rewrite {
             Rewrite::Rotate {
                 width, dst, src, ..
             } => {
-                let reads = Halves::operand(Operand::Reg(src), width);
+                let reads = match width {
+                    Width::W32 => Halves::low(src),
+                    Width::W64 => Halves::both(src),
+                };
                 Transfer::pure(reads, Halves::both(dst))
             }
         }
@@ -86,6 +89,7 @@ struct Finder<'a> {
 pub(super) fn find_rotations(
     insns: &[Insn],
     slots: impl Iterator<Item = usize>,
+    def_use: &DefUse,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
@@ -104,7 +108,7 @@ pub(super) fn find_rotations(
         } = insns[slot]
             && let Some(first) = finder.rotate(slot, width, dst, src)
         {
-            needs_propagation |= !liveness::propagate_change(first, slot, finder.facts);
+            needs_propagation |= !def_use.propagate_change(first, slot, finder.facts);
         }
     }
     needs_propagation
@@ -225,14 +229,14 @@ impl Finder<'_> {
     /// True if both slots are in one basic block and no slot between them writes the
     /// register.
     fn is_unchanged(&self, from: usize, to: usize, reg: Reg) -> bool {
-        (from..to).all(|at| !self.facts[at + 1].is_target() && !self.facts[at].transfer.writes(reg))
+        (from..to).all(|at| !self.facts[at + 1].is_target() && !self.facts[at].writes(reg))
     }
 
     /// True if the result of the shift is dead before a slot: no instruction between them
     /// reads it or branches.
     fn is_unread(&self, shift: Shift, slot: usize) -> bool {
         (shift.slot + 1..slot)
-            .all(|at| !self.facts[at].transfer.uses(shift.reg) && !self.facts[at].branches())
+            .all(|at| !self.facts[at].reads(shift.reg) && !self.facts[at].branches())
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {

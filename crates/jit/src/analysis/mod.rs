@@ -1,35 +1,30 @@
-//! Analysis of a program before code generation: jump targets, liveness, the registers
-//! and stack that each function uses, rewrites.
+//! Analysis of a program before code generation: selections, comparison trees, rewrites, the
+//! registers and stack that each function uses.
 //!
-//! Liveness is computed for both halves of every register: most 64-bit operations whose
-//! upper half is not live are done on 32 bits, and an instruction whose result is dead is
-//! left out. One backward pass (`scan.rs`) records what each instruction reads and writes
-//! (`transfer.rs`), its live-out set, and what each function uses (`usage.rs`). Then the
-//! rewrites are found (`idiom.rs`) and their effect on liveness is propagated, and the
-//! back edges are iterated to a fixpoint (`liveness.rs`).
+//! Control flow and liveness come with the program ([`lower::flow::DefUse`]), for both halves
+//! of every register: most 64-bit operations whose upper half is not live are done on 32 bits,
+//! and an instruction whose result is dead is left out. One pass (`scan.rs`) records what each
+//! function uses (`usage.rs`). Then the rewrites are found (`idiom.rs`) and their effect on
+//! liveness is propagated.
 //!
-//! Invariant: after the analysis the live-out set of each slot is the least solution of the
-//! data-flow equations (`tests.rs` compares both). Cost: linear.
+//! Cost: linear.
 
 mod fact;
 mod idiom;
 mod lists;
-mod liveness;
 mod scan;
-#[cfg(test)]
-mod tests;
-mod transfer;
 mod usage;
 mod window;
 
 pub(crate) use fact::Fact;
 pub(crate) use idiom::Rewrite;
-pub(crate) use transfer::Halves;
+pub(crate) use lower::flow::Halves;
 pub(crate) use usage::Usage;
 pub(crate) use window::Window;
 
 use isa::ebpf::AluOp;
 use lower::Lowered;
+use lower::flow::{DefUse, Kept};
 use lower::trees::Trees;
 
 use lists::SlotLists;
@@ -52,54 +47,48 @@ impl Analysis {
     pub(crate) fn of(program: &Lowered, optimizations: Optimizations) -> Analysis {
         let uses = |optimization| optimizations.contains(optimization);
         let mut applied = Applied::NONE;
-        let insns = program.insns();
-        let functions = program.functions();
-        let mut facts = vec![Fact::NONE; insns.len()];
+        let (insns, functions) = (program.insns(), program.functions());
+        let all_kept;
+        let def_use = match uses(Optimization::DeadCode) {
+            true => program.def_use(),
+            false => {
+                all_kept = DefUse::keeping(insns, functions, program.evidence(), Kept::All);
+                &all_kept
+            }
+        };
+        let mut facts: Vec<Fact> = def_use.nodes().iter().copied().map(Fact::new).collect();
         let mut lists = SlotLists::default();
-        let mut scan = Scan::new(program, &mut lists, optimizations);
-        let mut usage: Vec<Usage> = functions
+        let mut scan = Scan::new(insns, def_use, &mut lists);
+        let usage: Vec<Usage> = functions
             .iter()
-            .rev()
             .map(|&function| scan.visit_function(function, &mut facts))
             .collect();
-        usage.reverse();
         scan.decide_selections(&mut facts, uses(Optimization::ConditionalMove));
         let trees = match uses(Optimization::ComparisonTree) {
             true => scan.find_trees(program, &mut facts),
             false => Trees::default(),
         };
         let Scan { lists, ops, .. } = scan;
-        let candidates = || lists.candidates.iter().rev().map(|&slot| slot as usize);
-        let propagate = |facts: &mut [Fact]| {
-            for &function in functions {
-                liveness::propagate(function, Halves::EFFECT, facts);
-            }
-        };
-        let iterate = |facts: &mut [Fact]| {
-            if !lists.backward.is_empty() {
-                liveness::iterate(functions, &usage, &lists.jumps, facts);
-            }
-        };
+        let candidates = || lists.candidates.iter().map(|&slot| slot as usize);
         let mut rewrites = Vec::new();
         if uses(Optimization::Rotation)
             && ops.has(AluOp::Lsh)
             && ops.has(AluOp::Rsh)
-            && idiom::find_rotations(insns, candidates(), &mut facts, &mut rewrites)
+            && idiom::find_rotations(insns, candidates(), def_use, &mut facts, &mut rewrites)
         {
-            propagate(&mut facts);
+            def_use.propagate(functions, &mut facts);
         }
         if uses(Optimization::HeaderLength)
             && usage[0].packet
-            && lists.backward.is_empty()
+            && !def_use.has_loops()
             && functions.len() == 1
         {
-            let known_bits = rewrites.len();
+            let rotations = rewrites.len();
             idiom::find_header_lengths(insns, candidates(), &mut facts, &mut rewrites);
-            if rewrites.len() > known_bits {
-                propagate(&mut facts);
+            if rewrites.len() > rotations {
+                def_use.propagate(functions, &mut facts);
             }
         }
-        iterate(&mut facts);
         for rewrite in &rewrites {
             match rewrite {
                 Rewrite::Skip => {}

@@ -1,205 +1,73 @@
-//! The backward pass over all slots.
+//! The pass over all slots.
 //!
-//! It records for each instruction what it reads and writes, its live-out set, its jump
-//! target, what its function uses, and where a conditional move or a rewrite may be. Going
-//! backward, the live-in set of every forward jump's target is known; back edges are left
-//! to `liveness.rs`.
-
-use std::mem;
+//! It records what each function uses, and where a conditional move, a comparison tree or a
+//! rewrite may be; control flow and liveness come with the program
+//! ([`DefUse`](lower::flow::DefUse)).
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
-use lower::jumps::{IncomingJumps, jump_target};
+use lower::flow::{DefUse, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
 use super::fact::{Fact, Marks};
 use super::lists::SlotLists;
-use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
-use crate::{Optimization, Optimizations};
 
 /// Number of slots after a selection that are searched for the same comparison.
 const REPEAT_DISTANCE: usize = 3;
 
-/// State of the pass. Functions are visited in descending order.
+/// State of the pass.
 pub(super) struct Scan<'a> {
     insns: &'a [Insn],
-    /// Live-in set of `exit`.
-    result: Halves,
-    /// [`Halves::EFFECT`] without dead code elimination: then every instruction has an
-    /// effect.
-    effects: Halves,
+    def_use: &'a DefUse,
     pub(super) lists: &'a mut SlotLists,
     /// Arithmetic operations of all functions.
     pub(super) ops: Ops,
-    /// Usage of the function that is visited.
-    tally: Tally,
 }
 
 impl<'a> Scan<'a> {
     /// A pass over a program.
     pub(super) fn new(
-        program: &'a Lowered,
+        insns: &'a [Insn],
+        def_use: &'a DefUse,
         lists: &'a mut SlotLists,
-        optimizations: Optimizations,
     ) -> Scan<'a> {
         Scan {
-            insns: program.insns(),
-            // A classic filter's result is 32 bits.
-            result: match program.evidence() {
-                Evidence::Classic(_) => Halves::low(Reg::R0),
-                Evidence::CallerAsserted | Evidence::Verified(_) => Halves::both(Reg::R0),
-            },
-            effects: match optimizations.contains(Optimization::DeadCode) {
-                true => Halves::NONE,
-                false => Halves::EFFECT,
-            },
+            insns,
+            def_use,
             lists,
             ops: Ops::default(),
-            tally: Tally::default(),
         }
     }
 
-    /// Visits every slot of a function and records its fact; returns the function's usage.
+    /// Visits every slot of a function; returns what the function uses.
     pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
-        let Function { start, end } = function;
-        let first_backward = self.lists.backward.len();
-        let mut live = Halves::EFFECT;
-        for slot in (start..end).rev() {
-            live = self.visit(slot, live, facts);
-        }
-        facts[start].mark(Marks::TARGET);
-        let backward = &self.lists.backward[first_backward..];
-        for &slot in backward {
-            if let Some(head) = facts[slot as usize].jump() {
-                facts[head].mark(Marks::TARGET.union(Marks::LOOP));
+        let mut tally = Tally::default();
+        for slot in function.start..function.end {
+            let insn = self.insns[slot];
+            tally.record(insn, facts[slot].transfer());
+            if may_end_rewrite(insn) {
+                self.lists.candidates.push(slot as u32);
+            }
+            if let Some(target) = facts[slot].jump() {
+                self.visit_jump(slot, target, facts);
             }
         }
-        let tally = mem::take(&mut self.tally);
+        facts[function.start].mark(Marks::TARGET);
         self.ops.merge(tally.ops());
-        tally.finish(!backward.is_empty())
+        tally.finish(self.def_use.loops(function))
     }
 
-    /// Records the fact of a slot with the live-in set of the next one; returns its live-in
-    /// set.
-    fn visit(&mut self, slot: usize, next: Halves, facts: &mut [Fact]) -> Halves {
-        let transfer = match self.insns[slot] {
-            Insn::Alu {
-                op,
-                width,
-                dst,
-                src,
-            } => {
-                let transfer = Transfer::of_alu(op, width, dst, src);
-                self.tally.record_alu(op, transfer);
-                if may_combine_shifts(op, src) {
-                    self.lists.candidates.push(slot as u32);
-                }
-                transfer
-            }
-            Insn::Load { dst, base, off, .. } => {
-                let transfer = Transfer::of_load(dst, base);
-                self.tally.record_load(base, off, transfer);
-                transfer
-            }
-            Insn::Store {
-                size,
-                base,
-                off,
-                src,
-            } => {
-                let transfer = Transfer::of_store(size, base, src);
-                self.tally.record_store(base, off, src, transfer);
-                transfer
-            }
-            Insn::Jump {
-                width, dst, src, ..
-            } => {
-                let transfer = Transfer::of_branch(width, dst, src);
-                self.tally.record_values(transfer);
-                return self.visit_control_flow(slot, Marks::JUMPS, transfer, next, facts);
-            }
-            insn => {
-                let transfer = Transfer::of(insn, self.result);
-                self.tally.record(insn, transfer);
-                let marks = match insn {
-                    Insn::MayGoto { .. } => Marks::JUMPS,
-                    Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
-                    Insn::Exit => Marks::STOPS,
-                    Insn::Alu { .. }
-                    | Insn::Neg { .. }
-                    | Insn::MovSx { .. }
-                    | Insn::Endian { .. }
-                    | Insn::Cast { .. }
-                    | Insn::LoadImm64 { .. }
-                    | Insn::Imm64High
-                    | Insn::Load { .. }
-                    | Insn::Store { .. }
-                    | Insn::Atomic { .. }
-                    | Insn::LoadAcquire { .. }
-                    | Insn::StoreRelease { .. }
-                    | Insn::PacketAbs { .. }
-                    | Insn::PacketInd { .. }
-                    | Insn::Jump { .. }
-                    | Insn::GotoReg { .. }
-                    | Insn::Call(_)
-                    | Insn::CallReg { .. }
-                    | Insn::Invalid { .. } => Marks::NONE,
-                };
-                if marks != Marks::NONE {
-                    return self.visit_control_flow(slot, marks, transfer, next, facts);
-                }
-                if let Insn::PacketAbs { size: Size::B, .. } = insn {
-                    self.lists.candidates.push(slot as u32);
-                }
-                transfer
-            }
-        };
-        facts[slot].record(transfer.and_effects(self.effects), next)
-    }
-
-    /// Records the fact of a jump or exit; returns its live-in set.
-    fn visit_control_flow(
-        &mut self,
-        slot: usize,
-        marks: Marks,
-        transfer: Transfer,
-        next: Halves,
-        facts: &mut [Fact],
-    ) -> Halves {
-        let mut live_out = match marks.overlap(Marks::STOPS) {
-            true => Halves::EFFECT,
-            false => next,
-        };
-        let mut target = slot;
-        if marks.overlap(Marks::JUMPS) {
-            target = target_of(self.insns[slot], slot);
-            live_out = live_out.union(self.visit_jump(slot, target, facts));
-        }
-        facts[slot].set_control_flow(marks, target);
-        facts[slot].record_control_flow(transfer, live_out)
-    }
-
-    /// Records a jump; returns the live-in set of its target, as far as it is known.
-    fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
-        self.lists.jumps.push(slot as u32);
-        if target <= slot {
-            self.lists.backward.push(slot as u32);
-            self.lists.forks.push(slot as u32);
-            return Halves::EFFECT;
-        }
+    /// Records a jump.
+    fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) {
         if target == slot + 2 {
             self.lists.candidates.push(slot as u32);
-            self.lists.forks.push(slot as u32);
         } else {
             facts[target].mark(Marks::TARGET);
-            let is_jump = |slot: usize| facts[slot].marks.overlap(Marks::JUMPS);
-            if is_jump(target) || is_jump(slot + 1) {
-                self.lists.forks.push(slot as u32);
-            }
         }
-        facts[target].live_in()
+        let lists = &mut self.lists;
+        lists.may_have_trees = lists.may_have_trees || trees::may_be_root(self.insns, slot);
     }
 
     /// Finds selections among the branches over one slot. If the move is also the target of
@@ -230,8 +98,7 @@ impl<'a> Scan<'a> {
     /// Finds the comparison trees. Every leaf becomes a jump target, and comparisons of a
     /// tree are no selections.
     pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
-        let mut forks = self.lists.forks.iter().map(|&slot| slot as usize);
-        if !forks.any(|slot| trees::may_be_root(self.insns, slot)) {
+        if !self.lists.may_have_trees {
             return Trees::default();
         }
         // Backward jumps of classic filters are limited by a budget, so their trees have
@@ -240,14 +107,8 @@ impl<'a> Scan<'a> {
             Evidence::Classic(_) => None,
             Evidence::CallerAsserted | Evidence::Verified(_) => Some(program.functions()),
         };
-        let jumps = self.lists.jumps.iter().rev().copied();
-        let incoming_jumps = IncomingJumps::of_jumps(self.insns, jumps.collect());
-        let trees = Trees::find(
-            self.insns,
-            &incoming_jumps,
-            functions,
-            Window::is_profitable,
-        );
+        let cfg = self.def_use.cfg();
+        let trees = Trees::find(self.insns, cfg, functions, Window::is_profitable);
         for slot in trees.slots() {
             if facts[slot].is_selection() {
                 restore_branch(slot, facts);
@@ -265,14 +126,17 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// True if an operation may combine two shifts to a rotation.
-fn may_combine_shifts(op: AluOp, src: Operand) -> bool {
-    matches!(op, AluOp::Or | AluOp::Xor | AluOp::Add) && matches!(src, Operand::Reg(_))
-}
-
-/// The jump target of an instruction.
-fn target_of(insn: Insn, slot: usize) -> usize {
-    jump_target(insn, slot).expect("a lowered program's jumps lead to slots")
+/// True if a rewrite may end at an instruction: an operation that combines two shifts to a
+/// rotation, or the load of a header length.
+fn may_end_rewrite(insn: Insn) -> bool {
+    matches!(
+        insn,
+        Insn::Alu {
+            op: AluOp::Or | AluOp::Xor | AluOp::Add,
+            src: Operand::Reg(_),
+            ..
+        } | Insn::PacketAbs { size: Size::B, .. }
+    )
 }
 
 /// Turns a selection back into a branch.
@@ -303,15 +167,8 @@ fn is_selection(insns: &[Insn], slot: usize) -> bool {
 }
 
 fn skips_move(insns: &[Insn], slot: usize, target: usize) -> bool {
-    let changes_address = |insn: &Insn| match *insn {
-        Insn::Alu {
-            op: AluOp::Mov,
-            src,
-            ..
-        } => src != Operand::Reg(Reg::R10),
-        _ => false,
-    };
+    let is_move = |insn: &Insn| matches!(insn, Insn::Alu { op: AluOp::Mov, src, .. } if *src != Operand::Reg(Reg::R10));
     target == slot + 2
         && matches!(insns[slot], Insn::Jump { .. })
-        && insns.get(slot + 1).is_some_and(changes_address)
+        && insns.get(slot + 1).is_some_and(is_move)
 }

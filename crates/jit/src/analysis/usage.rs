@@ -1,9 +1,8 @@
 //! The registers, stack and services that a function uses, which decide on its frame.
 
-use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use isa::ebpf::{Access, AluOp, Callee, Effect, Insn, Operand, Reg};
+use lower::flow::{Halves, Transfer, is_bit_operation};
 use spec::calls::GET_SMP_PROCESSOR_ID;
-
-use super::transfer::{Halves, Reads, Transfer, is_bit_operation};
 
 /// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +41,7 @@ impl Usage {
 #[derive(Default)]
 pub(super) struct Tally {
     /// Registers that are read as values, not as the base of an access.
-    values: Reads,
+    values: Halves,
     others: Halves,
     ops: Ops,
     usage: Usage,
@@ -74,82 +73,62 @@ impl Ops {
 }
 
 impl Tally {
-    /// Records an arithmetic instruction.
-    pub(super) fn record_alu(&mut self, op: AluOp, transfer: Transfer) {
-        self.ops.record(op);
-        self.record_values(transfer);
-    }
-
-    /// Records an instruction without a memory access.
-    pub(super) fn record_values(&mut self, transfer: Transfer) {
-        self.values = self.values.union(transfer.reads());
-        self.others = self.others.union(transfer.effects());
-    }
-
-    /// Records a load.
-    pub(super) fn record_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
-        self.others = self.others.union(transfer.effects());
-        self.record_access(base, off, transfer);
-    }
-
-    /// Records a store.
-    pub(super) fn record_store(&mut self, base: Reg, off: i16, src: Operand, transfer: Transfer) {
-        self.usage.stack_escapes |= src == Operand::Reg(Reg::R10);
-        self.record_access(base, off, transfer);
-    }
-
     /// Records an instruction.
     pub(super) fn record(&mut self, insn: Insn, transfer: Transfer) {
-        let usage = &mut self.usage;
-        match insn {
-            Insn::Alu { op, .. } => return self.record_alu(op, transfer),
-            Insn::Load { base, off, .. } => return self.record_load(base, off, transfer),
-            Insn::Store { base, off, src, .. } => {
-                return self.record_store(base, off, src, transfer);
-            }
-            Insn::StoreRelease { base, off, src, .. } => {
-                return self.record_store(base, off, Operand::Reg(src), transfer);
-            }
-            Insn::LoadAcquire { base, off, .. } => return self.record_load(base, off, transfer),
-            Insn::Atomic {
-                op, base, off, src, ..
-            } => {
-                usage.complex |= op.fetches_into_src();
-                self.others = self.others.union(transfer.effects());
-                return self.record_store(base, off, Operand::Reg(src), transfer);
-            }
-            Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.reads_processor_id = true,
-            Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
-                usage.tail_calls = true;
-            }
-            Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {}
-            Insn::Call(_) => usage.calls_helpers = true,
-            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
-            Insn::MayGoto { .. } => usage.may_goto = true,
-            Insn::Neg { .. }
-            | Insn::MovSx { .. }
-            | Insn::Endian { .. }
-            | Insn::Cast { .. }
-            | Insn::LoadImm64 { .. }
-            | Insn::Imm64High
-            | Insn::Jump { .. }
-            | Insn::Goto { .. }
-            | Insn::GotoLong { .. }
-            | Insn::GotoReg { .. }
-            | Insn::CallReg { .. }
-            | Insn::Exit
-            | Insn::Invalid { .. } => {}
+        self.others = self.others.union(transfer.effects());
+        match insn.access() {
+            Some(access) => self.record_access(access, insn.stored(), transfer),
+            None => self.values = self.values.union(transfer.read()),
         }
-        self.record_values(transfer);
+        match insn.effect() {
+            Some(Effect::Compute) => {
+                if let Insn::Alu { op, .. } = insn {
+                    self.ops.record(op);
+                }
+            }
+            // One that fetches into its source may compile to a loop.
+            Some(Effect::Atomic) => {
+                if let Insn::Atomic { op, .. } = insn {
+                    self.usage.complex |= op.fetches_into_src();
+                }
+            }
+            Some(Effect::Packet) => self.usage.packet = true,
+            Some(Effect::Branch) => self.usage.may_goto |= matches!(insn, Insn::MayGoto { .. }),
+            Some(Effect::Call) => self.record_call(insn),
+            Some(
+                Effect::Wide
+                | Effect::Load
+                | Effect::Store
+                | Effect::Goto
+                | Effect::GotoLong
+                | Effect::GotoReg
+                | Effect::Exit,
+            )
+            | None => {}
+        }
+    }
+
+    fn record_call(&mut self, call: Insn) {
+        let Insn::Call(callee) = call else {
+            return;
+        };
+        let usage = &mut self.usage;
+        match callee {
+            Callee::Local(_) => usage.calls_functions = true,
+            Callee::Helper(GET_SMP_PROCESSOR_ID) => usage.reads_processor_id = true,
+            Callee::Helper(number) if lower::is_tail_call(number) => usage.tail_calls = true,
+            Callee::Helper(number) if is_bit_operation(number) => {}
+            Callee::Helper(_) | Callee::Kfunc { .. } => usage.calls_helpers = true,
+        }
     }
 
     /// Records an access, which reads its base and the stored operand only.
-    fn record_access(&mut self, base: Reg, off: i16, transfer: Transfer) {
+    fn record_access(&mut self, access: Access, stored: Option<Operand>, transfer: Transfer) {
         self.others = self.others.union(transfer.read());
-        if base == Reg::R10 {
+        self.usage.stack_escapes |= stored == Some(Operand::Reg(Reg::R10));
+        if access.base == Reg::R10 {
             self.usage.stack_accesses += 1;
-            self.usage.lowest_stack = self.usage.lowest_stack.min(off);
+            self.usage.lowest_stack = self.usage.lowest_stack.min(access.off);
         }
     }
 
@@ -159,7 +138,7 @@ impl Tally {
 
     /// The usage of the function; `loops` tells that it has back edges.
     pub(super) fn finish(self, loops: bool) -> Usage {
-        let values = self.values.halves();
+        let values = self.values;
         Usage {
             regs: values.union(self.others).regs(),
             stack_escapes: self.usage.stack_escapes || values.has(Reg::R10),

@@ -213,41 +213,17 @@ impl Generator<'_> {
 /// True if an operation needs fixed registers (`rax` and `rdx` for division, `rcx` for
 /// shift counts). It preserves live values in them, but the summands of a folded address
 /// may be dead otherwise.
+///
+/// Addresses and loads are not moved over anything but arithmetic, loads and stores.
 fn needs_fixed_registers(insn: Insn) -> bool {
-    match insn {
-        Insn::Alu { op, src, .. } => match op {
-            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
-            AluOp::Add
-            | AluOp::Sub
-            | AluOp::Mul
-            | AluOp::Or
-            | AluOp::And
-            | AluOp::Xor
-            | AluOp::Mov => false,
-        },
-        // Addresses and loads are not moved over these.
-        Insn::Neg { .. }
-        | Insn::MovSx { .. }
-        | Insn::Endian { .. }
-        | Insn::Cast { .. }
-        | Insn::LoadImm64 { .. }
-        | Insn::Imm64High
-        | Insn::Load { .. }
-        | Insn::Store { .. }
-        | Insn::Atomic { .. }
-        | Insn::LoadAcquire { .. }
-        | Insn::StoreRelease { .. }
-        | Insn::PacketAbs { .. }
-        | Insn::PacketInd { .. }
-        | Insn::Jump { .. }
-        | Insn::Goto { .. }
-        | Insn::GotoLong { .. }
-        | Insn::GotoReg { .. }
-        | Insn::MayGoto { .. }
-        | Insn::Call(_)
-        | Insn::CallReg { .. }
-        | Insn::Exit
-        | Insn::Invalid { .. } => false,
+    let Insn::Alu { op, src, .. } = insn else {
+        return false;
+    };
+    match op {
+        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
+        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
+        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Mov => {
+            false
+        }
     }
 }

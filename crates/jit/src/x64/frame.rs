@@ -33,6 +33,11 @@ pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
 pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
 pub(super) const ENTRY_CONTEXT: Gpr = Gpr::R8;
 
+/// Register in which failures of merged tests are recorded, beside the scratch register. It
+/// holds the context, which a program that can be restarted does not read; functions with
+/// packet loads keep it free.
+pub(super) const OUTCOME: Reg = Reg::R1;
+
 const ARGUMENTS: [(Reg, Gpr); 5] = [
     (Reg::R1, Gpr::RDI),
     (Reg::R2, Gpr::RSI),
@@ -141,7 +146,9 @@ impl Frame {
         *self = Frame::NONE;
         for (reg, gpr) in ARGUMENTS {
             self.map[reg.index()] = gpr;
-            if usage.has(reg) || calls {
+            // Merged tests of packets have their outcome in the register of the context.
+            let holds_outcome = reg == OUTCOME && usage.packet;
+            if usage.has(reg) || calls || holds_outcome {
                 self.used.insert(gpr);
             }
         }

@@ -20,7 +20,7 @@ use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::asm::{Alu, Unary};
 use super::buffer::Label;
-use super::frame::SCRATCH;
+use super::frame::{OUTCOME, SCRATCH};
 use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
@@ -31,9 +31,6 @@ use crate::analysis::Halves;
 const MOST_SLOTS: usize = 24;
 /// Number of tests from which on merging is profitable.
 const FEWEST: usize = 2;
-/// Register in which failures are recorded, beside the scratch register. It holds the
-/// context, which a program that can be restarted does not read.
-const FREE: Reg = Reg::R1;
 
 /// Tests that are being merged.
 #[derive(Clone, Copy)]
@@ -154,7 +151,7 @@ impl Generator<'_> {
         Some(Merged {
             fail: found.fail,
             last: found.last,
-            failed: self.gpr(FREE),
+            failed: self.gpr(OUTCOME),
             is_initialised: false,
             none_held: SCRATCH,
             in_alternatives: false,
@@ -256,16 +253,33 @@ impl Generator<'_> {
             Insn::PacketInd { size, imm, .. } => {
                 imm >= 0 && imm.checked_add(size.bytes() as i32).is_some()
             }
-            Insn::Alu {
-                op: AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor,
-                ..
-            } => true,
-            Insn::Alu {
-                op: AluOp::Lsh | AluOp::Rsh,
-                src: Operand::Imm(_),
-                ..
-            } => true,
-            _ => false,
+            Insn::Alu { op, src, .. } => match op {
+                AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor => true,
+                AluOp::Lsh | AluOp::Rsh => matches!(src, Operand::Imm(_)),
+                AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Arsh => {
+                    false
+                }
+            },
+            Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::Store { .. }
+            | Insn::Atomic { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => false,
         };
         is_fit.then(|| self.facts[slot].written())
     }

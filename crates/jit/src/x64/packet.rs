@@ -12,7 +12,7 @@
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;
-use lower::jumps::jump_target;
+use lower::flow::jump_target;
 use vm::{PacketRules, RunContext, load_packet_outside};
 
 use super::asm::Alu;

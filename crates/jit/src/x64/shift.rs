@@ -15,7 +15,17 @@ pub(super) const fn shift(op: AluOp) -> Option<Shift> {
         AluOp::Lsh => Shift::Shl,
         AluOp::Rsh => Shift::Shr,
         AluOp::Arsh => Shift::Sar,
-        _ => return None,
+        AluOp::Add
+        | AluOp::Sub
+        | AluOp::Mul
+        | AluOp::Div
+        | AluOp::SDiv
+        | AluOp::Mod
+        | AluOp::SMod
+        | AluOp::Or
+        | AluOp::And
+        | AluOp::Xor
+        | AluOp::Mov => return None,
     })
 }
 
@@ -55,7 +65,18 @@ impl Generator<'_> {
         let sign = match back.op {
             AluOp::Rsh => None,
             AluOp::Arsh => Some(width),
-            _ => return None,
+            AluOp::Add
+            | AluOp::Sub
+            | AluOp::Mul
+            | AluOp::Div
+            | AluOp::SDiv
+            | AluOp::Mod
+            | AluOp::SMod
+            | AluOp::Or
+            | AluOp::And
+            | AluOp::Xor
+            | AluOp::Lsh
+            | AluOp::Mov => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
         (fits && by < all(width).into()).then(|| Extension {

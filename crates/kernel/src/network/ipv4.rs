@@ -29,15 +29,10 @@ pub(crate) fn lookup<'n>(
     })
 }
 
-/// The tables that are asked without custom rules: a table for defaults has the last word if
-/// there is one.
+/// Without custom rules the table for defaults is asked when the main one has no answer.
 fn by_default<'n>(network: &'n Network, flow: &Flow) -> Answer<'n> {
     let main = ask(network, flow, table::MAIN, false);
-    match main {
-        Some(Ok(_)) => main,
-        _ if network.routes.table(true, table::DEFAULT).is_none() => main,
-        _ => ask(network, flow, table::DEFAULT, false),
-    }
+    main.or_else(|| ask(network, flow, table::DEFAULT, false))
 }
 
 /// Asks one table. Without custom rules main and local table are one.

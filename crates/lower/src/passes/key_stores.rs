@@ -7,7 +7,7 @@
 use isa::ebpf::{Insn, Reg, Size};
 use verifier::{InsnFact, Pointer, PointerKind, ProgramFacts, Value};
 
-use crate::jumps::{falls_through, jump_target};
+use crate::flow::{falls_through, jump_target};
 
 /// Instructions that are searched.
 const FARTHEST: usize = 64;

@@ -4,15 +4,10 @@
 use isa::ebpf::{AluOp, Insn, Operand, Width};
 use verifier::{InsnFact, ProgramFacts, Scalar, Value};
 
-use crate::jumps::IncomingJumps;
+use crate::flow::Cfg;
 
 /// The instructions from a slot on that change nothing: none, one, or two shifts.
-pub(super) fn redundant(
-    insns: &[Insn],
-    slot: usize,
-    facts: &ProgramFacts,
-    jumps: &IncomingJumps,
-) -> usize {
+pub(super) fn redundant(insns: &[Insn], slot: usize, facts: &ProgramFacts, cfg: &Cfg) -> usize {
     let Insn::Alu {
         op,
         width,
@@ -34,7 +29,7 @@ pub(super) fn redundant(
                 dst,
                 src,
             };
-            let is_pair = insns.get(slot + 1) == Some(&back) && !jumps.is_target(slot + 1);
+            let is_pair = insns.get(slot + 1) == Some(&back) && !cfg.is_target(slot + 1);
             let kept = u64::MAX >> count;
             return match is_pair && has_only(fact, dst, kept) {
                 true => 2,

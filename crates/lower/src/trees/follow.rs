@@ -4,7 +4,7 @@ use isa::ebpf::{Cond, Insn, Reg};
 
 use super::{Found, Order, Part, Piece, SMALLEST, Test, Tree, Trees};
 use crate::Function;
-use crate::jumps::{IncomingJumps, falls_through, jump_target};
+use crate::flow::{Cfg, falls_through, jump_target};
 
 /// An edge and its values.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ enum Node {
 /// Builds the trees of a program.
 pub(super) struct TreeBuilder<'a> {
     insns: &'a [Insn],
-    incoming_jumps: &'a IncomingJumps,
+    cfg: &'a Cfg,
     functions: Option<&'a [Function]>,
     /// The current tree: its register, whether it may only be a chain, and the order of its
     /// ranks once a comparison determines it.
@@ -97,12 +97,12 @@ pub(super) struct TreeBuilder<'a> {
 impl<'a> TreeBuilder<'a> {
     pub(super) fn new(
         insns: &'a [Insn],
-        incoming_jumps: &'a IncomingJumps,
+        cfg: &'a Cfg,
         functions: Option<&'a [Function]>,
     ) -> TreeBuilder<'a> {
         TreeBuilder {
             insns,
-            incoming_jumps,
+            cfg,
             functions,
             dst: Reg::R0,
             only_chain: false,
@@ -137,7 +137,7 @@ impl<'a> TreeBuilder<'a> {
         if trees.parts.is_empty() {
             trees.parts = vec![Part::None; self.insns.len()];
             // Upper bounds of a tree.
-            let most = self.incoming_jumps.jump_count() + 1;
+            let most = self.cfg.jump_count() + 1;
             trees.keys.reserve(most);
             trees.ranges.reserve(most);
             self.nodes.reserve(most);
@@ -186,7 +186,7 @@ impl<'a> TreeBuilder<'a> {
         let Some(before) = slot.checked_sub(1) else {
             return false;
         };
-        match self.incoming_jumps.count(slot) {
+        match self.cfg.count(slot) {
             0 => self.test(before).is_some(),
             1 => !falls_through(self.insns[before]),
             _ => false,
@@ -358,7 +358,7 @@ impl<'a> TreeBuilder<'a> {
         }: Edge,
     ) -> bool {
         let fallen_into = to - 1 != from && falls_through(self.insns[to - 1]);
-        !fallen_into && self.incoming_jumps.count(to) == u32::from(jumps)
+        !fallen_into && self.cfg.count(to) == u32::from(jumps)
     }
 }
 

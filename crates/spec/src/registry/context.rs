@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::helper::KernelType;
+use super::rewriting::{AccessForm, Rewritten};
 use super::types::RegType;
 
 /// Widths of access in bytes, as a set: bit 0 for 1 byte, 1 for 2, 2 for 4, 3 for 8.
@@ -50,6 +51,8 @@ pub struct FieldRule {
     pub btf: Option<KernelType>,
     /// Size of the field in bytes; a narrower read returns a part of it.
     pub field_size: u32,
+    /// Accesses of which Linux makes several instructions.
+    pub rewritten: Vec<Rewritten>,
 }
 
 /// Rules of access to a context.
@@ -123,23 +126,74 @@ impl Layout {
             Layout::Btf => return Err(CtxRefused::Btf),
             Layout::OfTarget => return Err(CtxRefused::OfTarget),
         };
-        let offset = u32::try_from(query.offset).map_err(|_| CtxRefused::Invalid)?;
-        let started = rules.partition_point(|rule| rule.first <= offset);
-        let of_offset = rules[..started].iter().rev().find(|rule| {
-            let widths = match (query.write, query.signed) {
-                (true, _) => rule.writes,
-                (false, true) => rule.signed_reads,
-                (false, false) => rule.reads,
-            };
-            offset <= rule.last
-                && (offset - rule.first).is_multiple_of(rule.step)
-                && widths.has(query.size)
-        });
-        let rule = of_offset.ok_or(CtxRefused::Invalid)?;
+        let rule = rule_for(rules, query).ok_or(CtxRefused::Invalid)?;
         Ok(CtxAccess {
             value: rule.value,
             btf: rule.btf.as_ref(),
             field_size: rule.field_size,
         })
     }
+
+    /// Number of instructions that Linux makes of an access; `None` for one that is not
+    /// allowed, and of programs that are replaced.
+    pub fn insns(
+        &self,
+        offset: i32,
+        size: u32,
+        form: AccessForm,
+        beside_tstamp_type: bool,
+    ) -> Option<u32> {
+        match self {
+            Layout::Fields(rules) => insns(rules, offset, size, form, beside_tstamp_type),
+            Layout::Btf => Some(1),
+            Layout::OfTarget => None,
+        }
+    }
+}
+
+/// The rule that allows an access to the fields of a context or of an object.
+pub(super) fn rule_for(rules: &[FieldRule], query: CtxQuery) -> Option<&FieldRule> {
+    let offset = u32::try_from(query.offset).ok()?;
+    let started = rules.partition_point(|rule| rule.first <= offset);
+    rules[..started].iter().rev().find(|rule| {
+        let widths = match (query.write, query.signed) {
+            (true, _) => rule.writes,
+            (false, true) => rule.signed_reads,
+            (false, false) => rule.reads,
+        };
+        offset <= rule.last
+            && (offset - rule.first).is_multiple_of(rule.step)
+            && widths.has(query.size)
+    })
+}
+
+/// Number of instructions that Linux makes of an access to these fields.
+pub(super) fn insns(
+    rules: &[FieldRule],
+    offset: i32,
+    size: u32,
+    form: AccessForm,
+    beside_tstamp_type: bool,
+) -> Option<u32> {
+    let query = CtxQuery {
+        offset,
+        size,
+        write: form.writes(),
+        signed: form.is_signed(),
+    };
+    let rewritten = &rule_for(rules, query)?.rewritten;
+    let find = |beside| {
+        let mut all = rewritten.iter();
+        all.find(|entry| {
+            entry.form == form
+                && u32::from(entry.bytes) == size
+                && entry.beside_tstamp_type == beside
+        })
+    };
+    let beside = beside_tstamp_type.then(|| find(true)).flatten();
+    Some(
+        beside
+            .or_else(|| find(false))
+            .map_or(1, |entry| entry.insns.into()),
+    )
 }

@@ -15,6 +15,7 @@ mod kfunc;
 mod lists;
 mod map;
 mod resolve;
+mod rewriting;
 pub mod text;
 pub mod types;
 
@@ -26,6 +27,7 @@ pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, ProgramTypes};
 pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
+pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;
@@ -105,6 +107,8 @@ pub struct ProgramRules {
     pub updates_sockmap: bool,
     /// They may delete sockets from maps of sockets.
     pub deletes_sockmap: bool,
+    /// Instructions that Linux puts in front of programs that write to packets.
+    pub prologue: u8,
     /// True if the rules were confirmed by a running kernel, false if they are read from
     /// its source.
     pub is_confirmed: bool,
@@ -121,6 +125,10 @@ pub struct Registry {
     pub helper_sets: Vec<Vec<HelperEntry>>,
     /// Context layouts.
     pub layouts: Vec<Layout>,
+    /// Fields of the sockets that programs read by pointers of these types.
+    pub sockets: Vec<(RegBase, Vec<FieldRule>)>,
+    /// Instructions that Linux makes of calls and packet loads.
+    pub rewriting: Rewriting,
     /// Rules by program type and attach type; `None` for types whose rules do not depend
     /// on the attach type.
     pub programs: BTreeMap<(ProgramType, Option<u32>), ProgramRules>,
@@ -261,6 +269,29 @@ impl Registry {
     pub fn layout(&self, program: &ProgramContext<'_>) -> Option<&Layout> {
         let rules = self.rules(program)?;
         self.layouts.get(rules.layout? as usize)
+    }
+
+    /// True if a socket may be read there through a pointer of this type.
+    pub fn reads_socket(&self, base: RegBase, query: CtxQuery) -> bool {
+        context::rule_for(self.socket_fields(base), query).is_some()
+    }
+
+    /// Number of instructions that Linux makes of a load of a socket's field; `None` if it is
+    /// not allowed.
+    pub fn socket_insns(
+        &self,
+        base: RegBase,
+        offset: i32,
+        size: u32,
+        form: AccessForm,
+    ) -> Option<u32> {
+        context::insns(self.socket_fields(base), offset, size, form, false)
+    }
+
+    fn socket_fields(&self, base: RegBase) -> &[FieldRule] {
+        let mut sockets = self.sockets.iter();
+        let found = sockets.find(|(other, _)| *other == base);
+        found.map_or(&[], |(_, rules)| rules)
     }
 
     /// Range of values that a program may return; `None` for any. Ranges that depend on

@@ -5,7 +5,10 @@
 //! helpers 0 3 5:bpf 9:perfmon
 //! layout fields
 //! field 0-188/4 1248 - 4 SCALAR_VALUE 4
+//! socket PTR_TO_TCP_SOCK 0-16/4 4 4 - SCALAR_VALUE 4 r4=2
 //! program xdp 33 helpers=2 layout=1 returns=0..1 asked
+//! call 1 array 7
+//! packet-load 9 9 10
 //! kfunc bpf_task_acquire 0x15 tracing,syscall
 //! kfunc bpf_sock_destroy 0x10 - except=tracing:28
 //! iterator task helpers=3 1:PTR_TO_BTF_ID|PTR_TRUSTED|PTR_MAYBE_NULL:task_struct
@@ -19,7 +22,9 @@
 //! | file | lines |
 //! |---|---|
 //! | `helpers` | `proto`, `helpers` |
-//! | `programs` | `layout`, `field`, `program`, `iterator` |
+//! | `programs` | `program`, `iterator` |
+//! | `layouts` | `layout`, `field`, `socket` |
+//! | `rewriting` | `call`, `packet-load` |
 //! | `kfuncs` | `kfunc` |
 //! | `maps` | `map` |
 //! | `lists` | `list` |
@@ -27,15 +32,17 @@
 
 mod helpers;
 mod kfuncs;
+mod layouts;
 mod lists;
 mod maps;
 mod programs;
+mod rewriting;
 mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Layout, Limits, Lists, Registry};
+use super::{Layout, Limits, Lists, Registry, Rewriting};
 use words::Words;
 
 /// Malformed line.
@@ -66,6 +73,8 @@ pub fn parse(text: &str) -> Result<Registry, Malformed> {
         host_helpers: Vec::new(),
         helper_sets: Vec::new(),
         layouts: Vec::new(),
+        sockets: Vec::new(),
+        rewriting: Rewriting::default(),
         programs: BTreeMap::new(),
         iterators: BTreeMap::new(),
         maps: BTreeMap::new(),
@@ -95,11 +104,14 @@ fn read_line(registry: &mut Registry, kind: &str, mut words: Words<'_>) -> Optio
             let set = helpers::read_set(&registry.protos, words)?;
             registry.helper_sets.push(set);
         }
-        "layout" => registry.layouts.push(programs::read_layout(words)?),
+        "layout" => registry.layouts.push(layouts::read_layout(words)?),
         "field" => match registry.layouts.last_mut()? {
-            Layout::Fields(rules) => rules.push(programs::read_field(words)?),
+            Layout::Fields(rules) => rules.push(layouts::read_field(words)?),
             _ => return None,
         },
+        "socket" => layouts::read_socket(&mut registry.sockets, words)?,
+        "call" => rewriting::read_call(&mut registry.rewriting, words)?,
+        "packet-load" => registry.rewriting.packet_loads = rewriting::read_packet_loads(words)?,
         "program" => {
             let (key, rules) = programs::read_program(words)?;
             registry.programs.insert(key, rules);
@@ -139,8 +151,9 @@ fn write_all(registry: &Registry, out: &mut String) -> fmt::Result {
         helpers::write_set(set, out)?;
     }
     for layout in &registry.layouts {
-        programs::write_layout(layout, out)?;
+        layouts::write_layout(layout, out)?;
     }
+    layouts::write_sockets(&registry.sockets, out)?;
     for (key, rules) in &registry.programs {
         programs::write_program(key, rules, out)?;
     }
@@ -153,6 +166,7 @@ fn write_all(registry: &Registry, out: &mut String) -> fmt::Result {
     for traits in registry.maps.values() {
         maps::write_map(traits, out)?;
     }
+    rewriting::write_rewriting(&registry.rewriting, out)?;
     lists::write_lists(&registry.lists, out)
 }
 
@@ -167,16 +181,21 @@ proto 184 get_func_ret INTEGER: - PTR_TO_CTX PTR_TO_MEM|MEM_FIXED_SIZE|MEM_WRITE
 proto 158 bpf_get_current_task_btf PTR_TO_BTF_ID|PTR_TRUSTED:task_struct -
 helpers 0 2:perfmon 1:bpf
 layout fields
-field 0-8/4 124 - 4 SCALAR_VALUE 4
+field 0-8/4 124 - 4 SCALAR_VALUE 4 r4=3 w4=2 r4t=1
 field 16-16/1 8 - - PTR_TO_BTF_ID|PTR_TRUSTED:sk_buff 8
 layout btf
+socket PTR_TO_TCP_SOCK 0-16/4 4 4 - SCALAR_VALUE 4 r4=2
 program xdp * helpers=0 layout=0 sockmap=update,delete asked
+program sched_cls * helpers=0 layout=0 prologue=9 asked
 program kprobe * helpers=0 layout=0 refuses=0x4a3 asked
 program tracing 28 helpers=0 layout=1 returns=0..1 asked
 kfunc bpf_task_acquire 0x15 tracing,syscall
 iterator bpf_map_elem 2:PTR_TO_BUF|PTR_MAYBE_NULL|MEM_RDONLY
 iterator task helpers=0 1:PTR_TO_BTF_ID|PTR_MAYBE_NULL|PTR_TRUSTED:task_struct
 map array helpers=1,2 direct sleepable fields=0x3
+call 1 array 7
+call 8 - 3
+packet-load 9 9 10
 list safe_rcu task_struct cpus_ptr
 list nullable_tracepoint_args sched_pi_setprio 0x10
 list destructor task_struct bpf_task_release_dtor

@@ -12,7 +12,7 @@ use super::{Choices, Dialect, Entry, Generator};
 use interp::checked;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
-use lower::Lowered;
+use lower::{Lowered, Pass, Passes};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use std::fmt::Write as _;
@@ -296,12 +296,23 @@ fn returned(outcome: Outcome) -> Result<u64, String> {
 /// Lowers a program that the reference evaluator runs without a fault on every
 /// memory that it is run on.
 #[allow(unsafe_code)]
-fn assume_safe(program: &[Insn]) -> Result<Lowered, String> {
+fn assume_safe(program: &[Insn], passes: Passes) -> Result<Lowered, String> {
     // SAFETY: programs of the generator are safe by construction, and one that
     // was made smaller is only run on the memory on which the reference evaluator
     // found that it reads only what it wrote, stays inside and ends.
     let trusted = unsafe { Unchecked::assume_safe(program.to_vec()) };
-    Lowered::from_unchecked(trusted).map_err(|malformed| malformed.to_string())
+    let lowered = Lowered::from_unchecked_with(trusted, passes);
+    lowered.map_err(|malformed| malformed.to_string())
+}
+
+/// The passes of lowering by seed: all, none, or all but one.
+fn some_passes(seed: u64) -> Passes {
+    match seed % 4 {
+        0 => Passes::NONE,
+        1 => Passes::OF_ALL.without(Pass::UnusedResults),
+        2 => Passes::OF_ALL.without(Pass::ZeroExtensions),
+        _ => Passes::OF_ALL,
+    }
 }
 
 /// Result of an engine on a memory.
@@ -561,7 +572,7 @@ fn answers(
         stayed_inside: true,
     };
     let run_all = || {
-        let lowered = assume_safe(program)?;
+        let lowered = assume_safe(program, some_passes(seed))?;
         let mut ready = engine.prepare(&lowered, seed)?;
         let mut answers = Vec::with_capacity(memories.len());
         for memory in memories {
@@ -609,7 +620,7 @@ fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answe
         ..Limits::default()
     };
     let right = evaluate(program, memory, seed, limits, &mut Reach::new());
-    (right.value.is_ok() && assume_safe(program).is_ok()).then_some(right)
+    (right.value.is_ok() && assume_safe(program, Passes::OF_ALL).is_ok()).then_some(right)
 }
 
 /// True if a reduced program still shows a difference and is safe.

@@ -10,8 +10,10 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use isa::ebpf::RawInsn;
 use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
+use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LoadAnswer, LogLevel, Map, MapRequest, ProgLoad};
 
@@ -50,6 +52,19 @@ pub struct Loaded {
     /// The maps that instructions refer to, by index; those that none refers to are
     /// not created.
     pub maps: Vec<Option<Map>>,
+}
+
+/// Checks that the kernel takes programs from this process.
+///
+/// # Errors
+/// The error number of a program that returns 0.
+pub fn may_load() -> Result<(), Errno> {
+    let program = [0xb7, 0x95].map(|code| RawInsn {
+        code,
+        ..RawInsn::default()
+    });
+    let loaded = ProgLoad::new(ProgramType::Xdp.number(), &program).load();
+    loaded.map(drop).map_err(|refused| refused.errno)
 }
 
 /// Loads a program into the kernel.

@@ -1,6 +1,7 @@
 //! Programs given to the running kernel without some capabilities.
 
 use std::fs::{self, File};
+use std::sync::Arc;
 
 use spec::kernel::Privileges;
 use sys::capabilities::{Capability, Dropped, drop_effective};
@@ -39,11 +40,11 @@ impl Drop for Unprivileged {
     }
 }
 
-/// A caller of bpf(2) with some capabilities.
-#[derive(Debug)]
+/// A caller of bpf(2) with some capabilities. Its clones are the same caller on other threads.
+#[derive(Clone, Debug)]
 pub struct Caller {
     privileges: Privileges,
-    _allowed: Option<Unprivileged>,
+    _allowed: Option<Arc<Unprivileged>>,
 }
 
 impl Caller {
@@ -52,7 +53,7 @@ impl Caller {
     pub fn with(privileges: Privileges) -> Option<Caller> {
         let allowed = match privileges.has_bpf() {
             true => None,
-            false => Some(Unprivileged::allow()?),
+            false => Some(Arc::new(Unprivileged::allow()?)),
         };
         Some(Caller {
             privileges,

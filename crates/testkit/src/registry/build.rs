@@ -9,7 +9,7 @@ use spec::programs::ProgramType;
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
     KfuncFlags, Layout, Limits, Lists, ProgramRules, ProgramTypes, Registry, Restriction, RetType,
-    SafeList, TypeFlags,
+    Rewriting, SafeList, TypeFlags,
 };
 
 use super::ask::{Asker, Subject, subjects};
@@ -17,6 +17,7 @@ use super::layout;
 use super::maps::{self, MapAsker};
 use super::memory::{KernelMemory, RawProto};
 use super::privilege::Privilege;
+use super::rewriting::{self, SocketAsker};
 use super::source;
 use super::targets;
 use crate::kernel::unprivileged::Unprivileged;
@@ -51,6 +52,8 @@ pub fn build() -> io::Result<Built> {
         host_helpers: Vec::new(),
         helper_sets: Vec::new(),
         layouts: Vec::new(),
+        sockets: Vec::new(),
+        rewriting: Rewriting::default(),
         programs: BTreeMap::new(),
         iterators: BTreeMap::new(),
         maps: BTreeMap::new(),
@@ -87,13 +90,17 @@ pub fn build() -> io::Result<Built> {
             ProgramType::Tracing => Layout::Btf,
             _ => layout::ask(&mut asker, subject),
         };
+        let returns = asker.return_range(subject);
+        let least = returns.map_or(0, |range| range.min);
+        let prologue = rewriting::prologue(&mut asker, subject, &layout, least);
         let rules = ProgramRules {
             helpers: index_of(&mut registry.helper_sets, set),
             layout: Some(index_of(&mut registry.layouts, layout)),
-            returns: asker.return_range(subject),
+            returns,
             refused_fields: map_asker.refused_fields(&mut asker, subject),
             updates_sockmap: false,
             deletes_sockmap: false,
+            prologue,
             is_confirmed: true,
         };
         let key = (subject.kind, Some(subject.attach));
@@ -109,6 +116,9 @@ pub fn build() -> io::Result<Built> {
     let answers = map_asker.ask(&mut asker, &registry, &subjects);
     registry.maps = answers.traits;
     not_asked.extend(answers.by_source);
+    registry.sockets = SocketAsker::new().ask(&mut asker);
+    registry.rewriting = rewriting::ask(&mut asker, &map_asker, &registry, &subjects);
+    rewriting::add_unasked(&mut registry.rewriting, &mut not_asked);
     sockmap_changes(
         &mut registry,
         &mut asker,

@@ -17,6 +17,7 @@ use super::layout::value;
 use super::maps::{self, MapAsker};
 use super::memory::KernelMemory;
 use super::privilege::Privilege;
+use super::rewriting::{self, FieldAccess, SOCKETS, SocketAsker};
 use super::targets;
 use crate::kernel::unprivileged::Unprivileged;
 
@@ -102,6 +103,10 @@ pub fn compare(registry: &Registry, every: u64) -> io::Result<RegistryComparison
         comparison.count("return ranges", differs.then(words));
     }
     compare_targets(registry, &mut asker, &btf, &mut stride, &mut comparison);
+    compare_sockets(registry, &mut asker, &mut stride, &mut comparison);
+    if every <= 1 {
+        compare_rewriting(registry, &mut asker, &btf, &subjects, &mut comparison);
+    }
     compare_maps(
         registry,
         &mut asker,
@@ -234,9 +239,10 @@ fn compare_context(
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
 ) {
-    if !matches!(registry.layout(program), Some(Layout::Fields(_))) {
+    let Some(layout @ Layout::Fields(_)) = registry.layout(program) else {
         return;
-    }
+    };
+    let returns = registry.return_range(program).map_or(0, |range| range.min);
     for offset in 0..OFFSETS {
         for size in [1, 2, 4, 8] {
             for (write, signed) in [(false, false), (false, true), (true, false)] {
@@ -273,7 +279,99 @@ fn compare_context(
                 comparison.count("context accesses", (!is_same).then(words));
             }
         }
+        for access in FieldAccess::at(subject, offset) {
+            let ours = insns_of(layout, access);
+            if ours.is_none() || !stride.takes() {
+                continue;
+            }
+            let theirs = rewriting::access_insns(asker, subject, access, returns);
+            let differs = theirs.is_some_and(|theirs| Some(theirs) != ours);
+            let words = || {
+                format!(
+                    "{} {}: {access:?}: kernel makes {theirs:?} instructions, registry {ours:?}",
+                    subject.kind, subject.attach
+                )
+            };
+            comparison.count("instructions of context accesses", differs.then(words));
+        }
     }
+    let theirs = rewriting::prologue(asker, subject, layout, returns);
+    let ours = registry.rules(program).map_or(0, |rules| rules.prologue);
+    let words = || {
+        format!(
+            "{} {}: kernel puts {theirs} instructions before writes to packets, registry {ours}",
+            subject.kind, subject.attach
+        )
+    };
+    comparison.count("prologues", (theirs != ours).then(words));
+}
+
+/// Instructions that the registry says an access becomes.
+fn insns_of(layout: &Layout, access: FieldAccess) -> Option<u32> {
+    let FieldAccess {
+        offset,
+        bytes,
+        form,
+        beside_tstamp_type,
+    } = access;
+    layout.insns(offset.into(), bytes, form, beside_tstamp_type)
+}
+
+/// Fields of sockets, and the instructions that loads of them become.
+fn compare_sockets(
+    registry: &Registry,
+    asker: &mut Asker,
+    stride: &mut Stride,
+    comparison: &mut RegistryComparison,
+) {
+    let sockets = SocketAsker::new();
+    for base in SOCKETS {
+        for access in rewriting::socket_offsets().flat_map(rewriting::socket_accesses) {
+            if !stride.takes() {
+                continue;
+            }
+            let FieldAccess {
+                offset,
+                bytes,
+                form,
+                ..
+            } = access;
+            let theirs = sockets.insns(asker, base, access);
+            let ours = registry.socket_insns(base, offset.into(), bytes, form);
+            let words = || {
+                format!(
+                    "{}: {access:?}: kernel makes {theirs:?} instructions, registry {ours:?}",
+                    base.name()
+                )
+            };
+            comparison.count("accesses to sockets", (theirs != ours).then(words));
+        }
+    }
+}
+
+/// Instructions that calls and legacy packet loads become.
+fn compare_rewriting(
+    registry: &Registry,
+    asker: &mut Asker,
+    btf: &Btf<'_>,
+    subjects: &[Subject],
+    comparison: &mut RegistryComparison,
+) {
+    let theirs = rewriting::ask(asker, &MapAsker::new(btf), registry, subjects);
+    for (&(helper, kind), &theirs) in &theirs.calls {
+        let ours = registry.rewriting.call(helper, kind);
+        let words = || {
+            let kind = kind.map_or("no map", |kind| kind.name());
+            format!("helper {helper}, {kind}: kernel makes {theirs} instructions, registry {ours}")
+        };
+        comparison.count(
+            "instructions of calls",
+            (u32::from(theirs) != ours).then(words),
+        );
+    }
+    let (theirs, ours) = (theirs.packet_loads, registry.rewriting.packet_loads);
+    let words = || format!("packet loads: kernel {theirs:?}, registry {ours:?}");
+    comparison.count("instructions of packet loads", (theirs != ours).then(words));
 }
 
 /// Arguments of tracepoints and iterators, and the helpers of iterators.

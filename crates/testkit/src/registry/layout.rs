@@ -3,6 +3,7 @@
 use spec::registry::{FieldRule, KernelType, Layout, RegBase, RegType, TypeFlags, Widths};
 
 use super::ask::{Asker, Subject};
+use super::rewriting;
 
 /// Offsets asked about one by one; contexts that go on behind are asked about with a
 /// stride of primes as well.
@@ -79,6 +80,7 @@ pub fn rules_of(offset: i16, answers: &OffsetAnswers) -> Vec<FieldRule> {
                 value,
                 btf,
                 field_size: 0,
+                rewritten: Vec::new(),
             }),
         }
     }
@@ -96,6 +98,7 @@ pub fn rules_of(offset: i16, answers: &OffsetAnswers) -> Vec<FieldRule> {
                 value: scalar,
                 btf: None,
                 field_size: 0,
+                rewritten: Vec::new(),
             });
             rules.len() - 1
         });
@@ -107,12 +110,17 @@ pub fn rules_of(offset: i16, answers: &OffsetAnswers) -> Vec<FieldRule> {
 
 /// Queries a whole context.
 pub fn ask(asker: &mut Asker, subject: &Subject) -> Layout {
+    let returns = asker.return_range(subject).map_or(0, |range| range.min);
     let mut rules = Vec::new();
     let mut end = OFFSETS;
     let mut offset = 0;
     while offset < end {
         let answers = ask_offset(asker, subject, offset);
-        let of_offset = rules_of(offset, &answers);
+        let mut of_offset = rules_of(offset, &answers);
+        if offset < OFFSETS && !of_offset.is_empty() {
+            let rewritten = rewriting::of_offset(asker, subject, &of_offset, offset, returns);
+            of_offset[0].rewritten = rewritten;
+        }
         if offset >= OFFSETS - 8 && !of_offset.is_empty() {
             end = LONGEST + 64;
         }
@@ -149,6 +157,12 @@ fn set_field_sizes(rules: &mut [FieldRule]) {
         rule.field_size = covering.map(|(_, size)| *size).max().unwrap_or(0);
         rule.field_size = rule.field_size.max(widest(rule));
     }
+}
+
+/// The rules of a structure, of which each is about one offset.
+pub(super) fn finish(mut rules: Vec<FieldRule>) -> Vec<FieldRule> {
+    set_field_sizes(&mut rules);
+    runs(rules)
 }
 
 /// Joins rules that repeat at equal distance.

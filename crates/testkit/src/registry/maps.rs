@@ -37,6 +37,7 @@ pub const MAP_UPDATE: u32 = 2;
 /// `bpf_map_delete_elem`.
 pub const MAP_DELETE: u32 = 3;
 const CURRENT_TASK_BTF: u32 = 158;
+const LOOP: u32 = 181;
 
 /// Answers about the map kinds of this kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +111,32 @@ impl<'a> MapAsker<'a> {
             answers.traits.insert(kind, traits);
         }
         answers
+    }
+
+    /// The maps that calls of a helper may be given, with their kinds; of a helper without a
+    /// map argument, any one.
+    pub(super) fn for_calls(&self, registry: &Registry, id: u32) -> Vec<(Option<MapKind>, &Map)> {
+        if !with_map_argument(registry).contains(&id) {
+            let any = self.maps.first();
+            return any.map(|(_, map)| (None, map)).into_iter().collect();
+        }
+        let takes = |kind: MapKind| registry.map(kind).is_some_and(|it| it.allows_helper(id));
+        let taken = self.maps.iter().filter(|(kind, _)| takes(*kind));
+        taken.map(|(kind, map)| (Some(*kind), map)).collect()
+    }
+
+    /// A program of a kind that calls a helper; `None` where it has not the helper or not the
+    /// object that the helper takes.
+    pub(super) fn call_of(
+        &self,
+        registry: &Registry,
+        subject: &Subject,
+        id: u32,
+        map: &Map,
+    ) -> Option<Draft> {
+        let proto = registry.helper(&context(subject), id).ok()?;
+        let object = self.object_for(registry, subject, proto)?;
+        Some(draft(proto, map, object))
     }
 
     /// The map of a kind.
@@ -352,12 +379,12 @@ fn ask_call(
 }
 
 /// A program that calls a helper.
-struct Draft {
-    insns: Vec<RawInsn>,
+pub(super) struct Draft {
+    pub(super) insns: Vec<RawInsn>,
     /// Index of the instruction behind the call.
-    behind: usize,
+    pub(super) behind: usize,
     /// Index of the callback, if the helper takes one.
-    callback: Option<u32>,
+    pub(super) callback: Option<u32>,
 }
 
 /// Bytes of zeroed stack that pointer arguments point to.
@@ -411,6 +438,8 @@ fn draft(proto: &HelperProto, map: &Map, object: Object) -> Draft {
                 insns.extend([slot(0x18, reg, 4, 0, 0), slot(0, 0, 0, 0, 0)]);
             }
             base if is_object(base) => insns.push(mov(reg, 7)),
+            // A loop without rounds would never call its function.
+            _ if proto.id == LOOP => insns.push(set(reg, i32::from(reg == 1))),
             _ => insns.push(set(reg, 0)),
         }
     }

@@ -231,6 +231,16 @@ pub fn may_update_sockmap(kind: ProgramType, attach: u32) -> bool {
         )
 }
 
+/// Instructions in place of calls (`do_misc_fixups`), by helper: storages get flags of
+/// allocation as an argument, `bpf_timer_set_callback` the program, `bpf_kptr_xchg` is an
+/// exchange.
+pub const UNASKED_CALLS: [(u32, u8, &str); 4] = [
+    (145, 2, "bpf_inode_storage_get"),
+    (170, 3, "bpf_timer_set_callback"),
+    (210, 2, "bpf_cgrp_storage_get"),
+    (194, 2, "bpf_kptr_xchg"),
+];
+
 /// Kinds of programs that the running kernel does not verify.
 pub fn add_unasked(registry: &mut Registry, not_asked: &mut Vec<String>) {
     let tracing = registry

@@ -19,8 +19,6 @@ use crate::kernel::unprivileged::Caller;
 const STATISTICS: u32 = 4;
 /// Size of its buffer in bytes. Some messages are logged once for each call.
 const LOG_BYTES: usize = 1 << 16;
-/// Bytes of the first buffer of a whole log; a log that does not fit is asked for again.
-const WHOLE_LOG: usize = 1 << 20;
 /// The error number where the log does not fit.
 const ENOSPC: Errno = Errno(28);
 
@@ -71,12 +69,9 @@ impl Answer {
         self.errno == 0
     }
 
-    /// Error number and last line. Where the line names an instruction of the rewritten
-    /// program, which a verifier does not have, it is cut before the number.
+    /// Error number and last line.
     fn refusal(&self) -> (i32, &str) {
-        const REWRITTEN: &str = "No program to jit at insn ";
-        let line = self.reason.split_once(REWRITTEN);
-        (self.errno, line.map_or(&self.reason, |(before, _)| before))
+        (self.errno, &self.reason)
     }
 }
 
@@ -199,6 +194,17 @@ impl<'a> VerifierPair<'a> {
         })
     }
 
+    /// The same verifiers for another thread.
+    pub fn for_thread(&self) -> VerifierPair<'a> {
+        VerifierPair {
+            kernel: self.kernel,
+            registry: self.registry,
+            caller: self.caller.clone(),
+            declared: None,
+            log: Vec::with_capacity(LOG_BYTES),
+        }
+    }
+
     /// True if the caller has all capabilities.
     pub fn has_all(&self) -> bool {
         self.caller.has_all()
@@ -231,29 +237,26 @@ impl<'a> VerifierPair<'a> {
         let Some((_, resources)) = &mut self.declared else {
             return Err("no resources".to_owned());
         };
-        let mut log_size = WHOLE_LOG;
-        loop {
-            let request = LoadRequest {
-                log_level,
-                log_size,
-            };
-            let mut log = Vec::new();
-            let answer = load_as(&self.caller, program, resources, request, &mut log)?;
-            let size = answer.log_true_size as usize;
-            if size > MAX_LOG_SIZE {
-                let text = "does not fit into the kernel's largest";
-                return Err(format!("a log of {size} bytes {text}"));
-            }
-            if size <= log_size {
-                let errno = answer.result.err().map_or(0, |errno| errno.0);
-                let text = String::from_utf8_lossy(&log).into_owned();
-                return match text.is_empty() {
-                    true => Err(format!("no log of the kernel (errno {errno})")),
-                    false => Ok(WholeLog { text, errno }),
-                };
-            }
-            log_size = size;
+        // Of the largest buffer only pages that the kernel writes become resident.
+        let request = LoadRequest {
+            log_level,
+            log_size: MAX_LOG_SIZE,
+        };
+        let mut log = Vec::new();
+        let answer = load_as(&self.caller, program, resources, request, &mut log)?;
+        let size = answer.log_true_size as usize;
+        let errno = answer.result.err().map_or(0, |errno| errno.0);
+        if size > MAX_LOG_SIZE {
+            let text = "does not fit into the kernel's largest";
+            return Err(format!("a log of {size} bytes {text}"));
         }
+        if log.is_empty() {
+            return Err(format!("no log of the kernel (errno {errno})"));
+        }
+        let text = String::from_utf8(log);
+        let text =
+            text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok(WholeLog { text, errno })
     }
 
     /// Our log of a program at a level; `Err` names what is unsupported, or the failure.

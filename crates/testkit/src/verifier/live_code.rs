@@ -2,8 +2,8 @@
 //! of `bpf_prog_info`).
 //!
 //! Both sequences are aligned: instructions must be equal and in the same order, those that
-//! the form leaves open may each be up to 64 instructions, and every jump must lead to the
-//! same instruction. Aligning is a depth-first search over pairs of positions, each visited once
+//! the form leaves open must each be as many instructions as the form says, up to 64 where it
+//! does not say, and every jump must lead to the same instruction. Aligning is a depth-first search over pairs of positions, each visited once
 //! for each set of targets of jumps that are still ahead.
 
 use std::collections::{BTreeSet, HashSet};
@@ -14,9 +14,6 @@ use verifier::{FormSlot, KernelCode};
 
 /// Most instructions that one becomes.
 const MOST_REWRITTEN: usize = 64;
-
-/// Most instructions that the kernel puts before the first one of a program.
-const MOST_BEFORE: usize = 16;
 
 const CLASS: u8 = 0x07;
 const EXIT: u8 = 0x95;
@@ -72,6 +69,8 @@ struct Search<'c> {
     kernel: &'c [RawInsn],
     /// The first instruction of the program.
     begin: usize,
+    /// Instructions that the kernel puts before it.
+    prologue: usize,
     /// The instructions that are aligned.
     path: Vec<Step>,
     /// By instruction of ours, where the kernel's jumps say that it is.
@@ -104,6 +103,7 @@ impl<'c> Search<'c> {
             ours,
             kernel,
             begin: form.begin as usize,
+            prologue: form.prologue as usize,
             heads: backwards.collect(),
             path: Vec::new(),
             wanted: vec![None; ours.len()],
@@ -115,7 +115,7 @@ impl<'c> Search<'c> {
     /// Gives every instruction a place; the first one that none can be found for.
     fn align(&mut self) -> Result<(), usize> {
         let mut deepest = 0;
-        let mut choices = self.places(0, 0);
+        let mut choices = vec![self.place(0, 0)];
         loop {
             let slot = self.path.len();
             let Some(place) = choices.pop() else {
@@ -134,7 +134,7 @@ impl<'c> Search<'c> {
                 continue;
             }
             let ends = ends.into_iter().rev();
-            choices = ends.flat_map(|end| self.places(slot + 1, end)).collect();
+            choices = ends.map(|end| self.place(slot + 1, end)).collect();
         }
     }
 
@@ -164,7 +164,7 @@ impl<'c> Search<'c> {
             if target <= slot {
                 let begin = self.path.get(target).map_or(place, |step| step.place);
                 let before = begin.checked_sub(found);
-                let most = if is_start { MOST_BEFORE } else { 0 };
+                let most = if is_start { self.prologue } else { 0 };
                 if before.is_none_or(|before| before > most) {
                     return false;
                 }
@@ -208,11 +208,10 @@ impl<'c> Search<'c> {
         Some(step.choices)
     }
 
-    /// Places at which an instruction may begin if the one before it ends there; the one
-    /// to try first is the last.
-    fn places(&self, slot: usize, end: usize) -> Vec<usize> {
-        let before = if slot == self.begin { MOST_BEFORE } else { 0 };
-        (end..=end + before).rev().collect()
+    /// The place at which an instruction begins if the one before it ends there.
+    fn place(&self, slot: usize, end: usize) -> usize {
+        let before = if slot == self.begin { self.prologue } else { 0 };
+        end + before
     }
 
     /// Ends that an instruction may have which begins at a place, nearest first.
@@ -232,8 +231,13 @@ impl<'c> Search<'c> {
             Kind::Jump => one(same && (insn.imm == kernel.imm || insn.code == GOTO_LONG)),
             Kind::Address => one(insn.code == kernel.code && insn.dst() == kernel.dst()),
             Kind::Open => {
-                let end = self.kernel.len().min(place + MOST_REWRITTEN);
-                (place + 1..=end).collect()
+                let most = self.kernel.len().saturating_sub(place).min(MOST_REWRITTEN);
+                let lengths = match own.insns {
+                    Some(insns) => insns as usize..=insns as usize,
+                    None => 1..=MOST_REWRITTEN,
+                };
+                let lengths = lengths.filter(|&insns| insns <= most);
+                lengths.map(|insns| place + insns).collect()
             }
         }
     }
@@ -266,11 +270,13 @@ mod tests {
         let slots = insns.iter().map(|&insn| FormSlot {
             insn,
             is_open: insn.code & 7 == 1,
+            insns: (insn.code & 7 != 1).then_some(1),
         });
         KernelCode {
             slots: slots.collect(),
             new_slots: (0..insns.len() as u32).map(Some).collect(),
             begin: 0,
+            prologue: 0,
         }
     }
 
@@ -285,6 +291,17 @@ mod tests {
         let kernel = LOADED.replace("r2 = *(u32 *)(r1 + 0)", "r2 = *(u64 *)(r1 + 8)\nr2 += 4");
         assert_eq!(answer(LOADED, &kernel), Ok(3));
         assert_eq!(answer(LOADED, LOADED), Ok(3));
+    }
+
+    #[test]
+    fn known_numbers_of_instructions_are_compared() {
+        let kernel = LOADED.replace("r2 = *(u32 *)(r1 + 0)", "r2 = *(u64 *)(r1 + 8)\nr2 += 4");
+        let kernel = encode(&assemble(&kernel).unwrap()).unwrap();
+        let mut known = form(LOADED);
+        known.slots[0].insns = Some(2);
+        assert_eq!(compare(&known, &kernel), Ok(3));
+        known.slots[0].insns = Some(3);
+        assert!(compare(&known, &kernel).is_err());
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Collector {
             stack: self.stack,
             context_bytes: self.context_bytes,
             compiled_stack: self.compiled_stack,
+            prologue: 0,
             insns,
         }
     }
@@ -197,7 +198,9 @@ fn call_fact(
     };
     let is_covered = tainted.before.slots & seen.flow.key_slots == 0;
     let key = seen.key.filter(|_| map.is_some() && is_covered);
+    // Keys of arrays have four bytes.
     let key = key.and_then(|key| key.constant());
+    let key = key.map(|key| u64::from(key as u32));
     let is_key_in_bounds = map.zip(key).is_some_and(|(map, key)| {
         let map = &env.maps[map];
         // BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_ARRAY

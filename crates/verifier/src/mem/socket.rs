@@ -1,17 +1,18 @@
 //! Fields of sockets that helpers return (net/core/filter.c): `struct bpf_sock`,
-//! `struct bpf_tcp_sock`, `struct bpf_xdp_sock`.
+//! `struct bpf_tcp_sock`, `struct bpf_xdp_sock`, by the registry.
 
-use isa::ebpf::Reg;
+use spec::registry::{CtxQuery, RegBase};
 
+use super::MemAccess;
 use super::names::type_name;
 use crate::Result;
 use crate::state::RegKind;
 use crate::walk::Walk;
 
-/// Checks a read of `size` bytes at `off` of a socket (`check_sock_access`).
-pub(super) fn check_access(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: u32) -> Result<()> {
-    let reg = *walk.reg(ptr);
-    let number = ptr.number();
+/// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
+pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
+    let reg = *walk.reg(access.ptr);
+    let number = access.ptr.number();
     if reg.num.smin < 0 {
         return Err(refuse!(
             walk,
@@ -20,14 +21,15 @@ pub(super) fn check_access(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: u32) -
             "R{number} min value is negative, either use unsigned index or do a if (index >=0) check."
         ));
     }
-    let is_valid = match reg.kind {
-        RegKind::Socket => is_sock_field(off, size),
-        RegKind::SockCommon => !(8..24).contains(&off) && is_sock_field(off, size),
-        RegKind::TcpSock => is_tcp_field(off, size),
-        RegKind::XdpSock => off == 0 && size == 4,
-        _ => false,
+    let size = access.size;
+    let query = CtxQuery {
+        offset: off,
+        size,
+        write: false,
+        signed: access.signed,
     };
-    if is_valid {
+    let base = base_of(reg.kind);
+    if base.is_some_and(|base| walk.env.registry.reads_socket(base, query)) {
         return Ok(());
     }
     let name = type_name(&reg);
@@ -39,29 +41,13 @@ pub(super) fn check_access(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: u32) -
     ))
 }
 
-/// True for a readable field of `struct bpf_sock` (`bpf_sock_is_valid_access`).
-fn is_sock_field(off: i32, size: u32) -> bool {
-    if !(0..80).contains(&off) || !(off as u32).is_multiple_of(size) {
-        return false;
-    }
-    match off {
-        // state, family, type, protocol, src_port, rx_queue_mapping, and the addresses
-        4 | 8 | 12 | 44 | 72 | 76 | 24..44 | 52..72 => size <= 4,
-        // dst_port: two bytes in the network's order, or four with zeros behind them
-        48..50 => size <= 2 || size == 4,
-        50..52 => false,
-        _ => size == 4,
-    }
-}
-
-/// True for a readable field of `struct bpf_tcp_sock` (`bpf_tcp_sock_is_valid_access`).
-fn is_tcp_field(off: i32, size: u32) -> bool {
-    if !(0..112).contains(&off) || !(off as u32).is_multiple_of(size) {
-        return false;
-    }
-    match off {
-        // bytes_received, bytes_acked
-        80 | 88 => size == 8,
-        _ => size == 4,
+/// The registry's name of a kind of socket.
+pub(crate) fn base_of(kind: RegKind) -> Option<RegBase> {
+    match kind {
+        RegKind::Socket => Some(RegBase::PtrToSocket),
+        RegKind::SockCommon => Some(RegBase::PtrToSockCommon),
+        RegKind::TcpSock => Some(RegBase::PtrToTcpSock),
+        RegKind::XdpSock => Some(RegBase::PtrToXdpSock),
+        _ => None,
     }
 }

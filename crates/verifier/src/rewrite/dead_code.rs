@@ -102,6 +102,14 @@ impl Removal {
         })
     }
 
+    /// Slots of the whole program that are left.
+    pub(super) fn left(&self) -> impl Iterator<Item = usize> {
+        let slots = self.is_removed.iter().enumerate();
+        slots
+            .filter(|(_, is_removed)| !**is_removed)
+            .map(|(slot, _)| slot)
+    }
+
     /// The program that is left. Every function whose address it takes is left, too.
     pub(super) fn finish(self) -> LiveCode {
         let mut before = Vec::with_capacity(self.insns.len() + 1);

@@ -6,7 +6,7 @@
 //! kernel is left open: accesses to the context and to objects of the kernel, packet loads of
 //! classic BPF, calls that the kernel may inline. Linear in the instructions.
 
-use isa::ebpf::{AtomicOp, Callee, Imm64, Insn, RawInsn, Size, encode};
+use isa::ebpf::{AtomicOp, ByteOrder, Callee, Imm64, Insn, RawInsn, Reg, Size, Width, encode};
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
 
@@ -21,6 +21,69 @@ pub struct KernelCode {
     /// Slot of the program's first instruction. In front of it the kernel may put
     /// instructions of its own, which make the packet writable.
     pub begin: u32,
+    /// Number of instructions that the kernel puts in front of the first one.
+    pub prologue: u32,
+}
+
+impl KernelCode {
+    /// The kernel's number of each slot, and behind them the number of all instructions. A slot
+    /// of which the kernel makes an unknown number of instructions counts as one.
+    pub fn places(&self) -> Vec<u32> {
+        let mut places = Vec::with_capacity(self.slots.len() + 1);
+        let mut place = 0;
+        for (number, slot) in (0u32..).zip(&self.slots) {
+            if number == self.begin {
+                place += self.prologue;
+            }
+            places.push(place);
+            place += slot.insns.unwrap_or(1);
+        }
+        places.push(place);
+        places
+    }
+
+    /// The instruction in a slot, with the distance that it has in the kernel; `places` are
+    /// [`KernelCode::places`].
+    pub fn placed(&self, slot: usize, places: &[u32]) -> RawInsn {
+        let mut insn = self.slots[slot].insn;
+        let (distance, is_short) = match led(&insn) {
+            Some(distance) => distance,
+            None => return insn,
+        };
+        let target = (slot as i64 + 1 + distance) as usize;
+        let (Some(target), Some(place)) = (places.get(target), places.get(slot)) else {
+            return insn;
+        };
+        let distance = i64::from(*target) - i64::from(*place) - 1;
+        match is_short {
+            true => insn.off = distance as i16,
+            false => insn.imm = distance as i32,
+        }
+        insn
+    }
+
+    /// Number of instructions that the kernel has of the program; `None` if that of one of them
+    /// is not known.
+    pub fn insns(&self) -> Option<u32> {
+        let slots = self.slots.iter().map(|slot| slot.insns);
+        Some(slots.sum::<Option<u32>>()? + self.prologue)
+    }
+}
+
+/// The distance in an instruction, and true if it is in `off`.
+fn led(insn: &RawInsn) -> Option<(i64, bool)> {
+    const PSEUDO_CALL: u8 = 1;
+    const PSEUDO_FUNC: u8 = 4;
+    const WIDE: u8 = 0x18;
+    const EXIT: u8 = 0x95;
+    match insn.code {
+        CALL => (insn.src() == PSEUDO_CALL).then_some((insn.imm.into(), false)),
+        WIDE => (insn.src() == PSEUDO_FUNC).then_some((insn.imm.into(), false)),
+        EXIT => None,
+        code if code == JMP32 | JA => Some((insn.imm.into(), false)),
+        code if matches!(code & 7, JMP | JMP32) => Some((insn.off.into(), true)),
+        _ => None,
+    }
 }
 
 /// A slot of the kernel's form.
@@ -30,6 +93,8 @@ pub struct FormSlot {
     pub insn: RawInsn,
     /// True if the kernel puts one or several instructions of its own in its place.
     pub is_open: bool,
+    /// Number of the kernel's instructions in its place, if it is known.
+    pub insns: Option<u32>,
 }
 
 /// The kernel's own register.
@@ -96,6 +161,7 @@ pub(super) fn kernel_code(live: &LiveCode, facts: &ProgramFacts) -> KernelCode {
     KernelCode {
         new_slots: live.new_slots.iter().map(place).collect(),
         begin: form.begins[0] as u32,
+        prologue: facts.prologue,
         slots: form.slots,
     }
 }
@@ -132,8 +198,20 @@ impl Form<'_> {
             self.jumps
                 .extend(target.map(|target| (self.slots.len(), target)));
             let is_open = self.is_open(decoded, old);
-            self.slots.push(FormSlot { insn, is_open });
-            if self.extends(decoded, old) {
+            let insns = match is_open {
+                true => self
+                    .facts
+                    .insns
+                    .get(old as usize)
+                    .and_then(|it| it.rewritten_insns),
+                false => Some(1),
+            };
+            self.slots.push(FormSlot {
+                insn,
+                is_open,
+                insns,
+            });
+            if self.extends(decoded, slot) {
                 // `imm` 1 marks the kernel's own zero-extensions.
                 self.push(raw(ALU | MOV | BY_REGISTER, 0, 0, 0, 1));
             }
@@ -144,6 +222,7 @@ impl Form<'_> {
         self.slots.push(FormSlot {
             insn,
             is_open: false,
+            insns: Some(1),
         });
     }
 
@@ -210,8 +289,9 @@ impl Form<'_> {
 
     /// True if the kernel clears the upper half of `r0` behind the instruction: a 32-bit
     /// compare-and-exchange leaves it as it was where the exchange fails
-    /// (`opt_subreg_zext_lo32_rnd_hi32`).
-    fn extends(&self, insn: Insn, old: u32) -> bool {
+    /// (`opt_subreg_zext_lo32_rnd_hi32`). It does so where all 64 bits are read later, whether
+    /// the upper half matters or not.
+    fn extends(&self, insn: Insn, slot: usize) -> bool {
         let is_exchange = matches!(
             insn,
             Insn::Atomic {
@@ -220,8 +300,31 @@ impl Form<'_> {
                 ..
             }
         );
-        let fact = self.facts.insns.get(old as usize);
-        is_exchange && fact.is_some_and(|fact| fact.needs_zero_extension == Some(true))
+        is_exchange && self.result_is_read_whole(slot)
+    }
+
+    /// True if all of `r0` is read on a path from an instruction before it is written again.
+    fn result_is_read_whole(&self, slot: usize) -> bool {
+        let mut open = vec![slot + 1];
+        let mut is_seen = vec![false; self.live.insns.len()];
+        while let Some(slot) = open.pop() {
+            let Some(&insn) = self.live.insns.get(slot).filter(|_| !is_seen[slot]) else {
+                continue;
+            };
+            is_seen[slot] = true;
+            if reads_whole_result(insn) {
+                return true;
+            }
+            if insn.writes().contains(Reg::R0) || matches!(insn, Insn::Exit) {
+                continue;
+            }
+            if !matches!(insn, Insn::Goto { .. } | Insn::GotoLong { .. }) {
+                open.push(slot + 1);
+            }
+            let is_jump = !matches!(insn, Insn::Call(_) | Insn::LoadImm64 { .. });
+            open.extend(target(slot, insn).filter(|_| is_jump));
+        }
+        false
     }
 
     /// Sets distances to what their targets became.
@@ -240,6 +343,22 @@ impl Form<'_> {
             }
         }
     }
+}
+
+/// True if the instruction reads all 64 bits of `r0` (`is_reg64`).
+fn reads_whole_result(insn: Insn) -> bool {
+    let is_whole = match insn {
+        Insn::Alu { width, .. }
+        | Insn::Neg { width, .. }
+        | Insn::MovSx { width, .. }
+        | Insn::Jump { width, .. } => width == Width::W64,
+        Insn::Endian { order, size, .. } => size == Size::DW || order == ByteOrder::Swap,
+        Insn::Store { size, .. } | Insn::StoreRelease { size, .. } | Insn::Atomic { size, .. } => {
+            size == Size::DW
+        }
+        _ => true,
+    };
+    is_whole && insn.reads().contains(Reg::R0)
 }
 
 /// True for what only one kernel knows the layout of.
@@ -263,7 +382,7 @@ fn is_of_kernel(kind: PointerKind) -> bool {
 /// The slot that an instruction leads to by a distance.
 fn target(slot: usize, insn: Insn) -> Option<usize> {
     let distance = match insn {
-        Insn::Goto { off } | Insn::Jump { off, .. } => off.into(),
+        Insn::Goto { off } | Insn::Jump { off, .. } | Insn::MayGoto { off } => off.into(),
         Insn::GotoLong { off } | Insn::Call(Callee::Local(off)) => off,
         Insn::LoadImm64 {
             imm: Imm64::Func { off, .. },
@@ -276,7 +395,7 @@ fn target(slot: usize, insn: Insn) -> Option<usize> {
 
 /// A division or remainder with what keeps it from failing: by a register that may be 0, and
 /// signed ones by -1, whose result may not fit.
-fn guarded_division(insn: RawInsn) -> Option<Vec<RawInsn>> {
+pub(super) fn guarded_division(insn: RawInsn) -> Option<Vec<RawInsn>> {
     let RawInsn { code, off, imm, .. } = insn;
     let is_64 = match code & 7 {
         ALU64 => true,

@@ -3,17 +3,20 @@
 //!
 //! Each program is given to the running kernel as it is to Beebox, by callers with and without
 //! capabilities: at log level 2, and at level 1 where it is refused. Addresses count as equal, and nothing else: times are
-//! not part of these levels. Cost: linear in the length of the logs.
+//! not part of these levels. Cost: linear in the length of the logs, most of it in the kernel,
+//! so that every processor has a thread.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use beebox::verify::Loaded;
 use spec::kernel::Source;
 use testkit::verifier::VerifierPair;
 
 use super::PAGE;
-use super::selftests::{Options, Target, name_of};
+use super::selftests::{Options, Set, Target, name_of};
 use crate::Outcome;
 use crate::page::write_part;
 
@@ -53,18 +56,11 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
             let privileges = privileges.parse()?;
             let kernel = (target.kernel.clone()).with_privileges(privileges, Source::Given);
             let verifiers = VerifierPair::new(&kernel, &target.registry);
-            let mut verifiers = verifiers.ok_or("this kernel lets no such caller load programs")?;
+            let verifiers = verifiers.ok_or("this kernel lets no such caller load programs")?;
             let mut counts = Counts::default();
-            for path in options.objects(set)? {
-                let file = name_of(&path);
-                target.load_each(&path, &mut |loaded| {
-                    let name = format!("{file}/{}", loaded.name);
-                    if options.includes(&name) {
-                        let compared = compare_program(&loaded, &mut verifiers);
-                        let name = format!("{name}, {caller}");
-                        counts.add(&name, compared, options.list, &mut differing);
-                    }
-                })?;
+            for (name, compared) in compare_objects(&options, set, &target, &verifiers)? {
+                let name = format!("{name}, {caller}");
+                counts.add(&name, compared, options.list, &mut differing);
             }
             let title = format!("{} | {caller}", options.title(set));
             counts.write(&title, &mut table);
@@ -83,6 +79,48 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
         true => write_part(PAGE, "logs", &table),
         false => Ok(()),
     }
+}
+
+/// Programs by name with what the comparison of their logs gave, in the order of their
+/// names. Every thread takes the next object.
+fn compare_objects(
+    options: &Options,
+    set: &Set,
+    target: &Target,
+    verifiers: &VerifierPair<'_>,
+) -> Outcome<Vec<(String, Compared)>> {
+    let paths = options.objects(set)?;
+    let next = AtomicUsize::new(0);
+    let work = |mut verifiers: VerifierPair<'_>| {
+        let mut done = Vec::new();
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let file = name_of(path);
+            let loaded = target.load_each(path, &mut |loaded| {
+                let name = format!("{file}/{}", loaded.name);
+                if options.includes(&name) {
+                    done.push((name, compare_program(&loaded, &mut verifiers)));
+                }
+            });
+            loaded.map_err(|error| error.to_string())?;
+        }
+        Ok::<_, String>(done)
+    };
+    let threads = thread::available_parallelism()?.get();
+    let done = thread::scope(|scope| {
+        let start = |_| {
+            let verifiers = verifiers.for_thread();
+            scope.spawn(|| work(verifiers))
+        };
+        let threads: Vec<_> = (0..threads).map(start).collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<Result<Vec<_>, String>>()
+    })?;
+    let mut done: Vec<_> = done.into_iter().flatten().collect();
+    done.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(done)
 }
 
 /// Logs of one program at the levels that were compared, or why they were not.

@@ -21,11 +21,15 @@ const INPUTS: u64 = 100;
 /// The objects that are run beside generated programs.
 const SET: &str = "7.2/v3";
 
-/// Programs that Linux 6.18 accepts wrongly, as its own later tests say: what a comparison
-/// says of a packet pointer outlives arithmetic on the pointer.
+/// Programs that Linux 6.18 accepts wrongly, as its own later tests say: marks of a callback
+/// loop are incomplete when a state is compared, what a comparison says of a packet pointer
+/// outlives arithmetic on the pointer, a slot counts as dead although a path through a tail
+/// call reads it.
 const WRONGLY_ACCEPTED: &[&str] = &[
+    "iters.bpf.o/absent_mark_in_the_middle_state4",
     "verifier_direct_packet_access.bpf.o/pkt_range_clear_after_add",
     "verifier_direct_packet_access.bpf.o/pkt_range_clear_after_sub",
+    "verifier_live_stack.bpf.o/caller_stack_write_tail_call",
 ];
 
 /// Runs generated programs of both kinds: `[PROGRAMS [SEED]]`, so many of each. Without

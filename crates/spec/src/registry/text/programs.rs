@@ -1,89 +1,14 @@
-//! Lines of contexts, of program types and of iterators' targets.
+//! Lines of program types and of iterators' targets.
 //!
-//! `layout fields|btf|target`, below the first its `field FIRST-LAST/STEP READS SIGNED
-//! WRITES VALUE:STRUCTURE SIZE`, widths as digits; `program TYPE ATTACH helpers=SET
-//! layout=LAYOUT returns=LEAST..GREATEST refuses=FIELDS sockmap=CHANGES asked`; `iterator
-//! TARGET helpers=SET INDEX:VALUE:STRUCTURE…`.
+//! `program TYPE ATTACH helpers=SET layout=LAYOUT returns=LEAST..GREATEST refuses=FIELDS
+//! sockmap=CHANGES prologue=INSTRUCTIONS asked`; `iterator TARGET helpers=SET
+//! INDEX:VALUE:STRUCTURE…`.
 
 use std::fmt::{self, Write as _};
 
 use super::words::{Words, hex, kernel_type, read_value, write_value};
 use crate::programs::ProgramType;
-use crate::registry::{
-    FieldRule, IteratorArg, IteratorTarget, Layout, ProgramRules, ReturnRange, Widths,
-};
-
-/// Reads the head of a layout; its fields follow.
-pub(super) fn read_layout(mut words: Words<'_>) -> Option<Layout> {
-    Some(match words.next()? {
-        "fields" => Layout::Fields(Vec::new()),
-        "btf" => Layout::Btf,
-        "target" => Layout::OfTarget,
-        _ => return None,
-    })
-}
-
-/// Writes a layout with its fields.
-pub(super) fn write_layout(layout: &Layout, out: &mut String) -> fmt::Result {
-    match layout {
-        Layout::Btf => out.push_str("layout btf\n"),
-        Layout::OfTarget => out.push_str("layout target\n"),
-        Layout::Fields(rules) => {
-            out.push_str("layout fields\n");
-            for rule in rules {
-                write_field(rule, out)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Reads a field of the layout above.
-pub(super) fn read_field(mut words: Words<'_>) -> Option<FieldRule> {
-    let (range, step) = words.next()?.split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let mut widths = || {
-        let digits = words.next()?.chars().filter(|&digit| digit != '-');
-        let sum = digits
-            .map(|digit| digit.to_digit(10))
-            .sum::<Option<u32>>()?;
-        Some(Widths(u8::try_from(sum).ok()?))
-    };
-    let (reads, signed_reads, writes) = (widths()?, widths()?, widths()?);
-    let (value, btf) = {
-        let word = words.next()?;
-        word.split_once(':').unwrap_or((word, ""))
-    };
-    Some(FieldRule {
-        first: first.parse().ok()?,
-        last: last.parse().ok()?,
-        step: step.parse().ok().filter(|&step| step > 0)?,
-        reads,
-        signed_reads,
-        writes,
-        value: read_value(value)?,
-        btf: kernel_type(btf),
-        field_size: words.next()?.parse().ok()?,
-    })
-}
-
-fn write_field(rule: &FieldRule, out: &mut String) -> fmt::Result {
-    write!(out, "field {}-{}/{}", rule.first, rule.last, rule.step)?;
-    for widths in [rule.reads, rule.signed_reads, rule.writes] {
-        out.push(' ');
-        if widths == Widths::default() {
-            out.push('-');
-        }
-        for width in [1, 2, 4, 8] {
-            if widths.has(width) {
-                write!(out, "{width}")?;
-            }
-        }
-    }
-    out.push(' ');
-    write_value(rule.value, rule.btf.as_ref(), out);
-    writeln!(out, " {}", rule.field_size)
-}
+use crate::registry::{IteratorArg, IteratorTarget, ProgramRules, ReturnRange};
 
 /// Program type, and attach type where that decides too.
 pub(super) type ProgramKey = (ProgramType, Option<u32>);
@@ -102,6 +27,7 @@ pub(super) fn read_program(mut words: Words<'_>) -> Option<(ProgramKey, ProgramR
         refused_fields: 0,
         updates_sockmap: false,
         deletes_sockmap: false,
+        prologue: 0,
         is_confirmed: false,
     };
     for word in words {
@@ -121,6 +47,7 @@ pub(super) fn read_program(mut words: Words<'_>) -> Option<(ProgramKey, ProgramR
                 rules.updates_sockmap = changes.contains("update");
                 rules.deletes_sockmap = changes.contains("delete");
             }
+            Some(("prologue", insns)) => rules.prologue = insns.parse().ok()?,
             None if word == "asked" => rules.is_confirmed = true,
             _ => return None,
         }
@@ -155,6 +82,9 @@ pub(super) fn write_program(
         (false, true) => " sockmap=delete",
         (true, true) => " sockmap=update,delete",
     });
+    if rules.prologue != 0 {
+        write!(out, " prologue={}", rules.prologue)?;
+    }
     out.push_str(if rules.is_confirmed { " asked\n" } else { "\n" });
     Ok(())
 }

@@ -408,6 +408,10 @@ impl Runner {
                     return Err(End::Uncovered(format!("helper {name}")));
                 }
                 Reason::Missing(missing) => return Err(End::Uncovered(missing.to_string())),
+                // Runs have no objects of the kernel.
+                _ if self.accesses_object(trap.at) => {
+                    return Err(End::Uncovered("objects of the kernel".to_owned()));
+                }
                 _ => return escape(trap.at, text),
             },
         }
@@ -419,6 +423,12 @@ impl Runner {
             true => Ok(()),
             false => escape(0, "fact: upper halves do not matter".to_owned()),
         }
+    }
+
+    /// True if the instruction may access an object of the kernel.
+    fn accesses_object(&self, at: usize) -> bool {
+        let fact = self.claims.facts.insns.get(at);
+        fact.is_some_and(|fact| fact.accesses_object)
     }
 
     /// Runs the program once with an observer.

@@ -1,4 +1,4 @@
-//! The transfer function of an instruction for liveness: which register halves it reads and
+//! Definitions and uses of an instruction, its transfer function for liveness: which register halves it reads and
 //! writes, and which reads depend on how much of the result is live.
 
 use isa::ebpf::facts;
@@ -9,58 +9,72 @@ use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
 /// A set of register halves: bit `n` for the low half of register `n`, bit `16 + n` for
 /// its upper half. Live sets always contain [`Halves::EFFECT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Halves(u32);
+pub struct Halves(u32);
 
 impl Halves {
-    pub(crate) const NONE: Halves = Halves(0);
+    /// The empty set.
+    pub const NONE: Halves = Halves(0);
     /// Effects other than register writes, which are always live.
-    pub(super) const EFFECT: Halves = Halves(1 << 31);
+    pub const EFFECT: Halves = Halves(1 << 31);
+    /// Both halves of all registers, and [`Halves::EFFECT`].
     pub(super) const ALL: Halves = Halves(0x07ff_07ff).union(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
 
     /// The low half of a register.
-    pub(crate) const fn low(reg: Reg) -> Halves {
+    #[inline]
+    pub const fn low(reg: Reg) -> Halves {
         Halves(1 << reg.number())
     }
 
     /// The upper half of a register.
-    pub(super) const fn upper(reg: Reg) -> Halves {
+    #[inline]
+    pub(crate) const fn upper(reg: Reg) -> Halves {
         Halves(0x1_0000 << reg.number())
     }
 
     /// Both halves of a register.
-    pub(crate) const fn both(reg: Reg) -> Halves {
+    #[inline]
+    pub const fn both(reg: Reg) -> Halves {
         Halves(0x1_0001 << reg.number())
     }
 
-    pub(crate) const fn union(self, other: Halves) -> Halves {
+    /// Union of both sets.
+    #[inline]
+    pub const fn union(self, other: Halves) -> Halves {
         Halves(self.0 | other.0)
     }
 
-    pub(super) const fn without(self, other: Halves) -> Halves {
+    /// Difference of both sets.
+    #[inline]
+    pub const fn without(self, other: Halves) -> Halves {
         Halves(self.0 & !other.0)
     }
 
-    pub(crate) const fn overlaps(self, other: Halves) -> bool {
+    /// True if both sets have a half in common.
+    #[inline]
+    pub const fn overlaps(self, other: Halves) -> bool {
         self.0 & other.0 != 0
     }
 
     /// True if the set contains either half of the register.
-    pub(crate) const fn has(self, reg: Reg) -> bool {
+    #[inline]
+    pub const fn has(self, reg: Reg) -> bool {
         self.overlaps(Halves::both(reg))
     }
 
     /// True if the set contains the upper half of the register.
-    pub(crate) const fn has_upper(self, reg: Reg) -> bool {
+    #[inline]
+    pub const fn has_upper(self, reg: Reg) -> bool {
         self.overlaps(Halves::upper(reg))
     }
 
     /// The registers of which the set has a half: bit `n` for register `n`.
-    pub(crate) const fn regs(self) -> u16 {
+    #[inline]
+    pub const fn regs(self) -> u16 {
         (self.0 | self.0 >> 16) as u16 & 0x7ff
     }
 
-    pub(super) const fn operand(operand: Operand, width: Width) -> Halves {
+    const fn operand(operand: Operand, width: Width) -> Halves {
         match operand {
             Operand::Imm(_) => Halves::NONE,
             Operand::Reg(reg) => Halves::of(reg, width),
@@ -88,7 +102,7 @@ impl Halves {
 
 /// The register halves that an instruction reads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reads {
+struct Reads {
     always: Halves,
     /// Read only if the upper half of the result is live.
     for_upper: Halves,
@@ -111,7 +125,7 @@ impl Reads {
         }
     }
 
-    pub(super) const fn union(self, other: Reads) -> Reads {
+    const fn union(self, other: Reads) -> Reads {
         Reads {
             always: self.always.union(other.always),
             for_upper: self.for_upper.union(other.for_upper),
@@ -119,14 +133,14 @@ impl Reads {
     }
 
     /// All halves that may be read.
-    pub(super) const fn halves(self) -> Halves {
+    const fn halves(self) -> Halves {
         self.always.union(self.for_upper)
     }
 }
 
 /// The transfer function of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Transfer {
+pub struct Transfer {
     /// Contains [`Halves::EFFECT`] if `writes` does.
     reads: Reads,
     /// Contains [`Halves::EFFECT`] if the instruction is never dead.
@@ -135,53 +149,55 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// An instruction without effects other than register writes.
-    pub(crate) const fn pure(reads: Halves, writes: Halves) -> Transfer {
+    #[inline]
+    pub const fn pure(reads: Halves, writes: Halves) -> Transfer {
         Transfer {
             reads: Reads::of(reads, Halves::NONE),
             writes,
         }
     }
 
-    /// The same instruction with effects: [`Halves::EFFECT`] or none.
-    pub(super) const fn and_effects(self, effects: Halves) -> Transfer {
+    /// The same instruction with an effect, so that it is never dead.
+    #[inline]
+    pub(super) const fn with_effect(self) -> Transfer {
         Transfer {
-            reads: self.reads.union(Reads::of(effects, Halves::NONE)),
-            writes: self.writes.union(effects),
+            reads: self.reads.union(Reads::of(Halves::EFFECT, Halves::NONE)),
+            writes: self.writes.union(Halves::EFFECT),
         }
     }
 
     /// The register halves that the instruction may read.
-    pub(super) const fn read(self) -> Halves {
+    #[inline]
+    pub const fn read(self) -> Halves {
         self.reads.halves()
     }
 
-    /// The reads, split by the half of the result that they depend on.
-    pub(super) const fn reads(self) -> Reads {
-        self.reads
-    }
-
     /// The register halves that the instruction writes.
-    pub(super) const fn written(self) -> Halves {
+    #[inline]
+    pub const fn written(self) -> Halves {
         self.writes.without(Halves::EFFECT)
     }
 
     /// The register halves that the instruction writes, with [`Halves::EFFECT`] if it has
     /// other effects.
-    pub(super) const fn effects(self) -> Halves {
+    #[inline]
+    pub const fn effects(self) -> Halves {
         self.writes
     }
 
     /// True if the instruction reads either half of the register.
-    pub(crate) fn uses(self, reg: Reg) -> bool {
+    #[inline]
+    pub fn uses(self, reg: Reg) -> bool {
         self.read().has(reg)
     }
 
     /// True if the instruction writes the register.
-    pub(crate) fn writes(self, reg: Reg) -> bool {
+    #[inline]
+    pub fn writes(self, reg: Reg) -> bool {
         self.writes.has(reg)
     }
 
-    pub(super) fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
+    fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
         let mut reads = Reads::operand(dst, op.reads_of_dst(), width);
         if let Operand::Reg(src) = src {
             reads = reads.union(Reads::operand(src, op.reads_of_src(), width));
@@ -192,11 +208,11 @@ impl Transfer {
         }
     }
 
-    pub(super) fn of_load(dst: Reg, base: Reg) -> Transfer {
+    fn of_load(dst: Reg, base: Reg) -> Transfer {
         Transfer::pure(Halves::both(base), Halves::both(dst))
     }
 
-    pub(super) fn of_store(size: Size, base: Reg, src: Operand) -> Transfer {
+    fn of_store(size: Size, base: Reg, src: Operand) -> Transfer {
         let reads = Halves::both(base).union(Halves::stored(size, src));
         Transfer::effect(reads, Halves::NONE)
     }
@@ -211,7 +227,7 @@ impl Transfer {
         }
     }
 
-    pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
+    fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::of(dst, width);
         Transfer::effect(dst.union(Halves::operand(src, width)), Halves::NONE)
     }
@@ -285,14 +301,14 @@ impl Transfer {
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
             Insn::Call(Callee::Helper(TAIL_CALL)) => effect(TAIL_ARGUMENTS, TAIL_ARGUMENTS),
             // The table and the index are known.
-            Insn::Call(Callee::Helper(number)) if lower::is_tail_call(number) => {
+            Insn::Call(Callee::Helper(number)) if crate::is_tail_call(number) => {
                 effect(Halves::both(Reg::R1), TAIL_ARGUMENTS)
             }
             Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {
                 compute(Reg::R0, Halves::of_bit_operation(number))
             }
             // The map is known.
-            Insn::Call(Callee::Helper(number)) if lower::is_hash_lookup(number) => {
+            Insn::Call(Callee::Helper(number)) if crate::is_hash_lookup(number) => {
                 effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
             }
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
@@ -307,14 +323,17 @@ impl Transfer {
     }
 
     /// The live-in set for a live-out set; `None` if the instruction is dead.
-    pub(super) const fn propagate(self, live_out: Halves) -> Option<Halves> {
+    #[inline]
+    pub const fn propagate(self, live_out: Halves) -> Option<Halves> {
         let made = live_out.0 & self.writes.0;
         if made == 0 {
             return None;
         }
-        let follows = match made & Halves::UPPER.0 {
-            0 => 0,
-            _ => self.reads.for_upper.0,
+        let is_upper_made = made & Halves::UPPER.0 != 0;
+        let follows = if is_upper_made {
+            self.reads.for_upper.0
+        } else {
+            0
         };
         Some(Halves((live_out.0 ^ made) | self.reads.always.0 | follows))
     }
@@ -328,7 +347,7 @@ const TAIL_ARGUMENTS: Halves = Halves(0xe_000e);
 
 /// True for calls that are compiled to instructions; the reversal of bits, which lowering
 /// writes out, is a call where it could not.
-pub(super) const fn is_bit_operation(number: i32) -> bool {
+pub const fn is_bit_operation(number: i32) -> bool {
     !matches!(BitOp::of_number(number), None | Some(BitOp::Bitrev))
 }
 

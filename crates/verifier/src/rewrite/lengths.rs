@@ -1,0 +1,276 @@
+//! Numbers of instructions that Linux makes of one after the walk (`convert_ctx_accesses`,
+//! `do_misc_fixups`, `optimize_bpf_loop`), by the registry and what the walk found.
+
+use btf::{Param, ParamSuffix, Shape, TypeId};
+use isa::ebpf::{AtomicOp, Callee, Insn, Operand, RawInsn, Size};
+use spec::maps::{MapFlags, MapKind};
+use spec::programs::ProgramType;
+use spec::registry::{AccessForm, RegBase};
+
+use super::TAIL_CALL;
+use super::kernel_code::guarded_division;
+use crate::ProgramFacts;
+use crate::speculation::OffsetMask;
+use crate::walk::{InsnAux, MapUse, Walk};
+
+/// Instructions that count a round of `may_goto`.
+pub(super) const MAY_GOTO: u32 = 7;
+/// Instructions in front of a function that set the rounds of `may_goto`.
+const ROUNDS: u32 = 2;
+/// Offset of `tstamp_type` in `struct __sk_buff`.
+const TSTAMP_TYPE: i16 = 180;
+const MAP_LOOKUP: u32 = 1;
+const LOOP: u32 = 181;
+
+/// The lengths of a program whose walk has ended.
+pub(super) struct Lengths<'w, 'a> {
+    walk: &'w Walk<'a>,
+    accesses_tstamp_type: bool,
+}
+
+impl<'w, 'a> Lengths<'w, 'a> {
+    /// The lengths of this walk's program.
+    pub(super) fn of(walk: &'w Walk<'a>) -> Lengths<'w, 'a> {
+        let is_of_skb = matches!(
+            walk.env.context.kind,
+            ProgramType::SchedCls | ProgramType::SchedAct
+        );
+        let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
+            let access = Access::of(*insn);
+            let offset = access.map(|access| access.offset);
+            aux.seen && offset == Some(TSTAMP_TYPE) && base(aux) == Some(RegBase::PtrToCtx)
+        };
+        let mut insns = walk.env.insns.iter().zip(&walk.aux);
+        Lengths {
+            walk,
+            accesses_tstamp_type: is_of_skb && insns.any(is_tstamp_type),
+        }
+    }
+
+    /// Instructions that the one at a slot becomes, and those that mask it against
+    /// speculation; `None` if the number is not known.
+    pub(super) fn at(&self, slot: usize) -> Option<u32> {
+        let (insn, aux) = (self.walk.env.insns[slot], &self.walk.aux[slot]);
+        let barriers = u32::from(aux.barriers.before) + u32::from(aux.barriers.behind);
+        let mask = aux.barriers.mask.map_or(0, masking);
+        Some(self.unmasked(slot, insn, aux)? + barriers + mask)
+    }
+
+    fn unmasked(&self, slot: usize, insn: Insn, aux: &InsnAux) -> Option<u32> {
+        match insn {
+            Insn::MayGoto { .. } => Some(MAY_GOTO),
+            Insn::Call(Callee::Local(_)) => Some(1),
+            Insn::Call(Callee::Helper(id)) => self.call(u32::try_from(id).ok()?, aux),
+            Insn::Call(Callee::Kfunc { id, .. }) => self.kfunc(u32::try_from(id).ok()?),
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => self.packet_load(insn),
+            // The upper half of a 32-bit compare-and-exchange may need an instruction.
+            Insn::Atomic {
+                op: AtomicOp::CmpXchg,
+                size: Size::W,
+                ..
+            }
+            | Insn::Cast { .. } => None,
+            _ => match Access::of(insn) {
+                Some(access) => self.access(access, aux),
+                None => {
+                    let raw = self.walk.env.program.insns().get(slot)?;
+                    Some(division(*raw))
+                }
+            },
+        }
+    }
+
+    /// Instructions in front of the first one, which make the packet writable.
+    pub(super) fn prologue(&self) -> u32 {
+        let rules = self.walk.env.registry.rules(&self.walk.env.context);
+        let prologue = rules.map_or(0, |rules| rules.prologue.into());
+        if self.walk.seen_direct_write {
+            prologue
+        } else {
+            0
+        }
+    }
+
+    /// Instructions in front of the function that begins at a slot.
+    pub(super) fn entry(&self, slot: usize) -> u32 {
+        let subprogs = &self.walk.facts.subprogs;
+        let function = subprogs.iter().find(|facts| facts.start as usize == slot);
+        let counts = function.is_some_and(|facts| {
+            (facts.start as usize..facts.end as usize).any(|slot| {
+                let is_loop =
+                    matches!(self.walk.env.insns[slot], Insn::MayGoto { off } if off != 0);
+                is_loop && self.walk.aux[slot].seen
+            })
+        });
+        if counts { ROUNDS } else { 0 }
+    }
+
+    fn access(&self, access: Access, aux: &InsnAux) -> Option<u32> {
+        let env = self.walk.env;
+        let Some(base) = base(aux) else {
+            return Some(1);
+        };
+        let Access { offset, size, form } = access;
+        let offset = offset.into();
+        match base {
+            RegBase::PtrToCtx => {
+                let layout = env.registry.layout(&env.context)?;
+                layout.insns(offset, size, form, self.accesses_tstamp_type)
+            }
+            RegBase::PtrToSocket
+            | RegBase::PtrToSockCommon
+            | RegBase::PtrToTcpSock
+            | RegBase::PtrToXdpSock => env.registry.socket_insns(base, offset, size, form),
+            _ => Some(1),
+        }
+    }
+
+    fn call(&self, id: u32, aux: &InsnAux) -> Option<u32> {
+        let env = self.walk.env;
+        let rewriting = &env.registry.rewriting;
+        // Maps of a caller without CAP_PERFMON have their indexes masked.
+        let masks = !env.bypass_spec_v1;
+        if id == TAIL_CALL as u32 {
+            return Some(if masks { 3 } else { 1 });
+        }
+        if id == LOOP && !aux.loop_inline.fits {
+            return Some(1);
+        }
+        if id != MAP_LOOKUP {
+            return Some(rewriting.call(id, None));
+        }
+        let MapUse::One(map) = aux.map else {
+            // With several maps the kernel calls the function that looks at the map.
+            return Some(1);
+        };
+        let map = &env.maps[map];
+        let kind = map.kind()?;
+        if map.def().params.flags.has(MapFlags::INNER_MAP) {
+            return Some(1);
+        }
+        let is_masked = matches!(
+            kind,
+            MapKind::Array | MapKind::PercpuArray | MapKind::ArrayOfMaps
+        );
+        let mask = u32::from(masks && is_masked);
+        Some(rewriting.call(id, Some(kind)) + mask)
+    }
+
+    /// Calls stay; a wide load in front of them is the argument that names the program.
+    fn kfunc(&self, id: u32) -> Option<u32> {
+        const WITH_ARGUMENTS: [&str; 5] = [
+            "bpf_obj_",
+            "bpf_percpu_obj_",
+            "bpf_refcount_acquire",
+            "bpf_list_push_",
+            "bpf_rbtree_add",
+        ];
+        let name = &self.walk.env.registry.kfunc(id)?.name;
+        if WITH_ARGUMENTS.iter().any(|start| name.starts_with(start)) {
+            return None;
+        }
+        let types = self.walk.env.vmlinux?;
+        let Shape::Func(function) = types.get(TypeId(id))?.shape() else {
+            return None;
+        };
+        let Shape::Proto(proto) = types.get(function.proto)?.shape() else {
+            return None;
+        };
+        let is_program = |param: Param| {
+            let name = types.string(param.name).as_bytes();
+            ParamSuffix::of(name) == Some(ParamSuffix::Program)
+        };
+        Some(if proto.params().any(is_program) { 3 } else { 1 })
+    }
+
+    fn packet_load(&self, insn: Insn) -> Option<u32> {
+        let loads = self.walk.env.registry.rewriting.packet_loads;
+        let insns = match insn {
+            Insn::PacketInd { imm: 0, .. } => loads.indirect,
+            Insn::PacketInd { .. } => loads.indirect_offset,
+            _ => loads.absolute,
+        };
+        (insns != 0).then_some(insns.into())
+    }
+}
+
+/// The kind of pointer that an access goes through.
+fn base(aux: &InsnAux) -> Option<RegBase> {
+    RegBase::from_number(aux.ptr_type & 0xff)
+}
+
+fn division(raw: RawInsn) -> u32 {
+    guarded_division(raw).map_or(1, |guarded| guarded.len() as u32)
+}
+
+/// Instructions that mask the offset of pointer arithmetic.
+fn masking(mask: OffsetMask) -> u32 {
+    let OffsetMask::Pointer {
+        pointer_in_dst,
+        negative,
+        constant,
+        ..
+    } = mask
+    else {
+        return 0;
+    };
+    let copied = u32::from(!pointer_in_dst);
+    match constant {
+        true => 1 + copied,
+        false => 6 + copied + u32::from(negative) + u32::from(negative && pointer_in_dst),
+    }
+}
+
+/// A load or store.
+struct Access {
+    offset: i16,
+    size: u32,
+    form: AccessForm,
+}
+
+impl Access {
+    fn of(insn: Insn) -> Option<Access> {
+        match insn {
+            Insn::Load {
+                size,
+                signed,
+                dst,
+                base,
+                off,
+            } => Some(Access {
+                offset: off,
+                size: size.bytes(),
+                form: load_form(signed, dst == base),
+            }),
+            Insn::Store { size, off, src, .. } => Some(Access {
+                offset: off,
+                size: size.bytes(),
+                form: match src {
+                    Operand::Reg(_) => AccessForm::Write,
+                    Operand::Imm(_) => AccessForm::WriteImm,
+                },
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn load_form(signed: bool, into_base: bool) -> AccessForm {
+    match (signed, into_base) {
+        (false, false) => AccessForm::Read,
+        (false, true) => AccessForm::ReadBase,
+        (true, false) => AccessForm::SignedRead,
+        (true, true) => AccessForm::SignedReadBase,
+    }
+}
+
+/// Adds to the facts of an accepted program what Linux makes of its instructions.
+pub(crate) fn note(walk: &Walk<'_>, facts: &mut ProgramFacts) {
+    let lengths = Lengths::of(walk);
+    facts.prologue = lengths.prologue();
+    for (slot, fact) in facts.insns.iter_mut().enumerate() {
+        if fact.is_reached {
+            fact.rewritten_insns = lengths.at(slot);
+        }
+    }
+}
