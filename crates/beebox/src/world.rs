@@ -2,7 +2,7 @@
 //! host describes them. [`read`] takes the file of `beebox run --world`.
 //!
 //! ```
-//! use beebox::world::{NetDevice, RoutePrefix, Route, System};
+//! use beebox::world::{NetDevice, NetSocket, RoutePrefix, Route, System};
 //!
 //! let mut world = System::default();
 //! let network = &mut world.network;
@@ -11,6 +11,7 @@
 //! let router = "192.0.2.1".parse()?;
 //! network.routes.add(Route::via(net, router, 2));
 //! network.neighbours.add(2, router, [2, 0, 0, 0, 0, 1]);
+//! network.sockets.add(NetSocket::listener("192.0.2.2:80".parse()?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -21,5 +22,6 @@ pub use vm::System;
 pub use vm::network::{
     DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, NetSocket, Network, NextHop,
     PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes,
-    RuleAction, SocketProtocol, SocketState, Sockets, SynCookies, TcpFigures, scope, table,
+    RuleAction, SocketPart, SocketProtocol, SocketRef, SocketState, SocketView, Sockets,
+    SynCookies, TcpFigures, scope, table,
 };

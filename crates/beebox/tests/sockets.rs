@@ -140,3 +140,20 @@ fn maps_hold_sockets_by_their_cookies() {
         assert_eq!(program.engine(), engine);
     }
 }
+
+#[test]
+fn structures_are_laid_out_as_linux_declares_them() {
+    let kernel = kernel_data::linux_6_18();
+    let types = kernel.btf().expect("types");
+    let tcp = types.find(btf::Kind::Struct, "bpf_tcp_sock");
+    let btf::Shape::Struct(tcp) = tcp.expect("bpf_tcp_sock").shape() else {
+        panic!("a structure");
+    };
+    let members = tcp.members().map(|member| {
+        let name = types.string(member.name).to_string_lossy().into_owned();
+        let size = types.size_of(member.ty).expect("a size") as usize;
+        (name, member.bit_offset as usize / 8, size)
+    });
+    let ours = TcpFigures::places().map(|(name, at, size)| (name.to_owned(), at, size));
+    assert_eq!(members.collect::<Vec<_>>(), ours.collect::<Vec<_>>());
+}

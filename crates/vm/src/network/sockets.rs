@@ -194,3 +194,47 @@ impl Sockets {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Sockets {
+        let mut sockets = Sockets::new();
+        let local = "192.0.2.1:80".parse().expect("an address");
+        sockets.add(NetSocket {
+            cookie: 1,
+            ..NetSocket::listener(local)
+        });
+        sockets.add(NetSocket::udp(local));
+        sockets
+    }
+
+    #[test]
+    fn pointers_to_structures_tell_the_socket() {
+        let sockets = two();
+        for number in 0..2 {
+            for (part, _) in SocketPart::ALL {
+                let pointer = Sockets::pointer(0x1000, number, part);
+                assert_eq!(sockets.number_of(0x1000, pointer), Some(number));
+                assert_eq!(sockets.number_of(0x1000, pointer + 8), None);
+            }
+        }
+        let behind = Sockets::pointer(0x1000, 2, SocketPart::Socket);
+        assert_eq!(sockets.number_of(0x1000, behind), None);
+        assert_eq!(sockets.number_of(0x1000, 0xfff), None);
+    }
+
+    #[test]
+    fn structures_have_what_is_put_into_them() {
+        let mut sockets = two();
+        assert_eq!(sockets.by_cookie(2), Some(1));
+        sockets.put(1, SocketPart::Kernel, 5, &[7, 8]);
+        let parts: Vec<_> = sockets.structures().collect();
+        let (name, offset, bytes) = &parts[5];
+        assert_eq!(name, "struct tcp_sock of the socket of cookie 2");
+        assert_eq!((*offset, &bytes[4..8]), (4096 + 256, &[0, 7, 8, 0][..]));
+        // The protocol.
+        assert_eq!((parts[0].2[12], parts[3].2[12]), (6, 17));
+    }
+}

@@ -63,3 +63,52 @@ fn sockets_of_a_group_share_the_senders() {
         "{counts:?}"
     );
 }
+
+#[test]
+fn namespaces_have_sockets_of_their_own() {
+    let sockets = [
+        NetSocket::listener(at("10.0.0.1:80")),
+        NetSocket {
+            namespace: Some(4),
+            ..NetSocket::listener(at("10.0.0.1:80"))
+        },
+    ];
+    let query = SocketQuery {
+        protocol: SocketProtocol::Tcp,
+        namespace: Some(4),
+        source: at("10.0.0.2:5000"),
+        destination: at("10.0.0.1:80"),
+        device: 1,
+        vrf_device: 0,
+        cpu: 0,
+    };
+    assert_eq!(query.find(&sockets), Some(1));
+    let own = SocketQuery {
+        namespace: None,
+        ..query
+    };
+    assert_eq!(own.find(&sockets), Some(0));
+    let other = SocketQuery {
+        namespace: Some(5),
+        ..query
+    };
+    assert_eq!(other.find(&sockets), None);
+}
+
+#[test]
+fn a_socket_of_ipv6_takes_ipv4_only_at_addresses_that_have_it() {
+    let sockets = [
+        NetSocket::udp(at("[2001:db8::1]:53")),
+        NetSocket::udp(at("[::ffff:10.0.0.1]:53")),
+        NetSocket {
+            is_ipv6_only: true,
+            ..NetSocket::udp(at("[::]:53"))
+        },
+    ];
+    let udp = |from, to| find(&sockets, SocketProtocol::Udp, [from, to]);
+    assert_eq!(udp("10.0.0.2:5000", "10.0.0.1:53"), Some(1));
+    assert_eq!(udp("10.0.0.2:5000", "10.0.0.3:53"), None);
+    assert_eq!(udp("10.0.0.2:5000", "127.0.0.6:53"), None);
+    assert_eq!(udp("[2001:db8::2]:5000", "[2001:db8::1]:53"), Some(0));
+    assert_eq!(udp("[2001:db8::2]:5000", "[2001:db8::3]:53"), Some(2));
+}
