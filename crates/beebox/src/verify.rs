@@ -4,10 +4,10 @@
 pub mod registry {
     pub use spec::registry::{
         AccessForm, ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused,
-        FieldRule, HelperEntry, HelperProto, IteratorArg, IteratorTarget, KernelType, Kfunc,
-        KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext, ProgramRules,
-        ProgramTypes, RegBase, RegType, Registry, Restriction, RetBase, RetType, ReturnRange,
-        Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags, Unavailable, Widths,
+        FieldRule, HelperEntry, HelperProto, HostHelper, IteratorArg, IteratorTarget, KernelType,
+        Kfunc, KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext,
+        ProgramRules, ProgramTypes, RegBase, RegType, Registry, Restriction, RetBase, RetType,
+        ReturnRange, Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags, Unavailable, Widths,
     };
 }
 
