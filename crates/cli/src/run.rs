@@ -215,6 +215,7 @@ fn run_checked(
         frames: args.frames as usize,
         deadline: args.timeout.map(|timeout| Instant::now() + timeout),
         indirect_jumps: args.gotox,
+        stack_fill: 0,
     };
     let mut calls = Calls::basic(SplitMix::new(args.seed), clock(args.time));
     let mut memory = Memory::new();
