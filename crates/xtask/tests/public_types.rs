@@ -152,6 +152,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Features", "jit, spec"),
     ("Field", "gateway, isa, spec"),
     ("Group", "isa, seccomp"),
+    ("Halves", "isa, lower"),
     ("Image", "jit, program"),
     ("Input", "beebox, lower"),
     ("Layout", "capture, spec"),
