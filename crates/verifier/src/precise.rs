@@ -117,9 +117,15 @@ fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
     let state = walk.explorer.state(covering);
     let mut bt = Backtrack::new(frame);
     for number in (0..=state.curframe).rev() {
-        let (regs, slots) = precise_scalars(state, number);
-        bt.regs[number] = regs;
-        bt.slots[number] = slots;
+        let (regs, slots) = match walk.env.bpf_capable {
+            true => precise_scalars(state, number),
+            false => live_scalars(walk, covering, number),
+        };
+        // Without CAP_BPF every scalar is precise from the start, and nothing is marked.
+        if walk.env.bpf_capable {
+            bt.regs[number] = regs;
+            bt.slots[number] = slots;
+        }
         if (regs != 0 || slots != 0) && walk.sink.is_full() {
             let regs = (0..10)
                 .filter(|reg| regs & 1 << reg != 0)
@@ -132,6 +138,35 @@ fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
         }
     }
     bt
+}
+
+/// Registers and slots of a frame that hold scalars; of a cleaned checkpoint the live ones.
+fn live_scalars(walk: &Walk<'_>, id: StateId, number: usize) -> (u16, u64) {
+    let checkpoint = walk.explorer.checkpoint(id);
+    let state = &checkpoint.state;
+    let frame = state.frame(number);
+    let (live, dead) = match state.cleaned {
+        true => {
+            let insn = state.frame_insn_idx(number) as usize;
+            (
+                walk.facts.insns[insn].live_regs,
+                checkpoint.dead_slots(number),
+            )
+        }
+        false => (u16::MAX, 0),
+    };
+    let regs = (0..10).filter(|&reg| live >> reg & 1 != 0 && frame.regs[reg].is_scalar());
+    let slots = (0..frame.stack.len().min(64)).filter(|&spi| {
+        dead >> spi & 1 == 0
+            && frame
+                .stack
+                .get(spi)
+                .is_some_and(|slot| slot.is_spilled_scalar())
+    });
+    (
+        regs.fold(0, |mask, reg| mask | 1 << reg),
+        slots.fold(0, |mask, spi| mask | 1 << spi),
+    )
 }
 
 /// Precise registers and slots of a frame that hold scalars.

@@ -13,7 +13,7 @@ use crate::env::Env;
 use crate::log::Sink;
 use crate::state::MAX_CALL_FRAMES;
 use crate::walk::SubprogAux;
-use crate::{Result, Stop, refuse};
+use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
 
 /// Bytes of stack along a chain of calls, or of a frame with a private stack.
 const MAX_STACK: u32 = 512;
@@ -209,11 +209,14 @@ impl Check<'_, '_> {
                 .subprog_at(target)
                 .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
             if is_call && self.facts.exception_callback == Some(callee) {
-                return Err(refuse!(
-                    self.pass,
-                    EINVAL,
-                    Other,
-                    "insn {index} cannot call exception cb directly"
+                // The kernel ends this line of the log with its statistics.
+                let reason = format!("insn {index} cannot call exception cb directly");
+                verbose!(self.pass, "{reason}");
+                return Err(Stop::refusal(
+                    errno::EINVAL,
+                    RefusalKind::Other,
+                    Some(self.pass.insn_idx),
+                    format_args!("{reason}"),
                 ));
             }
             if is_call || !self.subprogs[callee].is_async_cb {
