@@ -69,11 +69,12 @@ fn of_chain(report: &Report, at: usize, engine: &str) -> Option<f64> {
     report.value(CHAINS[at].1, engine, Unit::NsPerOperation)
 }
 
-/// Time of an engine for a frame, without what a run costs that does nothing.
+/// Time of an engine for a frame, without what a run costs that does nothing; `None` if a
+/// disturbed machine shows no difference.
 fn of_frame(report: &Report, title: &str, engine: &str) -> Option<f64> {
     let whole = report.value(title, engine, Unit::NsPerRun)?;
     let nothing = report.value(dissector::NOTHING, engine, Unit::NsPerRun)?;
-    Some(whole - nothing)
+    Some(whole - nothing).filter(|time| *time > 0.0)
 }
 
 /// Ratios of two engines in every workload that has both.

@@ -1,6 +1,6 @@
 //! The registers, stack and services that a function uses, which decide on its frame.
 
-use isa::ebpf::{Access, AluOp, Callee, Effect, Insn, Operand, Reg};
+use isa::ebpf::{AluOp, Callee, Effect, Insn, Operand, Reg};
 use lower::flow::{Halves, Transfer, is_bit_operation};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
@@ -76,11 +76,8 @@ impl Tally {
     /// Records an instruction.
     pub(super) fn record(&mut self, insn: Insn, transfer: Transfer) {
         self.others = self.others.union(transfer.effects());
-        match insn.access() {
-            Some(access) => self.record_access(access, insn.stored(), transfer),
-            None => self.values = self.values.union(transfer.read()),
-        }
         match insn.effect() {
+            Some(Effect::Load | Effect::Store) => return self.record_access(insn, transfer),
             Some(Effect::Compute) => {
                 if let Insn::Alu { op, .. } = insn {
                     self.ops.record(op);
@@ -91,21 +88,17 @@ impl Tally {
                 if let Insn::Atomic { op, .. } = insn {
                     self.usage.complex |= op.fetches_into_src();
                 }
+                return self.record_access(insn, transfer);
             }
             Some(Effect::Packet) => self.usage.packet = true,
             Some(Effect::Branch) => self.usage.may_goto |= matches!(insn, Insn::MayGoto { .. }),
             Some(Effect::Call) => self.record_call(insn),
             Some(
-                Effect::Wide
-                | Effect::Load
-                | Effect::Store
-                | Effect::Goto
-                | Effect::GotoLong
-                | Effect::GotoReg
-                | Effect::Exit,
+                Effect::Wide | Effect::Goto | Effect::GotoLong | Effect::GotoReg | Effect::Exit,
             )
             | None => {}
         }
+        self.values = self.values.union(transfer.read());
     }
 
     fn record_call(&mut self, call: Insn) {
@@ -123,10 +116,12 @@ impl Tally {
     }
 
     /// Records an access, which reads its base and the stored operand only.
-    fn record_access(&mut self, access: Access, stored: Option<Operand>, transfer: Transfer) {
+    fn record_access(&mut self, insn: Insn, transfer: Transfer) {
         self.others = self.others.union(transfer.read());
-        self.usage.stack_escapes |= stored == Some(Operand::Reg(Reg::R10));
-        if access.base == Reg::R10 {
+        self.usage.stack_escapes |= insn.stored() == Some(Operand::Reg(Reg::R10));
+        if let Some(access) = insn.access()
+            && access.base == Reg::R10
+        {
             self.usage.stack_accesses += 1;
             self.usage.lowest_stack = self.usage.lowest_stack.min(access.off);
         }

@@ -197,6 +197,7 @@ impl Transfer {
         self.writes.has(reg)
     }
 
+    #[inline]
     fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
         let mut reads = Reads::operand(dst, op.reads_of_dst(), width);
         if let Operand::Reg(src) = src {
@@ -247,6 +248,7 @@ impl Transfer {
     }
 
     /// The transfer function of an instruction; `result` is live at the end of functions.
+    #[inline]
     pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
         let effect = Transfer::effect;
