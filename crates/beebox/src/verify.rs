@@ -21,12 +21,13 @@ pub use cost::{
     deepest_stack, folded_stacks,
 };
 pub use load::{Loaded, Loader, ReadBtf};
+pub use spec::kfuncs::KernelFunction;
 pub use verifier::domain::Violation;
 pub use verifier::precise::PrecisionCounts;
 pub use verifier::reason::{self, Explanation};
 pub use verifier::{
     Branch, CallFact, ChainCost, Cost, FormSlot, FunctionStack, InsnCost, InsnFact, KernelCode,
-    MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Proof, Refusal,
-    RefusalKind, Scalar, Statistics, Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification,
-    explain, verify,
+    LiveCode, MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Proof,
+    Refusal, RefusalKind, Scalar, Spills, Statistics, Stop, Stress, SubprogCost, Tnum, Value,
+    Verdict, Verification, explain, verify,
 };
