@@ -1,7 +1,9 @@
 //! Registers, memory accesses and control flow of instructions.
 
 use beebox_isa::ebpf::table::ROWS;
-use beebox_isa::ebpf::{Access, Effect, Flow, Insn, RawInsn, Reg, RegSet, Size, assemble, decode};
+use beebox_isa::ebpf::{
+    Access, Callee, Effect, Flow, Insn, RawInsn, Reg, RegSet, Size, assemble, decode,
+};
 
 const ANSWERS: &str = include_str!("linux-6.18/operands.txt");
 
@@ -112,8 +114,9 @@ fn control_flow_matches_the_text() {
     assert_eq!(flow("goto +9"), Flow::Goto(9));
     assert_eq!(flow("gotol -70000"), Flow::Goto(-70_000));
     assert_eq!(flow("gotox r3"), Flow::GotoReg(Reg::R3));
-    assert_eq!(flow("call 7"), Flow::Call);
-    assert_eq!(flow("callx r3"), Flow::Call);
+    assert_eq!(flow("call 7"), Flow::Call(None));
+    assert_eq!(Insn::Call(Callee::Local(7)).flow(), Flow::Call(Some(7)));
+    assert_eq!(flow("callx r3"), Flow::Call(None));
     assert_eq!(flow("exit"), Flow::Exit);
     assert_eq!(flow(".8byte 0xff"), Flow::Nowhere);
     assert_eq!(Insn::Imm64High.flow(), Flow::Nowhere);
@@ -158,7 +161,10 @@ fn instructions_match_their_rows() {
                 Effect::Goto => Flow::Goto(-9),
                 Effect::GotoLong => Flow::Goto(70_000),
                 Effect::GotoReg => Flow::GotoReg(reg(dst)),
-                Effect::Call => Flow::Call,
+                Effect::Call => match insn {
+                    Insn::Call(Callee::Local(distance)) => Flow::Call(Some(distance)),
+                    _ => Flow::Call(None),
+                },
                 Effect::Exit => Flow::Exit,
             };
             assert_eq!(insn.flow(), flow, "{insn}");

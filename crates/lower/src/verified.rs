@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Size, Value64, Width};
+use isa::ebpf::{AluOp, Effect, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 use program::{MapDef, Program};
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
@@ -175,42 +175,41 @@ fn rewrite_insn(
     if fact.accesses_object && !is_socket(fact) {
         return Err(Unfit::KernelObject(slot));
     }
-    match insn {
-        Insn::LoadImm64 { imm, .. } => {
-            let value = callbacks::number(*imm, slot, number).or_else(|| address(*imm, maps));
-            let value = value.ok_or(Unfit::Reference(slot))?;
-            *imm = Imm64::Value(Value64::new(value));
+    match insn.effect() {
+        Some(Effect::Wide) => {
+            if let Insn::LoadImm64 { imm, .. } = insn {
+                let value = callbacks::number(*imm, slot, number).or_else(|| address(*imm, maps));
+                let value = value.ok_or(Unfit::Reference(slot))?;
+                *imm = Imm64::Value(Value64::new(value));
+            }
         }
-        Insn::Load {
-            size, off, signed, ..
-        } if is_context(fact) => match field(fact) {
-            Field::Number => {}
-            // The verifier has the field loaded whole.
-            Field::Bound(bound) => (*size, *off, *signed) = (Size::DW, bound, false),
-            Field::Object => return Err(Unfit::KernelObject(slot)),
-        },
-        Insn::Alu { .. }
-        | Insn::Neg { .. }
-        | Insn::MovSx { .. }
-        | Insn::Endian { .. }
-        | Insn::Cast { .. }
-        | Insn::Imm64High
-        | Insn::Load { .. }
-        | Insn::Store { .. }
-        | Insn::Atomic { .. }
-        | Insn::LoadAcquire { .. }
-        | Insn::StoreRelease { .. }
-        | Insn::PacketAbs { .. }
-        | Insn::PacketInd { .. }
-        | Insn::Jump { .. }
-        | Insn::Goto { .. }
-        | Insn::GotoLong { .. }
-        | Insn::GotoReg { .. }
-        | Insn::MayGoto { .. }
-        | Insn::Call(_)
-        | Insn::CallReg { .. }
-        | Insn::Exit
-        | Insn::Invalid { .. } => {}
+        Some(Effect::Load) => {
+            if let Insn::Load {
+                size, off, signed, ..
+            } = insn
+                && is_context(fact)
+            {
+                match field(fact) {
+                    Field::Number => {}
+                    // The verifier has the field loaded whole.
+                    Field::Bound(bound) => (*size, *off, *signed) = (Size::DW, bound, false),
+                    Field::Object => return Err(Unfit::KernelObject(slot)),
+                }
+            }
+        }
+        Some(
+            Effect::Compute
+            | Effect::Store
+            | Effect::Atomic
+            | Effect::Packet
+            | Effect::Branch
+            | Effect::Goto
+            | Effect::GotoLong
+            | Effect::GotoReg
+            | Effect::Call
+            | Effect::Exit,
+        )
+        | None => {}
     }
     Ok(())
 }

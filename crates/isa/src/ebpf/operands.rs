@@ -131,8 +131,8 @@ pub enum Flow {
     Goto(i32),
     /// To an address in a register.
     GotoReg(Reg),
-    /// A call that returns to the next slot.
-    Call,
+    /// A call that returns to the next slot; of a local function at this distance from it.
+    Call(Option<i32>),
     /// A return from the function.
     Exit,
     /// None: not an instruction by itself.
@@ -308,7 +308,10 @@ impl Insn {
             Insn::Goto { off } => Flow::Goto(off as i32),
             Insn::GotoLong { off } => Flow::Goto(off),
             Insn::GotoReg { dst } => Flow::GotoReg(dst),
-            Insn::Call(_) | Insn::CallReg { .. } => Flow::Call,
+            Insn::Call(Callee::Local(distance)) => Flow::Call(Some(distance)),
+            Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) | Insn::CallReg { .. } => {
+                Flow::Call(None)
+            }
             Insn::Exit => Flow::Exit,
             Insn::Imm64High | Insn::Invalid { .. } => Flow::Nowhere,
         }

@@ -8,7 +8,7 @@
 //!
 //! Cost: each search looks at no more than [`REACH`] instructions.
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, Effect, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
 use super::memory::{Load, accepts_memory_operand};
@@ -228,30 +228,25 @@ pub(super) enum Between {
 
 impl Between {
     pub(super) const fn of(insn: Insn) -> Between {
-        match insn {
-            Insn::Alu { .. } => Between::Arithmetic,
-            Insn::Load { .. } => Between::Load,
-            Insn::Store { .. } => Between::Store,
-            Insn::Neg { .. }
-            | Insn::MovSx { .. }
-            | Insn::Endian { .. }
-            | Insn::Cast { .. }
-            | Insn::LoadImm64 { .. }
-            | Insn::Imm64High
-            | Insn::Atomic { .. }
-            | Insn::LoadAcquire { .. }
-            | Insn::StoreRelease { .. }
-            | Insn::PacketAbs { .. }
-            | Insn::PacketInd { .. }
-            | Insn::Jump { .. }
-            | Insn::Goto { .. }
-            | Insn::GotoLong { .. }
-            | Insn::GotoReg { .. }
-            | Insn::MayGoto { .. }
-            | Insn::Call(_)
-            | Insn::CallReg { .. }
-            | Insn::Exit
-            | Insn::Invalid { .. } => Between::Barrier,
+        match insn.effect() {
+            Some(Effect::Compute) if matches!(insn, Insn::Alu { .. }) => Between::Arithmetic,
+            Some(Effect::Load) if matches!(insn, Insn::Load { .. }) => Between::Load,
+            Some(Effect::Store) if matches!(insn, Insn::Store { .. }) => Between::Store,
+            Some(
+                Effect::Compute
+                | Effect::Load
+                | Effect::Store
+                | Effect::Wide
+                | Effect::Atomic
+                | Effect::Packet
+                | Effect::Branch
+                | Effect::Goto
+                | Effect::GotoLong
+                | Effect::GotoReg
+                | Effect::Call
+                | Effect::Exit,
+            )
+            | None => Between::Barrier,
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use std::mem;
 
-use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Cond, Effect, Insn, Operand, Reg, Size, Width};
 
 use super::asm::{Alu, Unary};
 use super::buffer::Label;
@@ -246,42 +246,38 @@ impl Generator<'_> {
     /// The registers that a slot writes, if it can be executed speculatively: packet loads,
     /// and arithmetic that does not use the scratch register.
     fn computed(&self, slot: usize) -> Option<Halves> {
-        let is_fit = match self.insns[slot] {
+        let insn = self.insns[slot];
+        let is_fit = match insn.effect() {
+            Some(Effect::Packet) => self.is_speculative_load(insn),
+            Some(Effect::Compute) => is_speculative(insn),
+            Some(
+                Effect::Wide
+                | Effect::Load
+                | Effect::Store
+                | Effect::Atomic
+                | Effect::Branch
+                | Effect::Goto
+                | Effect::GotoLong
+                | Effect::GotoReg
+                | Effect::Call
+                | Effect::Exit,
+            )
+            | None => false,
+        };
+        is_fit.then(|| self.facts[slot].written())
+    }
+
+    /// True if a packet load can be executed speculatively.
+    fn is_speculative_load(&self, insn: Insn) -> bool {
+        match insn {
             Insn::PacketAbs { size, imm } => {
                 imm >= 0 && imm as u32 + size.bytes() <= self.proven_len_always
             }
             Insn::PacketInd { size, imm, .. } => {
                 imm >= 0 && imm.checked_add(size.bytes() as i32).is_some()
             }
-            Insn::Alu { op, src, .. } => match op {
-                AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor => true,
-                AluOp::Lsh | AluOp::Rsh => matches!(src, Operand::Imm(_)),
-                AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Arsh => {
-                    false
-                }
-            },
-            Insn::Neg { .. }
-            | Insn::MovSx { .. }
-            | Insn::Endian { .. }
-            | Insn::Cast { .. }
-            | Insn::LoadImm64 { .. }
-            | Insn::Imm64High
-            | Insn::Load { .. }
-            | Insn::Store { .. }
-            | Insn::Atomic { .. }
-            | Insn::LoadAcquire { .. }
-            | Insn::StoreRelease { .. }
-            | Insn::Jump { .. }
-            | Insn::Goto { .. }
-            | Insn::GotoLong { .. }
-            | Insn::GotoReg { .. }
-            | Insn::MayGoto { .. }
-            | Insn::Call(_)
-            | Insn::CallReg { .. }
-            | Insn::Exit
-            | Insn::Invalid { .. } => false,
-        };
-        is_fit.then(|| self.facts[slot].written())
+            _ => false,
+        }
     }
 
     /// Records the result of the test at a slot, whose branch is taken on the condition;
@@ -411,5 +407,18 @@ impl Generator<'_> {
             _ => None,
         });
         (ends.max().unwrap_or(0), until)
+    }
+}
+
+/// True if an operation can be executed speculatively: arithmetic that does not use the scratch
+/// register.
+fn is_speculative(insn: Insn) -> bool {
+    let Insn::Alu { op, src, .. } = insn else {
+        return false;
+    };
+    match op {
+        AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor => true,
+        AluOp::Lsh | AluOp::Rsh => matches!(src, Operand::Imm(_)),
+        AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Arsh => false,
     }
 }

@@ -62,21 +62,10 @@ impl Generator<'_> {
         let Operand::Imm(by) = back.src else {
             return None;
         };
-        let sign = match back.op {
-            AluOp::Rsh => None,
-            AluOp::Arsh => Some(width),
-            AluOp::Add
-            | AluOp::Sub
-            | AluOp::Mul
-            | AluOp::Div
-            | AluOp::SDiv
-            | AluOp::Mod
-            | AluOp::SMod
-            | AluOp::Or
-            | AluOp::And
-            | AluOp::Xor
-            | AluOp::Lsh
-            | AluOp::Mov => return None,
+        let sign = match shift(back.op)? {
+            Shift::Shr => None,
+            Shift::Sar => Some(width),
+            Shift::Shl | Shift::Rol | Shift::Ror => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
         (fits && by < all(width).into()).then(|| Extension {

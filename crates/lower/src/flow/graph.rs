@@ -2,59 +2,49 @@
 
 use std::iter;
 
-use isa::ebpf::{Callee, Flow, Insn};
+use isa::ebpf::{Flow, Insn};
 
 /// The target of a jump at `slot`; `None` for other instructions and for targets before the
 /// program.
 #[inline]
 pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
-    let distance = match insn.flow() {
-        Flow::Branch(distance) | Flow::Goto(distance) => i64::from(distance),
-        Flow::Next | Flow::SkipOne | Flow::GotoReg(_) | Flow::Call | Flow::Exit | Flow::Nowhere => {
-            return None;
-        }
-    };
-    usize::try_from(slot as i64 + 1 + distance).ok()
+    match insn.flow() {
+        Flow::Branch(distance) | Flow::Goto(distance) => target(slot, distance),
+        Flow::Next
+        | Flow::SkipOne
+        | Flow::GotoReg(_)
+        | Flow::Call(_)
+        | Flow::Exit
+        | Flow::Nowhere => None,
+    }
 }
 
 /// The target of a local call at `slot`; `None` for other instructions and for targets before the
 /// program.
 pub(crate) fn call_target(insn: Insn, slot: usize) -> Option<usize> {
-    match insn {
-        Insn::Call(Callee::Local(distance)) => {
-            usize::try_from(slot as i64 + 1 + i64::from(distance)).ok()
-        }
-        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. })
-        | Insn::CallReg { .. }
-        | Insn::Alu { .. }
-        | Insn::Neg { .. }
-        | Insn::MovSx { .. }
-        | Insn::Endian { .. }
-        | Insn::Cast { .. }
-        | Insn::LoadImm64 { .. }
-        | Insn::Imm64High
-        | Insn::Load { .. }
-        | Insn::Store { .. }
-        | Insn::Atomic { .. }
-        | Insn::LoadAcquire { .. }
-        | Insn::StoreRelease { .. }
-        | Insn::PacketAbs { .. }
-        | Insn::PacketInd { .. }
-        | Insn::Jump { .. }
-        | Insn::Goto { .. }
-        | Insn::GotoLong { .. }
-        | Insn::GotoReg { .. }
-        | Insn::MayGoto { .. }
-        | Insn::Exit
-        | Insn::Invalid { .. } => None,
+    match insn.flow() {
+        Flow::Call(distance) => target(slot, distance?),
+        Flow::Next
+        | Flow::SkipOne
+        | Flow::Branch(_)
+        | Flow::Goto(_)
+        | Flow::GotoReg(_)
+        | Flow::Exit
+        | Flow::Nowhere => None,
     }
+}
+
+/// The slot at a distance from the next one.
+#[inline]
+fn target(slot: usize, distance: i32) -> Option<usize> {
+    usize::try_from(slot as i64 + 1 + i64::from(distance)).ok()
 }
 
 /// True if the instruction falls through to the next slot.
 #[inline]
 pub fn falls_through(insn: Insn) -> bool {
     match insn.flow() {
-        Flow::Next | Flow::SkipOne | Flow::Branch(_) | Flow::Call | Flow::Nowhere => true,
+        Flow::Next | Flow::SkipOne | Flow::Branch(_) | Flow::Call(_) | Flow::Nowhere => true,
         Flow::Goto(_) | Flow::GotoReg(_) | Flow::Exit => false,
     }
 }

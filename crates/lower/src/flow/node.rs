@@ -58,7 +58,7 @@ impl Node {
             Flow::Branch(distance) => (Marks::JUMPS, distance),
             Flow::Goto(distance) => (Marks::LEAVES, distance),
             Flow::Exit => (Marks::STOPS, 0),
-            Flow::Next | Flow::SkipOne | Flow::Call | Flow::GotoReg(_) | Flow::Nowhere => {
+            Flow::Next | Flow::SkipOne | Flow::Call(_) | Flow::GotoReg(_) | Flow::Nowhere => {
                 (Marks::NONE, 0)
             }
         };

@@ -319,7 +319,7 @@ fn has_loop(insns: &[Insn]) -> bool {
     let next = |at: usize| {
         let to = |skip: i32| usize::try_from(at as i64 + 1 + i64::from(skip)).ok();
         match insns[at].flow() {
-            Flow::Next | Flow::Call => [to(0), None],
+            Flow::Next | Flow::Call(_) => [to(0), None],
             Flow::SkipOne => [to(1), None],
             Flow::Branch(skip) => [to(0), to(skip)],
             Flow::Goto(skip) => [to(skip), None],
