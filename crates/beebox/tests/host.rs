@@ -86,6 +86,11 @@ fn load(
     LoadedObject::load_with_functions(&object, &kernel_data::linux_6_18(), &options, functions)
 }
 
+fn prototypes(functions: &[HostFunction]) -> Vec<Prototype> {
+    let all = functions.iter();
+    all.map(|function| function.prototype().clone()).collect()
+}
+
 /// The functions with the helper numbers of the object.
 fn helpers() -> (Vec<HostFunction>, Arc<AtomicU64>) {
     let numbers = [65536, 65537, 65538, 65539, 0x6fff_ffff];
@@ -279,11 +284,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
 #[test]
 fn the_header_declares_what_the_object_uses() {
     let (functions, _) = functions();
-    let prototypes: Vec<Prototype> = functions
-        .iter()
-        .map(|function| function.prototype().clone())
-        .collect();
-    let text = header(&prototypes);
+    let text = header(&prototypes(&functions));
     for line in [
         "struct Entry {\n\tunsigned long long hits;\n\tunsigned int limit;\n\tunsigned char name[4];\n};",
         "extern long long host_sum(const void *bytes, unsigned int bytes__sz, unsigned short scale) __weak __ksym;",
@@ -295,11 +296,7 @@ fn the_header_declares_what_the_object_uses() {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let (functions, _) = helpers();
-    let prototypes: Vec<Prototype> = functions
-        .iter()
-        .map(|function| function.prototype().clone())
-        .collect();
-    let text = header(&prototypes);
+    let text = header(&prototypes(&functions));
     for line in [
         "static long long (*const host_sum)(const void *bytes, unsigned int bytes__sz, unsigned short scale) = (void *)65536;",
         "static void (*const host_fill)(void *bytes, unsigned int bytes__sz, unsigned char value) = (void *)65538;",
@@ -312,6 +309,8 @@ fn the_header_declares_what_the_object_uses() {
         }
     }];
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/host/host.h");
-    let prototypes = seen.map(|function| function.prototype().clone());
-    assert_eq!(std::fs::read_to_string(file).unwrap(), header(&prototypes));
+    assert_eq!(
+        std::fs::read_to_string(file).unwrap(),
+        header(&prototypes(&seen))
+    );
 }

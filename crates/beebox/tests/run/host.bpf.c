@@ -39,55 +39,34 @@ static _Bool (*const flip)(_Bool, u64 *, int) = (void *)0x6fffffff;
 
 const volatile char word[] = "beebox";
 
-/* Writes into the packet what each function returns and changes. */
-SEC("xdp")
-int all(struct xdp_md *ctx)
-{
-	u8 *data = (void *)(long)ctx->data;
-	u8 *end = (void *)(long)ctx->data_end;
-	struct Entry entry = { 1, 2, { 3, 4, 5, 6 } };
-	struct Entry pattern = { 7, 8, { 9, 10, 11, 12 } };
-	u64 count = 40;
-	u64 *out;
-
-	if (data + 64 > end)
-		return 1;
-	out = (u64 *)data;
-	out[0] = host_sum(data + 16, 48, 3);
-	out[1] = (u32)host_find(data[16], &entry, &pattern);
-	out[2] = entry.hits;
-	out[3] = entry.limit | (u64)*(u32 *)entry.name << 32;
-	host_fill(data + 32, 8, 0x5a);
-	out[5] = host_length((const char *)word);
-	out[6] = host_flip(data[16] & 1, &count, -7);
-	out[7] = count;
-	return 2;
+/* A program that writes into the packet what each function returns and changes. */
+#define CALL_ALL(program, sum, find, fill, length, flip)				\
+SEC("xdp")									\
+int program(struct xdp_md *ctx)						\
+{										\
+	u8 *data = (void *)(long)ctx->data;					\
+	u8 *end = (void *)(long)ctx->data_end;					\
+	struct Entry entry = { 1, 2, { 3, 4, 5, 6 } };				\
+	struct Entry pattern = { 7, 8, { 9, 10, 11, 12 } };			\
+	u64 count = 40;								\
+	u64 *out;								\
+										\
+	if (data + 64 > end)							\
+		return 1;							\
+	out = (u64 *)data;							\
+	out[0] = sum(data + 16, 48, 3);						\
+	out[1] = (u32)find(data[16], &entry, &pattern);				\
+	out[2] = entry.hits;							\
+	out[3] = entry.limit | (u64)*(u32 *)entry.name << 32;			\
+	fill(data + 32, 8, 0x5a);						\
+	out[5] = length((const char *)word);					\
+	out[6] = flip(data[16] & 1, &count, -7);				\
+	out[7] = count;								\
+	return 2;								\
 }
 
-/* The same as calls of helpers. */
-SEC("xdp")
-int helpers(struct xdp_md *ctx)
-{
-	u8 *data = (void *)(long)ctx->data;
-	u8 *end = (void *)(long)ctx->data_end;
-	struct Entry entry = { 1, 2, { 3, 4, 5, 6 } };
-	struct Entry pattern = { 7, 8, { 9, 10, 11, 12 } };
-	u64 count = 40;
-	u64 *out;
-
-	if (data + 64 > end)
-		return 1;
-	out = (u64 *)data;
-	out[0] = sum(data + 16, 48, 3);
-	out[1] = (u32)find(data[16], &entry, &pattern);
-	out[2] = entry.hits;
-	out[3] = entry.limit | (u64)*(u32 *)entry.name << 32;
-	fill(data + 32, 8, 0x5a);
-	out[5] = length((const char *)word);
-	out[6] = flip(data[16] & 1, &count, -7);
-	out[7] = count;
-	return 2;
-}
+CALL_ALL(all, host_sum, host_find, host_fill, host_length, host_flip)
+CALL_ALL(helpers, sum, find, fill, length, flip)
 
 /* Memory behind the packet's bounds, for a helper. */
 SEC("xdp")
