@@ -101,7 +101,9 @@ pub(super) fn replace(interface: &str, set: &RuleSet, table: &Table) -> Result<S
     let mut stream = stream.map_err(|error| match error.kind() {
         ErrorKind::ConnectionRefused => {
             let text = format_args!("no `beebox gateway attach` filters {interface}");
-            Failure::new(text).hint("it runs in the network namespace of the interface")
+            Failure::new(text).hint(format_args!(
+                "beebox gateway attach {interface} RULES, in the network namespace of the interface"
+            ))
         }
         _ => fault(interface, error),
     })?;

@@ -184,7 +184,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let name = file.path().display().to_string();
     if !file.is_object() {
         return Err(Failure::new(format_args!("{name}: no object"))
-            .hint("--ebpf, if FILE holds eBPF instructions"));
+            .hint("an object (*.bpf.o) as FILE, --pcap for a capture, --ebpf for instructions"));
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
