@@ -2,7 +2,7 @@
 //! `do_misc_fixups`, `optimize_bpf_loop`), by the registry and what the walk found.
 
 use btf::{Param, ParamSuffix, Shape, TypeId};
-use isa::ebpf::{AtomicOp, Callee, Insn, Operand, RawInsn, Size};
+use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, RawInsn, Size};
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 use spec::registry::{AccessForm, RegBase};
@@ -36,8 +36,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
             ProgramType::SchedCls | ProgramType::SchedAct
         );
         let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
-            let access = Access::of(*insn);
-            let offset = access.map(|access| access.offset);
+            let offset = insn.access().map(|access| access.off);
             aux.seen && offset == Some(TSTAMP_TYPE) && base(aux) == Some(RegBase::PtrToCtx)
         };
         let mut insns = walk.env.insns.iter().zip(&walk.aux);
@@ -70,8 +69,8 @@ impl<'w, 'a> Lengths<'w, 'a> {
                 ..
             }
             | Insn::Cast { .. } => None,
-            _ => match Access::of(insn) {
-                Some(access) => self.access(access, aux),
+            _ => match insn.access().zip(form(insn)) {
+                Some((access, form)) => self.access(access, form, aux),
                 None => {
                     let raw = self.walk.env.program.insns().get(slot)?;
                     Some(division(*raw))
@@ -105,13 +104,12 @@ impl<'w, 'a> Lengths<'w, 'a> {
         if counts { ROUNDS } else { 0 }
     }
 
-    fn access(&self, access: Access, aux: &InsnAux) -> Option<u32> {
+    fn access(&self, access: Access, form: AccessForm, aux: &InsnAux) -> Option<u32> {
         let env = self.walk.env;
         let Some(base) = base(aux) else {
             return Some(1);
         };
-        let Access { offset, size, form } = access;
-        let offset = offset.into();
+        let (offset, size) = (access.off.into(), access.size.bytes());
         match base {
             RegBase::PtrToCtx => {
                 let layout = env.registry.layout(&env.context)?;
@@ -221,37 +219,17 @@ fn masking(mask: OffsetMask) -> u32 {
     }
 }
 
-/// A load or store.
-struct Access {
-    offset: i16,
-    size: u32,
-    form: AccessForm,
-}
-
-impl Access {
-    fn of(insn: Insn) -> Option<Access> {
-        match insn {
-            Insn::Load {
-                size,
-                signed,
-                dst,
-                base,
-                off,
-            } => Some(Access {
-                offset: off,
-                size: size.bytes(),
-                form: load_form(signed, dst == base),
-            }),
-            Insn::Store { size, off, src, .. } => Some(Access {
-                offset: off,
-                size: size.bytes(),
-                form: match src {
-                    Operand::Reg(_) => AccessForm::Write,
-                    Operand::Imm(_) => AccessForm::WriteImm,
-                },
-            }),
-            _ => None,
-        }
+/// The form of a load or store.
+fn form(insn: Insn) -> Option<AccessForm> {
+    match insn {
+        Insn::Load {
+            signed, dst, base, ..
+        } => Some(load_form(signed, dst == base)),
+        Insn::Store { src, .. } => Some(match src {
+            Operand::Reg(_) => AccessForm::Write,
+            Operand::Imm(_) => AccessForm::WriteImm,
+        }),
+        _ => None,
     }
 }
 
