@@ -1,6 +1,7 @@
 //! Definitions that verifier, loader and engines share: program types, attach types, map
 //! kinds, helpers and context layouts by Linux's numbers and names; the release that
-//! introduced each; kfuncs, bit operations among them, and prototypes of functions of a host; the description of a kernel ([`Kernel`]); the registry of helper
+//! introduced each; kfuncs, bit operations among them, and prototypes of functions of a host;
+//! the description of a kernel ([`Kernel`]); the registry of helper
 //! prototypes, context accesses and kfuncs; traits for clock and random numbers.
 #![forbid(unsafe_code)]
 

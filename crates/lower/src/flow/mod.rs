@@ -132,8 +132,9 @@ impl DefUse {
         }
     }
 
-    /// The graph without some slots, of functions at their new places; `places` has the new place of each slot, or of the next one
-    /// that stays. What is removed has neither control flow nor an influence on what is live elsewhere.
+    /// The graph without some slots, of functions at their new places; `places` has the new place
+    /// of each slot, or of the next one that stays. What is removed has neither control flow nor
+    /// an influence on what is live elsewhere.
     pub(crate) fn without(
         mut self,
         is_removed: &[bool],

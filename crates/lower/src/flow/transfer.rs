@@ -1,5 +1,5 @@
-//! Definitions and uses of an instruction, its transfer function for liveness: which register halves it reads and
-//! writes, and which reads depend on how much of the result is live.
+//! Definitions and uses of an instruction, its transfer function for liveness: which register
+//! halves it reads and writes, and which reads depend on how much of the result is live.
 
 use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};

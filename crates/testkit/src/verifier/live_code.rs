@@ -3,8 +3,9 @@
 //!
 //! Both sequences are aligned: instructions must be equal and in the same order, those that
 //! the form leaves open must each be as many instructions as the form says, up to 64 where it
-//! does not say, and every jump must lead to the same instruction. Aligning is a depth-first search over pairs of positions, each visited once
-//! for each set of targets of jumps that are still ahead.
+//! does not say, and every jump must lead to the same instruction. Aligning is a depth-first
+//! search over pairs of positions, each visited once for each set of targets of jumps that are
+//! still ahead.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
