@@ -96,7 +96,7 @@ pub struct Tunnel {
 }
 
 /// Where a program redirects a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Redirect {
     /// To an interface (`bpf_redirect`).
     Interface {
@@ -121,6 +121,13 @@ pub enum Redirect {
         key: u32,
         /// Flags of the call.
         flags: u64,
+    },
+    /// To an AF_XDP socket in a map (`bpf_redirect_map`).
+    Socket {
+        /// Its cookie.
+        cookie: u64,
+        /// It gets the packet: it is bound to the queue that the packet came from.
+        is_delivered: bool,
     },
 }
 

@@ -9,7 +9,7 @@ use ::kernel::programs::PacketVerdict;
 use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType, Record};
 
 use super::summary::{Counter, Stopwatch};
-use super::{CaptureSummary, PrintedText, RunError, RunRecord, RunnableProgram};
+use super::{CaptureSummary, PrintedText, Redirect, RunError, RunRecord, RunnableProgram};
 use crate::captures::Input;
 
 /// Bytes of packets that are collected before they are written.
@@ -34,6 +34,8 @@ pub struct PacketRun<'r> {
     pub retval: u32,
     /// What that means.
     pub verdict: &'r PacketVerdict,
+    /// Where it redirected the packet.
+    pub redirect: Option<Redirect>,
     /// What the program printed.
     pub printk: &'r PrintedText,
     /// Records of ring buffers, if they are taken.
@@ -135,12 +137,14 @@ impl RunnableProgram<'_> {
                         Ok(retval) => retval,
                         Err(error) => break Err(CaptureStop::Run { packet, error }),
                     };
-                    let verdict = counter.count(retval, frame.len());
+                    let redirect = self.captured().and_then(|input| input.redirect(retval));
+                    let verdict = counter.count(retval, frame.len(), redirect);
                     let run = PacketRun {
                         packet,
                         bytes: frame.len(),
                         retval,
                         verdict,
+                        redirect,
                         printk: &self.services.printed,
                         records: &self.records(),
                     };

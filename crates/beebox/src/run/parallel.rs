@@ -19,8 +19,8 @@ use spec::{Random, SplitMix};
 use super::capture::nanoseconds_of;
 use super::summary::{Counter, Stopwatch};
 use super::{
-    CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, PrintedText, RunError,
-    RunRecord, RunnableProgram,
+    CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, PrintedText, Redirect,
+    RunError, RunRecord, RunnableProgram,
 };
 use crate::captures::Input;
 
@@ -54,11 +54,20 @@ struct Handed {
 #[derive(Default)]
 struct Results {
     retvals: Vec<u32>,
-    /// What runs printed and the records that they handed over, by place in the batch.
-    output: Vec<(usize, PrintedText, Vec<RunRecord>)>,
+    /// What some of them left beside a value.
+    output: Vec<Output>,
     time: Stopwatch,
     /// Why a run did not end with a value.
     failed: Option<RunError>,
+}
+
+/// What a run left beside a value.
+struct Output {
+    /// Place of the packet in the batch.
+    place: usize,
+    redirect: Option<Redirect>,
+    printed: PrintedText,
+    records: Vec<RunRecord>,
 }
 
 impl Batch {
@@ -207,17 +216,25 @@ fn run_batch(
     for (place, packet) in batch.packets.iter().enumerate() {
         let bytes = batch.bytes(packet, mapped);
         let run = || program.run_captured(bytes, packet.time, &mut guard);
-        match results.time.run(run) {
-            Ok(retval) => results.retvals.push(retval),
+        let retval = match results.time.run(run) {
+            Ok(retval) => retval,
             Err(error) => {
                 results.failed = Some(error);
                 break;
             }
-        }
+        };
+        results.retvals.push(retval);
+        let redirect = program.captured();
+        let redirect = redirect.and_then(|input| input.redirect(retval));
         let records = program.records();
-        if !program.services.printed.is_empty() || !records.is_empty() {
-            let printed = std::mem::take(&mut program.services.printed);
-            results.output.push((place, printed, records));
+        let printed = &mut program.services.printed;
+        if redirect.is_some() || !printed.is_empty() || !records.is_empty() {
+            results.output.push(Output {
+                place,
+                redirect,
+                printed: std::mem::take(printed),
+                records,
+            });
         }
     }
     results
@@ -307,14 +324,16 @@ fn observe_all(
     time.add(results.time);
     let mut output = results.output.iter().peekable();
     for (place, (packet, &retval)) in batch.packets.iter().zip(&results.retvals).enumerate() {
-        let own = output.next_if(|(of, ..)| *of == place);
+        let own = output.next_if(|output| output.place == place);
+        let redirect = own.and_then(|output| output.redirect);
         observe(PacketRun {
             packet: batch.first + place as u64,
             bytes: packet.len,
             retval,
-            verdict: counter.count(retval, packet.len),
-            printk: own.map_or(&nothing, |(_, printed, _)| printed),
-            records: own.map_or(&[], |(.., records)| records),
+            verdict: counter.count(retval, packet.len, redirect),
+            redirect,
+            printk: own.map_or(&nothing, |output| &output.printed),
+            records: own.map_or(&[], |output| &output.records),
         });
     }
     let packet = batch.first + results.retvals.len() as u64;

@@ -13,7 +13,9 @@ use program::Program;
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
-use vm::{Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome};
+use vm::{
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome, Redirect,
+};
 
 use super::native::Compiled;
 use super::services::{RunClock, Services};
@@ -156,6 +158,8 @@ pub struct TestRunOutput {
     pub retval: u32,
     /// What that means.
     pub verdict: PacketVerdict,
+    /// Where the last run redirected the packet.
+    pub redirect: Option<Redirect>,
     /// The packet after the runs.
     pub data_out: Vec<u8>,
     /// The context after the runs.
@@ -307,6 +311,7 @@ impl<'o> RunnableProgram<'o> {
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,
+            redirect: input.redirect(retval),
             verdict: verdict(self.kind(), retval),
             data_out: input.data_out(),
             ctx_out: input.context_out(),

@@ -4,10 +4,13 @@
 //! The clock of the machine takes as long to read as a short program runs: of many runs only
 //! some are timed.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ::kernel::programs::{PacketVerdict, verdict};
 use spec::programs::ProgramType;
+
+use super::Redirect;
 
 /// Runs on the packets of a capture, by their verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct CaptureSummary {
     pub kept: u64,
     /// The verdicts, in the order of their first packet.
     pub verdicts: Vec<VerdictCount>,
+    /// Numbers of packets that were redirected, by where.
+    pub redirects: BTreeMap<Redirect, u64>,
     /// Mean time of a run. The first 256 runs of a thread are timed, then each 31st.
     pub mean_duration: Duration,
 }
@@ -53,9 +58,18 @@ impl Counter {
         }
     }
 
-    /// Counts a packet of so many bytes on which a run returned a value; what that means.
+    /// Counts a packet of so many bytes on which a run returned a value, and where it
+    /// redirected it; what the value means.
     #[inline]
-    pub(super) fn count(&mut self, retval: u32, bytes: usize) -> &PacketVerdict {
+    pub(super) fn count(
+        &mut self,
+        retval: u32,
+        bytes: usize,
+        redirect: Option<Redirect>,
+    ) -> &PacketVerdict {
+        if let Some(redirect) = redirect {
+            *self.summary.redirects.entry(redirect).or_default() += 1;
+        }
         let slot = retval as usize % AT_HAND;
         if !matches!(&self.at_hand[slot], Some((known, ..)) if *known == retval) {
             let verdict = verdict(self.kind, retval);
@@ -145,7 +159,7 @@ mod tests {
         let mut counter = Counter::new(ProgramType::SocketFilter);
         for retval in [20, 0, 4, 20, 36, 0] {
             let kept = (retval > 0).then_some(retval as usize);
-            assert_eq!(counter.count(retval, 60).kept, kept);
+            assert_eq!(counter.count(retval, 60, None).kept, kept);
         }
         let summary = counter.finish(&Stopwatch::default());
         let count = |name: &str, packets| VerdictCount {

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use spec::Errno;
 use spec::programs::ProgramType;
 use vm::network::SocketView;
-use vm::{PacketBuffer, System};
+use vm::{PacketBuffer, Redirect, System};
 
 use super::{context_only, flow_dissector, netfilter, sk_lookup, skb, xdp};
 
@@ -17,6 +17,11 @@ pub const LINK_HEADER: usize = 14;
 pub(super) const PAGE: usize = 4096;
 /// Bytes that the kernel keeps behind a packet (`struct skb_shared_info`).
 pub(super) const SHARED_INFO: usize = 320;
+
+/// Results by which programs redirect packets. That of lightweight tunnels (`BPF_REDIRECT`) is
+/// tc's.
+const XDP_REDIRECT: u32 = 4;
+const TC_ACT_REDIRECT: u32 = 7;
 
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,6 +265,20 @@ impl TestInput {
             | Rules::SkLookup
             | Rules::ContextOnly { .. } => {}
         }
+    }
+
+    /// Where a run redirected the packet, if its result says that it did.
+    pub fn redirect(&self, result: u32) -> Option<Redirect> {
+        let redirects = match self.rules {
+            Rules::Xdp => XDP_REDIRECT,
+            Rules::Skb(_) => TC_ACT_REDIRECT,
+            Rules::FlowDissector
+            | Rules::Netfilter
+            | Rules::SkLookup
+            | Rules::ContextOnly { .. } => return None,
+        };
+        let packet = self.packet.as_ref().filter(|_| result == redirects)?;
+        packet.state.redirect
     }
 
     /// What a test run returns as data: the packet after the run, or the flow keys.

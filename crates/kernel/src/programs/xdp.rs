@@ -21,7 +21,7 @@ const DATA: usize = 0;
 const DATA_END: usize = 4;
 const DATA_META: usize = 8;
 pub(crate) const INGRESS_IFINDEX: usize = 12;
-const RX_QUEUE_INDEX: usize = 16;
+pub(crate) const RX_QUEUE_INDEX: usize = 16;
 
 /// True for lengths of metadata that the kernel does not take.
 pub(crate) fn is_wrong_metadata(len: usize) -> bool {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::RunFormat;
 use super::super::output::{hex, hex_rows, trap_record};
 use super::records::{RecordTypes, Records};
+use super::redirect;
 use crate::answer::{Answer, Failure};
 use crate::program_output::write_output;
 
@@ -192,6 +193,9 @@ impl Report<'_> {
             Ran::Packet { run, .. } => {
                 put("retval", json!(run.retval));
                 put("verdict", json!(run.verdict.name));
+                if let Some(redirect) = run.redirect {
+                    put("redirect", redirect::record(redirect).into());
+                }
                 put("data_out", json!(hex(&run.data_out)));
                 put("ctx_out", json!(hex(&run.ctx_out)));
                 put("duration_ns", json!(run.duration.as_nanos() as u64));
@@ -211,6 +215,15 @@ impl Report<'_> {
                     json!({ "verdict": name, "packets": packets, "bytes": bytes })
                 });
                 put("verdicts", verdicts.collect());
+                if !summary.counts.redirects.is_empty() {
+                    let redirects = summary.counts.redirects.iter();
+                    let redirects = redirects.map(|(redirect, packets)| {
+                        let mut record = redirect::record(*redirect);
+                        record.insert("packets".to_owned(), json!(packets));
+                        Value::Object(record)
+                    });
+                    put("redirects", redirects.collect());
+                }
                 if summary.written_to.is_some() {
                     put("written", json!(summary.counts.kept));
                 }
@@ -289,6 +302,9 @@ fn write_packet(
     if !run.ctx_out.is_empty() && !context.is_empty() {
         write_bytes(text, "context", context, &run.ctx_out)?;
     }
+    if let Some(redirect) = run.redirect {
+        writeln!(text, "redirected to {}", redirect::describe(redirect))?;
+    }
     for printed in &run.printk.texts {
         writeln!(text, "printk: {}", one_line(printed))?;
     }
@@ -347,6 +363,10 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
             bytes,
         } = count;
         writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+    }
+    for (redirect, packets) in &counts.redirects {
+        let target = redirect::describe(*redirect);
+        writeln!(text, "redirected to {target}: {packets}")?;
     }
     for (packet, printed) in &summary.printk {
         writeln!(text, "printk, packet {packet}: {}", one_line(printed))?;
