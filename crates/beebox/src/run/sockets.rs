@@ -9,6 +9,9 @@ use vm::network::Sockets;
 
 use super::{LoadedObject, ObjectMap};
 
+/// A descriptor that no socket has.
+const NO_SOCKET: usize = i32::MAX as usize;
+
 /// Sockets whose descriptors are their numbers: first those of the internet protocols, then those
 /// of AF_XDP.
 struct ByNumber<'s>(&'s Sockets);
@@ -58,7 +61,7 @@ impl LoadedObject {
         let found = maps.find(|found| found.def.name == map && found.holds_sockets());
         let found = found.ok_or(Errno::ENOENT)?;
         let sockets = ByNumber(&self.world.network.sockets);
-        let number = sockets.number_of(cookie).ok_or(Errno::EBADF)? as u64;
+        let number = sockets.number_of(cookie).unwrap_or(NO_SOCKET) as u64;
         let value = &number.to_ne_bytes()[..found.map.value_len()];
         found.map.update_with(key, value, 0, &sockets)
     }
