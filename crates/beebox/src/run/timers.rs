@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::kernel::maps::RunGuard;
+use jit::Native;
+use lower::EntryFunction;
 use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
 use super::program::Start;
@@ -68,7 +70,7 @@ impl RunnableProgram<'_> {
 
     fn call_native(
         &mut self,
-        native: &jit::Native,
+        native: &Native<EntryFunction>,
         timer: FiredTimer,
         guard: &RunGuard,
     ) -> Result<(), RunError> {
@@ -82,11 +84,9 @@ impl RunnableProgram<'_> {
         let Some(entry) = map.map().entry_at(guard, timer.address) else {
             return Ok(());
         };
-        let function = native.on_entries();
-        let function = function.expect("the code was compiled from a function");
         let deadline = self.limits.deadline.map(Deadline::at);
         let outcome = self.services.with_context(Some(timer), |mut cx| {
-            function.run_until(&map, entry, guard, cx.reborrow(), deadline)
+            native.run_until(&map, entry, guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),
