@@ -8,7 +8,8 @@ use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
-use jit::Native;
+use jit::{Native, VerifiedNative};
+use lower::EntryFunction;
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::kfuncs::KernelFunction;
@@ -29,9 +30,9 @@ pub(super) struct Prepared {
     rules: TestProgram,
     /// Instructions name maps by their place among those that are created.
     checked: Arc<CheckedProgram>,
-    pub(super) native: Option<Arc<Native>>,
+    pub(super) native: Option<VerifiedNative>,
     /// Functions that timers call, as native code by their first slots.
-    pub(super) callbacks: BTreeMap<u32, Native>,
+    pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
     /// It calls a helper that returns the task that runs.
     asks_for_task: bool,
     /// Why there is no native code although it was asked for.
@@ -66,7 +67,7 @@ impl Prepared {
             Some(Err(why)) => (None, Some(why)),
         };
         let (native, callbacks) = match native {
-            Some(Compiled { program, callbacks }) => (Some(Arc::new(program)), callbacks),
+            Some(Compiled { program, callbacks }) => (Some(program), callbacks),
             None => (None, BTreeMap::new()),
         };
         let place = |index: &mut i32| {
@@ -200,7 +201,7 @@ impl<'o> RunnableProgram<'o> {
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
         let native = prepared.native.as_ref();
-        let context = native.and_then(|native| native.context_kind());
+        let context = native.map(VerifiedNative::context_kind);
         RunnableProgram {
             programs,
             prepared,
@@ -380,7 +381,7 @@ impl<'o> RunnableProgram<'o> {
 
     fn run_native(
         &mut self,
-        native: &Native,
+        native: &VerifiedNative,
         input: &mut TestInput,
         context: &mut DirectContext,
     ) -> Result<u32, RunError> {
@@ -393,17 +394,17 @@ impl<'o> RunnableProgram<'o> {
         if let Some(socket) = &input.packet_socket {
             context.set_socket(socket);
         }
-        let (kind, fits) = (context.kind(), "the context is that of the code");
-        let outcome = match (native.on_context(kind), &mut input.packet) {
-            (Some(program), Some(packet)) => self.with_context(None, |mut cx| {
-                program.run_until(packet, context, &guard, cx.reborrow(), deadline)
-            }),
-            _ => {
-                let program = native.without_packet(kind).expect(fits);
+        let outcome = match native {
+            VerifiedNative::Packet(program) => {
+                let packet = input.packet.as_mut();
+                let packet = packet.expect("programs of these types get a packet");
                 self.with_context(None, |mut cx| {
-                    program.run_until(context, &guard, cx.reborrow(), deadline)
+                    program.run_until(packet, context, &guard, cx.reborrow(), deadline)
                 })
             }
+            VerifiedNative::Context(program) => self.with_context(None, |mut cx| {
+                program.run_until(context, &guard, cx.reborrow(), deadline)
+            }),
         };
         let len = input.context.len();
         input.context.copy_from_slice(&context.structure()[..len]);

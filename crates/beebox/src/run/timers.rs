@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::kernel::maps::RunGuard;
+use jit::Native;
+use lower::EntryFunction;
 use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
 use super::program::Start;
@@ -54,7 +56,11 @@ impl RunnableProgram<'_> {
         }
     }
 
-    fn call_native(&mut self, native: &jit::Native, timer: FiredTimer) -> Result<(), RunError> {
+    fn call_native(
+        &mut self,
+        native: &Native<EntryFunction>,
+        timer: FiredTimer,
+    ) -> Result<(), RunError> {
         let guard = RunGuard::new();
         let maps = self.maps.iter().flatten().map(|map| &map.map);
         let mut maps = maps.filter(|map| map.identity() == timer.map);
@@ -66,11 +72,9 @@ impl RunnableProgram<'_> {
         let Some(entry) = map.map().entry_at(&guard, timer.address) else {
             return Ok(());
         };
-        let function = native.on_entries();
-        let function = function.expect("the code was compiled from a function");
         let deadline = self.limits.deadline.map(Deadline::at);
         let outcome = self.with_context(Some(timer), |mut cx| {
-            function.run_until(&map, entry, &guard, cx.reborrow(), deadline)
+            native.run_until(&map, entry, &guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),
