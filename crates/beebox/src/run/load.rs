@@ -18,6 +18,7 @@ use vm::{HostFunction, MapHandle, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::program::Prepared;
+use super::services::Services;
 use super::task::TaskLayout;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
 
@@ -309,13 +310,13 @@ impl LoadedObject {
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let (random, world) = (&mut self.random, &self.world);
-        let mut program = RunnableProgram::new(programs, place, maps, random, (self.cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        Some(program)
+        let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let services = Services::new(random, self.cpu, world, handles, timers);
+        let (programs, maps) = (&self.programs, &self.maps);
+        Some(RunnableProgram::new(
+            programs, place, maps, self.task, services,
+        ))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -332,13 +333,12 @@ impl LoadedObject {
         random: &'o mut SplitMix,
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let world = &self.world;
-        let mut program = RunnableProgram::new(programs, place, maps, random, (cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        Some(program)
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let services = Services::new(random, cpu, &self.world, &self.handles, timers);
+        let (programs, maps) = (&self.programs, &self.maps);
+        Some(RunnableProgram::new(
+            programs, place, maps, self.task, services,
+        ))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail

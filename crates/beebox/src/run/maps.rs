@@ -147,7 +147,10 @@ impl ObjectMap {
                 // Linux returns the cookies of sockets only in values of 8 bytes.
                 Err(Errno::ENOSPC) => entries.push((key.clone(), value)),
                 Ok(()) => entries.push((key.clone(), value)),
-                // Some kinds show no values, as `xskmap`.
+                // An `xskmap` shows no values.
+                Err(Errno::EOPNOTSUPP) if self.map.operations().socket(&key).is_some() => {
+                    entries.push((key.clone(), value));
+                }
                 Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }
