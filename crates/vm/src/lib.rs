@@ -25,7 +25,9 @@ mod machine;
 mod map;
 mod map_function;
 mod meter;
+mod model;
 pub mod network;
+mod objects;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
@@ -55,6 +57,8 @@ pub use machine::{
 pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
+pub use model::{ModelPort, Opened};
+pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
 pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
 };

@@ -313,6 +313,7 @@ impl LoadedObject {
         let (random, world) = (&mut self.random, &self.world);
         let mut program = RunnableProgram::new(programs, place, maps, random, (self.cpu, world));
         program.timers = timers::used(&self.host.timers, maps);
+        program.objects = Some(&self.host.objects);
         program.handles = &self.handles;
         program.task = self.task;
         Some(program)
@@ -336,6 +337,7 @@ impl LoadedObject {
         let world = &self.world;
         let mut program = RunnableProgram::new(programs, place, maps, random, (cpu, world));
         program.timers = timers::used(&self.host.timers, maps);
+        program.objects = Some(&self.host.objects);
         program.handles = &self.handles;
         program.task = self.task;
         Some(program)

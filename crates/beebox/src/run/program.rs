@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::object_layout;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
 use jit::Native;
@@ -15,7 +17,7 @@ use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
 use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Objects, Outcome,
     RunContext, System, Timers,
 };
 
@@ -87,10 +89,14 @@ impl Prepared {
         let asks_for_task = insns.iter().any(|insn| {
             matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
         });
+        let exception_callback = program.exception_callback().map(|slot| slot as usize);
+        let checked = CheckedProgram::new(insns)
+            .with_number(number)
+            .with_exception_callback(exception_callback);
         Prepared {
             asks_for_task,
             rules,
-            checked: Arc::new(CheckedProgram::new(insns).with_number(number)),
+            checked: Arc::new(checked),
             native,
             callbacks,
             not_native,
@@ -154,6 +160,8 @@ pub struct RunnableProgram<'o> {
     pub(super) maps: &'o [Option<ObjectMap>],
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
+    /// The objects that programs allocate.
+    pub(super) objects: Option<&'o Arc<Objects>>,
     pub(super) handles: &'o [MapHandle],
     pub(super) task: Option<TaskLayout>,
     random: &'o mut SplitMix,
@@ -207,6 +215,7 @@ impl<'o> RunnableProgram<'o> {
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
             timers: None,
+            objects: None,
             handles: &[],
             task: None,
             random,
@@ -473,6 +482,13 @@ impl<'o> RunnableProgram<'o> {
         }
         for handle in &inner {
             memory.add_inner_map(handle, &guard)?;
+        }
+        if let Some(objects) = self.objects {
+            memory.add_objects(objects, |number, type_id| {
+                let program = &programs.get(number as usize)?.program;
+                let layout = object_layout(program.btf()?, None, TypeId(type_id))?;
+                Some(Arc::new(layout))
+            });
         }
         // These have addresses of the kernel, above all others.
         memory.add_sockets(&self.world.network.sockets);

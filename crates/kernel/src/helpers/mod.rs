@@ -39,6 +39,7 @@ mod xdp;
 use vm::{Call, Helper, MemoryPort, direct_call};
 
 pub(crate) use bytes::Bytes;
+pub(crate) use probe::why_unreadable;
 
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;

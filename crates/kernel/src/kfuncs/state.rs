@@ -67,13 +67,15 @@ const OTHERS: &[(CallState, &[&str])] = &[
             "bpf_copy_from_user_str_dynptr",
             "bpf_copy_from_user_task_dynptr",
             "bpf_copy_from_user_task_str_dynptr",
-            "bpf_crypto_decrypt",
-            "bpf_crypto_encrypt",
             "bpf_probe_read_*",
         ],
     ),
     (
-        CallState::Waits("iterators in the verifier"),
+        CallState::Waits("model ciphers"),
+        &["bpf_crypto_decrypt", "bpf_crypto_encrypt"],
+    ),
+    (
+        CallState::Waits("model tasks and control groups"),
         &["bpf_iter_*"],
     ),
     (
@@ -81,21 +83,10 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bpf_cpumask_*"],
     ),
     (
-        CallState::Waits("allocated objects, lists and trees in the verifier"),
-        &[
-            "bpf_list_*",
-            "bpf_rbtree_*",
-            "bpf_obj_*",
-            "bpf_percpu_obj_*",
-            "bpf_refcount_acquire_impl",
-        ],
-    ),
-    (
         CallState::Waits("IRQ flags and resilient locks in the verifier"),
         &["bpf_local_irq_*", "bpf_res_spin_*"],
     ),
     (CallState::Waits("arenas"), &["bpf_arena_*"]),
-    (CallState::Waits("exceptions"), &["bpf_throw"]),
     (
         CallState::Waits("work queues and task work"),
         &["bpf_wq_*", "bpf_task_work_*"],

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use vm::{CellSlice, Timers};
+use vm::{CellSlice, Objects, OwningField, Timers};
 
 use super::{Definition, Host};
 
@@ -15,6 +15,8 @@ pub(super) struct SpecialFields {
     cleared: Vec<Range<usize>>,
     /// The timers of the host, if values have one, and its place.
     timer: Option<(Arc<Timers>, Range<usize>)>,
+    /// The objects of the host, if values own some, and the fields that do.
+    owning: Option<(Arc<Objects>, Vec<OwningField>)>,
 }
 
 impl SpecialFields {
@@ -25,10 +27,15 @@ impl SpecialFields {
         SpecialFields {
             cleared: cleared.cloned().collect(),
             timer: timer.map(|place| (Arc::clone(&host.timers), place)),
+            owning: match map.value.owning.is_empty() {
+                true => None,
+                false => Some((Arc::clone(&host.objects), map.value.owning.clone())),
+            },
         }
     }
 
-    /// Frees what a value holds: its timer is cancelled (`bpf_obj_free_fields`).
+    /// Frees what a value holds: its timer is cancelled, its objects are dropped
+    /// (`bpf_obj_free_fields`).
     pub(super) fn free(&self, value: &[AtomicU64]) {
         if self.cleared.is_empty() {
             return;
@@ -37,6 +44,9 @@ impl SpecialFields {
         if let Some((timers, place)) = &self.timer {
             let start = value.address().addr() as u64;
             timers.free(start + place.start as u64..start + place.end as u64);
+        }
+        if let Some((objects, fields)) = &self.owning {
+            objects.free_fields(value, fields);
         }
         for field in &self.cleared {
             value.write(field.start, &vec![0; field.len()]);

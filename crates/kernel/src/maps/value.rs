@@ -3,8 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
+use btf::fields::{FieldKind, FieldRecord};
 use spec::Errno;
-use vm::{CellSlice, LockedValue};
+use vm::{CellSlice, LockedValue, OwningField};
+
+use crate::objects::owning_fields;
 
 /// Layout of a map's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct ValueLayout {
     pub lock: Option<usize>,
     /// Offset of the timer, which is one of the special fields.
     pub timer: Option<usize>,
+    /// The special fields that own objects.
+    pub owning: Vec<OwningField>,
 }
 
 impl ValueLayout {
@@ -25,9 +30,19 @@ impl ValueLayout {
     pub fn plain(size: usize) -> ValueLayout {
         ValueLayout {
             size,
-            special: Vec::new(),
-            lock: None,
-            timer: None,
+            ..ValueLayout::default()
+        }
+    }
+
+    /// Values of so many bytes with these special fields.
+    pub fn with_fields(size: usize, fields: &FieldRecord) -> ValueLayout {
+        let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
+        ValueLayout {
+            size,
+            special: fields.ranges().collect(),
+            lock: offset_of(FieldKind::SpinLock),
+            timer: offset_of(FieldKind::Timer),
+            owning: owning_fields(fields),
         }
     }
 

@@ -1,0 +1,88 @@
+//! The model side of a run in the checked engine: what programs open and hold, which the
+//! verifier tracks and native code of verified programs needs no record of.
+//!
+//! A function that Linux's verifier would refuse to call as it is called ends the run with a
+//! fault ([`ModelPort::refuse`]).
+
+use std::sync::Arc;
+
+use crate::{MemoryPort, ObjectLayout, Objects};
+
+/// What is open at an address of the stack, and is closed before its function returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// An iterator over numbers, whose state is on the stack.
+    Numbers,
+    /// An iterator over these set bits; its place is on the stack.
+    Bits(Box<[u64]>),
+    /// An iterator of that name over nothing.
+    Nothing(&'static str),
+}
+
+impl Opened {
+    /// The name of its structure.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Opened::Numbers => "bpf_iter_num",
+            Opened::Bits(_) => "bpf_iter_bits",
+            Opened::Nothing(name) => name,
+        }
+    }
+}
+
+/// The memory of a run whose program nothing verified.
+pub trait ModelPort: MemoryPort {
+    /// A fault that says why a call is refused.
+    fn refuse(&self, why: String) -> Self::Fault;
+
+    /// Opens something at an address of the stack.
+    ///
+    /// # Errors
+    /// If the address is not aligned and on the stack, or something is open there.
+    fn open(&mut self, address: u64, opened: Opened) -> Result<(), Self::Fault>;
+
+    /// What is open at an address.
+    ///
+    /// # Errors
+    /// If it is not of that name, or nothing is.
+    fn opened(&self, address: u64, name: &str) -> Result<&Opened, Self::Fault>;
+
+    /// Closes what is open at an address.
+    ///
+    /// # Errors
+    /// As [`ModelPort::opened`].
+    fn close(&mut self, address: u64, name: &str) -> Result<Opened, Self::Fault>;
+
+    /// The objects of the host.
+    ///
+    /// # Errors
+    /// If there are none.
+    fn objects(&self) -> Result<Arc<Objects>, Self::Fault>;
+
+    /// The layout of a structure of the executing program, by its type id.
+    ///
+    /// # Errors
+    /// If it has no such structure.
+    fn layout(&self, type_id: u64) -> Result<Arc<ObjectLayout>, Self::Fault>;
+
+    /// Gives the run a reference to an object, which it passes on or drops.
+    fn hold(&mut self, pointer: u64);
+
+    /// Takes a reference from the run.
+    ///
+    /// # Errors
+    /// If it has none.
+    fn give(&mut self, pointer: u64) -> Result<(), Self::Fault>;
+
+    /// The place on the host of the root of a list or tree.
+    ///
+    /// # Errors
+    /// If it is in no value of a map and no object, or the run does not hold the lock beside it.
+    fn root(&self, address: u64) -> Result<u64, Self::Fault>;
+
+    /// Has the engine throw an exception when the function has returned.
+    ///
+    /// # Errors
+    /// If something is open or held.
+    fn throw(&mut self, cookie: u64) -> Result<(), Self::Fault>;
+}
