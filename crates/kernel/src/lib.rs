@@ -4,6 +4,7 @@
 //! [`maps::Map::create`] makes a map of its definition, by the kernel's rules of creation.
 #![forbid(unsafe_code)]
 
+mod dynptr;
 pub mod helpers;
 pub mod kfuncs;
 pub mod maps;

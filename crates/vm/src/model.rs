@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::{MemoryPort, ObjectLayout, Objects};
+use crate::{MemoryPort, ObjectLayout, Objects, Streams};
 
 /// What is open at an address of the stack, and is closed before its function returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,15 @@ impl Opened {
             Opened::Nothing(name) => name,
         }
     }
+}
+
+/// The programs of a host, by the numbers that engines know them by.
+pub trait ModelPrograms {
+    /// The layout of a structure of a program, by its type id.
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout>;
+
+    /// The streams of a program.
+    fn streams(&self, program: u32) -> Option<&Streams>;
 }
 
 /// The memory of a run whose program nothing verified.
@@ -53,6 +62,12 @@ pub trait ModelPort: MemoryPort {
     /// As [`ModelPort::opened`].
     fn close(&mut self, address: u64, name: &str) -> Result<Opened, Self::Fault>;
 
+    /// The address of the first byte of the packet that a context carries.
+    ///
+    /// # Errors
+    /// If it carries none.
+    fn packet_address(&self, context: u64) -> Result<u64, Self::Fault>;
+
     /// The objects of the host.
     ///
     /// # Errors
@@ -64,6 +79,12 @@ pub trait ModelPort: MemoryPort {
     /// # Errors
     /// If it has no such structure.
     fn layout(&self, type_id: u64) -> Result<Arc<ObjectLayout>, Self::Fault>;
+
+    /// The streams of the executing program.
+    ///
+    /// # Errors
+    /// If it has none.
+    fn streams(&self) -> Result<&Streams, Self::Fault>;
 
     /// Gives the run a reference to an object, which it passes on or drops.
     fn hold(&mut self, pointer: u64);

@@ -14,7 +14,7 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, System};
+use vm::{HostFunction, MapHandle, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::program::Prepared;
@@ -366,6 +366,14 @@ impl LoadedObject {
         };
         let place = program.map(place).transpose()?;
         tail_calls::set(array, index, place, &self.stored)
+    }
+
+    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
+    /// all runs since they were taken last; `None` if there is no such program. A stream that
+    /// holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
+        let place = self.place(program)?;
+        Some(self.programs[place].streams.take(stream))
     }
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.

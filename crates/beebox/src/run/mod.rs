@@ -64,6 +64,7 @@ pub use program::{RunClock, RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
+pub use vm::Stream;
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

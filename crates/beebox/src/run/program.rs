@@ -17,8 +17,8 @@ use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
 use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Objects, Outcome,
-    RunContext, System, Timers,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, ModelPrograms,
+    ObjectLayout, Objects, Outcome, RunContext, Streams, System, Timers,
 };
 
 use super::native::Compiled;
@@ -40,6 +40,8 @@ pub(super) struct Prepared {
     not_native: Option<String>,
     /// The functions of the host that it may call.
     host: Arc<[HostFunction]>,
+    /// Its standard output and error.
+    pub(super) streams: Streams,
 }
 
 impl Prepared {
@@ -102,6 +104,7 @@ impl Prepared {
             not_native,
             program,
             host,
+            streams: Streams::new(),
         }
     }
 
@@ -468,6 +471,7 @@ impl<'o> RunnableProgram<'o> {
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = self.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.world));
+        let model = Model(programs);
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -484,11 +488,7 @@ impl<'o> RunnableProgram<'o> {
             memory.add_inner_map(handle, &guard)?;
         }
         if let Some(objects) = self.objects {
-            memory.add_objects(objects, |number, type_id| {
-                let program = &programs.get(number as usize)?.program;
-                let layout = object_layout(program.btf()?, None, TypeId(type_id))?;
-                Some(Arc::new(layout))
-            });
+            memory.add_model(objects, &model);
         }
         // These have addresses of the kernel, above all others.
         memory.add_sockets(&self.world.network.sockets);
@@ -540,6 +540,20 @@ impl<'o> RunnableProgram<'o> {
                 Err(RunError::of_trap(trap, entered, line))
             }
         }
+    }
+}
+
+/// The programs of an object, as functions that they call know them.
+struct Model<'o>(&'o [Prepared]);
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
+        let program = &self.0.get(program as usize)?.program;
+        object_layout(program.btf()?, None, TypeId(type_id))
+    }
+
+    fn streams(&self, program: u32) -> Option<&Streams> {
+        Some(&self.0.get(program as usize)?.streams)
     }
 }
 

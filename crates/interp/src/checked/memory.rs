@@ -19,7 +19,7 @@ use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
     CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject,
-    MemoryPort, ObjectLayout, Objects, PacketBuffer, RunGuard, ValueOf,
+    MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
 };
 
 use super::calls::CallFault;
@@ -152,9 +152,8 @@ pub struct Memory<'m> {
     pub(super) model: Model,
     /// The objects that programs allocate.
     pub(super) objects: Option<Arc<Objects>>,
-    /// Their layouts, by program and type id.
-    #[expect(clippy::type_complexity, reason = "it is the type of one function")]
-    pub(super) layouts: Option<Box<dyn Fn(u32, u32) -> Option<Arc<ObjectLayout>> + 'm>>,
+    /// The programs of the host.
+    pub(super) programs: Option<&'m dyn ModelPrograms>,
     /// Number of the program that executes.
     pub(super) program: u32,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vm::{MemoryPort, ModelPort, ObjectLayout, Objects, Opened};
+use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
 
 use super::calls::CallFault;
 use super::memory::{Memory, refused};
@@ -24,15 +24,10 @@ pub(super) struct Model {
 }
 
 impl<'m> Memory<'m> {
-    /// Adds the objects of the host, and the layouts of structures of programs: by the number of
-    /// the program and the type id.
-    pub fn add_objects(
-        &mut self,
-        objects: &Arc<Objects>,
-        layouts: impl Fn(u32, u32) -> Option<Arc<ObjectLayout>> + 'm,
-    ) {
+    /// Adds the objects and the programs of the host.
+    pub fn add_model(&mut self, objects: &Arc<Objects>, programs: &'m dyn ModelPrograms) {
         self.objects = Some(Arc::clone(objects));
-        self.layouts = Some(Box::new(layouts));
+        self.programs = Some(programs);
     }
 
     /// Checks that the run holds no reference and no lock, which is about to leave the program.
@@ -135,6 +130,13 @@ impl<'m> ModelPort for Memory<'m> {
         is_open.and(opened.ok_or_else(|| refused(format!("no {name} is open at {address:#x}"))))
     }
 
+    fn packet_address(&self, context: u64) -> Result<u64, CallFault> {
+        self.packet(context)?;
+        let bounds = self.packet_bounds();
+        let start = bounds.map(|[_, start, _]| start);
+        start.ok_or_else(|| refused(format!("{context:#x} carries no packet")))
+    }
+
     fn objects(&self) -> Result<Arc<Objects>, CallFault> {
         let objects = self.objects.clone();
         objects.ok_or_else(|| refused("the run has no objects".to_owned()))
@@ -142,8 +144,17 @@ impl<'m> ModelPort for Memory<'m> {
 
     fn layout(&self, type_id: u64) -> Result<Arc<ObjectLayout>, CallFault> {
         let number = u32::try_from(type_id).ok();
-        let layout = (self.layouts.as_ref()).and_then(|layouts| layouts(self.program, number?));
-        layout.ok_or_else(|| refused(format!("type {type_id} is no structure of the program")))
+        let layout = (self.programs).and_then(|programs| programs.layout(self.program, number?));
+        layout
+            .map(Arc::new)
+            .ok_or_else(|| refused(format!("type {type_id} is no structure of the program")))
+    }
+
+    fn streams(&self) -> Result<&Streams, CallFault> {
+        let streams = self
+            .programs
+            .and_then(|programs| programs.streams(self.program));
+        streams.ok_or_else(|| refused("the program has no streams".to_owned()))
     }
 
     fn hold(&mut self, pointer: u64) {

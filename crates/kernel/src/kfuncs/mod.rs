@@ -8,6 +8,7 @@ mod absence;
 mod bits;
 mod casts;
 mod conntrack;
+mod dynptrs;
 mod exceptions;
 mod iterators;
 mod lists;
@@ -15,6 +16,7 @@ mod maps;
 mod objects;
 mod sections;
 mod state;
+mod streams;
 mod strings;
 mod trees;
 mod xdp;
@@ -140,6 +142,21 @@ table! {
         iterators::iter_bits_next,
         iterators::iter_bits_destroy,
         exceptions::throw,
+        streams::stream_vprintk_impl,
+        dynptrs::dynptr_from_skb,
+        dynptrs::dynptr_from_skb_meta,
+        dynptrs::dynptr_from_xdp,
+        dynptrs::dynptr_adjust,
+        dynptrs::dynptr_clone,
+        dynptrs::dynptr_is_null,
+        dynptrs::dynptr_is_rdonly,
+        dynptrs::dynptr_size,
+        dynptrs::dynptr_slice,
+        dynptrs::dynptr_slice_rdwr,
+        dynptrs::dynptr_copy,
+        dynptrs::dynptr_memset,
+        dynptrs::probe_read_kernel_dynptr,
+        dynptrs::probe_read_kernel_str_dynptr,
         objects::obj_new_impl,
         objects::obj_drop_impl,
         objects::percpu_obj_new_impl,
@@ -159,6 +176,12 @@ table! {
         trees::rbtree_right,
     }
     absent {
+        dynptrs::probe_read_user_dynptr,
+        dynptrs::probe_read_user_str_dynptr,
+        dynptrs::copy_from_user_dynptr,
+        dynptrs::copy_from_user_str_dynptr,
+        dynptrs::copy_from_user_task_dynptr,
+        dynptrs::copy_from_user_task_str_dynptr,
         iterators::iter_dmabuf_new,
         iterators::iter_dmabuf_next,
         iterators::iter_dmabuf_destroy,

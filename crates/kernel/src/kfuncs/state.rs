@@ -59,24 +59,12 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bpf_xdp_metadata_rx_*"],
     ),
     (
-        CallState::Waits("dynptrs in the verifier"),
-        &[
-            "bpf_dynptr_*",
-            "bpf_cgroup_read_xattr",
-            "bpf_copy_from_user_dynptr",
-            "bpf_copy_from_user_str_dynptr",
-            "bpf_copy_from_user_task_dynptr",
-            "bpf_copy_from_user_task_str_dynptr",
-            "bpf_probe_read_*",
-        ],
-    ),
-    (
         CallState::Waits("model ciphers"),
         &["bpf_crypto_decrypt", "bpf_crypto_encrypt"],
     ),
     (
         CallState::Waits("model tasks and control groups"),
-        &["bpf_iter_*"],
+        &["bpf_iter_*", "bpf_cgroup_read_xattr"],
     ),
     (
         CallState::Waits("masks of CPUs as objects"),
@@ -90,10 +78,6 @@ const OTHERS: &[(CallState, &[&str])] = &[
     (
         CallState::Waits("work queues and task work"),
         &["bpf_wq_*", "bpf_task_work_*"],
-    ),
-    (
-        CallState::Waits("streams of programs"),
-        &["bpf_stream_vprintk_impl"],
     ),
     (
         CallState::Waits("sockets that a program makes"),

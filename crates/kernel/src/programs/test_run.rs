@@ -180,10 +180,15 @@ impl TestProgram {
         }
     }
 
-    /// The input with the direction of its packet, which counts for lightweight tunnels.
+    /// The input with the direction of its packet, which counts for lightweight tunnels, and
+    /// whether programs only read it.
     fn with_direction(self, mut input: TestInput) -> TestInput {
         if let Some(packet) = &mut input.packet {
             packet.state.is_sent = self.kind == ProgramType::LwtXmit;
+            packet.state.is_read_only = !matches!(
+                self.kind,
+                ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::LwtXmit
+            );
         }
         input
     }

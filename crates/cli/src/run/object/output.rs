@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use beebox::program::ProgramType;
 use beebox::run::{
-    PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput, takes_packet,
+    PacketRun, PrintedText, RunEngine, RunError, RunRecord, Stream, TestRunOutput, takes_packet,
 };
 use report::value::Ordered;
 use serde_json::{Value, json};
@@ -110,6 +110,8 @@ pub(super) struct Report<'a> {
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
+    /// What programs wrote into their streams, standard output and error.
+    pub(super) streams: [String; 2],
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
 }
@@ -151,6 +153,11 @@ impl Report<'_> {
                 writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
             }
         };
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            for line in written.lines() {
+                let _ = writeln!(text, "{}: {}", stream.name(), one_line(line));
+            }
+        }
         self.write_records(&mut text);
         if let Some(what) = &self.not_native {
             let _ = writeln!(text, "not native code, which does not support yet: {what}");
@@ -248,6 +255,12 @@ impl Report<'_> {
                         );
                     }
                 }
+            }
+        }
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            if !written.is_empty() {
+                let written = Ordered::Scalar(json!(written));
+                members.push((stream.name().to_owned(), written));
             }
         }
         let (records, lost) = self.records();
