@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use spec::Errno;
+
 use crate::{MemoryPort, ObjectLayout, Objects, Streams};
 
 /// What is open at an address of the stack, and is closed before its function returns.
@@ -17,15 +19,21 @@ pub enum Opened {
     Bits(Box<[u64]>),
     /// An iterator of that name over nothing.
     Nothing(&'static str),
+    /// A saved state of interrupts: the number of those that were saved before.
+    IrqFlags(usize),
+    /// One that was saved with a lock.
+    LockFlags(usize),
 }
 
 impl Opened {
-    /// The name of its structure.
+    /// The name of its structure, or what it is.
     pub fn name(&self) -> &'static str {
         match self {
             Opened::Numbers => "bpf_iter_num",
             Opened::Bits(_) => "bpf_iter_bits",
             Opened::Nothing(name) => name,
+            Opened::IrqFlags(_) => "state of interrupts",
+            Opened::LockFlags(_) => "state of interrupts with a lock",
         }
     }
 }
@@ -67,6 +75,25 @@ pub trait ModelPort: MemoryPort {
     /// # Errors
     /// If it carries none.
     fn packet_address(&self, context: u64) -> Result<u64, Self::Fault>;
+
+    /// Number of states of interrupts that are open.
+    fn saved_flags(&self) -> usize;
+
+    /// Takes the resilient lock at an address: EDEADLK if the run holds it, ETIMEDOUT if another
+    /// one does not free it.
+    ///
+    /// # Errors
+    /// If it is in no value of a map and no object.
+    fn lock_resilient(&mut self, address: u64) -> Result<Result<(), Errno>, Self::Fault>;
+
+    /// Frees the resilient lock that the run took last.
+    ///
+    /// # Errors
+    /// If it is another one.
+    fn unlock_resilient(&mut self, address: u64) -> Result<(), Self::Fault>;
+
+    /// Addresses of the resilient locks that the run holds, in the order of taking.
+    fn resilient_locks(&self) -> &[u64];
 
     /// The objects of the host.
     ///

@@ -13,7 +13,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
 
 use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
@@ -39,8 +38,6 @@ const END: u64 = 0xf000_0000;
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
-/// Most attempts to take a lock, between which other threads run.
-const MOST_WAITS: u32 = 1 << 20;
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -853,17 +850,11 @@ impl<'m> MemoryPort for Memory<'m> {
                 "the run holds the lock at {held:#x} already"
             )));
         }
-        for _ in 0..MOST_WAITS {
-            match self.update_shared::<4>(address, |old| old.max(1)) {
-                Some(0) => {
-                    self.held_lock = Some(address);
-                    return Ok(());
-                }
-                Some(_) => thread::yield_now(),
-                None => return Err(self.fault(address, 4, Access::Update).into()),
-            }
+        if !self.wait_for_lock(address)? {
+            return Err(refused(format!("the lock at {address:#x} is not freed")));
         }
-        Err(refused(format!("the lock at {address:#x} is not freed")))
+        self.held_lock = Some(address);
+        Ok(())
     }
 
     fn unlock(&mut self, address: u64) -> Result<(), CallFault> {

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 
+use spec::Errno;
 use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
 
 use super::calls::CallFault;
-use super::memory::{Memory, refused};
+use super::memory::{Access, Memory, refused};
 use super::trap::{Reason, Unclosed};
 
+/// Most attempts to take a lock, between which other threads run.
+const MOST_WAITS: u32 = 1 << 20;
 /// Alignment of what is opened on the stack.
 const ALIGNMENT: u64 = 8;
 
@@ -21,6 +25,8 @@ pub(super) struct Model {
     thrown: Option<u64>,
     /// References to objects, by their addresses.
     held: BTreeMap<u64, u32>,
+    /// Addresses of resilient locks, in the order of taking.
+    locks: Vec<u64>,
 }
 
 impl<'m> Memory<'m> {
@@ -32,11 +38,32 @@ impl<'m> Memory<'m> {
 
     /// Checks that the run holds no reference and no lock, which is about to leave the program.
     pub(super) fn check_released(&self) -> Result<(), Reason> {
-        match (self.model.held.first_key_value(), self.held_lock()) {
-            (Some((pointer, _)), _) => Err(Reason::Unreleased(*pointer)),
-            (None, Some(lock)) => Err(Reason::Locked(lock)),
-            (None, None) => Ok(()),
+        if let Some(pointer) = self.model.held.keys().next() {
+            return Err(Reason::Unreleased(*pointer));
         }
+        match self.locks().next() {
+            Some(lock) => Err(Reason::Locked(lock)),
+            None => Ok(()),
+        }
+    }
+
+    /// Addresses of the locks of both kinds that the run holds.
+    fn locks(&self) -> impl Iterator<Item = u64> {
+        self.held_lock()
+            .into_iter()
+            .chain(self.model.locks.iter().copied())
+    }
+
+    /// Sets the lock at an address; false if it is not freed in time.
+    pub(super) fn wait_for_lock(&mut self, address: u64) -> Result<bool, CallFault> {
+        for _ in 0..MOST_WAITS {
+            match self.update_shared::<4>(address, |old| old.max(1)) {
+                Some(0) => return Ok(true),
+                Some(_) => thread::yield_now(),
+                None => return Err(self.fault(address, 4, Access::Update).into()),
+            }
+        }
+        Ok(false)
     }
 
     /// The cookie of the exception that the function threw which was called last.
@@ -57,7 +84,10 @@ impl<'m> Memory<'m> {
 
     /// Forgets what a run opened, which may have ended in any way.
     pub(super) fn end_model(&mut self) {
-        let held = std::mem::take(&mut self.model).held;
+        let Model { held, locks, .. } = std::mem::take(&mut self.model);
+        for lock in locks {
+            self.update_shared::<4>(lock, |_| 0);
+        }
         if let Some(objects) = &self.objects {
             for (pointer, references) in held {
                 (0..references).for_each(|_| objects.drop_reference(pointer));
@@ -128,6 +158,40 @@ impl<'m> ModelPort for Memory<'m> {
         let is_open = ModelPort::opened(self, address, name).map(drop);
         let opened = self.model.opened.remove(&address);
         is_open.and(opened.ok_or_else(|| refused(format!("no {name} is open at {address:#x}"))))
+    }
+
+    fn saved_flags(&self) -> usize {
+        let is_flags =
+            |opened: &&Opened| matches!(opened, Opened::IrqFlags(_) | Opened::LockFlags(_));
+        self.model.opened.values().filter(is_flags).count()
+    }
+
+    fn lock_resilient(&mut self, address: u64) -> Result<Result<(), Errno>, CallFault> {
+        let place = self.value_address(address)?;
+        let mut held = self.model.locks.iter();
+        if held.any(|lock| self.value_address(*lock) == Ok(place)) {
+            return Ok(Err(Errno::EDEADLK));
+        }
+        if !self.wait_for_lock(address)? {
+            return Ok(Err(Errno::ETIMEDOUT));
+        }
+        self.model.locks.push(address);
+        Ok(Ok(()))
+    }
+
+    fn unlock_resilient(&mut self, address: u64) -> Result<(), CallFault> {
+        if self.model.locks.last() != Some(&address) {
+            return Err(refused(format!(
+                "the lock at {address:#x} is not the last one that the run took"
+            )));
+        }
+        self.model.locks.pop();
+        self.update_shared::<4>(address, |_| 0);
+        Ok(())
+    }
+
+    fn resilient_locks(&self) -> &[u64] {
+        &self.model.locks
     }
 
     fn packet_address(&self, context: u64) -> Result<u64, CallFault> {

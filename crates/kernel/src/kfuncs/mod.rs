@@ -12,6 +12,7 @@ mod dynptrs;
 mod exceptions;
 mod iterators;
 mod lists;
+mod locks;
 mod maps;
 mod objects;
 mod sections;
@@ -142,6 +143,12 @@ table! {
         iterators::iter_bits_next,
         iterators::iter_bits_destroy,
         exceptions::throw,
+        locks::local_irq_save,
+        locks::local_irq_restore,
+        locks::res_spin_lock,
+        locks::res_spin_unlock,
+        locks::res_spin_lock_irqsave,
+        locks::res_spin_unlock_irqrestore,
         streams::stream_vprintk_impl,
         dynptrs::dynptr_from_skb,
         dynptrs::dynptr_from_skb_meta,

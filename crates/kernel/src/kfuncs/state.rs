@@ -70,10 +70,6 @@ const OTHERS: &[(CallState, &[&str])] = &[
         CallState::Waits("masks of CPUs as objects"),
         &["bpf_cpumask_*"],
     ),
-    (
-        CallState::Waits("IRQ flags and resilient locks in the verifier"),
-        &["bpf_local_irq_*", "bpf_res_spin_*"],
-    ),
     (CallState::Waits("arenas"), &["bpf_arena_*"]),
     (
         CallState::Waits("work queues and task work"),

@@ -11,7 +11,7 @@ use super::{Definition, Host};
 /// The special fields of a map's values that hold something of the host.
 #[derive(Debug)]
 pub(super) struct SpecialFields {
-    /// Byte ranges that are zero in a new value: all but that of the lock.
+    /// Byte ranges that are zero in a new value: all but those of locks.
     cleared: Vec<Range<usize>>,
     /// The timers of the host, if values have one, and its place.
     timer: Option<(Arc<Timers>, Range<usize>)>,
@@ -22,7 +22,8 @@ pub(super) struct SpecialFields {
 impl SpecialFields {
     pub(super) fn new(map: &Definition, host: &Host) -> SpecialFields {
         let special = map.value.special.iter();
-        let cleared = special.filter(|field| Some(field.start) != map.value.lock);
+        let locks = [map.value.lock, map.value.resilient_lock];
+        let cleared = special.filter(|field| !locks.contains(&Some(field.start)));
         let timer = special_at(map, map.value.timer);
         SpecialFields {
             cleared: cleared.cloned().collect(),

@@ -19,6 +19,8 @@ pub struct ValueLayout {
     pub special: Vec<Range<usize>>,
     /// Offset of the spin lock, which is one of the special fields.
     pub lock: Option<usize>,
+    /// Offset of the resilient lock, which is one of the special fields.
+    pub resilient_lock: Option<usize>,
     /// Offset of the timer, which is one of the special fields.
     pub timer: Option<usize>,
     /// The special fields that own objects.
@@ -41,6 +43,7 @@ impl ValueLayout {
             size,
             special: fields.ranges().collect(),
             lock: offset_of(FieldKind::SpinLock),
+            resilient_lock: offset_of(FieldKind::ResSpinLock),
             timer: offset_of(FieldKind::Timer),
             owning: owning_fields(fields),
         }
