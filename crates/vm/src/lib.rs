@@ -25,10 +25,13 @@ mod machine;
 mod map;
 mod map_function;
 mod meter;
+mod model;
 pub mod network;
+mod objects;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
+mod streams;
 mod system;
 mod tail_table;
 mod timers;
@@ -55,6 +58,8 @@ pub use machine::{
 pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
+pub use model::{ModelPort, ModelPrograms, Opened};
+pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
 pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
 };
@@ -62,6 +67,7 @@ pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
+pub use streams::{Stream, Streams};
 pub use system::System;
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};

@@ -37,7 +37,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
             &["classic", "isa", "lower", "packet", "spec", "vm"],
         ),
         ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
-        ("kernel", &["program", "spec", "vm"]),
+        ("kernel", &["btf", "program", "spec", "vm"]),
     ],
     &[(
         "report",

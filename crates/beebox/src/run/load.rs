@@ -14,7 +14,7 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, System};
+use vm::{HostFunction, MapHandle, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::program::Prepared;
@@ -312,7 +312,8 @@ impl LoadedObject {
         let place = self.place(name)?;
         let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
         let timers = timers::used(&self.host.timers, &self.maps);
-        let services = Services::new(random, self.cpu, world, handles, timers);
+        let objects = &self.host.objects;
+        let services = Services::new(random, self.cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
         Some(RunnableProgram::new(
             programs, place, maps, self.task, services,
@@ -334,7 +335,8 @@ impl LoadedObject {
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
         let timers = timers::used(&self.host.timers, &self.maps);
-        let services = Services::new(random, cpu, &self.world, &self.handles, timers);
+        let (handles, objects) = (&self.handles, &self.host.objects);
+        let services = Services::new(random, cpu, &self.world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
         Some(RunnableProgram::new(
             programs, place, maps, self.task, services,
@@ -364,6 +366,14 @@ impl LoadedObject {
         };
         let place = program.map(place).transpose()?;
         tail_calls::set(array, index, place, &self.stored)
+    }
+
+    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
+    /// all runs since they were taken last; `None` if there is no such program. A stream that
+    /// holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
+        let place = self.place(program)?;
+        Some(self.programs[place].streams.take(stream))
     }
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.

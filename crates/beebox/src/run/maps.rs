@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
-use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -19,13 +18,7 @@ use super::NotLoaded;
 fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
     // What the kernel refuses there the verifier has refused.
     let fields = def.value_fields(types, kernel);
-    let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
-    ValueLayout {
-        size: def.params.value_size as usize,
-        special: fields.ranges().collect(),
-        lock: offset_of(FieldKind::SpinLock),
-        timer: offset_of(FieldKind::Timer),
-    }
+    ValueLayout::with_fields(def.params.value_size as usize, &fields)
 }
 
 /// A key and its value, as bytes.

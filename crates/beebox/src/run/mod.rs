@@ -68,7 +68,7 @@ pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use summary::{CaptureSummary, VerdictCount};
-pub use vm::Redirect;
+pub use vm::{Redirect, Stream};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::object_layout;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
 use jit::{Native, VerifiedNative};
@@ -15,7 +17,8 @@ use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome, Redirect,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, ModelPrograms,
+    ObjectLayout, Outcome, Redirect, Streams,
 };
 
 use super::native::Compiled;
@@ -38,6 +41,8 @@ pub(super) struct Prepared {
     not_native: Option<String>,
     /// The functions of the host that it may call.
     host: Arc<[HostFunction]>,
+    /// Its standard output and error.
+    pub(super) streams: Streams,
 }
 
 impl Prepared {
@@ -87,15 +92,20 @@ impl Prepared {
         let asks_for_task = insns.iter().any(|insn| {
             matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
         });
+        let exception_callback = program.exception_callback().map(|slot| slot as usize);
+        let checked = CheckedProgram::new(insns)
+            .with_number(number)
+            .with_exception_callback(exception_callback);
         Prepared {
             asks_for_task,
             rules,
-            checked: Arc::new(CheckedProgram::new(insns).with_number(number)),
+            checked: Arc::new(checked),
             native,
             callbacks,
             not_native,
             program,
             host,
+            streams: Streams::new(),
         }
     }
 
@@ -140,7 +150,7 @@ pub struct RunnableProgram<'o> {
     pub(super) programs: &'o [Prepared],
     prepared: &'o Prepared,
     pub(super) maps: &'o [Option<ObjectMap>],
-    task: Option<TaskLayout>,
+    pub(super) task: Option<TaskLayout>,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -421,6 +431,7 @@ impl<'o> RunnableProgram<'o> {
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = self.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.services.world));
+        let model = Model(programs);
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -436,6 +447,7 @@ impl<'o> RunnableProgram<'o> {
         for handle in &inner {
             memory.add_inner_map(handle, guard)?;
         }
+        memory.add_model(self.services.objects, &model);
         // These have addresses of the kernel, above all others.
         memory.add_sockets(&self.services.world.network.sockets);
         if let Some(task) = &task {
@@ -486,6 +498,20 @@ impl<'o> RunnableProgram<'o> {
                 Err(RunError::of_trap(trap, entered, line))
             }
         }
+    }
+}
+
+/// The programs of an object, as functions that they call know them.
+struct Model<'o>(&'o [Prepared]);
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
+        let program = &self.0.get(program as usize)?.program;
+        object_layout(program.btf()?, None, TypeId(type_id))
+    }
+
+    fn streams(&self, program: u32) -> Option<&Streams> {
+        Some(&self.0.get(program as usize)?.streams)
     }
 }
 

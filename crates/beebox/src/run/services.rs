@@ -2,11 +2,12 @@
 //! process that helpers report, the maps and timers of the object, and a place for what they
 //! print. Set once, and used by run after run.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use packet::{Metadata, Packet};
 use spec::SplitMix;
-use vm::{FiredTimer, MapHandle, RunContext, System, Timers};
+use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
 
 use super::PrintedText;
 
@@ -28,6 +29,8 @@ pub(super) struct Services<'o> {
     pub(super) world: &'o System,
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
+    /// The objects that programs allocate.
+    pub(super) objects: &'o Arc<Objects>,
     handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
@@ -47,10 +50,12 @@ impl<'o> Services<'o> {
         world: &'o System,
         handles: &'o [MapHandle],
         timers: Option<&'o Timers>,
+        objects: &'o Arc<Objects>,
     ) -> Services<'o> {
         Services {
             world,
             timers,
+            objects,
             handles,
             random,
             metadata: Metadata::of_cpu(cpu),
