@@ -8,7 +8,7 @@ use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::MapObject as _;
+use vm::{ArenaObject as _, MapObject as _};
 
 use interp::checked::Permission;
 
@@ -68,9 +68,10 @@ impl ObjectMap {
         };
         match &def.contents {
             // Programs and maps are put in when all are there.
-            InitialContents::Entries(_) | InitialContents::Value { .. } => {}
-            InitialContents::Arena { .. }
-            | InitialContents::StructOps { .. }
+            InitialContents::Entries(_)
+            | InitialContents::Value { .. }
+            | InitialContents::Arena { .. } => {}
+            InitialContents::StructOps { .. }
             | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),
         }
         let template = match &def.inner {
@@ -85,6 +86,12 @@ impl ObjectMap {
         let map = map.map_err(failed)?;
         if let Some(image) = def.initial_value() {
             map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?;
+        }
+        if let (InitialContents::Arena { image, offset }, Some(arena)) =
+            (&def.contents, map.operations().arena())
+        {
+            let start = arena.user_start() + offset;
+            (arena.write_as_user(start, &image.to_vec())).map_err(failed)?;
         }
         if def.is_frozen() {
             map.freeze().map_err(failed)?;

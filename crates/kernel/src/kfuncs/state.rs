@@ -94,7 +94,6 @@ const OTHERS: &[(CallState, &[&str])] = &[
         CallState::Waits("IRQ flags and resilient locks in the verifier"),
         &["bpf_local_irq_*", "bpf_res_spin_*"],
     ),
-    (CallState::Waits("arenas"), &["bpf_arena_*"]),
     (CallState::Waits("exceptions"), &["bpf_throw"]),
     (
         CallState::Waits("work queues and task work"),
