@@ -3,8 +3,10 @@
 
 mod callbacks;
 mod case;
+mod checked;
 mod compare;
 mod encap;
+mod in_kernel;
 mod kfuncs;
 mod locks;
 mod memory;
@@ -17,7 +19,8 @@ mod sockets;
 mod syncookies;
 mod values;
 
-pub use compare::{Comparison, compare, compare_engines, own_system};
+pub use checked::own_system;
+pub use compare::{Comparison, compare, compare_engines};
 pub use page::page;
 
 use case::Case;
@@ -76,5 +79,5 @@ pub fn families() -> impl Iterator<Item = Family> {
 
 /// All families of kfuncs.
 pub fn kfunc_families() -> impl Iterator<Item = Family> {
-    kfuncs::FAMILIES.iter().copied()
+    kfuncs::families()
 }

@@ -16,7 +16,8 @@ use verifier::Proof;
 use vm::{DirectContext, MapHandle, RunContext, System};
 
 use super::case::{Case, MAP};
-use super::compare::{Left, attach_type, is_returned, our_map};
+use super::checked::our_map;
+use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
