@@ -71,8 +71,9 @@ impl ObjectMap {
             InitialContents::Entries(_)
             | InitialContents::Value { .. }
             | InitialContents::Arena { .. } => {}
-            InitialContents::StructOps { .. }
-            | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),
+            InitialContents::StructOps { .. } | InitialContents::JumpTable(_) => {
+                return Err(failed(Errno::ENOTSUPP));
+            }
         }
         let template = match &def.inner {
             Some(inner) => {
