@@ -17,6 +17,7 @@ use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, System};
 
 use super::kernel_sockets::SocketLayout;
+use super::map_structure::MapLayout;
 use super::program::Prepared;
 use super::task::TaskLayout;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
@@ -103,6 +104,8 @@ pub struct LoadedObject {
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,
+    /// The layout of maps, if the kernel's types are known.
+    map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
     /// Number of maps that the host put into maps of maps.
@@ -198,6 +201,7 @@ impl LoadedObject {
             world: System::DEFAULT,
             host: host.clone(),
             task: kernel.btf().and_then(|types| TaskLayout::of(types)),
+            map_layout: kernel.btf().and_then(|types| MapLayout::of(types)),
             socket_layout: match kernel.btf() {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
@@ -315,6 +319,7 @@ impl LoadedObject {
         program.timers = timers::used(&self.host.timers, maps);
         program.handles = &self.handles;
         program.task = self.task;
+        program.map_layout = self.map_layout;
         Some(program)
     }
 
@@ -338,6 +343,7 @@ impl LoadedObject {
         program.timers = timers::used(&self.host.timers, maps);
         program.handles = &self.handles;
         program.task = self.task;
+        program.map_layout = self.map_layout;
         Some(program)
     }
 

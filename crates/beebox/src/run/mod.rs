@@ -37,6 +37,7 @@ mod error;
 mod inner_maps;
 mod kernel_sockets;
 mod load;
+mod map_structure;
 mod maps;
 mod native;
 mod parallel;

@@ -19,6 +19,7 @@ use vm::{
     RunContext, System, Timers,
 };
 
+use super::map_structure::MapLayout;
 use super::native::Compiled;
 use super::task::TaskLayout;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
@@ -156,6 +157,7 @@ pub struct RunnableProgram<'o> {
     pub(super) timers: Option<&'o Timers>,
     pub(super) handles: &'o [MapHandle],
     pub(super) task: Option<TaskLayout>,
+    pub(super) map_layout: Option<MapLayout>,
     random: &'o mut SplitMix,
     cpu: u32,
     world: &'o System,
@@ -209,6 +211,7 @@ impl<'o> RunnableProgram<'o> {
             timers: None,
             handles: &[],
             task: None,
+            map_layout: None,
             random,
             cpu,
             world,
@@ -459,6 +462,11 @@ impl<'o> RunnableProgram<'o> {
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = self.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.world));
+        let structure = |map: &ObjectMap| {
+            let layout = self.map_layout?;
+            Some(layout.structure(&map.map))
+        };
+        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -468,8 +476,9 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        for map in maps.iter().flatten() {
+        for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
+            memory.describe_map(structure.as_deref().unwrap_or_default());
         }
         for handle in &inner {
             memory.add_inner_map(handle, &guard)?;

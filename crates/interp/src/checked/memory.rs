@@ -344,6 +344,11 @@ impl<'m> Memory<'m> {
         self.maps.push(name.into(), map, guard, permission)
     }
 
+    /// Sets what programs read through the pointer to the map that was added last.
+    pub fn describe_map(&mut self, structure: &'m [u8]) {
+        self.maps.describe(structure);
+    }
+
     /// Adds a map that a map of maps holds, behind the maps of the program. Without it lookups
     /// find no map.
     pub fn add_inner_map(
