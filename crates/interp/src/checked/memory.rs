@@ -394,7 +394,7 @@ impl<'m> Memory<'m> {
 
     /// The address of what a program may access of a map without a lookup, in an arena that of
     /// user space.
-    pub(super) fn direct_value(&self, map: u32) -> Option<u64> {
+    pub fn direct_value(&self, map: u32) -> Option<u64> {
         match self.maps.object(map)?.arena() {
             Some(arena) => Some(arena.user_start()),
             None => self.maps.numbered(map, 0),
