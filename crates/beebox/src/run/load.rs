@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use ::kernel::maps::{Host, Map};
+use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::programs::TestProgram;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
@@ -382,6 +382,11 @@ impl LoadedObject {
     pub fn map(&self, name: &str) -> Option<&Map> {
         let mut maps = self.maps();
         maps.find(|map| map.def.name == name).map(|map| &*map.map)
+    }
+
+    /// The memory of the arena of this name, if a program uses it.
+    pub fn arena(&self, name: &str) -> Option<&Arena> {
+        self.map(name)?.operations().arena()
     }
 
     /// The maps that programs use, in the object's order.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
+use ::kernel::maps::{Arena, Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
 use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
@@ -88,21 +88,31 @@ impl ObjectMap {
         if let Some(image) = def.initial_value() {
             map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?;
         }
-        if let (InitialContents::Arena { image, offset }, Some(arena)) =
-            (&def.contents, map.operations().arena())
-        {
-            let start = arena.user_start() + offset;
-            (arena.write_as_user(start, &image.to_vec())).map_err(failed)?;
-        }
         if def.is_frozen() {
             map.freeze().map_err(failed)?;
         }
-        Ok(ObjectMap {
+        let made = ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
             perf_buffers: Vec::new(),
             inner_has_timers: template.is_some_and(|template| template.has_timers()),
-        })
+        };
+        if let (InitialContents::Arena { image, .. }, Some((arena, start))) =
+            (&def.contents, made.arena_variables())
+        {
+            (arena.write_as_user(start, &image.to_vec())).map_err(failed)?;
+        }
+        Ok(made)
+    }
+
+    /// The memory of an arena, and the address in user space of its global variables.
+    pub(super) fn arena_variables(&self) -> Option<(&Arena, u64)> {
+        let arena = self.map.operations().arena()?;
+        let offset = match &self.def.contents {
+            InitialContents::Arena { offset, .. } => *offset,
+            _ => 0,
+        };
+        Some((arena, arena.user_start() + offset))
     }
 
     /// Creates a map that fits this map of maps; EINVAL if this is none.

@@ -104,6 +104,16 @@ impl Arena {
         }
     }
 
+    /// Address of the first byte in user space.
+    pub fn start(&self) -> u64 {
+        self.user_start
+    }
+
+    /// Address behind the last byte in user space.
+    pub fn end(&self) -> u64 {
+        self.user_start + u64::from(self.pages) * PAGE
+    }
+
     /// Number of pages that are there.
     pub fn present_pages(&self) -> u32 {
         self.space().present
@@ -225,7 +235,7 @@ impl Arena {
 
 impl ArenaObject for Arena {
     fn user_start(&self) -> u64 {
-        self.user_start
+        self.start()
     }
 
     fn len(&self) -> u64 {
@@ -296,7 +306,7 @@ impl ArenaObject for Arena {
         let upper = self.user_start & !u64::from(u32::MAX);
         let start = upper | u64::from(address as u32) & !(PAGE - 1);
         let end = start.saturating_add(u64::from(pages) * PAGE);
-        let end = end.min(self.user_start + ArenaObject::len(self));
+        let end = end.min(self.end());
         if start < self.user_start || start >= end {
             return;
         }
