@@ -6,6 +6,7 @@
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
 
+mod arena;
 mod bits;
 mod calls;
 mod cells;
@@ -37,6 +38,7 @@ mod tail_table;
 mod timers;
 mod unchecked;
 
+pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
 pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};

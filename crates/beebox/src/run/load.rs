@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use ::kernel::maps::{Host, Map};
+use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::programs::TestProgram;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
@@ -17,6 +17,7 @@ use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
+use super::map_structure::MapLayout;
 use super::program::Prepared;
 use super::services::Services;
 use super::task::TaskLayout;
@@ -104,6 +105,8 @@ pub struct LoadedObject {
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,
+    /// The layout of maps, if the kernel's types are known.
+    map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
     /// Number of maps that the host put into maps of maps.
@@ -199,6 +202,7 @@ impl LoadedObject {
             world: System::DEFAULT,
             host: host.clone(),
             task: kernel.btf().and_then(|types| TaskLayout::of(types)),
+            map_layout: kernel.btf().and_then(|types| MapLayout::of(types)),
             socket_layout: match kernel.btf() {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
@@ -315,8 +319,9 @@ impl LoadedObject {
         let objects = &self.host.objects;
         let services = Services::new(random, self.cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(
-            programs, place, maps, self.task, services,
+            programs, place, maps, layouts, services,
         ))
     }
 
@@ -338,8 +343,9 @@ impl LoadedObject {
         let (handles, objects) = (&self.handles, &self.host.objects);
         let services = Services::new(random, cpu, &self.world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(
-            programs, place, maps, self.task, services,
+            programs, place, maps, layouts, services,
         ))
     }
 
@@ -386,6 +392,11 @@ impl LoadedObject {
     pub fn map(&self, name: &str) -> Option<&Map> {
         let mut maps = self.maps();
         maps.find(|map| map.def.name == name).map(|map| &*map.map)
+    }
+
+    /// The memory of the arena of this name, if a program uses it.
+    pub fn arena(&self, name: &str) -> Option<&Arena> {
+        self.map(name)?.operations().arena()
     }
 
     /// The maps that programs use, in the object's order.

@@ -21,6 +21,7 @@ use vm::{
     ObjectLayout, Outcome, Redirect, Streams,
 };
 
+use super::map_structure::MapLayout;
 use super::native::Compiled;
 use super::services::{RunClock, Services};
 use super::task::TaskLayout;
@@ -151,6 +152,7 @@ pub struct RunnableProgram<'o> {
     prepared: &'o Prepared,
     pub(super) maps: &'o [Option<ObjectMap>],
     pub(super) task: Option<TaskLayout>,
+    map_layout: Option<MapLayout>,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -188,7 +190,7 @@ impl<'o> RunnableProgram<'o> {
         programs: &'o [Prepared],
         place: usize,
         maps: &'o [Option<ObjectMap>],
-        task: Option<TaskLayout>,
+        (task, map_layout): (Option<TaskLayout>, Option<MapLayout>),
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
@@ -200,6 +202,7 @@ impl<'o> RunnableProgram<'o> {
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
             task,
+            map_layout,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -432,6 +435,11 @@ impl<'o> RunnableProgram<'o> {
         let layout = self.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.services.world));
         let model = Model(programs);
+        let structure = |map: &ObjectMap| {
+            let layout = self.map_layout?;
+            Some(layout.structure(&map.map))
+        };
+        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -441,8 +449,9 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        for map in maps.iter().flatten() {
+        for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
+            memory.describe_map(structure.as_deref().unwrap_or_default());
         }
         for handle in &inner {
             memory.add_inner_map(handle, guard)?;
