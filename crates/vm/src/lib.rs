@@ -30,6 +30,7 @@ mod packet_buffer;
 mod packet_context;
 mod packet_load;
 mod system;
+mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
@@ -63,6 +64,7 @@ pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
 pub use system::System;
+pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Host, Map};
 use ::kernel::programs::TestProgram;
+use btf::Btf;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
@@ -105,6 +106,8 @@ pub struct LoadedObject {
     task: Option<TaskLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The types of the kernel, if they are known.
+    types: Option<Arc<Btf<'static>>>,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -202,6 +205,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            types: kernel.btf().cloned(),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -315,6 +319,7 @@ impl LoadedObject {
         program.timers = timers::used(&self.host.timers, maps);
         program.handles = &self.handles;
         program.task = self.task;
+        program.types = self.types.as_deref();
         Some(program)
     }
 
@@ -338,6 +343,7 @@ impl LoadedObject {
         program.timers = timers::used(&self.host.timers, maps);
         program.handles = &self.handles;
         program.task = self.task;
+        program.types = self.types.as_deref();
         Some(program)
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use btf::Btf;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
 use jit::Native;
@@ -156,6 +157,8 @@ pub struct RunnableProgram<'o> {
     pub(super) timers: Option<&'o Timers>,
     pub(super) handles: &'o [MapHandle],
     pub(super) task: Option<TaskLayout>,
+    /// The types of the kernel.
+    pub(super) types: Option<&'o Btf<'static>>,
     random: &'o mut SplitMix,
     cpu: u32,
     world: &'o System,
@@ -209,6 +212,7 @@ impl<'o> RunnableProgram<'o> {
             timers: None,
             handles: &[],
             task: None,
+            types: None,
             random,
             cpu,
             world,
@@ -438,6 +442,7 @@ impl<'o> RunnableProgram<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: self.world,
+            types: self.types,
             maps: self.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),

@@ -86,7 +86,7 @@ pub(super) fn probe_read_str<M: MemoryPort>(
 }
 
 /// What a read of an address returns where nothing is.
-fn absent(address: u64) -> u64 {
+pub(super) fn absent(address: u64) -> u64 {
     let is_canonical = (address as i64) << 16 >> 16 == address as i64;
     match address < USER_END || !is_canonical {
         true => Errno::ERANGE.negated(),
