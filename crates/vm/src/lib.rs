@@ -34,6 +34,7 @@ mod packet_context;
 mod packet_load;
 mod streams;
 mod system;
+mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
@@ -71,6 +72,7 @@ pub use packet_load::{
 };
 pub use streams::{Stream, Streams};
 pub use system::System;
+pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::programs::TestProgram;
+use btf::Btf;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
@@ -109,6 +110,8 @@ pub struct LoadedObject {
     map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The types of the kernel, if they are known.
+    types: Option<Arc<Btf<'static>>>,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -207,6 +210,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            types: kernel.btf().cloned(),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -316,8 +320,8 @@ impl LoadedObject {
         let place = self.place(name)?;
         let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
         let timers = timers::used(&self.host.timers, &self.maps);
-        let objects = &self.host.objects;
-        let services = Services::new(random, self.cpu, world, handles, timers, objects);
+        let (objects, types) = (&self.host.objects, self.types.as_deref());
+        let services = Services::new(random, self.cpu, world, handles, timers, objects, types);
         let (programs, maps) = (&self.programs, &self.maps);
         let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(
@@ -340,8 +344,9 @@ impl LoadedObject {
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
         let timers = timers::used(&self.host.timers, &self.maps);
-        let (handles, objects) = (&self.handles, &self.host.objects);
-        let services = Services::new(random, cpu, &self.world, handles, timers, objects);
+        let (world, handles) = (&self.world, &self.handles);
+        let (objects, types) = (&self.host.objects, self.types.as_deref());
+        let services = Services::new(random, cpu, world, handles, timers, objects, types);
         let (programs, maps) = (&self.programs, &self.maps);
         let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use btf::Btf;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
@@ -31,6 +32,8 @@ pub(super) struct Services<'o> {
     pub(super) timers: Option<&'o Timers>,
     /// The objects that programs allocate.
     pub(super) objects: &'o Arc<Objects>,
+    /// The types of the kernel, if they are known.
+    pub(super) types: Option<&'o Btf<'static>>,
     handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
@@ -51,11 +54,13 @@ impl<'o> Services<'o> {
         handles: &'o [MapHandle],
         timers: Option<&'o Timers>,
         objects: &'o Arc<Objects>,
+        types: Option<&'o Btf<'static>>,
     ) -> Services<'o> {
         Services {
             world,
             timers,
             objects,
+            types,
             handles,
             random,
             metadata: Metadata::of_cpu(cpu),
@@ -97,6 +102,7 @@ impl<'o> Services<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: self.world,
+            types: self.types,
             maps: self.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),

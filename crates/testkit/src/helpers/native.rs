@@ -60,6 +60,7 @@ fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let cx = RunContext {
         system,
+        types: setting.kernel.btf().map(|types| &**types),
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();
