@@ -8,7 +8,7 @@ pub use ::kernel::maps::{
 };
 
 pub use vm::{
-    CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellSlice, Cells, ContextKind, Cursor,
+    CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellGroups, CellSlice, Cells, ContextKind, Cursor,
     DirectAccess, Elements, FiredTimer, HashLookup, HashParts, Iteration, IterationStep,
     MapFunction, MapHandle, MapObject, MemoryPort, OutOfMemory, RecordOutput, Samples,
     SamplesReader, TailTable, TailTableError, TailTarget, TimerClock, Timers, ValueOf, WordLookup,

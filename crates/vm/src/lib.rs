@@ -8,6 +8,7 @@
 
 mod bits;
 mod calls;
+mod cell_groups;
 mod cells;
 mod context;
 mod deadline;
@@ -29,6 +30,7 @@ pub mod network;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
+pub mod sync;
 mod system;
 mod tail_table;
 mod timers;
@@ -36,7 +38,8 @@ mod unchecked;
 
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
-pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
+pub use cell_groups::{CellGroup, CellGroups};
+pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use direct::{CURRENT_TASK, Direct};

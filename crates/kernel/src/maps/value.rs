@@ -1,9 +1,9 @@
 //! Values: how they are copied in and out.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
 use spec::Errno;
+use vm::sync::atomic::AtomicU64;
 use vm::{CellSlice, LockedValue};
 
 /// Layout of a map's values.
