@@ -48,6 +48,8 @@ pub struct PacketState {
     pub is_encapsulated: bool,
     /// A lightweight tunnel sends it.
     pub is_sent: bool,
+    /// Programs of the type that gets it only read it.
+    pub is_read_only: bool,
     /// Index of the device of its route, if a program changed that.
     pub route_device: Option<u32>,
     /// The hash in the context is valid.

@@ -37,6 +37,7 @@ mod error;
 mod inner_maps;
 mod kernel_sockets;
 mod load;
+mod map_structure;
 mod maps;
 mod native;
 mod parallel;
@@ -52,7 +53,7 @@ mod timers;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
-pub use ::kernel::maps::{Map, Ring};
+pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use data::{DataError, Plain, TypedMap};
@@ -68,7 +69,7 @@ pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use summary::{CaptureSummary, VerdictCount};
-pub use vm::Redirect;
+pub use vm::{Redirect, Stream};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::object_layout;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
 use jit::{Native, VerifiedNative};
@@ -15,9 +17,11 @@ use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome, Redirect,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, ModelPrograms,
+    ObjectLayout, Outcome, Redirect, Streams,
 };
 
+use super::map_structure::MapLayout;
 use super::native::Compiled;
 use super::services::{RunClock, Services};
 use super::task::TaskLayout;
@@ -38,6 +42,8 @@ pub(super) struct Prepared {
     not_native: Option<String>,
     /// The functions of the host that it may call.
     host: Arc<[HostFunction]>,
+    /// Its standard output and error.
+    pub(super) streams: Streams,
 }
 
 impl Prepared {
@@ -87,15 +93,20 @@ impl Prepared {
         let asks_for_task = insns.iter().any(|insn| {
             matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
         });
+        let exception_callback = program.exception_callback().map(|slot| slot as usize);
+        let checked = CheckedProgram::new(insns)
+            .with_number(number)
+            .with_exception_callback(exception_callback);
         Prepared {
             asks_for_task,
             rules,
-            checked: Arc::new(CheckedProgram::new(insns).with_number(number)),
+            checked: Arc::new(checked),
             native,
             callbacks,
             not_native,
             program,
             host,
+            streams: Streams::new(),
         }
     }
 
@@ -140,7 +151,8 @@ pub struct RunnableProgram<'o> {
     pub(super) programs: &'o [Prepared],
     prepared: &'o Prepared,
     pub(super) maps: &'o [Option<ObjectMap>],
-    task: Option<TaskLayout>,
+    pub(super) task: Option<TaskLayout>,
+    map_layout: Option<MapLayout>,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -178,7 +190,7 @@ impl<'o> RunnableProgram<'o> {
         programs: &'o [Prepared],
         place: usize,
         maps: &'o [Option<ObjectMap>],
-        task: Option<TaskLayout>,
+        (task, map_layout): (Option<TaskLayout>, Option<MapLayout>),
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
@@ -190,6 +202,7 @@ impl<'o> RunnableProgram<'o> {
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
             task,
+            map_layout,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -421,6 +434,12 @@ impl<'o> RunnableProgram<'o> {
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = self.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.services.world));
+        let model = Model(programs);
+        let structure = |map: &ObjectMap| {
+            let layout = self.map_layout?;
+            Some(layout.structure(&map.map))
+        };
+        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -430,12 +449,14 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        for map in maps.iter().flatten() {
+        for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
+            memory.describe_map(structure.as_deref().unwrap_or_default());
         }
         for handle in &inner {
             memory.add_inner_map(handle, guard)?;
         }
+        memory.add_model(self.services.objects, &model);
         // These have addresses of the kernel, above all others.
         memory.add_sockets(&self.services.world.network.sockets);
         if let Some(task) = &task {
@@ -486,6 +507,20 @@ impl<'o> RunnableProgram<'o> {
                 Err(RunError::of_trap(trap, entered, line))
             }
         }
+    }
+}
+
+/// The programs of an object, as functions that they call know them.
+struct Model<'o>(&'o [Prepared]);
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
+        let program = &self.0.get(program as usize)?.program;
+        object_layout(program.btf()?, None, TypeId(type_id))
+    }
+
+    fn streams(&self, program: u32) -> Option<&Streams> {
+        Some(&self.0.get(program as usize)?.streams)
     }
 }
 

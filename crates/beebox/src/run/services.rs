@@ -2,11 +2,13 @@
 //! process that helpers report, the maps and timers of the object, and a place for what they
 //! print. Set once, and used by run after run.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use btf::Btf;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
-use vm::{FiredTimer, MapHandle, RunContext, System, Timers};
+use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
 
 use super::PrintedText;
 
@@ -28,6 +30,10 @@ pub(super) struct Services<'o> {
     pub(super) world: &'o System,
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
+    /// The objects that programs allocate.
+    pub(super) objects: &'o Arc<Objects>,
+    /// The types of the kernel, if they are known.
+    pub(super) types: Option<&'o Btf<'static>>,
     handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
@@ -47,10 +53,14 @@ impl<'o> Services<'o> {
         world: &'o System,
         handles: &'o [MapHandle],
         timers: Option<&'o Timers>,
+        objects: &'o Arc<Objects>,
+        types: Option<&'o Btf<'static>>,
     ) -> Services<'o> {
         Services {
             world,
             timers,
+            objects,
+            types,
             handles,
             random,
             metadata: Metadata::of_cpu(cpu),
@@ -92,6 +102,7 @@ impl<'o> Services<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: self.world,
+            types: self.types,
             maps: self.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),

@@ -200,15 +200,20 @@ impl TestProgram {
         }
     }
 
-    /// The input with the direction of its packet, which counts for lightweight tunnels.
     fn with_direction(self, mut input: TestInput) -> TestInput {
         self.set_direction(&mut input);
         input
     }
 
+    /// Sets the direction of the packet, which counts for lightweight tunnels, and whether
+    /// programs only read it.
     fn set_direction(self, input: &mut TestInput) {
         if let Some(packet) = &mut input.packet {
             packet.state.is_sent = self.kind == ProgramType::LwtXmit;
+            packet.state.is_read_only = !matches!(
+                self.kind,
+                ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::LwtXmit
+            );
         }
     }
 

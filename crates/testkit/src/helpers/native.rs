@@ -17,7 +17,8 @@ use verifier::Proof;
 use vm::{DirectContext, MapHandle, RunContext, System};
 
 use super::case::{Case, MAP};
-use super::compare::{Left, attach_type, is_returned, our_map};
+use super::checked::our_map;
+use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
@@ -59,6 +60,7 @@ fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let cx = RunContext {
         system,
+        types: setting.kernel.btf().map(|types| &**types),
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();

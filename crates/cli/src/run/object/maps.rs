@@ -1,5 +1,7 @@
 //! Maps of a run as JSON, in the form of bpftool's dumps.
 
+mod arena;
+
 use std::path::Path;
 
 use beebox::btf::{Btf, TypeId};
@@ -67,10 +69,14 @@ fn has_keys(map: &ObjectMap) -> bool {
     )
 }
 
-/// The entries of all maps that have keys, by name.
+/// The entries of all maps that have keys and the pages of arenas, by name.
 pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
     let mut maps = Vec::new();
     for map in loaded.maps().filter(|map| has_keys(map)) {
+        if let Some(arena) = loaded.arena(&map.def.name) {
+            maps.push((map.def.name.clone(), arena::dump(arena)));
+            continue;
+        }
         let entries = entries(loaded, map, types);
         let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
         maps.push((map.def.name.clone(), entries?));
@@ -180,6 +186,7 @@ impl MapsFile {
             for (at, entry) in entries.iter().enumerate() {
                 let put = match map.map.kind() {
                     MapKind::ProgArray => put_program(loaded, map, entry),
+                    MapKind::Arena => arena::put(loaded.arena(map_name), entry),
                     _ if map.holds_sockets() => {
                         put_socket_of(loaded, map, &Types::of(map, types), entry)
                     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use beebox::program::ProgramType;
 use beebox::run::{
-    CaptureSummary, PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput,
+    CaptureSummary, PacketRun, PrintedText, RunEngine, RunError, RunRecord, Stream, TestRunOutput,
     VerdictCount, takes_packet,
 };
 use report::value::Ordered;
@@ -97,6 +97,8 @@ pub(super) struct Report<'a> {
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
+    /// What programs wrote into their streams, standard output and error.
+    pub(super) streams: [String; 2],
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
 }
@@ -138,6 +140,11 @@ impl Report<'_> {
                 writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
             }
         };
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            for line in written.lines() {
+                let _ = writeln!(text, "{}: {}", stream.name(), one_line(line));
+            }
+        }
         self.write_records(&mut text);
         if let Some(what) = &self.not_native {
             let _ = writeln!(text, "not native code, which does not support yet: {what}");
@@ -255,6 +262,12 @@ impl Report<'_> {
                         );
                     }
                 }
+            }
+        }
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            if !written.is_empty() {
+                let written = Ordered::Scalar(json!(written));
+                members.push((stream.name().to_owned(), written));
             }
         }
         let (records, lost) = self.records();
