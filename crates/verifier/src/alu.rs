@@ -140,6 +140,12 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
     if dst_reg.kind == RegKind::Arena {
         return Ok(());
     }
+    if let Operand::Reg(src) = src
+        && walk.reg(src).kind == RegKind::Arena
+    {
+        *walk.reg_mut(dst) = *walk.reg(src);
+        return Ok(());
+    }
     let src_reg = match src {
         Operand::Imm(imm) => RegState::constant(i64::from(imm) as u64),
         Operand::Reg(src) => {
