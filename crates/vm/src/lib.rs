@@ -26,11 +26,15 @@ mod machine;
 mod map;
 mod map_function;
 mod meter;
+mod model;
 pub mod network;
+mod objects;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
+mod streams;
 mod system;
+mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
@@ -57,6 +61,8 @@ pub use machine::{
 pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
+pub use model::{ModelPort, ModelPrograms, Opened};
+pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
 pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
 };
@@ -64,7 +70,9 @@ pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
+pub use streams::{Stream, Streams};
 pub use system::System;
+pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::programs::TestProgram;
+use btf::Btf;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
@@ -14,11 +15,12 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, System};
+use vm::{HostFunction, MapHandle, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
 use super::program::Prepared;
+use super::services::Services;
 use super::task::TaskLayout;
 use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
 
@@ -108,6 +110,8 @@ pub struct LoadedObject {
     map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The types of the kernel, if they are known.
+    types: Option<Arc<Btf<'static>>>,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -206,6 +210,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            types: kernel.btf().cloned(),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -313,14 +318,15 @@ impl LoadedObject {
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let (random, world) = (&mut self.random, &self.world);
-        let mut program = RunnableProgram::new(programs, place, maps, random, (self.cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        program.map_layout = self.map_layout;
-        Some(program)
+        let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let (objects, types) = (&self.host.objects, self.types.as_deref());
+        let services = Services::new(random, self.cpu, world, handles, timers, objects, types);
+        let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
+        Some(RunnableProgram::new(
+            programs, place, maps, layouts, services,
+        ))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -337,14 +343,15 @@ impl LoadedObject {
         random: &'o mut SplitMix,
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let world = &self.world;
-        let mut program = RunnableProgram::new(programs, place, maps, random, (cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        program.map_layout = self.map_layout;
-        Some(program)
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let (world, handles) = (&self.world, &self.handles);
+        let (objects, types) = (&self.host.objects, self.types.as_deref());
+        let services = Services::new(random, cpu, world, handles, timers, objects, types);
+        let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
+        Some(RunnableProgram::new(
+            programs, place, maps, layouts, services,
+        ))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail
@@ -370,6 +377,14 @@ impl LoadedObject {
         };
         let place = program.map(place).transpose()?;
         tail_calls::set(array, index, place, &self.stored)
+    }
+
+    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
+    /// all runs since they were taken last; `None` if there is no such program. A stream that
+    /// holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
+        let place = self.place(program)?;
+        Some(self.programs[place].streams.take(stream))
     }
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Arena, Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
-use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -19,13 +18,7 @@ use super::NotLoaded;
 fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
     // What the kernel refuses there the verifier has refused.
     let fields = def.value_fields(types, kernel);
-    let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
-    ValueLayout {
-        size: def.params.value_size as usize,
-        special: fields.ranges().collect(),
-        lock: offset_of(FieldKind::SpinLock),
-        timer: offset_of(FieldKind::Timer),
-    }
+    ValueLayout::with_fields(def.params.value_size as usize, &fields)
 }
 
 /// A key and its value, as bytes.
@@ -165,7 +158,10 @@ impl ObjectMap {
                 // Linux returns the cookies of sockets only in values of 8 bytes.
                 Err(Errno::ENOSPC) => entries.push((key.clone(), value)),
                 Ok(()) => entries.push((key.clone(), value)),
-                // Some kinds show no values, as `xskmap`.
+                // An `xskmap` shows no values.
+                Err(Errno::EOPNOTSUPP) if self.map.operations().socket(&key).is_some() => {
+                    entries.push((key.clone(), value));
+                }
                 Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }

@@ -142,6 +142,7 @@ pub(super) fn execute_from<O: Observer>(
         }
     };
     run.cx.memory.free_held_lock();
+    run.cx.memory.end_model();
     Finish {
         outcome,
         executed: limits.instructions - run.budget,
@@ -445,10 +446,37 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let answer = self.cx.calls.call(number, arguments, self.cx.memory);
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
+        if let Some(cookie) = self.cx.memory.take_thrown() {
+            return self.unwind(cookie);
+        }
         match self.cx.memory.take_begun() {
             Some(calls) => self.iterate(Calling { number, calls }, None, return_to),
             None => Ok(return_to),
         }
+    }
+
+    /// Leaves all functions of the executing program for its exception callback, which runs in
+    /// the place of the first one; without a callback the program returns the cookie.
+    fn unwind(&mut self, cookie: u64) -> Result<usize, Stop> {
+        while self.frames.depth() > self.base {
+            if let Some(caller) = self.frames.callers.pop() {
+                self.cx.memory.pop_frame();
+                self.regs[CALLEE_SAVED].copy_from_slice(&caller.saved);
+                self.may_goto = caller.may_goto;
+            }
+        }
+        let program = self.current.as_deref().unwrap_or(self.first);
+        let Some(callback) = program.exception_callback else {
+            self.regs[R0] = cookie;
+            return self.leave();
+        };
+        self.cx.memory.pop_frame();
+        self.regs = [0; REGISTERS];
+        self.regs[1] = cookie;
+        self.regs[FP] = self.cx.memory.push_frame(self.limits.stack_fill);
+        self.hints = [self.cx.memory.newest(); REGISTERS];
+        self.may_goto = MAY_GOTO_LOOPS;
+        Ok(callback)
     }
 
     /// Takes the next step of a helper that calls functions of the program.
@@ -493,6 +521,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let Some(target) = target.filter(|_| self.tail_calls < MAX_TAIL_CALLS) else {
             return Ok(());
         };
+        self.cx.memory.check_closed()?;
+        self.cx.memory.check_released()?;
         self.tail_calls += 1;
         self.current = Some(target);
         self.base = self.frames.depth();
@@ -527,7 +557,9 @@ impl<'m> Run<'_, '_, 'm, '_> {
 
     /// Returns from a function, or from the program.
     fn leave(&mut self) -> Result<usize, Stop> {
+        self.cx.memory.check_closed()?;
         let Some(caller) = self.frames.callers.pop() else {
+            self.cx.memory.check_released()?;
             return Err(Stop::Returned(self.regs[R0]));
         };
         self.cx.memory.pop_frame();

@@ -211,6 +211,12 @@ impl<'m> Maps<'m> {
         Ok(Some([pointer, key, value]))
     }
 
+    /// The first address of the value that an address is in.
+    pub(super) fn start(&self, address: u64) -> Option<u64> {
+        let place = self.place(address)?;
+        place.is_inside(1).then_some(place.start)
+    }
+
     /// The address on the host of a byte of a value.
     pub(super) fn host_address(&self, address: u64) -> Option<u64> {
         let place = self.place(address)?;

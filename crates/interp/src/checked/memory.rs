@@ -12,17 +12,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::thread;
+use std::ops::Range;
+use std::sync::Arc;
 
 use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
     ArenaObject, CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle,
-    MapObject, MemoryPort, PacketBuffer, RunGuard, ValueOf,
+    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
 };
 
 use super::calls::CallFault;
 use super::maps::Maps;
+use super::model::Model;
 
 /// Address of the memory of model sockets: an address of the kernel where nothing is.
 const SOCKETS: u64 = 0xffff_8000_4000_0000;
@@ -37,8 +39,6 @@ const END: u64 = 0xf000_0000;
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
-/// Most attempts to take a lock, between which other threads run.
-const MOST_WAITS: u32 = 1 << 20;
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,6 +150,12 @@ pub struct Memory<'m> {
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
     held_lock: Option<u64>,
+    /// What the run opened and holds.
+    pub(super) model: Model,
+    /// The objects that programs allocate.
+    pub(super) objects: Option<Arc<Objects>>,
+    /// The programs of the host.
+    pub(super) programs: Option<&'m dyn ModelPrograms>,
     /// Number of the program that executes.
     pub(super) program: u32,
 }
@@ -410,8 +416,52 @@ impl<'m> Memory<'m> {
     /// Frees the lock that a run holds, which may have ended in any way.
     pub(super) fn free_held_lock(&mut self) {
         if let Some(address) = self.held_lock.take() {
-            self.maps.update::<4>(address, |_| 0);
+            self.update_shared::<4>(address, |_| 0);
         }
+    }
+
+    /// Address of the spin lock that the run holds.
+    pub(super) fn held_lock(&self) -> Option<u64> {
+        self.held_lock
+    }
+
+    /// True if two addresses are in the same value of a map or the same object.
+    pub(super) fn are_in_one_value(&self, first: u64, second: u64) -> bool {
+        let start = |address| {
+            let objects = self.objects.as_ref();
+            let object = objects.and_then(|objects| objects.start(address));
+            self.maps.start(address).or(object)
+        };
+        start(first).is_some() && start(first) == start(second)
+    }
+
+    /// Reads bytes of a value of a map or of an object.
+    fn read_shared(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let objects = self.objects.as_ref();
+        (self.maps.read(address, into))
+            .or_else(|| objects.and_then(|objects| objects.read(address, into)))
+    }
+
+    /// Writes bytes of a value of a map or of an object.
+    fn write_shared(&self, address: u64, bytes: &[u8]) -> Option<()> {
+        let objects = self.objects.as_ref();
+        (self.maps.write(address, bytes))
+            .or_else(|| objects.and_then(|objects| objects.write(address, bytes)))
+    }
+
+    /// Replaces the `N` bytes at an address, if it is aligned and in a value of a map or in an
+    /// object, by what `update` makes of them; the old ones.
+    pub(super) fn update_shared<const N: usize>(
+        &self,
+        address: u64,
+        update: impl Fn(u64) -> u64,
+    ) -> Option<u64> {
+        if !address.is_multiple_of(N as u64) {
+            return None;
+        }
+        let objects = self.objects.as_ref();
+        (self.maps.update::<N>(address, &update))
+            .or_else(|| objects.and_then(|objects| objects.update::<N>(address, &update)))
     }
 
     /// The calls that a helper began.
@@ -529,7 +579,7 @@ impl<'m> Memory<'m> {
             return Ok(value);
         }
         let mut bytes = [0; N];
-        if self.maps.read(address, &mut bytes).is_some() {
+        if self.read_shared(address, &mut bytes).is_some() {
             return Ok(number(&bytes));
         }
         Err(self.fault(address, N as u64, Access::Read))
@@ -567,7 +617,7 @@ impl<'m> Memory<'m> {
             *hint = index;
             return Ok(());
         }
-        if self.maps.write(address, &low_bytes::<N>(value)).is_some() {
+        if self.write_shared(address, &low_bytes::<N>(value)).is_some() {
             return Ok(());
         }
         Err(self.fault(address, N as u64, Access::Write))
@@ -587,7 +637,7 @@ impl<'m> Memory<'m> {
                 *bytes = low_bytes(update(old));
                 return Ok(old);
             }
-            if let Some(old) = self.maps.update::<N>(address, &update) {
+            if let Some(old) = self.update_shared::<N>(address, &update) {
                 return Ok(old);
             }
         }
@@ -625,6 +675,18 @@ impl<'m> Memory<'m> {
         while self.frames > 0 {
             self.pop_frame();
         }
+    }
+
+    /// True if bytes are in the stack of a run.
+    pub(super) fn is_on_stack(&self, address: u64, len: u64) -> bool {
+        let region = self.locate(address, len).map(|index| &self.regions[index]);
+        region.is_some_and(|region| matches!(region.bytes, Bytes::Frame(_)))
+    }
+
+    /// The addresses of the last frame.
+    pub(super) fn last_frame(&self) -> Range<u64> {
+        let start = FIRST_FRAME + (self.frames as u64).saturating_sub(1) * FRAME_STRIDE;
+        start..start + FRAME_BYTES as u64
     }
 
     /// Adds a frame filled with a byte; returns the address of its end.
@@ -709,7 +771,7 @@ impl<'m> MemoryPort for Memory<'m> {
     type Fault = CallFault;
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
-        if self.maps.read(address, into).is_none() {
+        if self.read_shared(address, into).is_none() {
             into.copy_from_slice(Memory::read(self, address, into.len() as u64)?);
         }
         Ok(())
@@ -726,7 +788,7 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
-        if self.maps.write(address, bytes).is_none() {
+        if self.write_shared(address, bytes).is_none() {
             Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);
         }
         Ok(())
@@ -806,11 +868,13 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn exchange(&mut self, address: u64, new: u64) -> Result<u64, CallFault> {
-        let old = match address.is_multiple_of(8) {
-            true => self.maps.update::<8>(address, |_| new),
-            false => None,
-        };
-        old.ok_or_else(|| self.fault(address, 8, Access::Update).into())
+        if self.update_shared::<8>(address, |old| old).is_none() {
+            return Err(self.fault(address, 8, Access::Update).into());
+        }
+        self.pass_reference(new)?;
+        let old = self.update_shared::<8>(address, |_| new).unwrap_or(0);
+        self.take_reference(old);
+        Ok(old)
     }
 
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, CallFault> {
@@ -834,21 +898,11 @@ impl<'m> MemoryPort for Memory<'m> {
                 "the run holds the lock at {held:#x} already"
             )));
         }
-        for _ in 0..MOST_WAITS {
-            let old = match address.is_multiple_of(4) {
-                true => self.maps.update::<4>(address, |old| old.max(1)),
-                false => None,
-            };
-            match old {
-                Some(0) => {
-                    self.held_lock = Some(address);
-                    return Ok(());
-                }
-                Some(_) => thread::yield_now(),
-                None => return Err(self.fault(address, 4, Access::Update).into()),
-            }
+        if !self.wait_for_lock(address)? {
+            return Err(refused(format!("the lock at {address:#x} is not freed")));
         }
-        Err(refused(format!("the lock at {address:#x} is not freed")))
+        self.held_lock = Some(address);
+        Ok(())
     }
 
     fn unlock(&mut self, address: u64) -> Result<(), CallFault> {
@@ -879,7 +933,9 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn value_address(&self, address: u64) -> Result<u64, CallFault> {
-        let found = self.maps.host_address(address);
+        let objects = self.objects.as_ref();
+        let found = (self.maps.host_address(address))
+            .or_else(|| objects.and_then(|objects| objects.place(address)));
         found.ok_or_else(|| refused(format!("{address:#x} is not in the value of a map")))
     }
 
@@ -908,7 +964,7 @@ fn no_map(pointer: u64) -> CallFault {
     refused(format!("{pointer:#x} is no pointer to a map"))
 }
 
-fn refused(why: String) -> CallFault {
+pub(super) fn refused(why: String) -> CallFault {
     CallFault::Refused(why.into())
 }
 

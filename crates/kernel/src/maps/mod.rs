@@ -56,7 +56,7 @@ use spec::maps::{MapFlags, MapKind};
 use vm::network::NetSocket;
 use vm::{
     ArenaObject, CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject,
-    Samples, TailTable, Timers, ValueOf,
+    Objects, Samples, TailTable, Timers, ValueOf,
 };
 
 pub use arena::Arena;
@@ -346,6 +346,8 @@ pub struct Map {
     is_frozen: AtomicBool,
     /// The timers of the host, if values have some.
     timers: Option<Arc<Timers>>,
+    /// The objects of the host, if values own some.
+    objects: Option<Arc<Objects>>,
 }
 
 impl Map {
@@ -461,6 +463,10 @@ impl Map {
             cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
             timers: (definition.value.timer).map(|_| Arc::clone(&host.timers)),
+            objects: match definition.value.owning.is_empty() {
+                true => None,
+                false => Some(Arc::clone(&host.objects)),
+            },
             definition,
             operations,
         })
@@ -607,6 +613,20 @@ impl Map {
         }
     }
 
+    /// Frees the objects that values own.
+    fn free_objects(&self, objects: &Objects) {
+        let guard = RunGuard::new();
+        for cpu in 0..self.copies() {
+            let mut cursor = Cursor::default();
+            while let Some([_, value]) = self.next_entry(&guard, cpu, &mut cursor) {
+                objects.free_fields(value, &self.definition.value.owning);
+            }
+            if let Some(cell) = cursor.key_cell.take() {
+                guard.release_key_cell(cell);
+            }
+        }
+    }
+
     fn check_read(&self) -> Result<(), Errno> {
         match self.params().flags.0 & flags::WRONLY {
             0 => Ok(()),
@@ -643,6 +663,9 @@ impl Drop for Map {
     fn drop(&mut self) {
         if let Some(timers) = &self.timers {
             timers.free_map(self.identity());
+        }
+        if let Some(objects) = &self.objects {
+            self.free_objects(objects);
         }
     }
 }

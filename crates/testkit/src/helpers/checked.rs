@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs;
 
-use btf::TypeId;
+use btf::{Btf, TypeId};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
@@ -50,11 +50,15 @@ pub fn own_system() -> System {
 }
 
 /// What a program leaves in the checked engine.
-pub(super) fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
+pub(super) fn ours(
+    case: &Case,
+    (system, types): (&System, &Btf<'static>),
+    calls: &Cell<u64>,
+) -> Left {
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
-    let result = run(case, &mut input, system, calls)?;
+    let result = run(case, &mut input, (system, types), calls)?;
     let retval = input.end_run(result, system);
     let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {
@@ -67,7 +71,7 @@ pub(super) fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
 fn run(
     case: &Case,
     input: &mut TestInput,
-    system: &System,
+    (system, types): (&System, &Btf<'static>),
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
     let maps: Vec<Map> = case.maps.iter().map(|map| our_map(map, system)).collect();
@@ -109,6 +113,7 @@ fn run(
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let mut cx = RunContext {
             system,
+            types: Some(types),
             ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
         let helper = kernel::find(number)?;

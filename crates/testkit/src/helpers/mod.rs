@@ -17,6 +17,7 @@ mod page;
 mod routes;
 mod sockets;
 mod syncookies;
+mod types;
 mod values;
 
 pub use checked::own_system;
@@ -73,6 +74,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         sockets::FAMILIES,
         packet_loads::FAMILIES,
         encap::FAMILIES,
+        types::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
