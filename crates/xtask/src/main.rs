@@ -185,7 +185,11 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_helpers(programs, family),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
-        ["oracle", "kfuncs"] => oracle::ask_about_kfuncs(oracle::HELPER_PROGRAMS),
+        ["oracle", "kfuncs"] => oracle::ask_about_kfuncs(oracle::HELPER_PROGRAMS, ""),
+        ["oracle", "kfuncs", programs, family] => match programs.parse() {
+            Ok(programs) => oracle::ask_about_kfuncs(programs, family),
+            Err(_) => Err(format!("{programs:?} is no number of programs").into()),
+        },
         ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
         ["oracle", "maps", operations] => match operations.parse() {
             Ok(operations) => oracle::ask_about_maps(operations),

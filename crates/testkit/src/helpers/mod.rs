@@ -17,6 +17,7 @@ mod page;
 mod routes;
 mod sockets;
 mod syncookies;
+mod types;
 mod values;
 
 pub use checked::own_system;

@@ -5,7 +5,10 @@
 
 mod absent;
 mod conntrack;
+mod exceptions;
+mod iterators;
 mod maps;
+mod objects;
 mod pull;
 mod sections;
 mod strings;
@@ -23,6 +26,9 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         maps::FAMILIES,
         pull::FAMILIES,
         absent::FAMILIES,
+        iterators::FAMILIES,
+        exceptions::FAMILIES,
+        objects::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
