@@ -6,6 +6,7 @@
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
 
+mod arena;
 mod bits;
 mod calls;
 mod cells;
@@ -33,10 +34,12 @@ mod packet_context;
 mod packet_load;
 mod streams;
 mod system;
+mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
 
+pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
 pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
@@ -69,6 +72,7 @@ pub use packet_load::{
 };
 pub use streams::{Stream, Streams};
 pub use system::System;
+pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

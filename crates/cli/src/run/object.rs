@@ -9,6 +9,7 @@ mod maps;
 mod output;
 mod progress;
 mod records;
+mod redirect;
 mod user_records;
 
 use std::path::{Path, PathBuf};

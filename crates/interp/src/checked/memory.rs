@@ -11,14 +11,15 @@
 //! otherwise linear in the number of regions.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
-    CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject,
-    MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
+    ArenaObject, CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle,
+    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
 };
 
 use super::calls::CallFault;
@@ -137,6 +138,10 @@ pub struct Memory<'m> {
     /// Freed frames for reuse.
     spare: Vec<Box<[u8]>>,
     maps: Maps<'m>,
+    /// The arena of the program.
+    arena: Option<&'m dyn ArenaObject>,
+    /// Addresses of the 8 bytes in frames that hold pointers into it.
+    spilled: BTreeSet<u64>,
     context: Option<RegionId>,
     packet: Option<PacketRegion>,
     /// The socket that the packet belongs to.
@@ -341,7 +346,13 @@ impl<'m> Memory<'m> {
         guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
+        self.arena = self.arena.or(map.arena());
         self.maps.push(name.into(), map, guard, permission)
+    }
+
+    /// Sets what programs read through the pointer to the map that was added last.
+    pub fn describe_map(&mut self, structure: &'m [u8]) {
+        self.maps.describe(structure);
     }
 
     /// Adds a map that a map of maps holds, behind the maps of the program. Without it lookups
@@ -385,6 +396,15 @@ impl<'m> Memory<'m> {
     /// counted from 0. The first one is what a program may address without a lookup.
     pub fn numbered_map_value(&self, map: u32, number: u32) -> Option<u64> {
         self.maps.numbered(map, number)
+    }
+
+    /// The address of what a program may access of a map without a lookup, in an arena that of
+    /// user space.
+    pub fn direct_value(&self, map: u32) -> Option<u64> {
+        match self.maps.object(map)?.arena() {
+            Some(arena) => Some(arena.user_start()),
+            None => self.maps.numbered(map, 0),
+        }
     }
 
     /// Address of the end of the stack frame of that number, if a run is in it.
@@ -519,6 +539,7 @@ impl<'m> Memory<'m> {
         let Some(index) = writable else {
             return Err(self.fault(address, len, Access::Write));
         };
+        self.mark_spilled(address, len, false);
         let region = &mut self.regions[index];
         let offset = (address - region.start) as usize;
         let bytes = region.bytes.writable().unwrap_or_default();
@@ -527,7 +548,7 @@ impl<'m> Memory<'m> {
 }
 
 /// Accesses of the interpreter.
-impl Memory<'_> {
+impl<'m> Memory<'m> {
     /// Loads `N` bytes at an address as a little-endian number; `hint` is the index of the
     /// region that was accessed last.
     #[inline(always)]
@@ -623,6 +644,32 @@ impl Memory<'_> {
         Err(self.fault(address, N as u64, Access::Update))
     }
 
+    /// The arena of the program.
+    pub(super) fn arena(&self) -> Option<&'m dyn ArenaObject> {
+        self.arena
+    }
+
+    /// True if the 8 bytes at an address hold a pointer into the arena that was spilled there.
+    pub(super) fn is_spilled(&self, address: u64) -> bool {
+        self.spilled.contains(&address)
+    }
+
+    /// Notes a write: the bytes hold no pointer into the arena afterwards, but for `is_pointer`
+    /// 8 bytes in a frame.
+    pub(super) fn mark_spilled(&mut self, address: u64, len: u64, is_pointer: bool) {
+        if !self.spilled.is_empty() {
+            let overlapping = address.saturating_sub(7)..address.saturating_add(len);
+            let overlapping: Vec<u64> = self.spilled.range(overlapping).copied().collect();
+            for slot in overlapping {
+                self.spilled.remove(&slot);
+            }
+        }
+        let frames = FIRST_FRAME..FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
+        if is_pointer && address.is_multiple_of(8) && frames.contains(&address) {
+            self.spilled.insert(address);
+        }
+    }
+
     /// Removes the frames of an earlier run.
     pub(super) fn drop_frames(&mut self) {
         while self.frames > 0 {
@@ -650,6 +697,7 @@ impl Memory<'_> {
             .unwrap_or_else(|| vec![0; FRAME_BYTES].into());
         bytes.fill(fill);
         let start = FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
+        self.mark_spilled(start, FRAME_BYTES as u64, false);
         self.regions.push(Region {
             start,
             bytes: Bytes::Frame(bytes),

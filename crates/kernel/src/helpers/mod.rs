@@ -30,9 +30,11 @@ mod storage;
 mod strncmp;
 mod strtox;
 mod syncookie;
+mod system_calls;
 mod timer;
 mod trace_printk;
 mod tunnel;
+mod types;
 mod vlan;
 mod xdp;
 
@@ -220,8 +222,10 @@ table! {
     mtu::check_mtu,
     callbacks::for_each_map_elem,
     snprintf::snprintf,
-    absence::sys_bpf,
-    absence::sys_close,
+    types::snprintf_btf,
+    system_calls::sys_bpf,
+    types::btf_find_by_name_kind,
+    system_calls::sys_close,
     timer::timer_init,
     timer::timer_set_callback,
     timer::timer_start,

@@ -5,6 +5,7 @@
 //! calls by; [`state`] says for every kfunc of Linux 6.18 what a call does here.
 
 mod absence;
+mod arena;
 mod bits;
 mod casts;
 mod conntrack;
@@ -110,6 +111,9 @@ table! {
         casts::rdonly_cast,
         casts::cast_to_kern_ctx,
         maps::map_sum_elem_count,
+        arena::arena_alloc_pages,
+        arena::arena_free_pages,
+        arena::arena_reserve_pages,
         xdp::xdp_pull_data,
         conntrack::skb_ct_lookup,
         conntrack::xdp_ct_lookup,

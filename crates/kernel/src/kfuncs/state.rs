@@ -70,7 +70,6 @@ const OTHERS: &[(CallState, &[&str])] = &[
         CallState::Waits("masks of CPUs as objects"),
         &["bpf_cpumask_*"],
     ),
-    (CallState::Waits("arenas"), &["bpf_arena_*"]),
     (
         CallState::Waits("work queues and task work"),
         &["bpf_wq_*", "bpf_task_work_*"],

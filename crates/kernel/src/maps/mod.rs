@@ -55,10 +55,11 @@ use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 use vm::network::NetSocket;
 use vm::{
-    CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, Objects,
-    Samples, TailTable, Timers, ValueOf,
+    ArenaObject, CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject,
+    Objects, Samples, TailTable, Timers, ValueOf,
 };
 
+pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
 pub use local_storage::LocalStorage;
@@ -264,6 +265,11 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The memory of an arena.
+    fn arena(&self) -> Option<&Arena> {
+        None
+    }
+
     /// The values of local storage.
     fn local_storage(&self) -> Option<&LocalStorage> {
         None
@@ -449,7 +455,7 @@ impl Map {
             ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
             Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
             Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
-            Arena => Arc::new(arena::Arena),
+            Arena => Arc::new(arena::Arena::new(map)?),
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
@@ -699,6 +705,12 @@ impl MapObject for Map {
     fn disown(&self, owner: u64) -> Result<(), Errno> {
         let storage = self.operations.local_storage().ok_or(Errno::EINVAL)?;
         storage.remove(owner)
+    }
+
+    fn arena(&self) -> Option<&dyn ArenaObject> {
+        self.operations
+            .arena()
+            .map(|arena| arena as &dyn ArenaObject)
     }
 
     fn samples(&self) -> Option<&dyn Samples> {

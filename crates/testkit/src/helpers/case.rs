@@ -32,7 +32,7 @@ pub(super) struct Case {
     pub(super) context: Vec<u8>,
     /// The program takes packets in several pieces.
     pub(super) has_fragments: bool,
-    /// The program and its maps have the types of [`super::types`].
+    /// The program and its maps have the types of [`super::program_types`].
     pub(super) has_types: bool,
     /// The function that gets the cookie of an exception.
     pub(super) exception_callback: Option<String>,

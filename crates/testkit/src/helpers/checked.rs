@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::fs;
 
-use btf::TypeId;
 use btf::fields::{FieldRecord, FieldSet};
+use btf::{Btf, TypeId};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
@@ -18,7 +18,7 @@ use vm::{ModelPrograms, ObjectLayout, RunContext, Streams, System};
 
 use super::case::{Case, Setup, holds_sockets};
 use super::compare::{Left, is_returned};
-use super::types::{ProgramTypes, TYPES};
+use super::program_types::{ProgramTypes, TYPES};
 
 /// Offset of the spin lock in the values of maps with types, which have 16 bytes.
 const LOCK: usize = 8;
@@ -53,11 +53,15 @@ pub fn own_system() -> System {
 }
 
 /// What a program leaves in the checked engine.
-pub(super) fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
+pub(super) fn ours(
+    case: &Case,
+    (system, types): (&System, &Btf<'static>),
+    calls: &Cell<u64>,
+) -> Left {
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
-    let result = run(case, &mut input, system, calls)?;
+    let result = run(case, &mut input, (system, types), calls)?;
     let retval = input.end_run(result, system);
     let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {
@@ -70,17 +74,15 @@ pub(super) fn ours(case: &Case, system: &System, calls: &Cell<u64>) -> Left {
 fn run(
     case: &Case,
     input: &mut TestInput,
-    system: &System,
+    (system, types): (&System, &Btf<'static>),
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
     let host = Host::default();
-    let types = case.has_types.then(|| &*TYPES);
+    let own = case.has_types.then(|| &*TYPES);
     let maps = case.maps.iter();
-    let maps: Vec<Map> = maps
-        .map(|map| typed_map(map, system, &host, types))
-        .collect();
+    let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
     let model = Model {
-        types,
+        types: own,
         streams: Streams::new(),
     };
     let guard = RunGuard::new();
@@ -108,7 +110,7 @@ fn run(
     let slots = case.slots(|is_map, index| {
         let address = match is_map {
             true => memory.map_pointer(index),
-            false => memory.numbered_map_value(index, 0),
+            false => memory.direct_value(index),
         };
         let address = address.expect("a map of the case");
         (0, [address as i32, (address >> 32) as i32])
@@ -122,6 +124,7 @@ fn run(
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let mut cx = RunContext {
             system,
+            types: Some(types),
             ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
         let helper = kernel::find(number)?;

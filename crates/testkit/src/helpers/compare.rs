@@ -101,7 +101,7 @@ fn in_namespace(
     for _ in 0..programs {
         let case = (family.make)(&mut choices);
         let calls = Cell::new(0);
-        let ours = ours(&case, &system, &calls);
+        let ours = ours(&case, (&system, &types), &calls);
         let theirs = theirs(&case, &types)?;
         comparison.programs += 1;
         comparison.calls += calls.get();

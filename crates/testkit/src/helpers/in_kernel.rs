@@ -9,8 +9,9 @@ use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, Test
 
 use super::case::{Case, Setup, callbacks, holds_sockets};
 use super::compare::{Left, attach_type, is_returned};
+use super::program_types::TYPES;
 use super::sockets;
-use super::types::TYPES;
+use crate::kernel::arena;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
 
 /// Source registers of `ld_imm64` for a map and for a value of a map.
@@ -40,7 +41,7 @@ fn kernel_map(Setup(params, value): &Setup, types: Option<&BtfObject>) -> Result
         (value_type, Some(types), _) => (Some(types), [TYPES.key, value_type]),
         (_, None, Some(own)) => (Some(own), [locked.key, locked.value]),
     };
-    let map = KernelMap::create(&MapRequest {
+    let map = arena::create(&MapRequest {
         btf,
         btf_key: key.0,
         btf_value: value_type.0,
@@ -49,6 +50,7 @@ fn kernel_map(Setup(params, value): &Setup, types: Option<&BtfObject>) -> Result
         value_size: params.value_size,
         max_entries: params.max_entries,
         flags: params.flags.0,
+        extra: arena::extra(params),
         ..MapRequest::default()
     })?;
     if let Some(value) = value {

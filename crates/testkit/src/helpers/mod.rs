@@ -14,6 +14,7 @@ mod native;
 mod packet_loads;
 mod packets;
 mod page;
+mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;
@@ -74,6 +75,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         sockets::FAMILIES,
         packet_loads::FAMILIES,
         encap::FAMILIES,
+        types::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

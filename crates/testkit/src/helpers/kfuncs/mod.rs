@@ -4,6 +4,7 @@
 //! the BTF id in its place.
 
 mod absent;
+mod arenas;
 mod conntrack;
 mod exceptions;
 mod iterators;
@@ -29,6 +30,7 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         iterators::FAMILIES,
         exceptions::FAMILIES,
         objects::FAMILIES,
+        arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

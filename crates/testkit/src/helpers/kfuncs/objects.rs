@@ -7,7 +7,7 @@ use super::call;
 use crate::ebpf::Choices;
 use crate::helpers::Family;
 use crate::helpers::case::{Case, MAP, Setup};
-use crate::helpers::types::{TYPES, holder, item};
+use crate::helpers::program_types::{TYPES, holder, item};
 
 pub(super) const FAMILIES: &[Family] = &[
     Family::new("objects in lists and trees", objects),
