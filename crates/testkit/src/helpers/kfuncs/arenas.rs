@@ -62,14 +62,8 @@ fn arenas(choices: &mut Choices<'_>) -> Case {
         labels: 0,
     };
     writer.program();
-    Case {
-        kind: ProgramType::Syscall,
-        text: writer.text,
-        maps: vec![Setup(params, None)],
-        packet: Vec::new(),
-        context: Vec::new(),
-        has_fragments: false,
-    }
+    let text = writer.text;
+    Case::new(ProgramType::Syscall, text).with_map(Setup(params, None))
 }
 
 impl Writer<'_, '_> {
