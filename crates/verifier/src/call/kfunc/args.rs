@@ -142,7 +142,10 @@ fn check_one(
     }
     let has_map = matches!(
         reg.kind,
-        RegKind::MapPtr { .. } | RegKind::MapValue { .. } | RegKind::MapKey { .. }
+        RegKind::MapPtr { .. }
+            | RegKind::MapValue { .. }
+            | RegKind::MapKey { .. }
+            | RegKind::BtfId { .. }
     );
     if pointer == Pointer::Map && !has_map {
         return Err(refuse!(
@@ -193,6 +196,12 @@ fn check_one(
             Ok(1)
         }
         Pointer::Map if matches!(reg.kind, RegKind::MapPtr { .. }) => Ok(1),
+        Pointer::Map if matches!(reg.kind, RegKind::BtfId { .. }) => {
+            let map = btf.find(Kind::Struct, "bpf_map");
+            let map = map.ok_or_else(|| callee.unjudged())?;
+            check_object(walk, callee, index, map.id())?;
+            Ok(1)
+        }
         Pointer::Map => Err(refuse!(
             walk,
             EINVAL,
