@@ -13,6 +13,8 @@ use super::trap::{Reason, Unclosed};
 
 /// Most attempts to take a lock, between which other threads run.
 const MOST_WAITS: u32 = 1 << 20;
+/// Most resilient locks that a run is known to hold (`RES_NR_HELD`).
+const MOST_HELD: usize = 31;
 /// Alignment of what is opened on the stack.
 const ALIGNMENT: u64 = 8;
 
@@ -168,7 +170,7 @@ impl<'m> ModelPort for Memory<'m> {
 
     fn lock_resilient(&mut self, address: u64) -> Result<Result<(), Errno>, CallFault> {
         let place = self.value_address(address)?;
-        let mut held = self.model.locks.iter();
+        let mut held = self.model.locks.iter().take(MOST_HELD);
         if held.any(|lock| self.value_address(*lock) == Ok(place)) {
             return Ok(Err(Errno::EDEADLK));
         }

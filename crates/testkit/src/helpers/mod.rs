@@ -14,6 +14,7 @@ mod native;
 mod packet_loads;
 mod packets;
 mod page;
+mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;

@@ -3,7 +3,7 @@
 //! Linux decides by the verifier's types which instructions access the arena; the rest of the
 //! memory has other addresses there. Here a run keeps track of the registers and the places
 //! in stack frames that hold pointers into the arena, by the verifier's rules: a cast to
-//! address space 0 makes one, copies are ones, sums stay ones and are computed in 32 bits, a
+//! address space 0 makes one, copies are ones, what is computed from one is one, in 32 bits, a
 //! spilled one is one again when it is loaded. Their values are those of Linux: the lower half
 //! of the address in user space.
 
@@ -45,8 +45,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 };
                 let (width, is_pointer) = match op {
                     AluOp::Mov => (width, of_source && width == Width::W64),
-                    _ if self.pointers.contains(dst) => (Width::W32, true),
-                    _ => (width, of_source && op == AluOp::Add),
+                    _ if of_source || self.pointers.contains(dst) => (Width::W32, true),
+                    _ => (width, false),
                 };
                 let narrowed = Insn::Alu {
                     op,
@@ -250,7 +250,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
     }
 
     /// Changes a number in the arena in one step, if its page is there; without it registers
-    /// stay as they are.
+    /// stay as they are. So does all of `r0` where a compare-and-exchange of 32 bits succeeds:
+    /// Linux clears its upper half outside of arenas only.
     fn update_in_arena(
         &mut self,
         arena: &dyn ArenaObject,
@@ -268,7 +269,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         };
         if op.fetches_into_src() {
             self.regs[src.index()] = old;
-        } else if op.fetches_into_r0() {
+        } else if op.fetches_into_r0() && old != eval::zero_extend(size, expected) {
             self.regs[R0] = old;
         }
     }

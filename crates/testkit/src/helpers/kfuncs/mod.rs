@@ -6,7 +6,10 @@
 mod absent;
 mod arenas;
 mod conntrack;
+mod exceptions;
+mod iterators;
 mod maps;
+mod objects;
 mod pull;
 mod sections;
 mod strings;
@@ -24,6 +27,9 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         maps::FAMILIES,
         pull::FAMILIES,
         absent::FAMILIES,
+        iterators::FAMILIES,
+        exceptions::FAMILIES,
+        objects::FAMILIES,
         arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()
