@@ -8,6 +8,7 @@ pub mod helpers;
 pub mod kfuncs;
 pub mod maps;
 mod network;
+pub mod process;
 pub mod programs;
 pub mod world;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Host, Map};
+use ::kernel::process::Process;
 use ::kernel::programs::TestProgram;
 use btf::Btf;
 use isa::ebpf::{Callee, Insn};
@@ -20,7 +21,9 @@ use vm::{HostFunction, MapHandle, System};
 use super::kernel_sockets::SocketLayout;
 use super::program::Prepared;
 use super::task::TaskLayout;
-use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
+use super::{
+    NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, process, tail_calls, timers,
+};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +109,8 @@ pub struct LoadedObject {
     task: Option<TaskLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The process of its programs.
+    process: Process,
     /// The types of the kernel, if they are known.
     types: Option<Arc<Btf<'static>>>,
     /// Number of maps that the host put into maps of maps.
@@ -205,6 +210,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            process: process::new(kernel, &host),
             types: kernel.btf().cloned(),
             inner_maps: AtomicU32::new(0),
         };
@@ -277,6 +283,11 @@ impl LoadedObject {
         self.world = world;
     }
 
+    /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Name of the program at an index of a program array.
     pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
         let stored = map.operations().program(index)?;
@@ -320,6 +331,7 @@ impl LoadedObject {
         program.handles = &self.handles;
         program.task = self.task;
         program.types = self.types.as_deref();
+        program.process = Some(&self.process);
         Some(program)
     }
 
@@ -344,6 +356,7 @@ impl LoadedObject {
         program.handles = &self.handles;
         program.task = self.task;
         program.types = self.types.as_deref();
+        program.process = Some(&self.process);
         Some(program)
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
-use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -13,20 +12,6 @@ use vm::MapObject as _;
 use interp::checked::Permission;
 
 use super::NotLoaded;
-
-/// The layout of a map's values, with their special fields by the types of the program and of
-/// the kernel.
-fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
-    // What the kernel refuses there the verifier has refused.
-    let fields = def.value_fields(types, kernel);
-    let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
-    ValueLayout {
-        size: def.params.value_size as usize,
-        special: fields.ranges().collect(),
-        lock: offset_of(FieldKind::SpinLock),
-        timer: offset_of(FieldKind::Timer),
-    }
-}
 
 /// A key and its value, as bytes.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -75,12 +60,12 @@ impl ObjectMap {
         }
         let template = match &def.inner {
             Some(inner) => {
-                let inner = Map::create(&inner.params, layout(inner, types), host);
+                let inner = Map::create(&inner.params, ValueLayout::of(inner, types), host);
                 Some(Arc::new(inner.map_err(failed)?))
             }
             None => None,
         };
-        let layout = layout(def, types);
+        let layout = ValueLayout::of(def, types);
         let map = Map::create_with(&def.params, layout, host, template.as_deref());
         let map = map.map_err(failed)?;
         if let Some(image) = def.initial_value() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::process::Process;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
 use btf::Btf;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
@@ -17,7 +18,7 @@ use spec::programs::{AttachType, ProgramType};
 use spec::{Kernel, SplitMix};
 use vm::{
     Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome,
-    RunContext, System, Timers,
+    RunContext, System, SystemCalls, Timers,
 };
 
 use super::native::Compiled;
@@ -157,6 +158,8 @@ pub struct RunnableProgram<'o> {
     pub(super) timers: Option<&'o Timers>,
     pub(super) handles: &'o [MapHandle],
     pub(super) task: Option<TaskLayout>,
+    /// The process of the object's programs.
+    pub(super) process: Option<&'o Process>,
     /// The types of the kernel.
     pub(super) types: Option<&'o Btf<'static>>,
     random: &'o mut SplitMix,
@@ -212,6 +215,7 @@ impl<'o> RunnableProgram<'o> {
             timers: None,
             handles: &[],
             task: None,
+            process: None,
             types: None,
             random,
             cpu,
@@ -443,6 +447,7 @@ impl<'o> RunnableProgram<'o> {
             printk: Some(&mut self.printed),
             system: self.world,
             types: self.types,
+            process: self.process.map(|process| process as &dyn SystemCalls),
             maps: self.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),

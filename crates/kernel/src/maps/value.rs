@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
+use btf::Btf;
+use btf::fields::FieldKind;
+use program::MapDef;
 use spec::Errno;
 use vm::{CellSlice, LockedValue};
 
@@ -28,6 +31,20 @@ impl ValueLayout {
             special: Vec::new(),
             lock: None,
             timer: None,
+        }
+    }
+
+    /// The layout of a map's values, with their special fields by the types of the program and
+    /// of the kernel.
+    pub fn of(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
+        // What the kernel refuses there the verifier refuses.
+        let fields = def.value_fields(types, kernel);
+        let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
+        ValueLayout {
+            size: def.params.value_size as usize,
+            special: fields.ranges().collect(),
+            lock: offset_of(FieldKind::SpinLock),
+            timer: offset_of(FieldKind::Timer),
         }
     }
 

@@ -17,6 +17,7 @@ mod page;
 mod routes;
 mod sockets;
 mod syncookies;
+mod system_calls;
 mod types;
 mod values;
 
@@ -75,6 +76,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         packet_loads::FAMILIES,
         encap::FAMILIES,
         types::FAMILIES,
+        system_calls::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
