@@ -160,6 +160,8 @@ pub struct Machine {
     pub may_goto: u64,
     /// The context of socket filters.
     pub skb: SkBuff,
+    /// The context of filters that read the length only: the other fields are zero.
+    pub length: SkBuff,
     /// The clock of the time helpers.
     pub clock: HostClock,
     /// The frames, the entry's at the end.
@@ -174,6 +176,7 @@ impl Machine {
             meter: Meter::EMPTY,
             may_goto: 0,
             skb: SkBuff::EMPTY,
+            length: SkBuff::EMPTY,
             clock: HostClock(None),
             stack: [0; MAX_FRAMES * FRAME_BYTES / 8],
         }

@@ -41,6 +41,9 @@ mod xdp;
 use vm::{Call, Helper, MemoryPort, direct_call};
 
 pub(crate) use bytes::Bytes;
+pub(crate) use packet::store_bytes;
+pub(crate) use probe::why_unreadable;
+pub(crate) use snprintf::{arguments as format_arguments, text as format_text};
 
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;

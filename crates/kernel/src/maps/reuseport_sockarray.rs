@@ -79,7 +79,7 @@ impl Operations for ReuseportSockarray {
         }
         match socket.kind {
             SocketKind::TcpOpen | SocketKind::TcpClosed | SocketKind::Udp => {}
-            SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Other => {
+            SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Xdp(_) | SocketKind::Other => {
                 return Err(Errno::ENOTSUPP);
             }
         }

@@ -74,7 +74,8 @@ impl Process {
             Some(types) => {
                 let mut def = MapDef::new(name, params);
                 def.has_btf = true;
-                let layout = ValueLayout::of(&def, [Some(types), self.types.as_deref()]);
+                let fields = def.value_fields(Some(types), self.types.as_deref());
+                let layout = ValueLayout::with_fields(params.value_size as usize, &fields);
                 Map::create_with(&params, layout, &self.host, template)?
             }
             None => map,

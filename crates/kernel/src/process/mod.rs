@@ -97,6 +97,11 @@ impl Process {
         }
     }
 
+    /// The types of the kernel.
+    pub fn types(&self) -> Option<&Btf<'static>> {
+        self.types.as_deref()
+    }
+
     /// What is open at a descriptor.
     pub fn descriptor(&self, number: u32) -> Option<Descriptor> {
         self.table().open.get(&number).cloned()

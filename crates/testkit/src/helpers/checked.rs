@@ -116,7 +116,7 @@ fn run(
     let slots = case.slots(|is_map, index| {
         let address = match is_map {
             true => memory.map_pointer(index),
-            false => memory.numbered_map_value(index, 0),
+            false => memory.direct_value(index),
         };
         let address = address.expect("a map of the case");
         (0, [address as i32, (address >> 32) as i32])

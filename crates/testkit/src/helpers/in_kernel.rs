@@ -10,6 +10,7 @@ use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, Test
 use super::case::{Case, Setup, callbacks, holds_sockets};
 use super::compare::{Left, attach_type, is_returned};
 use super::sockets;
+use crate::kernel::arena;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
 
 /// Source registers of `ld_imm64` for a map and for a value of a map.
@@ -34,7 +35,7 @@ fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
         _ => Some(BtfObject::load(&locked.blob)?),
     };
     let has_types = u32::from(types.is_some());
-    let map = KernelMap::create(&MapRequest {
+    let map = arena::create(&MapRequest {
         btf: types.as_ref(),
         btf_key: locked.key.0 * has_types,
         btf_value: locked.value.0 * has_types,
@@ -43,6 +44,7 @@ fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
         value_size: params.value_size,
         max_entries: params.max_entries,
         flags: params.flags.0,
+        extra: arena::extra(params),
         ..MapRequest::default()
     })?;
     if let Some(value) = value {

@@ -4,6 +4,7 @@
 //! the BTF id in its place.
 
 mod absent;
+mod arenas;
 mod conntrack;
 mod maps;
 mod pull;
@@ -23,6 +24,7 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         maps::FAMILIES,
         pull::FAMILIES,
         absent::FAMILIES,
+        arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
