@@ -5,11 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use classic::{Checked, PlainProgram, Semantics, convert};
-use interp::ThreadedProgram;
+use interp::{Threaded, ThreadedProgram};
 use jit::memory::Pool;
 use jit::perf;
-use jit::{Native, OnPackets, Options};
-use lower::Lowered;
+use jit::{Entered, Native, OnPackets, Options};
+use lower::{ClassicFilter, Lowered, PacketFilter, SyscallFilter};
 
 /// What runs a program. All engines return the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -68,42 +68,55 @@ impl fmt::Display for UnknownEngine {
 
 impl Error for UnknownEngine {}
 
-/// A program in the form that its engine runs.
-pub(crate) enum Prepared {
-    Classic(PlainProgram),
-    Interp(ThreadedProgram),
-    Jit(Native),
+/// Kinds of classic filters.
+pub(crate) trait FilterKind: Entered + Threaded {
+    /// A filter, if it is of this kind.
+    fn of(filter: ClassicFilter) -> Option<Lowered<Self>>
+    where
+        Self: Sized;
 }
 
-impl Prepared {
+impl FilterKind for PacketFilter {
+    fn of(filter: ClassicFilter) -> Option<Lowered<PacketFilter>> {
+        filter.packet()
+    }
+}
+
+impl FilterKind for SyscallFilter {
+    fn of(filter: ClassicFilter) -> Option<Lowered<SyscallFilter>> {
+        filter.syscall()
+    }
+}
+
+/// A filter of a kind in the form that its engine runs.
+pub(crate) enum Prepared<K: FilterKind> {
+    Classic(PlainProgram),
+    Interp(ThreadedProgram<K>),
+    Jit(Native<K>),
+}
+
+impl<K: FilterKind> Prepared<K> {
     /// Prepares a program for an engine, with native code in the pool's memory, or for
-    /// the threaded interpreter where there is no native code.
+    /// the threaded interpreter where there is no native code. `None` if the rules that the
+    /// program obeys are those of another kind of filters.
     pub(crate) fn new(
         program: &Checked,
         semantics: Semantics,
         engine: Engine,
         pool: &Pool,
-    ) -> Prepared {
+    ) -> Option<Prepared<K>> {
+        let lowered = K::of(ClassicFilter::from_converted(convert(program, semantics)))?;
         if engine == Engine::Classic {
-            return Prepared::Classic(PlainProgram::prepare(program, semantics));
+            return Some(Prepared::Classic(PlainProgram::prepare(program, semantics)));
         }
-        let lowered = Lowered::from_classic(convert(program, semantics));
         if engine == Engine::Jit
             && let Ok(code) = Native::compile(&lowered, &Options::default(), pool)
         {
-            return Prepared::Jit(code);
+            return Some(Prepared::Jit(code));
         }
         let code = ThreadedProgram::compile(&lowered)
             .expect("the interpreter performs every instruction that conversion makes");
-        Prepared::Interp(code)
-    }
-
-    /// The entry for packets' bytes alone, if the program reads nothing else.
-    pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
-        match self {
-            Prepared::Jit(code) => code.on_packets(),
-            Prepared::Classic(_) | Prepared::Interp(_) => None,
-        }
+        Some(Prepared::Interp(code))
     }
 
     /// The native code under a name, if there is any.
@@ -120,6 +133,16 @@ impl Prepared {
             Prepared::Classic(_) => Engine::Classic,
             Prepared::Interp(_) => Engine::Interp,
             Prepared::Jit(_) => Engine::Jit,
+        }
+    }
+}
+
+impl Prepared<PacketFilter> {
+    /// The entry for packets' bytes alone, if the program reads nothing else.
+    pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
+        match self {
+            Prepared::Jit(code) => code.on_packets(),
+            Prepared::Classic(_) | Prepared::Interp(_) => None,
         }
     }
 }

@@ -22,6 +22,9 @@ pub enum FilterError {
         /// The program.
         program: Vec<SockFilter>,
     },
+    /// The rules are those of filters of the other kind: packets have those of captures and
+    /// sockets, system calls those of seccomp.
+    OtherRules,
     /// An expression needs libpcap, which can't be loaded. The loader's message for each
     /// name that was tried.
     NoLibpcap(String),
@@ -68,6 +71,10 @@ impl fmt::Display for FilterError {
                 ),
                 None => write!(f, "the program breaks a rule: {}", refusal.rule.sentence()),
             },
+            FilterError::OtherRules => f.write_str(
+                "the rules are those of another kind of filters: filters of packets obey \
+                 those of captures or sockets, filters of system calls those of seccomp",
+            ),
             FilterError::NoLibpcap(reasons) => {
                 write!(
                     f,

@@ -11,6 +11,7 @@ use isa::classic::SockFilter;
 use jit::OnPackets;
 use jit::memory::Pool;
 use jit::perf::CodeRegion;
+use lower::PacketFilter;
 use packet::Packet;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
@@ -36,7 +37,7 @@ const SEED: u64 = 1;
 /// # Ok::<(), beebox::FilterError>(())
 /// ```
 pub struct Filter {
-    prepared: Prepared,
+    prepared: Prepared<PacketFilter>,
     checked: Checked,
     semantics: Semantics,
 }
@@ -138,7 +139,7 @@ impl FilterBuilder {
     }
 
     /// Sets the rules that the program must obey [default: those that go with the
-    /// semantics].
+    /// semantics]. Those of system calls are refused ([`FilterError::OtherRules`]).
     pub fn rules(mut self, rules: Rules) -> FilterBuilder {
         self.rules = Some(rules);
         self
@@ -175,8 +176,9 @@ impl FilterBuilder {
                 &own
             }
         };
+        let prepared = Prepared::new(&checked, self.semantics, self.engine, pool);
         Ok(Filter {
-            prepared: Prepared::new(&checked, self.semantics, self.engine, pool),
+            prepared: prepared.ok_or(FilterError::OtherRules)?,
             checked,
             semantics: self.semantics,
         })
@@ -222,8 +224,8 @@ impl Runner<'_> {
         let budget = classic::BACKWARD_JUMPS;
         match &self.filter.prepared {
             Prepared::Classic(program) => program.run(&{ packet }, random),
-            Prepared::Interp(code) => answer(code.run_packet(machine, &{ packet }, random, budget)),
-            Prepared::Jit(code) => answer(code.run_packet(machine, &{ packet }, random, budget)),
+            Prepared::Interp(code) => answer(code.run(machine, &{ packet }, random, budget)),
+            Prepared::Jit(code) => answer(code.run(machine, &{ packet }, random, budget)),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use ::classic::Converted;
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Features, Options};
-use lower::{Lowered, Malformed};
+use lower::{ClassicFilter, Malformed};
 use spec::kfuncs::KernelFunction;
 use spec::{Kernel, calls};
 
@@ -75,7 +75,10 @@ impl NativeDraft {
     pub fn of_classic(program: Converted, options: impl Into<CodeOptions>) -> NativeDraft {
         let options = options.into().compiler();
         NativeDraft {
-            draft: Draft::of(&Lowered::from_classic(program), &options),
+            draft: Draft::of(
+                &ClassicFilter::from_converted(program).into_code(),
+                &options,
+            ),
         }
     }
 

@@ -10,6 +10,7 @@ use classic::run::Step;
 use classic::{Checked, Refusal};
 use isa::classic::SockFilter;
 use jit::memory::Pool;
+use lower::SyscallFilter;
 use vm::{Machine, Outcome};
 
 use crate::engine::{Engine, Prepared};
@@ -38,7 +39,7 @@ pub use classic::SeccompData;
 /// ```
 pub struct SeccompFilter {
     filter: ::seccomp::FilterProgram,
-    prepared: Prepared,
+    prepared: Prepared<SyscallFilter>,
 }
 
 impl SeccompFilter {
@@ -144,6 +145,7 @@ impl SeccompBuilder {
             self.engine,
             &pool,
         );
+        let prepared = prepared.ok_or(FilterError::OtherRules)?;
         Ok(SeccompFilter { filter, prepared })
     }
 
@@ -171,8 +173,8 @@ impl SeccompRunner<'_> {
             Prepared::Classic(program) => program
                 .run_seccomp(call)
                 .expect("a seccomp filter has no loops"),
-            Prepared::Interp(code) => answer(code.run_seccomp(&mut self.machine, &call.to_bytes())),
-            Prepared::Jit(code) => answer(code.run_seccomp(&mut self.machine, &call.to_bytes())),
+            Prepared::Interp(code) => answer(code.run(&mut self.machine, &call.to_bytes())),
+            Prepared::Jit(code) => answer(code.run(&mut self.machine, &call.to_bytes())),
         }
     }
 }

@@ -8,7 +8,7 @@ use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine};
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
-use lower::{ContextKind, Lowered};
+use lower::{ContextKind, Lowered, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use spec::bits::BitOp;
 use spec::{Kernel, SplitMix};
@@ -84,14 +84,16 @@ fn engines_compute_what_the_definition_says() {
 }
 
 /// The program of a name with its proof, lowered.
-fn lowered(file: &[u8], name: &str) -> Lowered {
+fn lowered(file: &[u8], name: &str) -> Lowered<PacketProgram> {
     let mut object = Object::open(file).expect("an object");
     object.set_autoload(|program| program.name == name);
     let kernel = kernel();
     let linked = object.link(&kernel).expect("it links");
     let registry = kernel.registry().expect("the built-in kernel has one");
     let proof = Proof::of(&linked.programs[0].program, &kernel, registry).expect("it is accepted");
-    Lowered::from_verified(&proof, &[], ::kernel::find_call).expect("it is lowered")
+    let lowered = VerifiedProgram::from_proof(&proof, &[], ::kernel::find_call);
+    let lowered = lowered.expect("it is lowered").packet();
+    lowered.expect("an XDP program")
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn processors_without_extensions_compute_the_same() {
 }
 
 /// Native code for a processor without extensions.
-fn plain(lowered: &Lowered) -> Native {
+fn plain(lowered: &Lowered<PacketProgram>) -> Native<PacketProgram> {
     let options = Options {
         features: Features::PLAIN,
         ..Options::default()
@@ -115,14 +117,13 @@ fn plain(lowered: &Lowered) -> Native {
     Native::compile(lowered, &options, &Pool::new()).expect("it compiles")
 }
 
-fn run(native: &Native, data: &mut PacketBuffer) -> u64 {
-    let program = native.on_context(ContextKind::Xdp).expect("an XDP program");
+fn run(native: &Native<PacketProgram>, data: &mut PacketBuffer) -> u64 {
     let mut context = DirectContext::new(ContextKind::Xdp, &[0; 24]);
     let (mut random, mut clock) = (SplitMix::new(0), || 0);
     let metadata = Metadata::of_cpu(0);
     let no_packet = Packet::whole(&[], &metadata);
     let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
-    let result = program.run(data, &mut context, &RunGuard::new(), cx);
+    let result = native.run(data, &mut context, &RunGuard::new(), cx);
     result.expect("there are no maps")
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::flow::{Cfg, jump_target};
 use lower::trees::{Piece, Test, Tree, Trees};
-use lower::{Lowered, PacketRules};
+use lower::{LoweredCode, PacketRules};
 use vm::find_call;
 
 use crate::fuse;
@@ -49,7 +49,7 @@ pub(crate) struct Compiled {
     pub applied: Applied,
 }
 
-pub(crate) fn compile(program: &Lowered, fusions: Fusions) -> Result<Compiled, Unsupported> {
+pub(crate) fn compile(program: &LoweredCode, fusions: Fusions) -> Result<Compiled, Unsupported> {
     let mut builder = Builder::new(program, fusions);
     let built = builder.build();
     built.map_err(|Unsupported { slot, insn }| Unsupported {
@@ -95,7 +95,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Lowered, fusions: Fusions) -> Builder<'a> {
+    fn new(program: &'a LoweredCode, fusions: Fusions) -> Builder<'a> {
         let (insns, cfg) = (program.insns(), program.def_use().cfg());
         assert!(
             insns.len() <= Distance::LONGEST_PROGRAM,

@@ -28,4 +28,4 @@ mod threaded;
 
 pub use compile::Unsupported;
 pub use fusion::{Applied, Fusion, Fusions};
-pub use threaded::ThreadedProgram;
+pub use threaded::{FilterEntry, SyscallEntry, Threaded, ThreadedCode, ThreadedProgram};

@@ -41,6 +41,8 @@ pub(crate) struct Op {
     pub off: i16,
     /// Left operand of arithmetic.
     pub lhs: u8,
+    /// Uses the run context or the limits of the run.
+    pub uses_run: bool,
 }
 
 impl Op {
@@ -55,6 +57,15 @@ impl Op {
             src: 0,
             off: 0,
             lhs: 0,
+            uses_run: false,
+        }
+    }
+
+    /// An operation that uses the run context or the limits of the run.
+    pub(crate) const fn using_run(run: Step) -> Op {
+        Op {
+            uses_run: true,
+            ..Op::new(run)
         }
     }
 
@@ -135,7 +146,7 @@ pub(crate) unsafe fn step<O: Operation>(
 ///
 /// Invariants, which the callers of [`step`] and `ThreadedProgram::run` uphold: `op` lies
 /// in the array of the program, `m` is the machine of the run, `data` is readable for `len`
-/// bytes, and `cx` is the run context that the caller passed. The safe functions below rest
+/// bytes, and `cx` is the run context that the caller passed, or null. The safe functions below rest
 /// on them, and on the compiler, which gives operations valid register numbers and
 /// distances.
 pub(crate) struct Run {
@@ -173,6 +184,17 @@ impl Run {
         }
     }
 
+    /// The state at the first operation of a program none of whose operations uses the run
+    /// context.
+    ///
+    /// # Safety
+    /// The invariants of the type hold.
+    #[inline(always)]
+    pub(crate) unsafe fn without_context(op: *const Op, m: *mut Machine, data: &[u8]) -> Run {
+        // SAFETY: passed on to the caller.
+        unsafe { Run::new(op, m, data, std::ptr::null_mut()) }
+    }
+
     /// The operation.
     #[inline(always)]
     pub(crate) fn op(&self) -> &Op {
@@ -207,10 +229,14 @@ impl Run {
     }
 
     /// The run context.
+    ///
+    /// # Panics
+    /// If the run has none: the operation is not one of [`Op::using_run`].
     #[inline(always)]
     pub(crate) fn cx(&mut self) -> &mut RunContext<'static> {
         // SAFETY: an invariant of the type; only the run uses it.
-        unsafe { &mut *self.cx }
+        let cx = unsafe { self.cx.as_mut() };
+        cx.expect("operations that use the run context say so")
     }
 
     /// The limits of the run.

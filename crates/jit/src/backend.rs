@@ -1,6 +1,6 @@
 //! The interface of a processor's code generator.
 
-use lower::Lowered;
+use lower::LoweredCode;
 use spec::SplitMix;
 
 use crate::{Applied, Optimizations, Options};
@@ -16,7 +16,7 @@ pub(crate) trait Backend {
     /// Generates the code of a program and passes it to `then`.
     fn compile<R>(
         &self,
-        program: &Lowered,
+        program: &LoweredCode,
         request: Request,
         then: impl FnOnce(Self::Code<'_>) -> R,
     ) -> R;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use isa::ebpf::Insn;
-use lower::{Lowered, Malformed};
+use lower::{Lowered, LoweredCode, Malformed};
 use vm::Unchecked;
 
 use crate::Applied;
@@ -23,7 +23,7 @@ pub struct Draft {
 
 impl Draft {
     /// Compiles a program.
-    pub fn of(program: &Lowered, options: &Options) -> Draft {
+    pub fn of(program: &LoweredCode, options: &Options) -> Draft {
         let request = Request {
             map: true,
             ..Request::new(options, None)
@@ -46,7 +46,8 @@ impl Draft {
         // SAFETY: the assertion is about runs, and there are none: neither the program
         // nor its lowered form leaves this function.
         let program = unsafe { Unchecked::assume_safe(insns) };
-        Ok(Draft::of(&Lowered::from_unchecked(program)?, options))
+        let program = Lowered::from_unchecked(program)?;
+        Ok(Draft::of(&program, options))
     }
 
     /// The machine code, followed by its tables.
@@ -60,7 +61,7 @@ impl Draft {
     }
 
     /// Offsets of the slots at the entries; see
-    /// [`Native::entry_slots`](crate::Native::entry_slots).
+    /// [`NativeCode::entry_slots`](crate::NativeCode::entry_slots).
     pub fn entry_slots(&self) -> &[u32] {
         &self.entry_slots
     }
@@ -70,7 +71,8 @@ impl Draft {
         &self.applied
     }
 
-    /// Pieces of the code in ascending order; see [`Native::map`](crate::Native::map).
+    /// Pieces of the code in ascending order; see
+    /// [`NativeCode::map`](crate::NativeCode::map).
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
         pieces(&self.code_map, self.bytes.len())
     }

@@ -17,8 +17,8 @@ mod x64;
 
 pub use draft::Draft;
 pub use native::{
-    CompileError, ENTRY_SLOT, Native, NoSuchCpu, OnContext, OnEntries, OnMemory, OnPackets,
-    Options, WithoutPacket,
+    CompileError, ENTRY_SLOT, Entered, Native, NativeCode, NoSuchCpu, OnMemory, OnPackets, Options,
+    VerifiedNative,
 };
 pub use optimization::{Applied, Optimization, Optimizations};
 #[cfg(target_arch = "x86_64")]

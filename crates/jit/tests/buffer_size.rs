@@ -20,7 +20,7 @@ fn a_program_of_long_instructions_runs() {
     let program = Lowered::from_unchecked(program).unwrap();
     let native = Native::compile(&program, &Options::default(), &Pool::new()).unwrap();
     assert!(native.image().len() > 10 * program.insns().len());
-    match native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0)) {
+    match native.run(&mut Machine::new(), &mut [], &mut SplitMix::new(0)) {
         Outcome::Returned(value) => assert_eq!(value, 4095),
         other => panic!("{other:?}"),
     }

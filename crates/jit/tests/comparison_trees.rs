@@ -10,7 +10,7 @@ use beebox_jit::memory::Pool;
 use beebox_jit::{Draft, Features, Native, Options};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 use isa::ebpf::{Insn, assemble};
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
 use testkit::ebpf::reach::Reach;
 use testkit::ebpf::reference;
@@ -24,7 +24,7 @@ fn parse(text: &str) -> Vec<Insn> {
     assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-fn lowered(text: &str) -> Lowered {
+fn lowered(text: &str) -> Lowered<MemoryProgram> {
     // SAFETY: the programs here read the memory that they are given and compute; their
     // loops iterate eight times at most.
     let trusted = unsafe { Unchecked::assume_safe(parse(text)) };
@@ -32,7 +32,7 @@ fn lowered(text: &str) -> Lowered {
 }
 
 /// Code of every kind: plain, with extensions, hardened, with deadline checks.
-fn natives(text: &str, pool: &Pool) -> [Native; 4] {
+fn natives(text: &str, pool: &Pool) -> [Native<MemoryProgram>; 4] {
     let program = lowered(text);
     let options = |features, deadline| Options {
         features,
@@ -63,7 +63,7 @@ fn check(text: &str, pool: &Pool, values: &[u32], entries: &[u8]) {
         let mut random = SplitMix::new(0);
         let meant = reference::run(&insns, &mut memory, &mut random, limits, &mut Reach::new());
         for (kind, native) in natives.iter().enumerate() {
-            let outcome = native.run_memory(&mut Machine::new(), &mut memory, &mut random);
+            let outcome = native.run(&mut Machine::new(), &mut memory, &mut random);
             assert_eq!(
                 outcome,
                 Outcome::Returned(meant.unwrap()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use beebox_jit::memory::Pool;
 use beebox_jit::{Features, Native, Options};
 use isa::ebpf::assemble;
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::SplitMix;
 use vm::{Deadline, Machine, Outcome, Unchecked};
 
@@ -16,7 +16,7 @@ const LEN: usize = 1 << 16;
 /// Number of runs; the shortest time counts.
 const RUNS: u32 = 300;
 
-fn compile(pool: &Pool, text: &str, deadline: bool) -> Native {
+fn compile(pool: &Pool, text: &str, deadline: bool) -> Native<MemoryProgram> {
     // SAFETY: the programs below read the memory that they are handed, whose
     // length is a multiple of 64, and end.
     let trusted = unsafe { Unchecked::assume_safe(assemble(text).unwrap()) };
@@ -75,9 +75,9 @@ fn deadline_checks_change_no_result() {
             let runs = [0, 1, 2].map(|kind| {
                 memory.copy_from_slice(&before);
                 timed(|| match kind {
-                    0 => plain.run_memory(machine, &mut memory, random),
-                    1 => checked.run_memory(machine, &mut memory, random),
-                    _ => checked.run_memory_until(machine, &mut memory, random, far),
+                    0 => plain.run(machine, &mut memory, random),
+                    1 => checked.run(machine, &mut memory, random),
+                    _ => checked.run_until(machine, &mut memory, random, far),
                 })
             });
             assert_eq!([runs[1].0, runs[2].0], [runs[0].0; 2], "{name}");

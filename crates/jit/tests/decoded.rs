@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, Features, Native, Options};
+use beebox_jit::{Draft, Entered, Features, Native, Options};
 use classic::{Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use isa::ebpf::Insn;
-use lower::Lowered;
+use lower::{ClassicFilter, Lowered};
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use testkit::generate;
 
@@ -237,6 +237,22 @@ fn generated_ebpf_programs() {
     assert!(compiled > 3750, "{compiled}");
 }
 
+/// Checks the code of a filter with all options, and that it is what is installed; the number
+/// of times that it was compiled.
+fn check_installed<K: Entered>(program: &Lowered<K>, pool: &Pool) -> u32 {
+    let mut compiled = 0;
+    for options in all_options() {
+        let draft = Draft::of(program, &options);
+        let end = check_code(&draft, &options);
+        // Code is position-independent; tables of addresses are not.
+        let native = Native::compile(program, &options, pool).unwrap();
+        assert_eq!(native.image()[..end], draft.bytes()[..end]);
+        assert_eq!(native.image().len(), draft.bytes().len());
+        compiled += 1;
+    }
+    compiled
+}
+
 #[test]
 fn generated_classic_programs() {
     let kinds = [
@@ -261,16 +277,10 @@ fn generated_classic_programs() {
             let Ok(checked) = check(&generator.program(dialect, len), rules) else {
                 continue;
             };
-            let program = Lowered::from_classic(convert(&checked, semantics));
-            for options in all_options() {
-                let draft = Draft::of(&program, &options);
-                let end = check_code(&draft, &options);
-                // Code is position-independent; tables of addresses are not.
-                let native = Native::compile(&program, &options, &pool).unwrap();
-                assert_eq!(native.image()[..end], draft.bytes()[..end]);
-                assert_eq!(native.image().len(), draft.bytes().len());
-                compiled += 1;
-            }
+            compiled += match ClassicFilter::from_converted(convert(&checked, semantics)) {
+                ClassicFilter::Packet(filter) => check_installed(&filter, &pool),
+                ClassicFilter::Syscall(filter) => check_installed(&filter, &pool),
+            };
         }
         assert!(compiled > 750, "{rules:?}: {compiled}");
     }

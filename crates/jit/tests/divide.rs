@@ -8,7 +8,7 @@ use beebox_jit::memory::Pool;
 use beebox_jit::{Draft, Features, Native, Options};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width, assemble};
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
 use vm::{Machine, Outcome, Unchecked};
 
@@ -195,7 +195,7 @@ impl Bench {
             let mut memory = [0; MEMORY];
             memory[..8].copy_from_slice(&dividend.to_le_bytes());
             memory[8..16].copy_from_slice(&divisor.to_le_bytes());
-            let outcome = native.run_memory(&mut self.machine, &mut memory, &mut self.random);
+            let outcome = native.run(&mut self.machine, &mut memory, &mut self.random);
             assert!(matches!(outcome, Outcome::Returned(0)), "{case:?}");
             let found: Vec<u64> = memory
                 .chunks(8)
@@ -381,7 +381,8 @@ fn reciprocals_are_blinded() {
         // SAFETY: it accesses the memory that it is given by constant offsets.
         let trusted = unsafe { Unchecked::assume_safe(assemble(&text).unwrap()) };
         let lowered = Lowered::from_unchecked(trusted).unwrap();
-        let shows = |native: Native| native.image().windows(4).any(|at| at == reciprocal);
+        let shows =
+            |native: Native<MemoryProgram>| native.image().windows(4).any(|at| at == reciprocal);
         let plain = Native::compile(&lowered, &options, &pool).unwrap();
         assert!(shows(plain), "{text}");
         for seed in 0..50 {

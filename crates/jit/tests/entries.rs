@@ -104,7 +104,7 @@ fn result(insns: &[Insn], options: &Options, memory: u64) -> u64 {
     let lowered = Lowered::from_unchecked(trusted).expect("well formed");
     let native = Native::compile(&lowered, options, &Pool::new()).expect("it compiles");
     let random = &mut SplitMix::new(1);
-    match native.run_memory(&mut Machine::new(), &mut memory.to_le_bytes(), random) {
+    match native.run(&mut Machine::new(), &mut memory.to_le_bytes(), random) {
         Outcome::Returned(value) => value,
         other => panic!("{other:?}"),
     }

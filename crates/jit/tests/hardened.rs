@@ -2,11 +2,11 @@
 //! constant of the program.
 
 use beebox_jit::memory::Pool;
-use beebox_jit::{Native, Options};
-use classic::{PlainProgram, Rules, Semantics, check, convert};
+use beebox_jit::{Native, NativeCode, Options};
+use classic::{Checked, PlainProgram, Rules, Semantics, check, convert};
 use isa::classic::SockFilter;
 use isa::ebpf::assemble;
-use lower::Lowered;
+use lower::{ClassicFilter, Lowered, PacketFilter};
 use packet::Packet;
 use spec::SplitMix;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
@@ -29,14 +29,14 @@ fn compare(semantics: Semantics) {
     };
     let pool = Pool::new();
     let hardened = |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
-        let lowered = Lowered::from_classic(convert(&checked(program), semantics));
+        let lowered = lowered(&checked(program), semantics);
         let random = &mut SplitMix::new(3);
         let native = Native::compile_hardened(&lowered, &Options::default(), &pool, random);
         let native = native.expect("every filter compiles");
         let mut machine = Machine::new();
         values.extend(packets.iter().map(|packet| {
             let random = &mut SplitMix::new(7);
-            let outcome = native.run_packet(&mut machine, packet, random, u64::MAX);
+            let outcome = native.run(&mut machine, packet, random, u64::MAX);
             match outcome {
                 Outcome::Returned(value) => value as u32,
                 other => panic!("a socket filter ended with {other:?}"),
@@ -46,6 +46,12 @@ fn compare(semantics: Semantics) {
     let seeds = 0..PAIRS / PACKETS_PER_PROGRAM;
     let (_, difference) = compare_engines(seeds, Dialect::Socket, plain, hardened);
     assert!(difference.is_none(), "{semantics:?}: {difference:#x?}");
+}
+
+/// Lowers a filter of packets.
+fn lowered(checked: &Checked, semantics: Semantics) -> Lowered<PacketFilter> {
+    let filter = ClassicFilter::from_converted(convert(checked, semantics)).packet();
+    filter.expect("the rules are those of packets")
 }
 
 #[test]
@@ -66,7 +72,7 @@ const DISTINCT_POSITIVE: u32 = 0x1317_c3e9;
 const TIMES: u64 = 50;
 
 /// True if the code contains the bytes of the constant, in either order.
-fn contains(native: &Native, constant: u32) -> bool {
+fn contains(native: &NativeCode, constant: u32) -> bool {
     let holds = |bytes: [u8; 4]| native.image().windows(4).any(|at| at == bytes);
     holds(constant.to_le_bytes()) || holds(constant.to_be_bytes())
 }
@@ -99,7 +105,7 @@ fn both_halves_of_a_64_bit_constant_are_blinded() {
                     native.image()
                 );
             }
-            let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
+            let outcome = native.run(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
             assert_eq!(outcome, Outcome::Returned(value));
         }
     }
@@ -150,9 +156,9 @@ fn no_constant_of_the_program_is_in_the_code() {
         .flat_map(|program| [(program, Semantics::Capture), (program, Semantics::Kernel)])
     {
         let checked = check(program, Rules::Socket).expect("the program is valid");
-        let lowered = Lowered::from_classic(convert(&checked, semantics));
+        let lowered = lowered(&checked, semantics);
         let contains =
-            |native: &Native| contains(native, DISTINCT) || contains(native, DISTINCT_POSITIVE);
+            |native: &NativeCode| contains(native, DISTINCT) || contains(native, DISTINCT_POSITIVE);
         let (pool, options) = (Pool::new(), Options::default());
         let plain = Native::compile(&lowered, &options, &pool).expect("it compiles");
         shown += u32::from(contains(&plain));

@@ -11,12 +11,12 @@ use std::thread;
 use beebox_jit::memory::Pool;
 use beebox_jit::{Features, Native, Options};
 use isa::ebpf::assemble;
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::SplitMix;
 use vm::{Machine, Outcome, Unchecked};
 
 /// A program that iterates `rounds` times and returns that plus `value`.
-fn compile(pool: &Pool, rounds: u32, value: u32) -> Native {
+fn compile(pool: &Pool, rounds: u32, value: u32) -> Native<MemoryProgram> {
     let source = format!(
         "r0 = {value} ll\nr3 = {rounds} ll\nagain: r0 += 1\nr3 += -1\nif r3 != 0 goto again\nexit"
     );
@@ -31,8 +31,8 @@ fn compile(pool: &Pool, rounds: u32, value: u32) -> Native {
     Native::compile(&program, &options, pool).unwrap()
 }
 
-fn run(native: &Native) -> u64 {
-    match native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0)) {
+fn run(native: &Native<MemoryProgram>) -> u64 {
+    match native.run(&mut Machine::new(), &mut [], &mut SplitMix::new(0)) {
         Outcome::Returned(value) => value,
         other => panic!("{other:?}"),
     }
@@ -79,7 +79,7 @@ fn a_dropped_program_lives_on_in_its_run() {
 fn programs_come_and_go_under_running_threads() {
     const SHELF: usize = 16;
     let pool = Pool::new();
-    let shelf: Vec<RwLock<(u32, Arc<Native>)>> = (0..SHELF as u32)
+    let shelf: Vec<RwLock<(u32, Arc<Native<MemoryProgram>>)>> = (0..SHELF as u32)
         .map(|value| RwLock::new((value, Arc::new(compile(&pool, 3, value)))))
         .collect();
     let done = AtomicBool::new(false);

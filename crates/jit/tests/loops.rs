@@ -8,7 +8,7 @@ use beebox_jit::memory::Pool;
 use beebox_jit::{Draft, Features, Native, Options};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 use isa::ebpf::{Insn, assemble};
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
 use testkit::ebpf::reach::Reach;
 use testkit::ebpf::reference;
@@ -32,7 +32,7 @@ fn parse(text: &str) -> Vec<Insn> {
     assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-fn lowered(insns: &[Insn]) -> Lowered {
+fn lowered(insns: &[Insn]) -> Lowered<MemoryProgram> {
     // SAFETY: the programs here access the memory that they are given, and the stack, by
     // offsets that are known; their loops iterate three times at most.
     let trusted = unsafe { Unchecked::assume_safe(insns.to_vec()) };
@@ -40,7 +40,7 @@ fn lowered(insns: &[Insn]) -> Lowered {
 }
 
 /// Code of every kind: plain, with extensions, hardened, with deadline checks.
-fn natives(insns: &[Insn], pool: &Pool) -> [Native; 4] {
+fn natives(insns: &[Insn], pool: &Pool) -> [Native<MemoryProgram>; 4] {
     let program = lowered(insns);
     let options = |features, deadline| Options {
         features,
@@ -76,8 +76,7 @@ fn check(insns: &[Insn], pool: &Pool, seed: u64) {
             reference::run(insns, &mut meant, &mut SplitMix::new(0), limits, &mut reach).unwrap();
         for (kind, native) in natives.iter().enumerate() {
             let mut memory = before;
-            let outcome =
-                native.run_memory(&mut Machine::new(), &mut memory, &mut SplitMix::new(0));
+            let outcome = native.run(&mut Machine::new(), &mut memory, &mut SplitMix::new(0));
             if (outcome, memory) != (Outcome::Returned(value), meant) {
                 let text: Vec<String> = insns.iter().map(|insn| insn.to_string()).collect();
                 panic!(

@@ -9,7 +9,7 @@ use beebox_jit::{Features, Native, Options};
 use classic::text::{self, Form};
 use classic::{Checked, PlainProgram, Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
-use lower::Lowered;
+use lower::{ClassicFilter, PacketFilter};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use testkit::generate::Generator;
@@ -30,12 +30,17 @@ fn checked(filter: &str) -> Checked {
     check(&program, Rules::Capture).expect(filter)
 }
 
-fn compile(checked: &Checked, semantics: Semantics) -> Native {
+fn compile(checked: &Checked, semantics: Semantics) -> Native<PacketFilter> {
     compile_for(Options::default().features, checked, semantics)
 }
 
-fn compile_for(features: Features, checked: &Checked, semantics: Semantics) -> Native {
-    let lowered = Lowered::from_classic(convert(checked, semantics));
+fn compile_for(
+    features: Features,
+    checked: &Checked,
+    semantics: Semantics,
+) -> Native<PacketFilter> {
+    let lowered = ClassicFilter::from_converted(convert(checked, semantics)).packet();
+    let lowered = lowered.expect("the rules are those of packets");
     let options = Options {
         features,
         ..Options::default()
@@ -43,7 +48,7 @@ fn compile_for(features: Features, checked: &Checked, semantics: Semantics) -> N
     Native::compile(&lowered, &options, &Pool::new()).expect("every filter compiles")
 }
 
-fn decode(native: &Native) -> Vec<Instruction> {
+fn decode(native: &Native<PacketFilter>) -> Vec<Instruction> {
     let options = DecoderOptions::NONE;
     let decoder = Decoder::with_ip(64, native.image(), 0, options);
     decoder.into_iter().collect()
@@ -128,7 +133,7 @@ fn answers(filter: &str, checked: &Checked, semantics: Semantics, packets: &[Vec
 }
 
 fn answers_of(
-    native: &Native,
+    native: &Native<PacketFilter>,
     filter: &str,
     checked: &Checked,
     semantics: Semantics,
@@ -141,7 +146,7 @@ fn answers_of(
         for len in 0..=bytes.len() {
             let packet = Packet::captured(&bytes[..len], bytes.len() as u32, &meta);
             let value = plain.run(&packet, &mut SplitMix::new(7));
-            let outcome = native.run_packet(&mut machine, &packet, &mut SplitMix::new(7), 1 << 20);
+            let outcome = native.run(&mut machine, &packet, &mut SplitMix::new(7), 1 << 20);
             let Outcome::Returned(found) = outcome else {
                 panic!("{filter}\nended with {outcome:?}");
             };
@@ -416,13 +421,13 @@ fn backward_jumps_are_not_counted_twice() {
     let mut machine = Machine::new();
     let bytes = &ssh()[..60];
     let packet = Packet::captured(bytes, 80, &Metadata::UNKNOWN);
-    let outcome = native.run_packet(&mut machine, &packet, &mut SplitMix::new(7), 8);
+    let outcome = native.run(&mut machine, &packet, &mut SplitMix::new(7), 8);
     assert_eq!(outcome, Outcome::Returned(0));
     agrees(filter);
     // A result that a backward jump reaches.
     let filter = "ja over\nback: ret #1\nover: ldb [23]\njeq #132, yes\nja back\nyes: ret #2\n";
     let native = compile(&checked(filter), Semantics::Capture);
-    let outcome = native.run_packet(&mut machine, &packet, &mut SplitMix::new(7), 0);
+    let outcome = native.run(&mut machine, &packet, &mut SplitMix::new(7), 0);
     assert_eq!(outcome, Outcome::BudgetExhausted);
     agrees(filter);
 }

@@ -11,7 +11,7 @@ use beebox_jit::memory::{Image, Pool};
 use beebox_jit::perf::{CodeRegion, JitDump, Line, SymbolMap};
 use beebox_jit::{Native, Options};
 use isa::ebpf::assemble;
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::SplitMix;
 use vm::{Machine, Outcome, Unchecked};
 
@@ -205,7 +205,7 @@ fn the_profiler_names_the_program() {
 }
 
 /// A loop that spends all of its time in the third and fourth slot.
-fn program() -> Lowered {
+fn program() -> Lowered<MemoryProgram> {
     let source = "r0 = 0\nr3 = 0x10000000\nagain: r0 += r3\nr3 += -1\nif r3 != 0 goto again\nexit";
     let insns = assemble(source).unwrap();
     // SAFETY: it accesses no memory, calls nothing, and ends.
@@ -238,7 +238,7 @@ fn be_profiled(directory: &Path) {
         program.insns(),
     )
     .unwrap();
-    let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
+    let outcome = native.run(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
     assert_eq!(outcome, Outcome::Returned((1 << 55) + (1 << 27)));
     let path = map.path().to_str().unwrap();
     fs::write(directory.join(MAP), path).unwrap();

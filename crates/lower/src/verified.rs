@@ -246,7 +246,7 @@ fn is_socket_kind(kind: PointerKind) -> bool {
     matches!(
         kind,
         PointerKind::Other {
-            number: PTR_TO_SOCKET | PTR_TO_SOCK_COMMON | PTR_TO_TCP_SOCK
+            number: PTR_TO_SOCKET | PTR_TO_SOCK_COMMON | PTR_TO_TCP_SOCK | PTR_TO_XDP_SOCK
         }
     )
 }
@@ -254,6 +254,7 @@ fn is_socket_kind(kind: PointerKind) -> bool {
 const PTR_TO_SOCKET: u32 = 11;
 const PTR_TO_SOCK_COMMON: u32 = 12;
 const PTR_TO_TCP_SOCK: u32 = 13;
+const PTR_TO_XDP_SOCK: u32 = 15;
 
 /// What a load from the context reads.
 enum Field {

@@ -3,7 +3,7 @@
 //! definitions and uses remove.
 
 use beebox_lower::flow::{Halves, Node};
-use beebox_lower::{Lowered, Pass, Passes};
+use beebox_lower::{Lowered, MemoryProgram, Pass, Passes};
 use isa::ebpf::{Insn, assemble};
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use vm::Unchecked;
@@ -34,7 +34,7 @@ fn live(nodes: &[Node]) -> Vec<Halves> {
     slots.map(|slot| live_out(nodes, slot, &before)).collect()
 }
 
-fn lowered(insns: Vec<Insn>, passes: Passes) -> Option<Lowered> {
+fn lowered(insns: Vec<Insn>, passes: Passes) -> Option<Lowered<MemoryProgram>> {
     // SAFETY: nothing runs it.
     let program = unsafe { Unchecked::assume_safe(insns) };
     Lowered::from_unchecked_with(program, passes).ok()

@@ -79,6 +79,8 @@ numbers! {
     EAFNOSUPPORT = 97;
     /// Network is unreachable.
     ENETUNREACH = 101;
+    /// Timed out.
+    ETIMEDOUT = 110;
     /// Host is unreachable.
     EHOSTUNREACH = 113;
     /// Operation already in progress.

@@ -18,7 +18,7 @@ use std::fs;
 use classic::{Rules, Semantics, check, convert};
 use isa::classic::SockFilter;
 use isa::ebpf::{Callee, Imm64, Insn, Value64};
-use lower::{Lowered, Passes};
+use lower::{ClassicFilter, Lowered, LoweredCode, Passes};
 use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
 use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
@@ -107,7 +107,7 @@ pub struct Part {
     /// Source of the programs.
     pub title: String,
     /// The programs, ready for an engine's compiler. They are not to be run.
-    pub programs: Vec<Lowered>,
+    pub programs: Vec<LoweredCode>,
     /// Programs that no engine takes, such as those with indirect jumps.
     pub refused: usize,
     /// Why there are none, where the source is not on this machine.
@@ -220,11 +220,12 @@ fn linked(insn: Insn) -> Insn {
 
 /// A program for an engine's compiler.
 #[allow(unsafe_code)]
-fn lowered(insns: Vec<Insn>) -> Option<Lowered> {
+fn lowered(insns: Vec<Insn>) -> Option<LoweredCode> {
     // SAFETY: programs of a corpus are never run: their calls and addresses are stand-ins.
     let program = unsafe { Unchecked::assume_safe(insns) };
     // The compiler's optimizations are counted by themselves.
-    Lowered::from_unchecked_with(program, Passes::NONE).ok()
+    let lowered = Lowered::from_unchecked_with(program, Passes::NONE);
+    lowered.ok().map(Lowered::into_code)
 }
 
 fn expressions() -> Part {
@@ -270,13 +271,13 @@ fn expressions() -> Part {
     part
 }
 
-fn filter(program: &[SockFilter], rules: Rules) -> Option<Lowered> {
+fn filter(program: &[SockFilter], rules: Rules) -> Option<LoweredCode> {
     let checked = check(program, rules).ok()?;
     let semantics = match rules {
         Rules::Capture => Semantics::Capture,
         Rules::Seccomp | Rules::Socket => Semantics::Kernel,
     };
-    Some(Lowered::from_classic(convert(&checked, semantics)))
+    Some(ClassicFilter::from_converted(convert(&checked, semantics)).into_code())
 }
 
 fn profiles() -> Part {

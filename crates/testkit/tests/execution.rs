@@ -8,8 +8,8 @@ use beebox_testkit::ebpf::Choices;
 use beebox_testkit::execution::{Features, Setting, compare, create_maps, generate};
 use beebox_testkit::verifier::{Target, assembled, generated_program};
 use jit::memory::Pool;
-use jit::{Native, Options};
-use lower::{ContextKind, Lowered, Pass, Passes, Unfit};
+use jit::{Options, VerifiedNative};
+use lower::{ContextKind, Pass, Passes, Unfit, VerifiedProgram};
 use program::{MapDef, Program};
 use spec::Kernel;
 use spec::programs::ProgramType;
@@ -65,7 +65,7 @@ fn every_pass_changes_some_program() {
     let (kernel, registry) = kernel();
     let lowered = |proof: &Proof, handles: &[Option<MapHandle>], passes| {
         let find_call = ::kernel::helpers::find_call;
-        Lowered::from_verified_with(proof, handles, find_call, passes).unwrap()
+        VerifiedProgram::from_proof_with(proof, handles, find_call, passes).unwrap()
     };
     let mut unused = Pass::ALL.to_vec();
     for seed in 0..100 {
@@ -101,34 +101,31 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let find_call = ::kernel::helpers::find_call;
     let program = build(ProgramType::Xdp, "r0 = 2\nexit");
     let proof = Proof::of(&program, &kernel, &registry).unwrap();
-    let lowered = Lowered::from_verified(&proof, &[], find_call).unwrap();
+    let lowered = VerifiedProgram::from_proof(&proof, &[], find_call).unwrap();
     let options = Options {
         features: jit::Features::detect(),
         ..Options::default()
     };
-    let native = Native::compile(&lowered, &options, &Pool::new()).unwrap();
-    assert!(native.on_context(ContextKind::Xdp).is_some());
-    assert!(native.on_context(ContextKind::SkBuff).is_none());
-    assert!(native.without_packet(ContextKind::Xdp).is_none());
-    assert!(native.on_memory().is_none() && native.on_packets().is_none());
+    let native = VerifiedNative::compile(&lowered, &options, &Pool::new()).unwrap();
+    assert_eq!(native.context_kind(), ContextKind::Xdp);
+    assert!(matches!(native, VerifiedNative::Packet(_)));
     let refused = build(ProgramType::Xdp, "r0 = *(u64 *)(r1 + 0)\nexit");
     assert!(Proof::of(&refused, &kernel, &registry).is_err());
     let alone = build(ProgramType::RawTracepoint, "r0 = *(u64 *)(r1 + 8)\nexit");
     let proof = Proof::of(&alone, &kernel, &registry).unwrap();
     assert_eq!(proof.facts().context_bytes, 16);
-    let lowered = Lowered::from_verified(&proof, &[], find_call).unwrap();
-    let native = Native::compile(&lowered, &options, &Pool::new()).unwrap();
-    assert!(native.without_packet(ContextKind::Arguments).is_some());
-    assert!(native.without_packet(ContextKind::Syscall).is_none());
-    assert!(native.on_context(ContextKind::Arguments).is_none());
+    let lowered = VerifiedProgram::from_proof(&proof, &[], find_call).unwrap();
+    let native = VerifiedNative::compile(&lowered, &options, &Pool::new()).unwrap();
+    assert_eq!(native.context_kind(), ContextKind::Arguments);
+    assert!(matches!(native, VerifiedNative::Context(_)));
     let unfit = build(ProgramType::Kprobe, "r0 = 0\nexit");
     let proof = Proof::of(&unfit, &kernel, &registry).unwrap();
-    let lowered = Lowered::from_verified(&proof, &[], find_call);
+    let lowered = VerifiedProgram::from_proof(&proof, &[], find_call);
     assert!(matches!(lowered, Err(Unfit::ProgramType(_))));
     let text = "r0 = *(u64 *)(r1 + 168)\nr0 = 0\nexit";
     let program = build(ProgramType::SchedCls, text);
     let proof = Proof::of(&program, &kernel, &registry).unwrap();
-    assert!(Lowered::from_verified(&proof, &[], find_call).is_ok());
+    assert!(VerifiedProgram::from_proof(&proof, &[], find_call).is_ok());
     let reads_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = *(u32 *)(r1 + 24)\nr0 = 2\nexit");
     let reads_map = generated_program(Target::Xdp, &reads_map.unwrap()).unwrap();
     let proof = Proof::of(&reads_map, &kernel, &registry).unwrap();
@@ -138,11 +135,11 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
         Some(MapHandle::new(Arc::new(map)))
     };
     let handles: Vec<Option<MapHandle>> = reads_map.maps().iter().map(handle).collect();
-    let lowered = Lowered::from_verified(&proof, &handles, find_call);
+    let lowered = VerifiedProgram::from_proof(&proof, &handles, find_call);
     assert!(matches!(lowered, Err(Unfit::KernelObject(2))));
     let uses_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = 2\nexit").unwrap();
     let with_maps = generated_program(Target::Xdp, &uses_map);
     let proof = Proof::of(&with_maps.unwrap(), &kernel, &registry).unwrap();
-    let lowered = Lowered::from_verified(&proof, &[], find_call);
+    let lowered = VerifiedProgram::from_proof(&proof, &[], find_call);
     assert!(matches!(lowered, Err(Unfit::Map(0))));
 }

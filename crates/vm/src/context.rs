@@ -23,13 +23,17 @@ impl SkBuff {
         self.0[field.offset as usize / 4] = value;
     }
 
-    /// Describes a packet: sets the length as the rules define it and, with `metadata`,
-    /// all other fields.
+    /// Describes a packet in all fields, the length as the rules define it.
     #[inline(always)]
-    pub fn describe(&mut self, packet: &Packet<'_>, rules: PacketRules, metadata: bool) {
-        if metadata {
-            self.describe_metadata(packet);
-        }
+    pub fn describe(&mut self, packet: &Packet<'_>, rules: PacketRules) {
+        self.describe_metadata(packet);
+        self.describe_length(packet, rules);
+    }
+
+    /// Sets the length of a packet as the rules define it, which is all that most filters
+    /// read.
+    #[inline(always)]
+    pub fn describe_length(&mut self, packet: &Packet<'_>, rules: PacketRules) {
         let len = match rules {
             PacketRules::Capture => packet.wire_len(),
             // Linux knows one length.
@@ -38,7 +42,7 @@ impl SkBuff {
         self.set(LEN, len);
     }
 
-    /// Sets all fields but the length, which is all that most filters read.
+    /// Sets all fields but the length.
     #[inline(never)]
     fn describe_metadata(&mut self, packet: &Packet<'_>) {
         let meta = packet.meta();

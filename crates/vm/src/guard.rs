@@ -17,6 +17,8 @@ use crate::sync::yield_now;
 /// RCU read-side critical section).
 pub struct RunGuard {
     epoch: Guard,
+    /// Runs since garbage was last collected.
+    renewals: u32,
     /// Records of ring buffers that verified programs write.
     records: RefCell<Vec<ReservedRecord>>,
     iterations: Iterations,
@@ -28,6 +30,9 @@ pub struct RunGuard {
     /// Values of which a program got an address.
     kept: RefCell<Vec<Arc<Cells>>>,
 }
+
+/// Renewals of a guard between two that collect garbage, as every so many new guards do.
+const RENEWALS: u32 = 128;
 
 /// A record of a ring buffer that a program writes.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +50,29 @@ impl RunGuard {
     pub fn new() -> RunGuard {
         RunGuard {
             epoch: crossbeam_epoch::pin(),
+            renewals: 0,
             records: RefCell::new(Vec::new()),
             iterations: Iterations::default(),
             held_lock: Cell::new(0),
             key_cells: RefCell::default(),
             kept: RefCell::default(),
         }
+    }
+
+    /// Makes it the guard of the next run, as if it were dropped and another one made.
+    pub fn renew(&mut self) {
+        self.renewals += 1;
+        match self.renewals.is_multiple_of(RENEWALS) {
+            true => self.epoch.repin_after(|| ()),
+            false => self.epoch.repin(),
+        }
+        self.records.get_mut().clear();
+        self.iterations.clear();
+        self.held_lock.set(0);
+        let (cells, free) = self.key_cells.get_mut();
+        free.clear();
+        cells.clear();
+        self.kept.get_mut().clear();
     }
 
     /// Takes a cell for a key that a program reads while it visits entries; returns its

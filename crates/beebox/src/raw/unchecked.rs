@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{CompileError, Native, Options};
-use lower::{Lowered, Malformed};
+use lower::{Lowered, Malformed, MemoryProgram};
 use spec::{Clock, Random};
 use vm::{Deadline, Machine, Outcome, Unchecked};
 
@@ -29,8 +29,8 @@ pub struct UncheckedProgram {
 }
 
 enum Code {
-    Interp(ThreadedProgram),
-    Jit(Native),
+    Interp(ThreadedProgram<MemoryProgram>),
+    Jit(Native<MemoryProgram>),
 }
 
 impl UncheckedProgram {
@@ -76,14 +76,12 @@ impl UncheckedProgram {
             .timeout
             .map(|timeout| Deadline::at(Instant::now() + timeout));
         match (&self.code, deadline) {
-            (Code::Interp(code), None) => code.run_memory(machine, memory, random),
+            (Code::Interp(code), None) => code.run(machine, memory, random),
             (Code::Interp(code), Some(deadline)) => {
-                code.run_memory_until(machine, memory, random, deadline)
+                code.run_until(machine, memory, random, deadline)
             }
-            (Code::Jit(code), None) => code.run_memory(machine, memory, random),
-            (Code::Jit(code), Some(deadline)) => {
-                code.run_memory_until(machine, memory, random, deadline)
-            }
+            (Code::Jit(code), None) => code.run(machine, memory, random),
+            (Code::Jit(code), Some(deadline)) => code.run_until(machine, memory, random, deadline),
         }
     }
 }

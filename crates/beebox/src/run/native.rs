@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jit::memory::Pool;
-use jit::{Native, Options};
-use lower::{Lowered, Problem, Unfit, timer_callbacks};
+use jit::{Native, Options, VerifiedNative};
+use lower::{EntryFunction, Lowered, Problem, Unfit, VerifiedProgram, timer_callbacks};
 use program::Program;
 use spec::kfuncs::KernelFunction;
 use verifier::Proof;
@@ -13,9 +13,9 @@ use vm::{HostFunction, MapHandle};
 
 /// A program as native code.
 pub(super) struct Compiled {
-    pub(super) program: Native,
+    pub(super) program: VerifiedNative,
     /// The functions of it that timers call, by their first slots.
-    pub(super) callbacks: BTreeMap<u32, Native>,
+    pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
 }
 
 /// Compiles a verified program with a number for its maps, which are numbered as in the
@@ -27,17 +27,19 @@ pub(super) fn compile(
     pool: &Pool,
     options: &Options,
 ) -> Result<Compiled, String> {
-    let compile = |function| {
-        let find_call = ::kernel::find_call;
-        let part = (number, function);
-        let lowered = Lowered::from_numbered(proof, maps, find_call, host, part);
-        let lowered = lowered.map_err(|unfit| describe(&unfit, proof.program()))?;
-        Native::compile(&lowered, options, pool).map_err(|error| error.to_string())
+    let find_call = ::kernel::find_call;
+    let unfit = |unfit| describe(&unfit, proof.program());
+    let callback = |slot| {
+        let function = (number, slot);
+        let lowered = Lowered::from_function(proof, maps, find_call, host, function);
+        let native = Native::compile(&lowered.map_err(unfit)?, options, pool);
+        Ok((slot, native.map_err(|error| error.to_string())?))
     };
-    let callbacks = timer_callbacks(proof).into_iter();
-    let callbacks = callbacks.map(|slot| Ok((slot, compile(Some(slot))?)));
+    let lowered = VerifiedProgram::from_numbered(proof, maps, find_call, host, number);
+    let program = VerifiedNative::compile(&lowered.map_err(unfit)?, options, pool);
+    let callbacks = timer_callbacks(proof).into_iter().map(callback);
     Ok(Compiled {
-        program: compile(None)?,
+        program: program.map_err(|error| error.to_string())?,
         callbacks: callbacks.collect::<Result<_, String>>()?,
     })
 }

@@ -5,7 +5,7 @@ use interp::ThreadedProgram;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Native, Options};
-use lower::{Lowered, Malformed};
+use lower::{Lowered, Malformed, MemoryProgram};
 use packet::{Metadata, Packet};
 use vm::{Machine, Outcome, Unchecked};
 
@@ -96,10 +96,10 @@ fn run_interp(setting: &Setting<'_>, memory: &mut [u8]) -> Answer {
     };
     let (mut machine, mut random) = (Machine::new(), SplitMix::new(0));
     answer(match setting.packet {
-        None => code.run_memory(&mut machine, memory, &mut random),
+        None => code.run(&mut machine, memory, &mut random),
         Some(data) => {
             let packet = Packet::whole(data, &Metadata::UNKNOWN);
-            code.run_packet(&mut machine, &packet, &mut random, u64::MAX)
+            code.run_with_packet(&mut machine, memory, &packet, &mut random)
         }
     })
 }
@@ -112,15 +112,15 @@ fn run_jit(setting: &Setting<'_>, memory: &mut [u8]) -> Answer {
     let native = Native::compile(&lowered, &Options::default(), &pool).expect("native code");
     let (mut machine, mut random) = (Machine::new(), SplitMix::new(0));
     answer(match setting.packet {
-        None => native.run_memory(&mut machine, memory, &mut random),
+        None => native.run(&mut machine, memory, &mut random),
         Some(data) => {
             let packet = Packet::whole(data, &Metadata::UNKNOWN);
-            native.run_packet(&mut machine, &packet, &mut random, u64::MAX)
+            native.run_with_packet(&mut machine, memory, &packet, &mut random, None)
         }
     })
 }
 
-fn lower(setting: &Setting<'_>) -> Result<Lowered, Malformed> {
+fn lower(setting: &Setting<'_>) -> Result<Lowered<MemoryProgram>, Malformed> {
     // SAFETY: who runs a program on an engine that does not check upholds that it
     // does nothing wrong, see `Engine::run`.
     let trusted = unsafe { Unchecked::assume_safe(setting.program.to_vec()) };

@@ -8,7 +8,7 @@ use classic::{Checked, check, convert};
 use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Native, Options};
-use lower::Lowered;
+use lower::ClassicFilter;
 use spec::SplitMix;
 
 use super::filters;
@@ -53,7 +53,8 @@ pub(super) fn measure(samples: u32, report: &mut Report) {
 fn times(program: &[SockFilter], samples: u32) -> Vec<f64> {
     let check = || check(black_box(program), Rules::Socket).expect("the program is valid");
     let checked = check();
-    let lowered = Lowered::from_classic(convert(&checked, Semantics::Kernel));
+    let lowered = ClassicFilter::from_converted(convert(&checked, Semantics::Kernel));
+    let lowered = lowered.packet().expect("its rules are those of sockets");
     let convert = |checked: &Checked| convert(checked, Semantics::Kernel);
     let pool = Pool::new();
     let native = |lowered| Native::compile(lowered, &Options::default(), &pool);

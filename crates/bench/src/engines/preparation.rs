@@ -11,7 +11,7 @@ use interp::ThreadedProgram;
 use isa::ebpf::{self, RawInsn};
 use jit::Native;
 use jit::memory::Pool;
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 
 use super::workload::Workload;
 use super::{INTERP, JIT, RBPF_JIT, unchecked};
@@ -45,7 +45,7 @@ pub(super) fn measure(
     let slots = || ebpf::from_bytes(black_box(&bytes)).expect("whole instructions");
     let lower = || unchecked::lowered(&slots()).expect("it was lowered before");
     let lowered = lower();
-    let compile = |lowered: &Lowered| {
+    let compile = |lowered: &Lowered<MemoryProgram>| {
         let native = Native::compile(lowered, &jit::Options::default(), pool);
         native.expect("it was compiled before")
     };

@@ -8,6 +8,7 @@ use std::path::Path;
 use interp::ThreadedProgram;
 use isa::ebpf::{self, RawInsn};
 use jit::memory::Pool;
+use lower::MemoryProgram;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
 
@@ -32,8 +33,8 @@ pub(super) struct Prepared<'w> {
     /// As engines that give it pointers take it, and the bytes of that.
     pub(super) program: Vec<RawInsn>,
     bytes: Vec<u8>,
-    code: ThreadedProgram,
-    jit: jit::Native,
+    code: ThreadedProgram<MemoryProgram>,
+    jit: jit::Native<MemoryProgram>,
     native: Option<Native>,
     kernel: Option<Kernel>,
 }
@@ -117,7 +118,7 @@ impl<'w> Prepared<'w> {
                 race.add(
                     JIT,
                     on_memory(memory, move |machine, memory| {
-                        self.jit.run_memory(machine, memory, &mut random)
+                        self.jit.run(machine, memory, &mut random)
                     }),
                 );
             }
@@ -126,7 +127,7 @@ impl<'w> Prepared<'w> {
         race.add(
             INTERP,
             on_memory(interp_region.memory(), move |machine, memory| {
-                self.code.run_memory(machine, memory, &mut random)
+                self.code.run(machine, memory, &mut random)
             }),
         );
         if let Some(kernel) = &self.kernel

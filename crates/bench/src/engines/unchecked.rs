@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use isa::ebpf::{self, RawInsn};
-use lower::{Lowered, Malformed};
+use lower::{Lowered, Malformed, MemoryProgram};
 use rbpf::EbpfVmMbuff;
 use solana_sbpf::memory_region::MemoryMapping;
 use solana_sbpf::program::SBPFVersion;
@@ -20,7 +20,7 @@ use super::object::ENTRY;
 use crate::race::NO_ANSWER;
 
 /// Lowers a program of a workload (widened).
-pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered, Malformed> {
+pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered<MemoryProgram>, Malformed> {
     // SAFETY: the programs of the workloads are safe (see above) on the memory
     // of a region, which is what they are run on.
     let trusted = unsafe { Unchecked::assume_safe(ebpf::decode(program)) };

@@ -6,7 +6,7 @@ use std::time::Instant;
 use beebox::object::Object;
 use jit::memory::Pool;
 use jit::{Features, Native, Options as Compiler};
-use lower::{ContextKind, Lowered};
+use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::{Kernel, SplitMix};
@@ -113,7 +113,7 @@ fn link(name: &str, kernel: &Kernel) -> Result<Program, Failure> {
 }
 
 /// A program as native code.
-struct Ours(Native);
+struct Ours(Native<PacketProgram>);
 
 impl Ours {
     fn load(name: &str) -> Result<Ours, Failure> {
@@ -123,7 +123,9 @@ impl Ours {
         let registry = kernel_data::linux_6_18_registry(types);
         let proof = Proof::of(&program, &kernel, &registry)
             .map_err(|refused| failed(format!("{:?}", refused.verdict)))?;
-        let lowered = Lowered::from_verified(&proof, &[], ::kernel::find_call).map_err(failed)?;
+        let lowered = VerifiedProgram::from_proof(&proof, &[], ::kernel::find_call);
+        let lowered = lowered.map_err(failed)?.packet();
+        let lowered = lowered.ok_or_else(|| failed("a program without a packet"))?;
         let options = Compiler {
             features: Features::detect(),
             ..Compiler::default()
@@ -135,9 +137,7 @@ impl Ours {
 
     /// The result, and nanoseconds of a run.
     fn run(&self, frame: &[u8]) -> (u32, f64) {
-        let Some(program) = self.0.on_context(ContextKind::SkBuff) else {
-            return (crate::race::NO_ANSWER, f64::MAX);
-        };
+        let program = &self.0;
         let mut packet = PacketBuffer::new(SKB, frame, HEADROOM, 0);
         let mut context = DirectContext::new(ContextKind::SkBuff, &[0; SKB.size]);
         let (guard, metadata) = (RunGuard::new(), Metadata::of_cpu(0));

@@ -8,7 +8,7 @@ use ::gateway::{Capacity, Table};
 use ::kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
-use lower::{ContextKind, Lowered};
+use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{MapDef, Program};
 use spec::SplitMix;
@@ -60,7 +60,7 @@ fn replay_maps(
 
 /// A program as native code.
 pub(super) struct Ours {
-    native: Native,
+    native: Native<PacketProgram>,
     names: Vec<String>,
     maps: Vec<Arc<Map>>,
 }
@@ -88,8 +88,11 @@ impl Ours {
             .iter()
             .map(|map| Some(MapHandle::new(map.clone())))
             .collect();
-        let lowered = Lowered::from_verified(&proof, &handles, ::kernel::helpers::find_call)
+        let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(failed)?;
+        let lowered = lowered
+            .packet()
+            .ok_or_else(|| failed("a program without a packet"))?;
         let options = Options {
             features: Features::detect(),
             ..Options::default()
@@ -138,9 +141,7 @@ pub(super) struct Runner<'o> {
 impl Runner<'_> {
     #[inline(always)]
     pub(super) fn run(&mut self, packet: &mut PacketBuffer) -> u32 {
-        let Some(program) = self.ours.native.on_context(ContextKind::Xdp) else {
-            return crate::race::NO_ANSWER;
-        };
+        let program = &self.ours.native;
         self.runs += 1;
         if self.runs.is_multiple_of(BATCH) {
             self.guard = RunGuard::new();

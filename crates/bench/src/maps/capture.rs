@@ -121,8 +121,7 @@ fn filter_in_jobs(loaded: &mut LoadedObject, path: &Path) -> Result<usize, Failu
 fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let unreadable = |error: CaptureError| failed(error.to_string());
     let mut input = Input::open_path(path).map_err(unreadable)?;
-    let program = ours.native.on_context(ContextKind::Xdp);
-    let program = program.ok_or_else(|| failed("no XDP program".into()))?;
+    let program = &ours.native;
     let mut context = DirectContext::new(ContextKind::Xdp, &[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
 use kernel::maps::{Host, Map, ValueLayout};
-use lower::{ContextKind, Lowered};
+use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
@@ -25,7 +25,7 @@ pub(super) const BATCH: u32 = 64;
 
 /// A program with its maps.
 pub(super) struct Ours {
-    pub(super) native: Native,
+    pub(super) native: Native<PacketProgram>,
     maps: Vec<Arc<Map>>,
 }
 
@@ -52,8 +52,11 @@ impl Ours {
             .iter()
             .map(|map| Some(MapHandle::new(map.clone())))
             .collect();
-        let lowered = Lowered::from_verified(&proof, &handles, ::kernel::helpers::find_call)
+        let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(|unfit| failed(unfit.to_string()))?;
+        let lowered = lowered
+            .packet()
+            .ok_or_else(|| failed("a program without a packet".into()))?;
         let options = Options {
             features: Features::detect(),
             ..Options::default()
@@ -95,9 +98,7 @@ pub(super) struct Running<'o> {
 impl Running<'_> {
     /// The result of so many runs. As in the kernel's test run, one guard lasts for several.
     fn run(&mut self, rounds: u32) -> u32 {
-        let Some(program) = self.ours.native.on_context(ContextKind::Xdp) else {
-            return crate::race::NO_ANSWER;
-        };
+        let program = &self.ours.native;
         let mut result = 0;
         let (mut guard, mut clock) = (RunGuard::new(), || 0);
         let metadata = Metadata::of_cpu(CPU);

@@ -90,7 +90,10 @@ pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand, back
             )
         )
     );
-    Op::new(step).dst(dst).operand(src)
+    Op {
+        uses_run: back,
+        ..Op::new(step).dst(dst).operand(src)
+    }
 }
 
 /// Two 32-bit comparisons of one register with constants:
@@ -206,11 +209,10 @@ impl<T: Way> Operation for Always<T> {
 
 /// An unconditional branch, forward or backward; the target is patched later.
 pub(crate) fn always(back: bool) -> Op {
-    Op::new(if back {
-        step::<Always<Back>>
-    } else {
-        step::<Always<Forward>>
-    })
+    match back {
+        true => Op::using_run(step::<Always<Back>>),
+        false => Op::new(step::<Always<Forward>>),
+    }
 }
 
 /// `may_goto t`: falls through until the counter of the activation is 0.
@@ -230,7 +232,7 @@ impl<T: Way> Operation for MayGoto<T> {
 
 /// A `may_goto` branch; the target is patched later.
 pub(crate) fn may_goto(back: bool) -> Op {
-    Op::new(if back {
+    Op::using_run(if back {
         step::<MayGoto<Back>>
     } else {
         step::<MayGoto<Forward>>

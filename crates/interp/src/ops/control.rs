@@ -24,7 +24,7 @@ impl Operation for CallHelper {
 
 /// `r0 = function(r1, …, r5)`, a helper.
 pub(crate) fn call(function: Call) -> Op {
-    Op::new(step::<CallHelper>).with_wide((function as *const ()).expose_provenance() as u64)
+    Op::using_run(step::<CallHelper>).with_wide((function as *const ()).expose_provenance() as u64)
 }
 
 /// Calls the function at `t`. The call recurses on the host's stack, so the return is
@@ -50,7 +50,7 @@ impl Operation for CallLocal {
 
 /// A local call; the target is patched later.
 pub(crate) fn call_local() -> Op {
-    Op::new(step::<CallLocal>)
+    Op::using_run(step::<CallLocal>)
 }
 
 /// Returns `r0` from the function.

@@ -6,7 +6,6 @@
 use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Reg, Size, Width, eval};
-use lower::may_succeed_outside;
 use vm::{PacketRules, load_packet, load_packet_outside};
 
 use super::choose_cond;
@@ -65,7 +64,7 @@ impl<P: Address, const N: usize, K: Operation> Operation for Load<P, N, K> {
 impl<P: Address, const N: usize, K: Operation> Operation for LoadOutside<P, N, K> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
-        // Most loads cannot succeed here, and then there may be no run context.
+        // Most loads cannot succeed here, and do not use the run context.
         if run.op().off != MAY_SUCCEED_OUTSIDE {
             return run.finish(0);
         }
@@ -146,13 +145,24 @@ macro_rules! choose_load {
 }
 
 impl PacketLoad {
+    /// True if the load may succeed outside the packet's bytes: Linux's rules define negative
+    /// offsets, and sums that wrap around.
+    fn may_succeed_outside(&self) -> bool {
+        match self.rules {
+            PacketRules::Kernel => self.index.is_some() || self.offset < 0,
+            PacketRules::Capture => false,
+        }
+    }
+
     fn op(&self, step: Step) -> Op {
+        let uses_run = self.may_succeed_outside();
         Op {
             a: self.offset as u32,
-            off: match may_succeed_outside(self.rules, self.index, self.offset) {
+            off: match uses_run {
                 true => MAY_SUCCEED_OUTSIDE,
                 false => 0,
             },
+            uses_run,
             src: self.index.map_or(0, Reg::number),
             ..Op::new(step)
         }

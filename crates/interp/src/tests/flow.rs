@@ -2,15 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use classic::Rules;
 use isa::ebpf::assemble;
-use lower::Lowered;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Outcome};
 
 use super::{compile, run_text};
-use crate::ThreadedProgram;
 
 /// Enough for any stack to overflow if jumps grew it.
 const BUDGET: u64 = if cfg!(miri) { 1000 } else { 10_000_000 };
@@ -27,7 +24,7 @@ fn an_endless_loop_is_stopped() {
         // SAFETY: they access nothing, and end when the budget does.
         let code = unsafe { compile(&assemble(text).expect(text)) };
         let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
-        let outcome = code.run_memory_within(&mut machine, &mut [], &mut random, BUDGET);
+        let outcome = code.run_within(&mut machine, &mut [], &mut random, BUDGET);
         assert_eq!(outcome, Outcome::BudgetExhausted, "{text}");
     }
 }
@@ -48,7 +45,7 @@ fn a_long_run_needs_no_more_stack_than_a_short_one() {
     let run = move || {
         // SAFETY: it accesses its stack by constants, and ends after so many rounds.
         let code = unsafe { compile(&assemble(&text).expect("it is one")) };
-        code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1))
+        code.run(&mut Machine::new(), &mut [], &mut SplitMix::new(1))
     };
     let thread = std::thread::Builder::new().stack_size(1 << 18);
     let outcome = thread.spawn(run).expect("a thread").join();
@@ -91,7 +88,7 @@ fn a_deadline_ends_loops_and_deep_calls() {
         let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
         let start = Instant::now();
         let deadline = Deadline::at(start + Duration::from_millis(20));
-        let outcome = code.run_memory_until(&mut machine, &mut [], &mut random, deadline);
+        let outcome = code.run_until(&mut machine, &mut [], &mut random, deadline);
         assert_eq!(outcome, Outcome::DeadlinePassed, "{text}");
         assert!(start.elapsed() >= Duration::from_millis(20));
     }
@@ -101,7 +98,7 @@ fn a_deadline_ends_loops_and_deep_calls() {
     let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
     let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
     for _ in 0..3 {
-        let outcome = code.run_memory_until(&mut machine, &mut [], &mut random, far);
+        let outcome = code.run_until(&mut machine, &mut [], &mut random, far);
         assert_eq!(outcome, Outcome::Returned(4));
     }
 }
@@ -118,7 +115,7 @@ fn time_helpers_use_the_clock_of_the_host() {
     });
     let mut random = SplitMix::new(1);
     for expected in [10 + 20 + 30, 40 + 50 + 60] {
-        let outcome = code.run_memory(&mut machine, &mut [], &mut random);
+        let outcome = code.run(&mut machine, &mut [], &mut random);
         assert_eq!(outcome, Outcome::Returned(expected));
     }
 }
@@ -144,16 +141,16 @@ fn an_unchecked_program_runs_on_memory() {
     let code = unsafe { compile(&insns) };
     let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
     let mut memory = [1, 2, 3, 250];
-    let outcome = code.run_memory(&mut machine, &mut memory, &mut random);
+    let outcome = code.run(&mut machine, &mut memory, &mut random);
     assert_eq!((outcome, memory), (Outcome::Returned(256), [7; 4]));
-    let outcome = code.run_memory(&mut machine, &mut [], &mut random);
+    let outcome = code.run(&mut machine, &mut [], &mut random);
     assert_eq!(outcome, Outcome::Returned(0));
     for (budget, outcome) in [
         (4, Outcome::Returned(28)),
         (3, Outcome::BudgetExhausted),
         (0, Outcome::BudgetExhausted),
     ] {
-        let found = code.run_memory_within(&mut machine, &mut memory, &mut random, budget);
+        let found = code.run_within(&mut machine, &mut memory, &mut random, budget);
         assert_eq!(found, outcome, "{budget}");
     }
 }
@@ -321,7 +318,7 @@ fn a_packet_load_outside_the_packet_ends_its_function() {
     ] {
         let packet = Packet::whole(bytes, &meta);
         let mut random = SplitMix::new(1);
-        let outcome = code.run_packet(&mut Machine::new(), &packet, &mut random, 0);
+        let outcome = code.run_with_packet(&mut Machine::new(), &mut [], &packet, &mut random);
         assert_eq!(outcome, Outcome::Returned(expected), "{bytes:?}");
     }
 }
@@ -345,17 +342,7 @@ fn helpers_are_called_by_number() {
     };
     let packet = Packet::whole(&[], &meta);
     let mut random = SplitMix::new(5);
-    let outcome = code.run_packet(&mut Machine::new(), &packet, &mut random, 0);
+    let outcome = code.run_with_packet(&mut Machine::new(), &mut [], &packet, &mut random);
     let next = spec::Random::next_u32(&mut SplitMix::new(5));
     assert_eq!(outcome, Outcome::Returned(u64::from(next ^ 3)));
-}
-
-#[test]
-#[should_panic(expected = "runs on packets or system calls")]
-fn a_classic_filter_does_not_run_on_memory() {
-    let program = classic::text::read(b"ret #0\n", Some(classic::text::Form::Asm));
-    let checked = classic::check(&program.expect("a program"), Rules::Socket).expect("it ends");
-    let converted = classic::convert(&checked, classic::Semantics::Kernel);
-    let code = ThreadedProgram::compile(&Lowered::from_classic(converted)).expect("it is an end");
-    code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1));
 }

@@ -7,7 +7,7 @@ mod memory;
 mod random;
 
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Value64, Width, assemble};
-use lower::Lowered;
+use lower::{Lowered, MemoryProgram};
 use spec::SplitMix;
 use vm::{Machine, Outcome, Unchecked};
 
@@ -32,7 +32,7 @@ const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 ///
 /// # Safety
 /// As for `Unchecked::assume_safe`.
-unsafe fn compile(insns: &[Insn]) -> ThreadedProgram {
+unsafe fn compile(insns: &[Insn]) -> ThreadedProgram<MemoryProgram> {
     // SAFETY: passed on to the caller.
     let trusted = unsafe { Unchecked::assume_safe(insns.to_vec()) };
     let lowered = Lowered::from_unchecked(trusted).expect("its form is in order");
@@ -46,7 +46,7 @@ unsafe fn compile(insns: &[Insn]) -> ThreadedProgram {
 unsafe fn run_on(insns: &[Insn], memory: &mut [u8]) -> u64 {
     // SAFETY: passed on to the caller.
     let code = unsafe { compile(insns) };
-    match code.run_memory(&mut Machine::new(), memory, &mut SplitMix::new(1)) {
+    match code.run(&mut Machine::new(), memory, &mut SplitMix::new(1)) {
         Outcome::Returned(value) => value,
         Outcome::BudgetExhausted | Outcome::DeadlinePassed => panic!("there was no limit"),
     }

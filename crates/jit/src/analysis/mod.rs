@@ -23,7 +23,7 @@ pub(crate) use usage::Usage;
 pub(crate) use window::Window;
 
 use isa::ebpf::AluOp;
-use lower::Lowered;
+use lower::LoweredCode;
 use lower::flow::{DefUse, Kept};
 use lower::trees::Trees;
 
@@ -44,7 +44,7 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    pub(crate) fn of(program: &Lowered, optimizations: Optimizations) -> Analysis {
+    pub(crate) fn of(program: &LoweredCode, optimizations: Optimizations) -> Analysis {
         let uses = |optimization| optimizations.contains(optimization);
         let mut applied = Applied::NONE;
         let (insns, functions) = (program.insns(), program.functions());

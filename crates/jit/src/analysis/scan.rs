@@ -7,7 +7,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use lower::flow::{DefUse, jump_target};
 use lower::trees::{self, Trees};
-use lower::{Evidence, Function, Lowered};
+use lower::{Evidence, Function, LoweredCode};
 
 use super::fact::{Fact, Marks};
 use super::lists::SlotLists;
@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
 
     /// Finds the comparison trees. Every leaf becomes a jump target, and comparisons of a
     /// tree are no selections.
-    pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
+    pub(super) fn find_trees(&self, program: &LoweredCode, facts: &mut [Fact]) -> Trees {
         if !self.lists.may_have_trees {
             return Trees::default();
         }

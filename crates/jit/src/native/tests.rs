@@ -6,22 +6,26 @@ use std::time::{Duration, Instant};
 use isa::ebpf::assemble;
 use sys::process::thread_time;
 
+use lower::MemoryProgram;
+use vm::{Machine, Outcome};
+
+use super::context::fuel;
 use super::*;
 
 /// Compiles a program that accesses no memory but its stack.
-fn compile(text: &str) -> Native {
+fn compile(text: &str) -> Native<MemoryProgram> {
     let (lowered, options, pool) = prepare(text);
     Native::compile(&lowered, &options, &pool).unwrap()
 }
 
 /// As [`compile`], hardened.
-fn compile_hardened(text: &str) -> Native {
+fn compile_hardened(text: &str) -> Native<MemoryProgram> {
     let (lowered, options, pool) = prepare(text);
     let random = &mut SplitMix::new(3);
     Native::compile_hardened(&lowered, &options, &pool, random).unwrap()
 }
 
-fn prepare(text: &str) -> (Lowered, Options, Pool) {
+fn prepare(text: &str) -> (Lowered<MemoryProgram>, Options, Pool) {
     let insns = assemble(text).expect(text);
     // SAFETY: every program of these tests accesses its stack only. They need not
     // terminate, since every run has a deadline.
@@ -35,10 +39,10 @@ fn prepare(text: &str) -> (Lowered, Options, Pool) {
     (lowered, options, Pool::new())
 }
 
-fn run_for(native: &Native, time: Duration) -> Outcome {
+fn run_for(native: &Native<MemoryProgram>, time: Duration) -> Outcome {
     let deadline = Deadline::at(Instant::now() + time);
     let random = &mut SplitMix::new(1);
-    native.run_memory_until(&mut Machine::new(), &mut [], random, deadline)
+    native.run_until(&mut Machine::new(), &mut [], random, deadline)
 }
 
 /// The text of a function that uses all callee-saved registers and some stack before
@@ -155,13 +159,13 @@ fn a_run_before_its_deadline_completes() {
     let random = &mut SplitMix::new(1);
     let machine = &mut Machine::new();
     assert_eq!(
-        native.run_memory(machine, &mut [], random),
+        native.run(machine, &mut [], random),
         Outcome::Returned(2000)
     );
     let far = Deadline::at(Instant::now() + Duration::from_secs(600));
     for rounds in [0, 1, 7, 999, 1000, 1001] {
         let deadline = far.checking_every(rounds);
-        let outcome = native.run_memory_until(machine, &mut [], random, deadline);
+        let outcome = native.run_until(machine, &mut [], random, deadline);
         assert_eq!(outcome, Outcome::Returned(2000));
     }
     // A deadline that has passed ends the run at the first check.
@@ -172,7 +176,7 @@ fn a_run_before_its_deadline_completes() {
     ] {
         let deadline = passed.checking_every(rounds);
         assert_eq!(
-            native.run_memory_until(machine, &mut [], random, deadline),
+            native.run_until(machine, &mut [], random, deadline),
             outcome
         );
     }
@@ -193,7 +197,7 @@ fn fuel_is_counted_across_functions() {
     ] {
         let deadline = passed.checking_every(rounds);
         let (machine, random) = (&mut Machine::new(), &mut SplitMix::new(1));
-        let found = native.run_memory_until(machine, &mut [], random, deadline);
+        let found = native.run_until(machine, &mut [], random, deadline);
         assert_eq!(found, outcome);
     }
 }
@@ -202,7 +206,7 @@ fn fuel_is_counted_across_functions() {
 #[should_panic(expected = "without deadline")]
 fn code_without_deadline_checks_is_not_run_until_a_deadline() {
     let mut native = compile("r0 = 0\nexit");
-    native.checks_deadline = false;
+    native.code.checks_deadline = false;
     run_for(&native, Duration::ZERO);
 }
 
@@ -216,6 +220,9 @@ fn callee_saved_registers_are_restored() {
             .iter()
             .flat_map(|native| [1, 2, 50].map(|n| (native, n)))
         {
+            let Entry::WithContext(entry) = native.entry else {
+                panic!("code with deadline checks takes a native context");
+            };
             let deadline = Deadline::at(Instant::now()).checking_every(rounds);
             let mut context = NativeContext {
                 run_context: std::ptr::null_mut(),
@@ -261,7 +268,7 @@ fn callee_saved_registers_are_restored() {
                     in("rdx") 0,
                     in("rcx") 0,
                     in("r8") &raw mut context,
-                    in("rax") native.entry,
+                    in("rax") entry,
                     out("r12") _,
                     out("r13") _,
                     out("r14") _,

@@ -1,79 +1,139 @@
 //! Runs of verified programs: on packets through their context, or on a context alone.
 
 use std::fmt;
+use std::ops::Deref;
 use std::panic;
 use std::sync::Arc;
 
-use lower::{ContextKind, EntrySizes};
+use lower::{
+    ContextKind, ContextProgram, EntryFunction, EntrySizes, PacketProgram, Verified,
+    VerifiedProgram,
+};
 use vm::{
     CellSlice, Deadline, DirectContext, MapHandle, Outcome, PacketBuffer, RunContext, RunGuard,
     TailTarget,
 };
 
-use super::{Arguments, Native, NoSuchCpu};
+use super::entry::{Entered, Entry, FunctionEntry, Limits, VerifiedEntry};
+use super::{CompileError, Native, NativeCode, NoSuchCpu, Options};
+use crate::memory::Pool;
 
-impl Native {
-    /// The kind of context of a verified program.
-    pub fn context_kind(&self) -> Option<ContextKind> {
-        match self.arguments {
-            Arguments::Verified(kind) => Some(kind),
-            Arguments::Full
-            | Arguments::Packet
-            | Arguments::Seccomp
-            | Arguments::Memory
-            | Arguments::Entry(_) => None,
+/// A verified program as native code, of either kind.
+#[derive(Clone)]
+pub enum VerifiedNative {
+    /// It reaches a packet through its context.
+    Packet(Arc<Native<PacketProgram>>),
+    /// It has a context alone.
+    Context(Arc<Native<ContextProgram>>),
+}
+
+impl VerifiedNative {
+    /// As [`Native::compile`].
+    ///
+    /// # Errors
+    /// As [`Native::compile`].
+    pub fn compile(
+        program: &VerifiedProgram,
+        options: &Options,
+        pool: &Pool,
+    ) -> Result<VerifiedNative, CompileError> {
+        Ok(match program {
+            VerifiedProgram::Packet(program) => {
+                VerifiedNative::Packet(Arc::new(Native::compile(program, options, pool)?))
+            }
+            VerifiedProgram::Context(program) => {
+                VerifiedNative::Context(Arc::new(Native::compile(program, options, pool)?))
+            }
+        })
+    }
+
+    /// The kind of context that the program was verified for.
+    pub fn context_kind(&self) -> ContextKind {
+        match self {
+            VerifiedNative::Packet(native) => native.context_kind(),
+            VerifiedNative::Context(native) => native.context_kind(),
         }
     }
 
-    /// A handle that runs a verified program on packets, if it is written for this kind of
-    /// context, and the kind has packets.
-    #[inline]
-    pub fn on_context(&self, kind: ContextKind) -> Option<OnContext<'_>> {
-        let fits = self.arguments == Arguments::Verified(kind) && kind.has_packet();
-        fits.then_some(OnContext { native: self })
-    }
-
-    /// A handle that runs a verified program on its context alone, if it is written for this
-    /// kind of context, and the kind has no packets.
-    #[inline]
-    pub fn without_packet(&self, kind: ContextKind) -> Option<WithoutPacket<'_>> {
-        let fits = self.arguments == Arguments::Verified(kind) && !kind.has_packet();
-        fits.then_some(WithoutPacket { native: self })
-    }
-
-    /// A handle that calls a function of a verified program with entries of maps, if it is one
-    /// that the host calls ([`Lowered::entry_sizes`](lower::Lowered::entry_sizes)).
-    pub fn on_entries(&self) -> Option<OnEntries<'_>> {
-        match self.arguments {
-            Arguments::Entry(sizes) => Some(OnEntries {
-                native: self,
-                sizes,
-            }),
-            _ => None,
+    /// As [`Native::tail_target`].
+    pub fn tail_target(&self) -> Option<Arc<dyn TailTarget>> {
+        match self {
+            VerifiedNative::Packet(native) => native.tail_target(),
+            VerifiedNative::Context(native) => native.tail_target(),
         }
+    }
+}
+
+impl Deref for VerifiedNative {
+    type Target = NativeCode;
+
+    fn deref(&self) -> &NativeCode {
+        match self {
+            VerifiedNative::Packet(native) => native,
+            VerifiedNative::Context(native) => native,
+        }
+    }
+}
+
+impl<K: Verified + Entered<Entry = VerifiedEntry>> Native<K> {
+    /// The kind of context that the program was verified for.
+    pub fn context_kind(&self) -> ContextKind {
+        self.entry.context
     }
 
     /// The program as a target of tail calls: what program arrays hold for native code.
-    /// `None` if it is not verified, calls functions of the host, which are those of the run's
-    /// first program, or was compiled without
-    /// [`Options::tail_target`](super::Options::tail_target).
+    /// `None` if it calls functions of the host, which are those of the run's first program, or
+    /// was compiled without [`Options::tail_target`].
     pub fn tail_target(self: &Arc<Self>) -> Option<Arc<dyn TailTarget>> {
-        let is_target = self.is_tail_target && self.host.is_empty();
-        let context = self.context_kind().filter(|_| is_target)?;
-        Some(Arc::new(Target {
-            native: self.clone(),
-            context,
-        }))
+        let is_target = self.code.is_tail_target && self.code.host.is_empty();
+        is_target.then(|| Arc::new(Target(self.clone())) as _)
     }
 
-    /// Runs a verified program on a context that was bound to its packet, if it has one.
+    /// Runs the program on its context.
     ///
     /// # Safety
-    /// The program was verified for this kind of context, of which `r1` is the address; it has
-    /// a packet if the kind has.
+    /// `r1` is the address of the context, which has a packet if the kind has.
+    #[inline]
+    unsafe fn run_bound<'r>(
+        &self,
+        r1: u64,
+        guard: &'r RunGuard,
+        cx: RunContext<'r>,
+        deadline: Option<Deadline>,
+    ) -> Outcome {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.code
+                .run_verified(self.entry.entry, r1, guard, cx, deadline)
+        }
+    }
+
+    /// Checks what a run requires.
+    #[inline]
+    fn check_run(
+        &self,
+        context: &DirectContext,
+        cx: &RunContext<'_>,
+        deadline: Option<Deadline>,
+    ) -> Result<(), NoSuchCpu> {
+        assert!(
+            self.entry.context == context.kind(),
+            "the context is for other programs"
+        );
+        self.code.check_host(cx, deadline)
+    }
+}
+
+impl NativeCode {
+    /// Runs verified code on a context that was bound to its packet, if it has one.
+    ///
+    /// # Safety
+    /// The entry is that of the code. The program was verified for the kind of context of which
+    /// `r1` is the address; it has a packet if the kind has.
     #[inline]
     unsafe fn run_verified<'r>(
         &self,
+        entry: Entry,
         r1: u64,
         guard: &'r RunGuard,
         mut cx: RunContext<'r>,
@@ -90,12 +150,7 @@ impl Native {
         // SAFETY: the verifier proved that the program accesses its context, laid out as
         // lowering assumes, the packet, its stack, and values of its maps, which the guard
         // and the handles keep.
-        let outcome = unsafe {
-            match self.uses_context {
-                true => self.run_with_context(r1, 0, &[], &mut cx, u64::MAX, deadline),
-                false => self.run_without_context(r1, 0, &[]),
-            }
-        };
+        let outcome = unsafe { entry.run_in(r1, &mut cx, Limits::until(deadline)) };
         // SAFETY: the handles keep the maps, and the run has ended.
         unsafe { guard.free_held_lock() };
         if let Some(payload) = cx.panic {
@@ -104,28 +159,10 @@ impl Native {
         outcome
     }
 
-    /// Checks what a run of a verified program requires.
-    #[inline]
-    fn check_run(
-        &self,
-        context: &DirectContext,
-        cx: &RunContext<'_>,
-        deadline: Option<Deadline>,
-    ) -> Result<(), NoSuchCpu> {
-        assert!(
-            self.arguments == Arguments::Verified(context.kind()),
-            "the context is for other programs"
-        );
-        self.check_host(cx, deadline)
-    }
-
     /// Checks what a run requires of the host.
     #[inline]
     fn check_host(&self, cx: &RunContext<'_>, deadline: Option<Deadline>) -> Result<(), NoSuchCpu> {
-        assert!(
-            self.checks_deadline || deadline.is_none(),
-            "the code was compiled without deadline checks"
-        );
+        self.assert_checks(deadline);
         let (cpu, cpus) = (cx.cpu(), self.cpus);
         match cpu < cpus {
             true => Ok(()),
@@ -134,13 +171,7 @@ impl Native {
     }
 }
 
-/// Runs a verified program on packets; see [`Native::on_context`].
-#[derive(Clone, Copy)]
-pub struct OnContext<'n> {
-    native: &'n Native,
-}
-
-impl<'n> OnContext<'n> {
+impl Native<PacketProgram> {
     /// The program's `r0`. Packet and context are left as the program leaves them; `guard`
     /// keeps the values of maps that it looks up.
     ///
@@ -149,18 +180,15 @@ impl<'n> OnContext<'n> {
     ///
     /// # Panics
     /// With the panic of a helper, when the program has ended. If the context is of another
-    /// kind than the program's.
+    /// kind than [`context_kind`](Native::context_kind).
     #[inline]
     pub fn run<'r>(
-        self,
+        &'r self,
         packet: &mut PacketBuffer,
         context: &mut DirectContext,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
-    ) -> Result<u64, NoSuchCpu>
-    where
-        'n: 'r,
-    {
+    ) -> Result<u64, NoSuchCpu> {
         Ok(match self.run_until(packet, context, guard, cx, None)? {
             Outcome::Returned(r0) => r0,
             // There is neither a budget nor a deadline.
@@ -168,100 +196,84 @@ impl<'n> OnContext<'n> {
         })
     }
 
-    /// As [`OnContext::run`], until a deadline: the outcome may be
+    /// As [`run`](Native::run), until a deadline: the outcome may be
     /// [`Outcome::DeadlinePassed`], with packet, context and maps as the program left them.
     ///
     /// # Errors
-    /// As [`OnContext::run`].
+    /// If the maps have no values for the CPU.
     ///
     /// # Panics
-    /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
-    /// [`Options::deadline`](super::Options::deadline).
+    /// As [`run`](Native::run); and if there is a deadline and the program was compiled without
+    /// [`Options::deadline`].
     #[inline]
     pub fn run_until<'r>(
-        self,
+        &'r self,
         packet: &mut PacketBuffer,
         context: &mut DirectContext,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
         deadline: Option<Deadline>,
-    ) -> Result<Outcome, NoSuchCpu>
-    where
-        'n: 'r,
-    {
-        self.native.check_run(context, &cx, deadline)?;
+    ) -> Result<Outcome, NoSuchCpu> {
+        self.check_run(context, &cx, deadline)?;
         let r1 = context.bind(Some(packet));
         // SAFETY: the kinds were compared, and the context has the packet, which is borrowed.
-        Ok(unsafe { self.native.run_verified(r1, guard, cx, deadline) })
+        Ok(unsafe { self.run_bound(r1, guard, cx, deadline) })
     }
 }
 
-/// Runs a verified program on its context alone; see [`Native::without_packet`].
-#[derive(Clone, Copy)]
-pub struct WithoutPacket<'n> {
-    native: &'n Native,
-}
-
-impl<'n> WithoutPacket<'n> {
-    /// What a run returns, and whether a deadline ended it: as [`OnContext::run_until`].
+impl Native<ContextProgram> {
+    /// What a run returns, and whether a deadline ended it: with context and maps as the
+    /// program left them.
     ///
     /// # Errors
     /// If the maps have no values for the CPU.
     ///
     /// # Panics
-    /// As [`OnContext::run_until`].
+    /// With the panic of a helper, when the program has ended. If the context is of another
+    /// kind than [`context_kind`](Native::context_kind); if there is a deadline and the program
+    /// was compiled without [`Options::deadline`].
     #[inline]
     pub fn run_until<'r>(
-        self,
+        &'r self,
         context: &mut DirectContext,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
         deadline: Option<Deadline>,
-    ) -> Result<Outcome, NoSuchCpu>
-    where
-        'n: 'r,
-    {
-        self.native.check_run(context, &cx, deadline)?;
+    ) -> Result<Outcome, NoSuchCpu> {
+        self.check_run(context, &cx, deadline)?;
         let r1 = context.bind(None);
         // SAFETY: the kinds were compared, and the kind has no packet.
-        Ok(unsafe { self.native.run_verified(r1, guard, cx, deadline) })
+        Ok(unsafe { self.run_bound(r1, guard, cx, deadline) })
     }
 }
 
-/// Calls a function of a verified program; see [`Native::on_entries`].
-#[derive(Clone, Copy)]
-pub struct OnEntries<'n> {
-    native: &'n Native,
-    sizes: EntrySizes,
-}
-
-impl OnEntries<'_> {
+impl Native<EntryFunction> {
     /// Calls the function with a map and one of its entries, key and value, which the guard
-    /// keeps; see [`OnContext::run_until`].
+    /// keeps.
     ///
     /// # Errors
     /// If the maps have no values for the CPU.
     ///
     /// # Panics
-    /// As [`OnContext::run_until`]; and if key and value have other sizes than those of the
-    /// maps that the function was verified for.
+    /// With the panic of a helper, when the function has returned. If there is a deadline and
+    /// the program was compiled without [`Options::deadline`]; if key and value have other sizes
+    /// than those of the maps that the function was verified for.
     pub fn run_until<'r>(
-        self,
+        &'r self,
         map: &MapHandle,
         [key, value]: [CellSlice<'r>; 2],
         guard: &'r RunGuard,
         cx: RunContext<'r>,
         deadline: Option<Deadline>,
     ) -> Result<Outcome, NoSuchCpu> {
-        let object = map.map();
-        let given = [key.len(), value.len()];
-        let EntrySizes { key: k, value: v } = self.sizes;
-        let sizes = [object.key_size(), object.value_size()];
+        let FunctionEntry { entry, sizes } = self.entry;
+        let EntrySizes { key: k, value: v } = sizes;
+        let (object, given) = (map.map(), [key.len(), value.len()]);
         assert!(
-            given == [k, v] && sizes == [k, v],
+            given == [k, v] && [object.key_size(), object.value_size()] == [k, v],
             "an entry of another kind of map"
         );
-        self.native.check_host(&cx, deadline)?;
+        self.code.check_host(&cx, deadline)?;
         let cells = [key, value].map(|cells| cells.address().expose_provenance() as u64);
         let words = [map.address(), cells[0], cells[1]];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -269,37 +281,34 @@ impl OnEntries<'_> {
         let r1 = context.bind(None);
         // SAFETY: the function reads three words of its context, which are what it was
         // verified for: a map of those sizes and an entry, which the guard keeps.
-        Ok(unsafe { self.native.run_verified(r1, guard, cx, deadline) })
+        Ok(unsafe { self.code.run_verified(entry, r1, guard, cx, deadline) })
     }
 }
 
 /// A program as a target of tail calls.
-struct Target {
-    native: Arc<Native>,
-    context: ContextKind,
-}
+struct Target<K: Entered>(Arc<Native<K>>);
 
 // SAFETY: the program was verified for this kind of context, and the value keeps its code
 // and what the code refers to. The tail entry takes what the entry takes; it uses the native
 // context, which callers have, and ends a run by returning from the entry's frame.
-unsafe impl TailTarget for Target {
+unsafe impl<K: Verified + Entered<Entry = VerifiedEntry>> TailTarget for Target<K> {
     fn entry(&self) -> u64 {
-        self.native.address() + self.native.tail_entry as u64
+        self.0.address() + self.0.tail_entry as u64
     }
 
     fn context(&self) -> ContextKind {
-        self.context
+        self.0.context_kind()
     }
 
     fn cpus(&self) -> u32 {
-        self.native.cpus
+        self.0.cpus
     }
 }
 
-impl fmt::Debug for Target {
+impl<K: Verified + Entered<Entry = VerifiedEntry>> fmt::Debug for Target<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target")
-            .field("context", &self.context)
+            .field("context", &self.0.context_kind())
             .finish_non_exhaustive()
     }
 }

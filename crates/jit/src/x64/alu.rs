@@ -4,7 +4,7 @@
 //! and zeroes the upper half, which also replaces most masks.
 
 use isa::ebpf::facts::Halves;
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Between;
 use super::asm::{Alu, Shift, Unary};
@@ -69,6 +69,16 @@ pub(super) struct Arithmetic {
     pub(super) width: Width,
     pub(super) dst: Reg,
     pub(super) src: Operand,
+}
+
+/// The size whose zero extension a mask is. It has a shorter form than the mask, which sets the
+/// flags.
+pub(super) const fn extended(mask: i32) -> Option<Size> {
+    match mask {
+        0xff => Some(Size::B),
+        0xffff => Some(Size::H),
+        _ => None,
+    }
 }
 
 impl Generator<'_> {
@@ -156,8 +166,8 @@ impl Generator<'_> {
             width, dst, src, ..
         } = this;
         match (op, src) {
-            (_, Operand::Imm(imm @ (-1..=1 | 128))) => self.alu_special(op, this, imm),
-            (Alu::And, Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
+            (_, Operand::Imm(imm @ (-1..=1 | 128))) => self.alu_special(slot, op, this, imm),
+            (Alu::And, Operand::Imm(mask @ 2..)) => self.mask(slot, width, dst, mask),
             (_, Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
             (_, Operand::Reg(src)) => {
                 let sums = op == Alu::Add && width == Width::W64;
@@ -318,7 +328,7 @@ impl Generator<'_> {
     }
 
     /// Arithmetic with a constant that often has a shorter encoding.
-    fn alu_special(&mut self, op: Alu, this: Arithmetic, imm: i32) {
+    fn alu_special(&mut self, slot: usize, op: Alu, this: Arithmetic, imm: i32) {
         let Arithmetic {
             width, dst: reg, ..
         } = this;
@@ -336,7 +346,7 @@ impl Generator<'_> {
             (Alu::And, -1) | (Alu::Add | Alu::Sub | Alu::Or | Alu::Xor, 0) => {
                 return self.zero_extend_only(width, reg);
             }
-            (Alu::And, mask) => return self.mask(width, reg, mask),
+            (Alu::And, mask) => return self.mask(slot, width, reg, mask),
             (Alu::Add, 1) | (Alu::Sub, -1) => self.buf.increment(width, dst),
             (Alu::Add, -1) | (Alu::Sub, 1) => self.buf.decrement(width, dst),
             // 128 needs a 32-bit immediate, -128 one byte.
@@ -398,7 +408,7 @@ impl Generator<'_> {
     }
 
     /// `dst &= mask`, a positive mask.
-    fn mask(&mut self, width: Width, reg: Reg, mask: i32) {
+    fn mask(&mut self, slot: usize, width: Width, reg: Reg, mask: i32) {
         let dst = self.gpr(reg);
         let known_bits = self.known_bits(reg);
         let most = bits(mask as u64);
@@ -408,15 +418,30 @@ impl Generator<'_> {
             return;
         }
         self.set_known_bits(reg, known_bits.min(most));
-        match mask {
-            0xff => self.buf.extend(Size::B, None, dst, dst),
-            0xffff => self.buf.extend(Size::H, None, dst, dst),
-            _ => {
+        match extended(mask) {
+            Some(size) if !self.is_compared_with_zero(slot + 1, reg) => {
+                self.buf.extend(size, None, dst, dst);
+            }
+            Some(_) | None => {
                 self.set_flags(reg, width);
                 // The upper half of the result is zero at either width.
                 self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
             }
         }
+    }
+
+    /// True if a slot compares a register with 0 and may use the flags of the slot before it.
+    pub(super) fn is_compared_with_zero(&self, slot: usize, reg: Reg) -> bool {
+        let is_compared = matches!(
+            self.peek(slot),
+            Some(Insn::Jump {
+                cond: Cond::Eq | Cond::Ne,
+                dst,
+                src: Operand::Imm(0),
+                ..
+            }) if dst == reg
+        );
+        is_compared && self.uses(Optimization::FlagReuse)
     }
 
     /// Zero-extends a register live_out a 32-bit operation, if the upper half is live and may

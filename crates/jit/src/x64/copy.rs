@@ -1,8 +1,8 @@
 //! Register moves, fused with the operation on the copy: `lea` and three-operand forms.
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::alu::{Arithmetic, all};
+use super::alu::{Arithmetic, all, extended};
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
 use super::shift::shift;
@@ -174,13 +174,13 @@ impl Generator<'_> {
                 self.divide_by_constant(slot + 1, division, src, imm);
                 return Some(2);
             }
-            (AluOp::And, Operand::Imm(0xff)) => {
-                self.buf.extend(Size::B, None, dst, from);
-                most = known_bits.min(8);
-            }
-            (AluOp::And, Operand::Imm(0xffff)) => {
-                self.buf.extend(Size::H, None, dst, from);
-                most = known_bits.min(16);
+            (AluOp::And, Operand::Imm(mask)) => {
+                let size = extended(mask)?;
+                if self.is_compared_with_zero(slot + 2, reg) {
+                    return None;
+                }
+                self.buf.extend(size, None, dst, from);
+                most = known_bits.min(size.bytes() as u8 * 8);
             }
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
                 let extension = self.extension(slot + 2, reg, width, count)?;
@@ -212,7 +212,7 @@ impl Generator<'_> {
 /// True if an operation may have a three-operand form.
 const fn has_three_operand_form(op: AluOp, src: Operand) -> bool {
     match src {
-        Operand::Imm(0xff | 0xffff) if matches!(op, AluOp::And) => true,
+        Operand::Imm(mask) if matches!(op, AluOp::And) => extended(mask).is_some(),
         Operand::Imm(_) => !matches!(
             op,
             AluOp::Mov | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Rsh | AluOp::Arsh

@@ -12,7 +12,7 @@
 //! memory. Calls of a short function without calls and loops consume none.
 
 use isa::ebpf::{Size, Width};
-use lower::{Function, Lowered};
+use lower::{Function, LoweredCode};
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -36,7 +36,7 @@ pub(super) struct DeadlineChecks {
 
 impl DeadlineChecks {
     /// Programs with a budget need no deadline checks.
-    pub(super) fn new(asked_for: bool, program: &Lowered) -> DeadlineChecks {
+    pub(super) fn new(asked_for: bool, program: &LoweredCode) -> DeadlineChecks {
         DeadlineChecks {
             wanted: asked_for && program.evidence().proves_termination(),
             open: Vec::new(),

@@ -7,7 +7,7 @@
 use std::mem;
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
-use lower::{Evidence, Function, Input, Lowered};
+use lower::{Evidence, Function, LoweredCode};
 use spec::SplitMix;
 use spec::bits::BitOp;
 use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
@@ -56,7 +56,7 @@ impl Flags {
 
 /// State of the code generation of one program.
 pub(super) struct Generator<'a> {
-    pub(super) program: &'a Lowered,
+    pub(super) program: &'a LoweredCode,
     pub(super) insns: &'a [Insn],
     pub(super) analysis: &'a Analysis,
     /// The result of the analysis for every slot.
@@ -140,7 +140,7 @@ pub(super) const fn bits(value: u64) -> u8 {
 
 impl<'a> Generator<'a> {
     pub(super) fn new(
-        program: &'a Lowered,
+        program: &'a LoweredCode,
         analysis: &'a Analysis,
         features: Features,
         request: &Request,
@@ -185,7 +185,7 @@ impl<'a> Generator<'a> {
             proven_len: 0,
             proven_len_always: 0,
             merges_from: usize::MAX,
-            filters_packets: program.evidence().input() == Input::Packet,
+            filters_packets: program.evidence().filters_packets(),
             merged: None,
             sum: None,
             deferred: Deferred::NONE,

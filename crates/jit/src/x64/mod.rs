@@ -36,7 +36,7 @@ mod tail_call;
 
 pub use features::Features;
 
-use lower::Lowered;
+use lower::LoweredCode;
 
 use crate::Applied;
 use crate::analysis::Analysis;
@@ -60,7 +60,7 @@ impl Backend for X64 {
 
     fn compile<R>(
         &self,
-        program: &Lowered,
+        program: &LoweredCode,
         request: Request,
         then: impl FnOnce(Relaxed<'_>) -> R,
     ) -> R {
@@ -73,7 +73,7 @@ impl X64 {
     /// Generates code; repeats it with 32-bit table entries if 16-bit ones do not reach.
     fn generate<R>(
         &self,
-        program: &Lowered,
+        program: &LoweredCode,
         analysis: &Analysis,
         request: &Request,
         then: impl FnOnce(Relaxed<'_>) -> R,

@@ -75,7 +75,7 @@ impl Operations for ReuseportSockarray {
         slots::check_flags(self.0.get(index).is_some(), flags)?;
         match socket.kind {
             SocketKind::TcpOpen | SocketKind::TcpClosed | SocketKind::Udp => {}
-            SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Other => {
+            SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Xdp(_) | SocketKind::Other => {
                 return Err(Errno::ENOTSUPP);
             }
         }

@@ -4,7 +4,7 @@
 //! [`Cfg`] holds the edges. [`DefUse`] adds for each slot what the instruction reads and
 //! writes, which parts of that depend on how much of the result is live, and the live-out set,
 //! for both halves of every register ([`Node`]). It is computed once, after the last pass
-//! that rewrites the program, and carried in [`Lowered`](crate::Lowered). A stage that
+//! that rewrites the program, and carried in [`LoweredCode`](crate::LoweredCode). A stage that
 //! replaces instructions by others for its own purpose, as instruction selection does, keeps
 //! a copy of the nodes in records of its own ([`OfSlot`]) and has the change propagated
 //! ([`DefUse::propagate_change`]).

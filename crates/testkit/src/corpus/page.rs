@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
-use interp::{Fusion, ThreadedProgram};
+use interp::{Fusion, Fusions, ThreadedCode};
 use jit::{Draft, Optimization, Optimizations, Options};
-use lower::Lowered;
+use lower::LoweredCode;
 
 use super::Part;
 
@@ -20,7 +20,7 @@ struct Gain {
 }
 
 /// Length of the code, without the data after it.
-fn compile(program: &Lowered, optimizations: Optimizations) -> Draft {
+fn compile(program: &LoweredCode, optimizations: Optimizations) -> Draft {
     let options = Options {
         optimizations,
         ..Options::default()
@@ -108,12 +108,12 @@ pub fn fusion_table(parts: &[Part]) -> String {
     text.push_str("\n|---|--:|");
     text.push_str(&"--:|".repeat(there.len()));
     text.push('\n');
-    let codes: Vec<Vec<ThreadedProgram>> = there
+    let codes: Vec<Vec<ThreadedCode>> = there
         .iter()
         .map(|part| {
             part.programs
                 .iter()
-                .filter_map(|it| ThreadedProgram::compile(it).ok())
+                .filter_map(|it| ThreadedCode::compile(it, Fusions::ALL).ok())
         })
         .map(Iterator::collect)
         .collect();
@@ -131,7 +131,7 @@ pub fn fusion_table(parts: &[Part]) -> String {
     }
     let _ = write!(text, "| operations, and instructions | |");
     for (codes, part) in codes.iter().zip(&there) {
-        let ops: usize = codes.iter().map(ThreadedProgram::len).sum();
+        let ops: usize = codes.iter().map(ThreadedCode::len).sum();
         let _ = write!(
             text,
             " {} of {} |",

@@ -12,7 +12,7 @@ use super::{Choices, Dialect, Entry, Generator};
 use interp::checked;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
-use lower::{Lowered, Pass, Passes};
+use lower::{Lowered, MemoryProgram, Pass, Passes};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use std::fmt::Write as _;
@@ -26,13 +26,16 @@ const MEMORIES: u64 = 2;
 /// Instructions that a program may execute while it is being shrunk.
 const STEPS_OF_SMALLER: u64 = 1_000_000;
 
+/// A program that engines take.
+type Program = Lowered<MemoryProgram>;
+
 /// Something that runs programs.
 trait Engine {
     /// Name of the engine.
     fn name(&self) -> &'static str;
 
     /// Prepares a program, or returns the reason why it cannot.
-    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String>;
+    fn prepare<'a>(&'a self, program: &Program, seed: u64) -> Result<Box<dyn Run + 'a>, String>;
 }
 
 /// A program that is ready.
@@ -95,7 +98,7 @@ impl Engine for Checked {
         "checked"
     }
 
-    fn prepare<'a>(&'a self, program: &Lowered, _: u64) -> Result<Box<dyn Run + 'a>, String> {
+    fn prepare<'a>(&'a self, program: &Program, _: u64) -> Result<Box<dyn Run + 'a>, String> {
         let insns = program.insns().to_vec();
         Ok(Box::new(checked::CheckedProgram::new(insns)))
     }
@@ -159,20 +162,20 @@ impl Engine for Interp {
         self.name
     }
 
-    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
+    fn prepare<'a>(&'a self, program: &Program, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
         let code = interp::ThreadedProgram::compile_with(program, (self.fusions)(seed));
         let code = code.map_err(|why| format!("{why:?}"))?;
         Ok(Box::new((code, Machine::new())))
     }
 }
 
-impl Run for (interp::ThreadedProgram, Machine) {
+impl Run for (interp::ThreadedProgram<MemoryProgram>, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (code, machine) = self;
         let packet = memory.to_vec();
         let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
         let random = &mut SplitMix::new(seed);
-        returned(code.run_memory_with_packet(machine, memory, &packet, random))
+        returned(code.run_with_packet(machine, memory, &packet, random))
     }
 }
 
@@ -231,7 +234,7 @@ impl Engine for Jit {
         self.name
     }
 
-    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
+    fn prepare<'a>(&'a self, program: &Program, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
         let options = jit::Options {
             features: (self.features)(seed),
             deadline: self.deadline,
@@ -257,19 +260,19 @@ impl Engine for Jit {
     }
 }
 
-impl Run for (jit::Native, Machine) {
+impl Run for (jit::Native<MemoryProgram>, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (native, machine) = self;
         let packet = memory.to_vec();
         let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
         let random = &mut SplitMix::new(seed);
-        returned(native.run_memory_with_packet(machine, memory, &packet, random, None))
+        returned(native.run_with_packet(machine, memory, &packet, random, None))
     }
 }
 
 /// Native code with deadline checks; no run comes near the deadline.
 struct WithDeadline {
-    native: jit::Native,
+    native: jit::Native<MemoryProgram>,
     machine: Machine,
 }
 
@@ -282,7 +285,7 @@ impl Run for WithDeadline {
         let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
         let random = &mut SplitMix::new(seed);
         let deadline = Some(deadline);
-        returned(native.run_memory_with_packet(machine, memory, &packet, random, deadline))
+        returned(native.run_with_packet(machine, memory, &packet, random, deadline))
     }
 }
 
@@ -296,7 +299,7 @@ fn returned(outcome: Outcome) -> Result<u64, String> {
 /// Lowers a program that the reference evaluator runs without a fault on every
 /// memory that it is run on.
 #[allow(unsafe_code)]
-fn assume_safe(program: &[Insn], passes: Passes) -> Result<Lowered, String> {
+fn assume_safe(program: &[Insn], passes: Passes) -> Result<Program, String> {
     // SAFETY: programs of the generator are safe by construction, and one that
     // was made smaller is only run on the memory on which the reference evaluator
     // found that it reads only what it wrote, stays inside and ends.

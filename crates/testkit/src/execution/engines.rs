@@ -7,7 +7,7 @@ use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::Map;
 use kernel::programs::{TestInput, TestProgram};
-use lower::{ContextKind, Lowered, Passes};
+use lower::{ContextKind, PacketProgram, Passes, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
@@ -70,7 +70,7 @@ fn without_bounds(kind: ContextKind, context: &[u8]) -> Vec<u8> {
 
 /// A verified program as native code.
 pub(super) struct Native {
-    native: jit::Native,
+    native: jit::Native<PacketProgram>,
     kind: ContextKind,
     pub(super) passes: Passes,
     pub(super) maps: Vec<Arc<Map>>,
@@ -85,8 +85,9 @@ impl Native {
             .map(|map| Some(MapHandle::new(map.clone())))
             .collect();
         let find_call = ::kernel::helpers::find_call;
-        let lowered = Lowered::from_verified_with(proof, &handles, find_call, passes)
+        let lowered = VerifiedProgram::from_proof_with(proof, &handles, find_call, passes)
             .map_err(|unfit| unfit.to_string())?;
+        let lowered = lowered.packet().ok_or("a program without a packet")?;
         let options = Options {
             features: Features::detect(),
             ..Options::default()
@@ -108,9 +109,7 @@ impl Native {
         let metadata = Metadata::of_cpu(CPU);
         let no_packet = Packet::whole(&[], &metadata);
         let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
-        let program = self.native.on_context(self.kind);
-        let program = program.expect("the program was lowered for this context");
-        let run = program.run(&mut packet, &mut context, &RunGuard::new(), cx);
+        let run = (self.native).run(&mut packet, &mut context, &RunGuard::new(), cx);
         let r0 = run.expect("the maps have values for this CPU");
         let size = input.context.len();
         input.context.copy_from_slice(&context.structure()[..size]);

@@ -71,6 +71,12 @@ impl Case {
     }
 }
 
+/// True for maps that the sockets of the world are put into.
+pub(super) fn holds_sockets(params: &MapParams) -> bool {
+    let kinds = [MapKind::Sockmap, MapKind::Sockhash];
+    kinds.iter().any(|kind| kind.number() == params.map_type)
+}
+
 /// First slots of the functions to which instructions refer by address, ascending.
 pub(super) fn callbacks(slots: &[RawInsn]) -> Vec<u32> {
     let referred = slots.iter().zip(1..).filter_map(|(slot, next)| {

@@ -3,8 +3,10 @@
 
 mod callbacks;
 mod case;
+mod checked;
 mod compare;
 mod encap;
+mod in_kernel;
 mod kfuncs;
 mod locks;
 mod memory;
@@ -15,9 +17,11 @@ mod page;
 mod routes;
 mod sockets;
 mod syncookies;
+mod types;
 mod values;
 
-pub use compare::{Comparison, compare, compare_engines, own_system};
+pub use checked::own_system;
+pub use compare::{Comparison, compare, compare_engines};
 pub use page::page;
 
 use case::Case;
@@ -70,11 +74,12 @@ pub fn families() -> impl Iterator<Item = Family> {
         sockets::FAMILIES,
         packet_loads::FAMILIES,
         encap::FAMILIES,
+        types::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
 
 /// All families of kfuncs.
 pub fn kfunc_families() -> impl Iterator<Item = Family> {
-    kfuncs::FAMILIES.iter().copied()
+    kfuncs::families()
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use btf::TypeId;
 use isa::ebpf::{Imm64, Insn};
+use jit::VerifiedNative;
 use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::RunGuard;
 use kernel::programs::TestProgram;
-use lower::Lowered;
+use lower::VerifiedProgram;
 use packet::{Metadata, Packet};
 use program::{MapDef, Program};
 use spec::SplitMix;
@@ -16,7 +17,8 @@ use verifier::Proof;
 use vm::{DirectContext, MapHandle, RunContext, System};
 
 use super::case::{Case, MAP};
-use super::compare::{Left, attach_type, is_returned, our_map};
+use super::checked::our_map;
+use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
@@ -37,15 +39,15 @@ fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
         .iter()
         .map(|map| Some(MapHandle::new(Arc::new(our_map(map, system)))));
     let maps: Vec<Option<MapHandle>> = maps.collect();
-    let lowered = Lowered::from_verified(&proof, &maps, ::kernel::find_call);
+    let lowered = VerifiedProgram::from_proof(&proof, &maps, ::kernel::find_call);
     let lowered = lowered.map_err(|unfit| unfit.to_string())?;
     let options = Options {
         features: Features::detect(),
         ..Options::default()
     };
-    let native = jit::Native::compile(&lowered, &options, &Pool::new());
+    let native = VerifiedNative::compile(&lowered, &options, &Pool::new());
     let native = native.map_err(|error| error.to_string())?;
-    let kind = native.context_kind().ok_or("no verified program")?;
+    let kind = native.context_kind();
     let rules = TestProgram::of(case.kind).ok_or("a type that is not test-run")?;
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
@@ -58,17 +60,16 @@ fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let cx = RunContext {
         system,
+        types: setting.kernel.btf().map(|types| &**types),
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();
-    let outcome = match (native.on_context(kind), &mut input.packet) {
-        (Some(program), Some(packet)) => program.run_until(packet, &mut context, &guard, cx, None),
-        _ => {
-            let program = native
-                .without_packet(kind)
-                .ok_or("a context with a packet")?;
-            program.run_until(&mut context, &guard, cx, None)
+    let outcome = match (&native, &mut input.packet) {
+        (VerifiedNative::Packet(program), Some(packet)) => {
+            program.run_until(packet, &mut context, &guard, cx, None)
         }
+        (VerifiedNative::Packet(_), None) => return Err("no packet".into()),
+        (VerifiedNative::Context(program), _) => program.run_until(&mut context, &guard, cx, None),
     };
     let size = input.context.len();
     input.context.copy_from_slice(&context.structure()[..size]);

@@ -9,7 +9,7 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::decode;
 use jit::Options;
 use jit::memory::Pool;
-use lower::{ContextKind, Lowered, Passes};
+use lower::{ContextKind, PacketProgram, Passes, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
@@ -152,7 +152,7 @@ pub struct Native {
 
 /// A program as native code and as a target of tail calls.
 struct Compiled {
-    native: Arc<jit::Native>,
+    native: Arc<jit::Native<PacketProgram>>,
     stored: Arc<StoredProgram>,
 }
 
@@ -190,8 +190,9 @@ impl Native {
             let proof = Proof::of(&program, kernel, registry);
             let proof = proof.map_err(|refused| format!("{:?}\n{}", refused.verdict, code.text))?;
             let find_call = ::kernel::helpers::find_call;
-            let lowered = Lowered::from_verified_with(&proof, &handles, find_call, passes);
+            let lowered = VerifiedProgram::from_proof_with(&proof, &handles, find_call, passes);
             let lowered = lowered.map_err(|unfit| unfit.to_string())?;
+            let lowered = lowered.packet().ok_or("a program without a packet")?;
             let native = jit::Native::compile(&lowered, &options, &pool);
             let native = Arc::new(native.map_err(|error| error.to_string())?);
             let target: Option<Arc<dyn TailTarget>> = native.tail_target();
@@ -237,8 +238,7 @@ impl Native {
         let mut clock = || 0;
         let metadata = Metadata::of_cpu(0);
         let no_packet = Packet::whole(&[], &metadata);
-        let program = self.programs[0].native.on_context(ContextKind::SkBuff);
-        let program = program.expect("the programs are of this kind");
+        let program = &self.programs[0].native;
         let (mut guard, mut r0) = (RunGuard::new(), 0);
         for round in 1..=rounds {
             if round % BATCH == 0 {

@@ -18,7 +18,7 @@ use ::kernel::programs::SKB;
 use btf::Btf;
 use jit::memory::Pool;
 use jit::{Features, Options};
-use lower::{ContextKind, Lowered};
+use lower::{ContextKind, Lowered, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{FuncInfo, MapDef, Program};
 use spec::calls::MAX_TAIL_CALLS;
@@ -201,7 +201,7 @@ fn check(packet: &[u8], retval: u64) -> Result<u64, String> {
 
 /// The programs, ready to be compiled, and their array.
 struct Stage {
-    lowered: Vec<Lowered>,
+    lowered: Vec<Lowered<PacketProgram>>,
     array: Arc<Map>,
     pool: Pool,
 }
@@ -226,8 +226,12 @@ impl Stage {
             let program = program(&text)?;
             let proof = Proof::of(&program, kernel, registry);
             let proof = proof.map_err(|refused| format!("{:?}\n{text}", refused.verdict))?;
-            let lowered = Lowered::from_verified(&proof, &handles, ::kernel::helpers::find_call);
-            lowered.map_err(|unfit| unfit.to_string())
+            let lowered =
+                VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call);
+            let lowered = lowered.map_err(|unfit| unfit.to_string())?;
+            lowered
+                .packet()
+                .ok_or_else(|| "a program without a packet".to_owned())
         });
         Ok(Stage {
             lowered: lowered.collect::<Result<_, _>>()?,
@@ -236,7 +240,7 @@ impl Stage {
         })
     }
 
-    fn compile(&self, program: u8) -> Result<Arc<jit::Native>, String> {
+    fn compile(&self, program: u8) -> Result<Arc<jit::Native<PacketProgram>>, String> {
         let options = Options {
             features: Features::detect(),
             tail_target: true,
@@ -280,11 +284,9 @@ impl Stage {
 
     /// Runs a program again and again.
     fn run(&self, stress: &Stress, program: u8, is_over: &AtomicBool) -> Result<Tally, String> {
-        let native = self.compile(program % PROGRAMS)?;
+        let program = self.compile(program % PROGRAMS)?;
         let end = stress.time.map(|time| Instant::now() + time);
         let mut tally = Tally::default();
-        let program = native.on_context(ContextKind::SkBuff);
-        let program = program.ok_or("a program for another context")?;
         let mut random = SplitMix::new(1);
         let mut packet = PacketBuffer::new(SKB, &[0; BYTES], HEADROOM, HEADROOM);
         while tally.runs < stress.runs && !is_over.load(Relaxed) {

@@ -151,13 +151,14 @@ mod tests {
     use crate::analysis::Analysis;
     use classic::text::{self, Form};
     use classic::{Rules, Semantics, check, convert};
-    use lower::Lowered;
+    use lower::ClassicFilter;
 
     /// Number of lengths that are removed from a capture filter.
     fn removed(filter: &str) -> usize {
         let program = text::read(filter.as_bytes(), Some(Form::Asm)).expect(filter);
         let checked = check(&program, Rules::Capture).expect(filter);
-        let lowered = Lowered::from_classic(convert(&checked, Semantics::Capture));
+        let lowered =
+            ClassicFilter::from_converted(convert(&checked, Semantics::Capture)).into_code();
         let analysis = Analysis::of(&lowered, Optimizations::ALL);
         let is_copy = |rewrite: &&Rewrite| matches!(rewrite, Rewrite::Copy { .. });
         analysis.rewrites.iter().filter(is_copy).count()

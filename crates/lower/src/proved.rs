@@ -1,0 +1,171 @@
+//! Lowering of programs that the verifier accepted: references to maps become addresses of
+//! handles, accesses to the context those of a [`vm::DirectContext`]; then come the passes.
+
+use std::sync::Arc;
+
+use verifier::Proof;
+use vm::{ContextKind, HostFunction, MapHandle, PacketRules};
+
+use crate::callbacks::{Callbacks, EntrySizes, OneFunction};
+use crate::code::Code;
+use crate::kind::{EntryFunction, Lowered, VerifiedProgram};
+use crate::passes::{self, Optimized, Passes, Source};
+use crate::structure::{self, FindCall};
+use crate::verified::{self, Unfit, UsedMaps};
+use crate::{Evidence, LoweredCode, is_tail_call};
+
+impl VerifiedProgram {
+    /// Lowers a program that the verifier accepted, with its maps in the order of the
+    /// program's (`None` for those that no instruction refers to), and the helpers that it
+    /// may call.
+    ///
+    /// `find_call` gives the functions of helpers as their prototypes in Linux require.
+    ///
+    /// # Errors
+    /// What native code does not support; [`Unfit::HostFunctions`] if the program was verified
+    /// for functions of a host.
+    pub fn from_proof(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+    ) -> Result<VerifiedProgram, Unfit> {
+        VerifiedProgram::from_proof_with(proof, maps, find_call, Passes::ALL)
+    }
+
+    /// As [`VerifiedProgram::from_proof`], with only these passes.
+    ///
+    /// # Errors
+    /// As [`VerifiedProgram::from_proof`].
+    pub fn from_proof_with(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        passes: Passes,
+    ) -> Result<VerifiedProgram, Unfit> {
+        let part = Part {
+            number: 0,
+            function: None,
+            passes,
+        };
+        let (code, kind) = lower(proof, maps, find_call, &Arc::default(), part)?;
+        Ok(VerifiedProgram::new(code, kind))
+    }
+
+    /// As [`VerifiedProgram::from_proof`], for a program that helpers know by a number after
+    /// its runs ([`vm::Callback`]), with the functions of the host that it was verified for.
+    ///
+    /// # Errors
+    /// As [`VerifiedProgram::from_proof`]; [`Unfit::HostFunctions`] if it was verified for
+    /// other functions of a host.
+    pub fn from_numbered(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        number: u32,
+    ) -> Result<VerifiedProgram, Unfit> {
+        let part = Part {
+            number,
+            function: None,
+            passes: Passes::ALL,
+        };
+        let (code, kind) = lower(proof, maps, find_call, host, part)?;
+        Ok(VerifiedProgram::new(code, kind))
+    }
+}
+
+impl Lowered<EntryFunction> {
+    /// Lowers the function at a slot ([`timer_callbacks`](crate::timer_callbacks)) of a program
+    /// with a number; see [`VerifiedProgram::from_numbered`].
+    ///
+    /// # Errors
+    /// As [`VerifiedProgram::from_numbered`]; [`Unfit::Callback`] if timers of several kinds of
+    /// values may call the function.
+    pub fn from_function(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (number, slot): (u32, u32),
+    ) -> Result<Lowered<EntryFunction>, Unfit> {
+        let sizes = EntrySizes::of_timers(maps).ok_or(Unfit::Callback(slot as usize))?;
+        let part = Part {
+            number,
+            function: Some(slot),
+            passes: Passes::ALL,
+        };
+        let (code, _) = lower(proof, maps, find_call, host, part)?;
+        Ok(Lowered::new(code, sizes))
+    }
+}
+
+/// What of a verified program is lowered, and how.
+struct Part {
+    /// Number of the program.
+    number: u32,
+    /// The slot of the function; without one the whole program.
+    function: Option<u32>,
+    passes: Passes,
+}
+
+/// The code of a program, or of a function of it, and the kind of its context.
+fn lower(
+    proof: &Proof,
+    maps: &[Option<MapHandle>],
+    find_call: FindCall,
+    host: &Arc<[HostFunction]>,
+    part: Part,
+) -> Result<(LoweredCode, ContextKind), Unfit> {
+    let host = match proof.host() {
+        None => Arc::default(),
+        Some(verified) => {
+            let given = host.iter().map(|function| function.prototype());
+            if !given.eq(verified) {
+                return Err(Unfit::HostFunctions);
+            }
+            host.clone()
+        }
+    };
+    let kind = verified::context_of(proof.program().kind())?;
+    let (decoded, facts) = (proof.program().decode(), proof.facts());
+    let callbacks = Callbacks::of(&decoded, facts);
+    let used = UsedMaps::new(proof.program(), maps, kind)?;
+    let insns = verified::rewrite(proof, &used, part.number)?;
+    let function = (part.function).map(|slot| OneFunction::new(&decoded, facts, slot as usize));
+    let source = Source {
+        callbacks: &callbacks,
+        facts,
+        maps,
+        tables: &used.tables,
+        function: function.as_ref(),
+    };
+    let optimized = passes::apply(insns, &source, part.passes);
+    let Optimized {
+        code: patched,
+        stack,
+        accesses,
+        tail_slots,
+    } = optimized.ok_or(Unfit::TooLong)?;
+    let evidence = Evidence::Verified(kind);
+    let mut lowered = LoweredCode {
+        code: Code::default(),
+        evidence,
+        packet_rules: PacketRules::Kernel,
+        find_call,
+        maps: maps.iter().flatten().cloned().collect(),
+        accesses,
+        tail_slots,
+        tail_tables: used.tables.into_iter().flatten().collect(),
+        host,
+    };
+    let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
+    let functions =
+        structure::check_structure(&patched.insns, is_call).map_err(Unfit::Malformed)?;
+    let code = Code {
+        origins: Some(patched.origins),
+        stack,
+        ..Code::new(patched.insns, functions, evidence)
+    };
+    lowered.code = code.optimized(part.passes, evidence);
+    Ok((lowered, kind))
+}

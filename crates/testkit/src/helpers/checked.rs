@@ -1,0 +1,151 @@
+//! Runs programs in the checked engine.
+
+use std::cell::Cell;
+use std::fs;
+
+use btf::{Btf, TypeId};
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
+use isa::ebpf::decode;
+use kernel::maps::{Host, Map, RunGuard, ValueLayout};
+use kernel::programs::{TestInput, TestProgram};
+use packet::{Metadata, Packet};
+use spec::SplitMix;
+use sys::network::namespace_cookie;
+use vm::network::{NetDevice, Network};
+use vm::{RunContext, System};
+
+use super::case::{Case, Setup, holds_sockets};
+use super::compare::{Left, is_returned};
+
+/// Offset of the spin lock in the values of maps with types, which have 16 bytes.
+const LOCK: usize = 8;
+
+/// What helpers report of this thread.
+pub fn own_system() -> System {
+    let link = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let pid = link
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let name = fs::read("/proc/thread-self/comm").unwrap_or_default();
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().zip(name.trim_ascii_end()) {
+        *to = *from;
+    }
+    System {
+        pid: pid.unwrap_or_default(),
+        tgid: std::process::id(),
+        comm,
+        // That of a new namespace is down.
+        network: Network {
+            devices: vec![NetDevice {
+                is_up: false,
+                ..NetDevice::LOOPBACK
+            }]
+            .into(),
+            ..Network::LOOPBACK_ONLY
+        },
+        netns_cookie: namespace_cookie().unwrap_or(System::DEFAULT.netns_cookie),
+        ..System::DEFAULT
+    }
+}
+
+/// What a program leaves in the checked engine.
+pub(super) fn ours(
+    case: &Case,
+    (system, types): (&System, &Btf<'static>),
+    calls: &Cell<u64>,
+) -> Left {
+    let rules = TestProgram::of(case.kind).expect("a type that is test-run");
+    let input = rules.test_input(&case.packet, &case.context, system);
+    let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
+    let result = run(case, &mut input, (system, types), calls)?;
+    let retval = input.end_run(result, system);
+    let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
+    let context = match is_returned(case) {
+        true => input.context_out(),
+        false => Vec::new(),
+    };
+    Ok((retval, input.data_out(), context))
+}
+
+fn run(
+    case: &Case,
+    input: &mut TestInput,
+    (system, types): (&System, &Btf<'static>),
+    calls: &Cell<u64>,
+) -> Result<u32, String> {
+    let maps: Vec<Map> = case.maps.iter().map(|map| our_map(map, system)).collect();
+    let guard = RunGuard::new();
+    let mut memory = Memory::new();
+    if let Some(packet) = &mut input.packet {
+        memory.add_packet(packet).expect("room for the packet");
+    }
+    if let Some(keys) = &mut input.flow_keys {
+        let keys = memory.add("flow keys", keys).expect("room for the keys");
+        let address = memory.address(keys).to_le_bytes();
+        input.context[TestInput::FLOW_KEYS..][..8].copy_from_slice(&address);
+    }
+    if let Some(socket) = &input.packet_socket {
+        let socket = memory.add_packet_socket(&socket.0);
+        let address = memory.address(socket.expect("room for the socket"));
+        input.context[TestInput::SOCKET..][..8].copy_from_slice(&address.to_le_bytes());
+    }
+    let context = (memory.add_context(&mut input.context)).expect("room for the context");
+    for map in &maps {
+        let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
+        added.expect("room for the map");
+    }
+    memory.add_sockets(&system.network.sockets);
+    let slots = case.slots(|is_map, index| {
+        let address = match is_map {
+            true => memory.map_pointer(index),
+            false => memory.direct_value(index),
+        };
+        let address = address.expect("a map of the case");
+        (0, [address as i32, (address >> 32) as i32])
+    });
+    let entry = Entry {
+        arguments: [memory.address(context), 0, 0, 0, 0],
+    };
+    let mut table = Calls::resolved(|number, arguments, memory| {
+        calls.set(calls.get() + 1);
+        let (mut random, mut clock) = (SplitMix::new(0), || 0);
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut cx = RunContext {
+            system,
+            types: Some(types),
+            ..RunContext::new(&packet, &mut random, Some(&mut clock))
+        };
+        let helper = kernel::find(number)?;
+        Some(helper(arguments, memory, &mut cx))
+    });
+    let cx = CheckedContext {
+        memory: &mut memory,
+        calls: &mut table,
+        packet: None,
+    };
+    let program = CheckedProgram::new(decode(&slots));
+    let outcome = program.run(cx, entry, &Limits::default()).outcome;
+    outcome
+        .map(|value| value as u32)
+        .map_err(|trap| trap.to_string())
+}
+
+pub(super) fn our_map(Setup(params, value): &Setup, system: &System) -> Map {
+    let mut layout = ValueLayout::plain(params.value_size as usize);
+    if params.value_type != TypeId::VOID {
+        layout.special.push(LOCK..LOCK + 4);
+        layout.lock = Some(LOCK);
+    }
+    let map = Map::create(params, layout, &Host::default()).expect("a map that Linux creates");
+    if let Some(value) = value {
+        map.update(&[0; 4], value, 0).expect("an array");
+    }
+    if holds_sockets(params) {
+        for (number, socket) in (0u32..).zip(system.network.sockets.list()) {
+            // What the map does not take is not in it.
+            let _ = (map.operations()).update_socket(&number.to_ne_bytes(), socket, 0);
+        }
+    }
+    map
+}
