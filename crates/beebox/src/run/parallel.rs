@@ -24,8 +24,13 @@ use super::{
 };
 use crate::captures::Input;
 
-/// Packets of a batch.
-const BATCH: usize = 256;
+/// Packets of the first batches, which share a short capture among the workers, and of later
+/// ones, which make handing over rare.
+const FIRST_BATCH: usize = 256;
+const BATCH: usize = 2048;
+
+/// Number of packets in the first batches.
+const FIRST_PACKETS: u64 = 16 * FIRST_BATCH as u64;
 
 /// Batches that wait for a worker, or whose results wait, at most.
 const WAITING: usize = 4;
@@ -285,7 +290,11 @@ fn read_batch(
     mapped: Option<&[u8]>,
     batch: &mut Batch,
 ) -> Option<Result<(), CaptureStop>> {
-    while batch.packets.len() < BATCH {
+    let len = match batch.first < FIRST_PACKETS {
+        true => FIRST_BATCH,
+        false => BATCH,
+    };
+    while batch.packets.len() < len {
         match input.next_event() {
             Err(error) => return Some(Err(CaptureStop::Capture(error))),
             Ok(None) => return Some(Ok(())),
