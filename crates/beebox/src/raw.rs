@@ -56,12 +56,14 @@ pub use interp::checked::{
     Access, AccessError, BadAccess, CallFault, Calls, CheckedContext, CheckedProgram,
     DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory,
     Missing, Moment, NoRoom, Observer, Permission, Reason, RegionId, RegionInfo, TailTargets, Trap,
+    Unclosed,
 };
 pub use jit::CompileError;
 pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
-    Checksum, ClonedPacket, Outcome, PacketBuffer, PacketContext, PacketState, Redirect,
-    RunContext, System, Tunnel, Unchecked,
+    Checksum, ClonedPacket, ModelPrograms, ObjectLayout, Objects, Outcome, Owned, OwningField,
+    PacketBuffer, PacketContext, PacketState, Redirect, RunContext, Side, Streams, System, Tunnel,
+    Unchecked,
 };

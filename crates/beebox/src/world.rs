@@ -20,8 +20,8 @@
 pub use ::kernel::world::{WorldError, read};
 pub use vm::System;
 pub use vm::network::{
-    DeviceAddress, DeviceKind, Multipath, Neighbours, NetDevice, NetSocket, Network, NextHop,
-    PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes,
-    RuleAction, SocketPart, SocketProtocol, SocketRef, SocketState, SocketView, Sockets,
-    SynCookies, TcpFigures, scope, table,
+    DeviceAddress, DeviceKind, DeviceQueue, Multipath, Neighbours, NetDevice, NetSocket, Network,
+    NextHop, PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable,
+    Routes, RuleAction, SocketPart, SocketProtocol, SocketRef, SocketState, SocketView, Sockets,
+    SynCookies, TcpFigures, XdpSocket, scope, table,
 };

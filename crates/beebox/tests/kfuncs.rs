@@ -46,14 +46,21 @@ fn strings_are_for_the_checked_engine() {
 }
 
 #[test]
+fn a_thrown_cookie_is_the_result() {
+    let mut loaded = load("thrown", LoadOptions::default()).expect("it is loaded");
+    let mut thrown = loaded.program("thrown").expect("it is loaded");
+    assert_eq!(thrown.test_run(&[0; 64]).expect("it runs").retval, 7);
+}
+
+#[test]
 fn those_that_wait_are_refused_by_name() {
     let options = LoadOptions {
         unverified: true,
         ..LoadOptions::default()
     };
-    match load("thrown", options) {
+    match load("encrypted", options) {
         Err(NotLoaded::Function { function, why, .. }) => {
-            assert_eq!((&*function, &*why), ("bpf_throw", "exceptions"));
+            assert_eq!((&*function, &*why), ("bpf_crypto_encrypt", "model ciphers"));
         }
         other => panic!("{other:?}"),
     }

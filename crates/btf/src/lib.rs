@@ -51,6 +51,7 @@ mod kind;
 mod layout;
 mod lookup;
 mod parse;
+mod show;
 mod starts;
 mod strings;
 mod typed_walk;
@@ -69,6 +70,7 @@ pub use ids::{Name, StrOffset, TypeId};
 pub use kfunc_param::ParamSuffix;
 pub use kind::Kind;
 pub use parse::ParseError;
+pub use show::{ReadObject, ShowError, ShowFlags};
 pub use typed_walk::{AccessFault, FoundAt, PointerTag};
 pub use types::{
     Array, Composite, Datasec, DeclTag, Encoding, Enum, Enumerator, Func, FwdKind, Int, Linkage,

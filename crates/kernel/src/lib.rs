@@ -4,18 +4,22 @@
 //! [`maps::Map::create`] makes a map of its definition, by the kernel's rules of creation.
 #![forbid(unsafe_code)]
 
+mod dynptr;
 pub mod helpers;
 pub mod kfuncs;
 pub mod maps;
 mod network;
+mod objects;
+pub mod process;
 pub mod programs;
 pub mod world;
 
-use vm::{Call, Helper, MemoryPort};
+pub use objects::object_layout;
+use vm::{Call, Helper, ModelPort};
 
 /// The helper or kfunc of a number of resolved code, for the memory of an engine; `None` if
 /// it is not built.
-pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
+pub fn find<M: ModelPort>(number: i32) -> Option<Helper<M>> {
     helpers::find(number).or_else(|| kfuncs::find(number))
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use btf::{Btf, StrOffset, TypeId};
+use btf::{Btf, Kind, StrOffset, TypeId};
 use isa::ebpf::{Insn, PseudoLoad, RawInsn, decode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
@@ -34,6 +34,10 @@ pub struct Program {
     pub(crate) license: Arc<str>,
     pub(crate) kernel_version: u32,
 }
+
+/// Prefix of the declaration tag of a main function, in front of the name of its exception
+/// callback.
+pub const EXCEPTION_CALLBACK_TAG: &[u8] = b"exception_callback:";
 
 /// Attach target of a program, as far as it is known at load time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -266,6 +270,18 @@ impl Program {
     pub fn line_at(&self, insn: u32) -> Option<&LineInfo> {
         let after = self.line_info.partition_point(|line| line.insn <= insn);
         self.line_info.get(after.checked_sub(1)?)
+    }
+
+    /// First slot of the function that a declaration tag of the main function names as its
+    /// exception callback, if it is a function of the program.
+    pub fn exception_callback(&self) -> Option<u32> {
+        let (types, main) = (self.btf()?, self.func_info.first()?);
+        let mut tags = types.decl_tags(main.type_id, -1);
+        let name = tags.find_map(|tag| tag.as_bytes().strip_prefix(EXCEPTION_CALLBACK_TAG))?;
+        let function = types.find(Kind::Func, std::str::from_utf8(name).ok()?)?;
+        let mut records = self.func_info.iter();
+        let record = records.rfind(|record| record.type_id == function.id());
+        record.map(|record| record.insn)
     }
 
     /// Builder with the contents of this program, to make a changed one.

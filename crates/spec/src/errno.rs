@@ -49,6 +49,8 @@ numbers! {
     ENODEV = 19;
     /// Invalid argument.
     EINVAL = 22;
+    /// Too many open files.
+    EMFILE = 24;
     /// No space left.
     ENOSPC = 28;
     /// Result out of range.
@@ -79,6 +81,8 @@ numbers! {
     EAFNOSUPPORT = 97;
     /// Network is unreachable.
     ENETUNREACH = 101;
+    /// Timed out.
+    ETIMEDOUT = 110;
     /// Host is unreachable.
     EHOSTUNREACH = 113;
     /// Operation already in progress.

@@ -6,6 +6,7 @@
 //! | `prog_load` | BPF_PROG_LOAD |
 //! | `btf_load` | BPF_BTF_LOAD |
 //! | `map` | BPF_MAP_CREATE, operations on elements and batches, BPF_MAP_FREEZE |
+//! | `arena` | none: reads and writes the mapped pages |
 //! | `ring_buffer` | none: reads records through the mapped pages |
 //! | `test_run` | BPF_PROG_TEST_RUN |
 //! | `info` | BPF_OBJ_GET_INFO_BY_FD |
@@ -15,6 +16,7 @@
 //! [`LoadedProgram`] owns a file descriptor; dropping it unloads the program. Every
 //! command needs CAP_BPF (and CAP_NET_ADMIN for the networking types), or root.
 
+mod arena;
 mod attributes;
 mod btf_load;
 mod info;
@@ -25,6 +27,7 @@ mod ring_buffer;
 mod test_run;
 mod user_ring_buffer;
 
+pub use arena::ArenaMapping;
 pub use btf_load::{BtfAnswer, BtfObject, btf_load};
 pub use info::ProgramInfo;
 pub use link::{Link, LinkKind};

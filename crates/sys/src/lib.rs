@@ -21,5 +21,6 @@ pub mod seccomp;
 pub mod signals;
 pub mod socket;
 pub mod tracing;
+pub mod xdp_socket;
 
 pub use errno::Errno;

@@ -4,6 +4,7 @@
 //! names the seed that shows it. It runs on a thread of its own in a network
 //! namespace of its own, and stops at the first few differences.
 
+pub mod arena;
 pub mod cases;
 pub mod ebpf;
 pub mod limits;

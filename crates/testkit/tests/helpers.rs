@@ -1,27 +1,11 @@
 //! Helpers in the checked engine and in the running kernel: equal results, packets,
 //! contexts and errors.
 
-use beebox_testkit::helpers::{compare, families};
+use beebox_testkit::helpers::families;
 
-/// Programs of each family.
-const PROGRAMS: u64 = 600;
+mod support;
 
 #[test]
 fn helpers_do_what_those_of_linux_do() {
-    let mut calls = 0;
-    let mut differences = String::new();
-    for (seed, family) in (28..).zip(families()) {
-        let compared = compare(family, seed, PROGRAMS);
-        let Some(comparison) = oracle::found("helpers of the running kernel", compared) else {
-            return;
-        };
-        let count = comparison.differences.len();
-        let shortest = comparison.differences.iter().min_by_key(|text| text.len());
-        if let Some(text) = shortest {
-            differences += &format!("{count} programs of {PROGRAMS}:\n{text}\n");
-        }
-        calls += comparison.calls;
-    }
-    assert!(differences.is_empty(), "{differences}");
-    assert!(calls > 25_000, "{calls} calls");
+    support::assert_equal_answers("helpers of the running kernel", 28, families(), 25_000);
 }

@@ -3,19 +3,22 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_epoch::Guard;
 
 use crate::Cells;
 use crate::iteration::Iterations;
 use crate::lock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::yield_now;
 
 /// A run of a program, or of an operation of the host: while it exists, no entry is
 /// recycled that was reachable when it began, where the kind of map promises that (Linux's
 /// RCU read-side critical section).
 pub struct RunGuard {
     epoch: Guard,
+    /// Runs since garbage was last collected.
+    renewals: u32,
     /// Records of ring buffers that verified programs write.
     records: RefCell<Vec<ReservedRecord>>,
     iterations: Iterations,
@@ -27,6 +30,9 @@ pub struct RunGuard {
     /// Values of which a program got an address.
     kept: RefCell<Vec<Arc<Cells>>>,
 }
+
+/// Renewals of a guard between two that collect garbage, as every so many new guards do.
+const RENEWALS: u32 = 128;
 
 /// A record of a ring buffer that a program writes.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +50,29 @@ impl RunGuard {
     pub fn new() -> RunGuard {
         RunGuard {
             epoch: crossbeam_epoch::pin(),
+            renewals: 0,
             records: RefCell::new(Vec::new()),
             iterations: Iterations::default(),
             held_lock: Cell::new(0),
             key_cells: RefCell::default(),
             kept: RefCell::default(),
         }
+    }
+
+    /// Makes it the guard of the next run, as if it were dropped and another one made.
+    pub fn renew(&mut self) {
+        self.renewals += 1;
+        match self.renewals.is_multiple_of(RENEWALS) {
+            true => self.epoch.repin_after(|| ()),
+            false => self.epoch.repin(),
+        }
+        self.records.get_mut().clear();
+        self.iterations.clear();
+        self.held_lock.set(0);
+        let (cells, free) = self.key_cells.get_mut();
+        free.clear();
+        cells.clear();
+        self.kept.get_mut().clear();
     }
 
     /// Takes a cell for a key that a program reads while it visits entries; returns its
@@ -125,7 +148,7 @@ impl RunGuard {
         RunGuard::new().defer(move || done.store(true, Ordering::Release));
         while !is_done.load(Ordering::Acquire) {
             RunGuard::new().flush();
-            std::thread::yield_now();
+            yield_now();
         }
     }
 

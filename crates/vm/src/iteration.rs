@@ -100,6 +100,12 @@ impl Iterations {
         *self.begun.borrow_mut() = Some(iteration);
     }
 
+    /// Forgets those of a run that has ended.
+    pub(crate) fn clear(&mut self) {
+        *self.begun.get_mut() = None;
+        self.active.get_mut().clear();
+    }
+
     /// Takes the next step of an iteration, which stays active until it ends.
     fn step(&self, mut iteration: DirectIteration, memory: &mut Direct, returned: Option<u64>) {
         let Ok(step) = iteration.next(memory, returned);

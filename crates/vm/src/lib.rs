@@ -6,8 +6,10 @@
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
 
+mod arena;
 mod bits;
 mod calls;
+mod cell_groups;
 mod cells;
 mod context;
 mod deadline;
@@ -25,18 +27,25 @@ mod machine;
 mod map;
 mod map_function;
 mod meter;
+mod model;
 pub mod network;
+mod objects;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
+mod streams;
+pub mod sync;
 mod system;
+mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
 
+pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
-pub use cells::{CELL_BYTES, CellAddress, CellGroup, CellSlice, Cells, OutOfMemory};
+pub use cell_groups::{CellGroup, CellGroups};
+pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use direct::{CURRENT_TASK, Direct};
@@ -55,6 +64,8 @@ pub use machine::{
 pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
+pub use model::{ModelPort, ModelPrograms, Opened};
+pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
 pub use packet_buffer::{
     Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
 };
@@ -62,7 +73,9 @@ pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
+pub use streams::{Stream, Streams};
 pub use system::System;
+pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

@@ -2,11 +2,14 @@
 
 use std::any::Any;
 
+use btf::Btf;
 use isa::ebpf::Reg;
 use packet::Packet;
 use spec::{Clock, Printk, Random};
 
-use crate::{HostFunction, MapHandle, Meter, RunGuard, SkBuff, System, Timers, system};
+use crate::{
+    HostFunction, MapHandle, Meter, RunGuard, SkBuff, System, SystemCalls, Timers, system,
+};
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
@@ -42,6 +45,10 @@ pub struct RunContext<'a> {
     pub printk: Option<&'a mut dyn Printk>,
     /// The machine and the process, for helpers of a verified program.
     pub system: &'a System,
+    /// The types of the kernel; without them helpers answer as a kernel without BTF.
+    pub types: Option<&'a Btf<'static>>,
+    /// The process of the run; without one no descriptor is open and none can be made.
+    pub process: Option<&'a dyn SystemCalls>,
     /// The functions of the host that a verified program calls; native code sets its own.
     pub host: &'a [HostFunction],
     /// Address of the context of a verified program; 0 without one.
@@ -73,6 +80,8 @@ impl<'a> RunContext<'a> {
             clock,
             printk: None,
             system: &system::DEFAULT,
+            types: None,
+            process: None,
             host: &[],
             context: 0,
             guard: None,
@@ -97,6 +106,8 @@ impl<'a> RunContext<'a> {
                 None => None,
             },
             system: self.system,
+            types: self.types,
+            process: self.process,
             host: self.host,
             context: self.context,
             guard: self.guard,

@@ -9,7 +9,7 @@ use spec::Errno;
 use spec::maps::MapKind;
 
 use crate::network::NetSocket;
-use crate::{CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
+use crate::{ArenaObject, CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
 
 /// A value that a helper finds otherwise than by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,11 @@ pub trait MapObject: fmt::Debug + Send + Sync {
     fn disown(&self, owner: u64) -> Result<(), Errno> {
         let _ = owner;
         Err(Errno::EINVAL)
+    }
+
+    /// The memory of an arena.
+    fn arena(&self) -> Option<&dyn ArenaObject> {
+        None
     }
 
     /// The samples of a user ring buffer.

@@ -4,6 +4,8 @@
 //! Positions count from the start of the buffer, as the kernel's header offsets do. A
 //! packet that needs more room gets it in front or behind, which moves all positions.
 
+use std::borrow::Cow;
+
 use packet::Metadata;
 
 use crate::PacketContext;
@@ -22,6 +24,9 @@ pub struct PacketBuffer {
     end: usize,
     fragments: Vec<Vec<u8>>,
     moves: u32,
+    /// Bounds and moves when it was filled: until it is moved, the bytes outside these bounds
+    /// are zero.
+    filled: (usize, usize, u32),
     /// What the kernel knows of it.
     pub state: PacketState,
 }
@@ -43,6 +48,8 @@ pub struct PacketState {
     pub is_encapsulated: bool,
     /// A lightweight tunnel sends it.
     pub is_sent: bool,
+    /// Programs of the type that gets it only read it.
+    pub is_read_only: bool,
     /// Index of the device of its route, if a program changed that.
     pub route_device: Option<u32>,
     /// The hash in the context is valid.
@@ -91,7 +98,7 @@ pub struct Tunnel {
 }
 
 /// Where a program redirects a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Redirect {
     /// To an interface (`bpf_redirect`).
     Interface {
@@ -116,6 +123,13 @@ pub enum Redirect {
         key: u32,
         /// Flags of the call.
         flags: u64,
+    },
+    /// To an AF_XDP socket in a map (`bpf_redirect_map`).
+    Socket {
+        /// Its cookie.
+        cookie: u64,
+        /// It gets the packet: it is bound to the queue that the packet came from.
+        is_delivered: bool,
     },
 }
 
@@ -146,6 +160,7 @@ impl PacketBuffer {
             end: 0,
             fragments: Vec::new(),
             moves: 0,
+            filled: (0, 0, 0),
             state: PacketState::default(),
         };
         packet.refill(data, headroom, tailroom);
@@ -155,11 +170,19 @@ impl PacketBuffer {
     /// Makes it another packet, in the memory that it has.
     pub fn refill(&mut self, data: &[u8], headroom: usize, tailroom: usize) {
         let end = headroom + data.len();
-        self.bytes.clear();
-        self.bytes.resize(headroom, 0);
-        self.bytes.extend_from_slice(data);
-        self.bytes.resize(end + tailroom, 0);
+        let (from, to, moves) = self.filled;
+        let is_zero_outside = from == headroom && moves == self.moves;
+        if is_zero_outside && self.bytes.len() == end + tailroom {
+            self.bytes[headroom..end].copy_from_slice(data);
+            self.bytes[end..to.max(end)].fill(0);
+        } else {
+            self.bytes.clear();
+            self.bytes.resize(headroom, 0);
+            self.bytes.extend_from_slice(data);
+            self.bytes.resize(end + tailroom, 0);
+        }
         self.fragments.clear();
+        self.filled = (headroom, end, self.moves);
         (self.meta, self.start, self.end) = (headroom, headroom, end);
         self.state = PacketState {
             link_header: headroom,
@@ -217,6 +240,29 @@ impl PacketBuffer {
     /// Fragments.
     pub fn fragments(&self) -> usize {
         self.fragments.len()
+    }
+
+    /// The bytes of a fragment.
+    pub fn fragment(&self, number: usize) -> Option<&[u8]> {
+        self.fragments.get(number).map(Vec::as_slice)
+    }
+
+    /// The bytes of a fragment, to change.
+    pub fn fragment_mut(&mut self, number: usize) -> Option<&mut [u8]> {
+        self.fragments.get_mut(number).map(Vec::as_mut_slice)
+    }
+
+    /// The fragment that has so many bytes at an offset of the packet, and their offset in it;
+    /// `None` if they are in several pieces or in the linear part.
+    pub fn fragment_at(&self, offset: usize, len: usize) -> Option<(usize, usize)> {
+        let mut offset = offset.checked_sub(self.linear_len())?;
+        for (number, fragment) in self.fragments.iter().enumerate() {
+            if offset < fragment.len() {
+                return (offset + len <= fragment.len()).then_some((number, offset));
+            }
+            offset -= fragment.len();
+        }
+        None
     }
 
     /// How often it has been moved in the buffer: pointers from before are no longer those
@@ -281,6 +327,14 @@ impl PacketBuffer {
     /// address.
     pub(crate) fn bounds(&self, buffer: u64) -> [u64; 3] {
         [self.meta, self.start, self.end].map(|position| buffer + position as u64)
+    }
+
+    /// All bytes, without metadata; copied only if there are fragments.
+    pub fn contents(&self) -> Cow<'_, [u8]> {
+        match self.fragments.is_empty() {
+            true => Cow::Borrowed(self.linear()),
+            false => Cow::Owned(self.to_vec()),
+        }
     }
 
     /// All bytes, without metadata.
@@ -496,6 +550,29 @@ mod tests {
         let all = packet.to_vec();
         assert_eq!(all[3515..3615], [7; 100]);
         assert_eq!((&all[..3515], &all[3615..]), (&data[..3515], &data[3615..]));
+    }
+
+    #[test]
+    fn another_packet_finds_no_bytes_of_the_one_before() {
+        const ROOM: usize = 64;
+        let mut packet = PacketBuffer::new(XDP, &[7; 40], HEADROOM, ROOM - 40);
+        let changes: [fn(&mut PacketBuffer); 4] = [
+            |packet| packet.visible_mut().fill(9),
+            |packet| packet.move_start(HEADROOM - 8),
+            |packet| packet.set_linear_len(ROOM),
+            |packet| packet.reserve_head(HEADROOM + 1),
+        ];
+        for change in changes {
+            for len in [ROOM, 20, 40] {
+                change(&mut packet);
+                packet.visible_mut().fill(9);
+                packet.refill(&[5; ROOM][..len], HEADROOM, ROOM - len);
+                assert_eq!(packet.linear(), &[5; ROOM][..len]);
+                assert_eq!(packet.before(), [0; HEADROOM]);
+                assert_eq!(packet.bytes.len(), HEADROOM + ROOM);
+                assert!(packet.bytes[packet.end..].iter().all(|byte| *byte == 0));
+            }
+        }
     }
 
     #[test]

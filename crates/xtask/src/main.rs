@@ -59,8 +59,9 @@ usage: cargo xtask CHORE
                compare helpers with those of the running kernel, by default 3,000 programs of
                each family, or of those whose names have a part, 237,000 calls: results,
                error numbers, packets and contexts; as root
-  oracle kfuncs
-               compare kfuncs with those of the running kernel, as oracle helpers does
+  oracle kfuncs [PART [PROGRAMS]]
+               compare kfuncs with those of the running kernel, as oracle helpers does; of
+               the families whose name has a part
   oracle maps [OPERATIONS]
                  replays operations on maps of each kind, 100,000 by default, here and in
                  the running kernel, and prints a table
@@ -185,7 +186,7 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_helpers(programs, family),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
-        ["oracle", "kfuncs"] => oracle::ask_about_kfuncs(oracle::HELPER_PROGRAMS),
+        ["oracle", "kfuncs", ref words @ ..] => oracle::ask_about_kfuncs(words),
         ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
         ["oracle", "maps", operations] => match operations.parse() {
             Ok(operations) => oracle::ask_about_maps(operations),

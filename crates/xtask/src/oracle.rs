@@ -70,9 +70,17 @@ pub(crate) fn ask_about_helpers(programs: u64, part: &str) -> Outcome {
     ask_about_calls("helpers", families, programs)
 }
 
-/// Compares kfuncs: so many programs of each family.
-pub(crate) fn ask_about_kfuncs(programs: u64) -> Outcome {
-    ask_about_calls("kfuncs", testkit::helpers::kfunc_families(), programs)
+/// Compares kfuncs: programs of each family whose name has a part, and their number.
+pub(crate) fn ask_about_kfuncs(words: &[&str]) -> Outcome {
+    let (part, programs) = match words {
+        [] => ("", HELPER_PROGRAMS),
+        [part] => (*part, HELPER_PROGRAMS),
+        [part, programs] => (*part, programs.parse()?),
+        _ => return Err("usage: oracle kfuncs [PART [PROGRAMS]]".into()),
+    };
+    let families = testkit::helpers::kfunc_families();
+    let families = families.filter(|family| family.name.contains(part));
+    ask_about_calls("kfuncs", families, programs)
 }
 
 fn ask_about_calls(

@@ -20,7 +20,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
         ("program", &["btf", "isa", "spec"]),
         ("kernel-data", &["btf", "spec"]),
         ("classic", &["isa", "packet", "spec"]),
-        ("vm", &["isa", "packet", "spec"]),
+        ("vm", &["btf", "isa", "packet", "spec"]),
     ],
     &[
         ("object", &["btf", "isa", "program", "spec"]),
@@ -34,7 +34,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
     &[
         ("interp", &["isa", "lower", "packet", "spec", "vm"]),
         ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
-        ("kernel", &["program", "spec", "vm"]),
+        ("kernel", &["btf", "isa", "program", "spec", "vm"]),
     ],
     &[(
         "report",

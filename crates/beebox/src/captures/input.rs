@@ -100,6 +100,14 @@ impl Input {
         }
     }
 
+    /// The file, if it is mapped.
+    pub(crate) fn mapping(&self) -> Option<Arc<Mmap>> {
+        match &self.file.as_ref()?.bytes {
+            Bytes::Mapped(mapping) => Some(mapping.clone()),
+            Bytes::Read(_) => None,
+        }
+    }
+
     /// True if the file is mapped.
     pub(super) fn is_mapped(&self) -> bool {
         self.file.as_ref().is_some_and(WholeFile::is_mapped)

@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
 
-use ::kernel::programs::{PacketVerdict, TestInput, verdict};
+use ::kernel::maps::RunGuard;
+use ::kernel::programs::PacketVerdict;
 use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType, Record};
 
-use super::{PrintedText, RunError, RunRecord, RunnableProgram};
+use super::summary::{Counter, Stopwatch};
+use super::{CaptureSummary, PrintedText, Redirect, RunError, RunRecord, RunnableProgram};
 use crate::captures::Input;
 
 /// Bytes of packets that are collected before they are written.
@@ -23,8 +24,8 @@ pub struct Written<'w> {
 }
 
 /// The run on one packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketRun {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRun<'r> {
     /// Number of the packet, from 1.
     pub packet: u64,
     /// Its captured bytes.
@@ -32,13 +33,13 @@ pub struct PacketRun {
     /// The low 32 bits of `r0`.
     pub retval: u32,
     /// What that means.
-    pub verdict: PacketVerdict,
-    /// Time of the run.
-    pub duration: Duration,
+    pub verdict: &'r PacketVerdict,
+    /// Where it redirected the packet.
+    pub redirect: Option<Redirect>,
     /// What the program printed.
-    pub printk: PrintedText,
+    pub printk: &'r PrintedText,
     /// Records of ring buffers, if they are taken.
-    pub records: Vec<RunRecord>,
+    pub records: &'r [RunRecord],
 }
 
 /// Why runs stopped before the end of a capture. Packets before it were written.
@@ -102,8 +103,8 @@ impl RunnableProgram<'_> {
         &mut self,
         mut input: Input,
         mut output: Option<Written<'_>>,
-        observe: &mut dyn FnMut(&PacketRun, &[u8]),
-    ) -> Result<(), CaptureStop> {
+        observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
+    ) -> Result<CaptureSummary, CaptureStop> {
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
         let mut kept = Vec::new();
@@ -111,6 +112,8 @@ impl RunnableProgram<'_> {
             encoder.start_file(&mut kept);
             encoder.start_capture(input.framing(), &mut kept);
         }
+        let mut counter = Counter::new(self.kind());
+        let mut time = Stopwatch::default();
         let mut packet = 0;
         let stopped = loop {
             match input.next_event() {
@@ -127,15 +130,29 @@ impl RunnableProgram<'_> {
                     if link_type != LinkType::ETHERNET {
                         break Err(CaptureStop::LinkType { packet, link_type });
                     }
-                    let time = nanoseconds_of(&record);
-                    let (run, after) = match self.run_packet(packet, time, record.data()) {
-                        Ok(ran) => ran,
+                    let (frame, at) = (record.data(), nanoseconds_of(&record));
+                    // No guard is held while `observe` runs, which may wait for guards.
+                    let run = || self.run_captured(frame, at, &mut RunGuard::new());
+                    let retval = match time.run(run) {
+                        Ok(retval) => retval,
                         Err(error) => break Err(CaptureStop::Run { packet, error }),
                     };
-                    observe(&run, record.data());
-                    if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {
-                        let frame = after.kept_frame(most);
-                        if let Err(error) = encoder.put_changed(&record, &frame, &mut kept) {
+                    let redirect = self.captured().and_then(|input| input.redirect(retval));
+                    let verdict = counter.count(retval, frame.len(), redirect);
+                    let run = PacketRun {
+                        packet,
+                        bytes: frame.len(),
+                        retval,
+                        verdict,
+                        redirect,
+                        printk: &self.services.printed,
+                        records: &self.records(),
+                    };
+                    observe(run, frame);
+                    if let (Some(encoder), Some(most)) = (&encoder, verdict.kept) {
+                        let after = self.captured().map(|input| input.kept_frame(most));
+                        let after = after.unwrap_or_default();
+                        if let Err(error) = encoder.put_changed(&record, &after, &mut kept) {
                             break Err(CaptureStop::OtherLinkType(error));
                         }
                     }
@@ -146,30 +163,7 @@ impl RunnableProgram<'_> {
             }
         };
         write(&mut output, &mut kept)?;
-        stopped
-    }
-
-    /// Runs the program on a packet of any length that was captured at a time; the run, and
-    /// what it left.
-    pub(super) fn run_packet(
-        &mut self,
-        packet: u64,
-        time: u64,
-        frame: &[u8],
-    ) -> Result<(PacketRun, TestInput), RunError> {
-        self.packet_time = time;
-        let start = Instant::now();
-        let (retval, after, printk) = self.run_captured(frame)?;
-        let run = PacketRun {
-            packet,
-            bytes: frame.len(),
-            retval,
-            verdict: verdict(self.kind(), retval),
-            duration: start.elapsed(),
-            printk,
-            records: self.records(),
-        };
-        Ok((run, after))
+        stopped.map(|()| counter.finish(&time))
     }
 }
 

@@ -236,6 +236,10 @@ impl LoadedObject {
             name: map.def.name.clone(),
             errno,
         };
+        if let Some((arena, start)) = map.arena_variables() {
+            let written = arena.write_as_user(start + place.start as u64, &bytes(value));
+            return written.map_err(failed);
+        }
         let mut all = vec![0; map.map.value_len()];
         map.map.lookup(&[0; 4], &mut all, 0).map_err(failed)?;
         all[place].copy_from_slice(&bytes(value));
@@ -245,12 +249,17 @@ impl LoadedObject {
     /// The bytes of a global variable.
     pub fn global_bytes(&self, name: &str) -> Result<Vec<u8>, DataError> {
         let (map, place) = self.variable(name)?;
-        let mut all = vec![0; map.map.value_len()];
-        let read = map.map.lookup(&[0; 4], &mut all, 0);
-        read.map_err(|errno| DataError::Map {
+        let failed = |errno| DataError::Map {
             name: map.def.name.clone(),
             errno,
-        })?;
+        };
+        if let Some((arena, start)) = map.arena_variables() {
+            let mut bytes = vec![0; place.len()];
+            let read = arena.read_as_user(start + place.start as u64, &mut bytes);
+            return read.map(|()| bytes).map_err(failed);
+        }
+        let mut all = vec![0; map.map.value_len()];
+        map.map.lookup(&[0; 4], &mut all, 0).map_err(failed)?;
         Ok(all[place].to_vec())
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use ::kernel::maps::{Host, Map};
+use ::kernel::maps::{Arena, Host, Map};
+use ::kernel::process::Process;
 use ::kernel::programs::TestProgram;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
@@ -14,12 +15,16 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, System};
+use vm::{HostFunction, MapHandle, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
+use super::map_structure::MapLayout;
 use super::program::Prepared;
+use super::services::Services;
 use super::task::TaskLayout;
-use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
+use super::{
+    NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, process, tail_calls, timers,
+};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,8 +108,12 @@ pub struct LoadedObject {
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,
+    /// The layout of maps, if the kernel's types are known.
+    map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The process of its programs.
+    process: Process,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -198,10 +207,12 @@ impl LoadedObject {
             world: System::DEFAULT,
             host: host.clone(),
             task: kernel.btf().and_then(|types| TaskLayout::of(types)),
+            map_layout: kernel.btf().and_then(|types| MapLayout::of(types)),
             socket_layout: match kernel.btf() {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            process: process::new(kernel, &host),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -273,6 +284,11 @@ impl LoadedObject {
         self.world = world;
     }
 
+    /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Name of the program at an index of a program array.
     pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
         let stored = map.operations().program(index)?;
@@ -309,13 +325,15 @@ impl LoadedObject {
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let (random, world) = (&mut self.random, &self.world);
-        let mut program = RunnableProgram::new(programs, place, maps, random, (self.cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        Some(program)
+        let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let objects = (&self.host.objects, &self.process);
+        let services = Services::new(random, self.cpu, world, handles, timers, objects);
+        let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
+        Some(RunnableProgram::new(
+            programs, place, maps, layouts, services,
+        ))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -332,13 +350,15 @@ impl LoadedObject {
         random: &'o mut SplitMix,
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
-        let (programs, maps) = (&self.programs[..], &self.maps[..]);
-        let world = &self.world;
-        let mut program = RunnableProgram::new(programs, place, maps, random, (cpu, world));
-        program.timers = timers::used(&self.host.timers, maps);
-        program.handles = &self.handles;
-        program.task = self.task;
-        Some(program)
+        let timers = timers::used(&self.host.timers, &self.maps);
+        let (world, handles) = (&self.world, &self.handles);
+        let objects = (&self.host.objects, &self.process);
+        let services = Services::new(random, cpu, world, handles, timers, objects);
+        let (programs, maps) = (&self.programs, &self.maps);
+        let layouts = (self.task, self.map_layout);
+        Some(RunnableProgram::new(
+            programs, place, maps, layouts, services,
+        ))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail
@@ -366,6 +386,14 @@ impl LoadedObject {
         tail_calls::set(array, index, place, &self.stored)
     }
 
+    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
+    /// all runs since they were taken last; `None` if there is no such program. A stream that
+    /// holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
+        let place = self.place(program)?;
+        Some(self.programs[place].streams.take(stream))
+    }
+
     /// Bytes of native code, with the tables behind it, of all programs that have some.
     pub fn code_len(&self) -> usize {
         let natives = self.programs.iter().flat_map(|prepared| &prepared.native);
@@ -376,6 +404,11 @@ impl LoadedObject {
     pub fn map(&self, name: &str) -> Option<&Map> {
         let mut maps = self.maps();
         maps.find(|map| map.def.name == name).map(|map| &*map.map)
+    }
+
+    /// The memory of the arena of this name, if a program uses it.
+    pub fn arena(&self, name: &str) -> Option<&Arena> {
+        self.map(name)?.operations().arena()
     }
 
     /// The maps that programs use, in the object's order.

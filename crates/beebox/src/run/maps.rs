@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::{Host, Map, PerfBuffer, Resources, ValueLayout};
+use ::kernel::maps::{Arena, Host, Map, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
-use btf::fields::FieldKind;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::MapObject as _;
+use vm::{ArenaObject as _, MapObject as _};
 
 use interp::checked::Permission;
 
@@ -19,13 +18,7 @@ use super::NotLoaded;
 fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
     // What the kernel refuses there the verifier has refused.
     let fields = def.value_fields(types, kernel);
-    let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
-    ValueLayout {
-        size: def.params.value_size as usize,
-        special: fields.ranges().collect(),
-        lock: offset_of(FieldKind::SpinLock),
-        timer: offset_of(FieldKind::Timer),
-    }
+    ValueLayout::with_fields(def.params.value_size as usize, &fields)
 }
 
 /// A key and its value, as bytes.
@@ -68,10 +61,12 @@ impl ObjectMap {
         };
         match &def.contents {
             // Programs and maps are put in when all are there.
-            InitialContents::Entries(_) | InitialContents::Value { .. } => {}
-            InitialContents::Arena { .. }
-            | InitialContents::StructOps { .. }
-            | InitialContents::JumpTable(_) => return Err(failed(Errno::ENOTSUPP)),
+            InitialContents::Entries(_)
+            | InitialContents::Value { .. }
+            | InitialContents::Arena { .. } => {}
+            InitialContents::StructOps { .. } | InitialContents::JumpTable(_) => {
+                return Err(failed(Errno::ENOTSUPP));
+            }
         }
         let template = match &def.inner {
             Some(inner) => {
@@ -89,12 +84,28 @@ impl ObjectMap {
         if def.is_frozen() {
             map.freeze().map_err(failed)?;
         }
-        Ok(ObjectMap {
+        let made = ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
             perf_buffers: Vec::new(),
             inner_has_timers: template.is_some_and(|template| template.has_timers()),
-        })
+        };
+        if let (InitialContents::Arena { image, .. }, Some((arena, start))) =
+            (&def.contents, made.arena_variables())
+        {
+            (arena.write_as_user(start, &image.to_vec())).map_err(failed)?;
+        }
+        Ok(made)
+    }
+
+    /// The memory of an arena, and the address in user space of its global variables.
+    pub(super) fn arena_variables(&self) -> Option<(&Arena, u64)> {
+        let arena = self.map.operations().arena()?;
+        let offset = match &self.def.contents {
+            InitialContents::Arena { offset, .. } => *offset,
+            _ => 0,
+        };
+        Some((arena, arena.user_start() + offset))
     }
 
     /// Creates a map that fits this map of maps; EINVAL if this is none.
@@ -147,7 +158,10 @@ impl ObjectMap {
                 // Linux returns the cookies of sockets only in values of 8 bytes.
                 Err(Errno::ENOSPC) => entries.push((key.clone(), value)),
                 Ok(()) => entries.push((key.clone(), value)),
-                // Some kinds show no values, as `xskmap`.
+                // An `xskmap` shows no values.
+                Err(Errno::EOPNOTSUPP) if self.map.operations().socket(&key).is_some() => {
+                    entries.push((key.clone(), value));
+                }
                 Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }

@@ -3,19 +3,25 @@
 //! The calling thread reads packets and hands them out in batches, batch `n` to worker
 //! `n % jobs`, which is CPU `n % jobs` of the programs. Results are merged in the order of the
 //! packets. So a run repeats bit for bit for programs whose maps are per CPU. Packets that
-//! wait are bounded by [`WAITING`] batches for each worker. The bytes of a batch are in one
-//! buffer, which comes back with the results and holds a later batch.
+//! wait are bounded by [`WAITING`] batches for each worker. Workers read packets of a mapped
+//! file in place; those of other captures are copied into the batch, whose buffers come back
+//! with the results and hold a later batch.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use ::kernel::maps::RunGuard;
 use capture::{Event, LinkType, Record};
 use spec::maps::{MapFlags, MapKind};
 use spec::{Random, SplitMix};
 
 use super::capture::nanoseconds_of;
-use super::{CaptureStop, LoadedObject, ObjectMap, PacketRun, RunError, RunnableProgram};
+use super::summary::{Counter, Stopwatch};
+use super::{
+    CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, PrintedText, Redirect,
+    RunError, RunRecord, RunnableProgram,
+};
 use crate::captures::Input;
 
 /// Packets of a batch.
@@ -27,58 +33,100 @@ const WAITING: usize = 4;
 /// Packets that are handed to a worker.
 #[derive(Default)]
 struct Batch {
+    /// Number of the first packet.
+    first: u64,
     packets: Vec<Handed>,
-    /// The bytes of all packets.
-    bytes: Vec<u8>,
+    /// The bytes of packets that are copied.
+    copied: Vec<u8>,
+    results: Results,
 }
 
 /// A packet of a batch.
 struct Handed {
-    number: u64,
     time: u64,
-    /// Where its bytes end; they begin where those of the one before end.
-    end: usize,
+    start: usize,
+    len: usize,
+    /// The bytes are in the batch, not in the mapped file.
+    is_copied: bool,
+}
+
+/// The runs on the packets of a batch, up to one that did not end with a value.
+#[derive(Default)]
+struct Results {
+    retvals: Vec<u32>,
+    /// What some of them left beside a value.
+    output: Vec<Output>,
+    time: Stopwatch,
+    /// Why a run did not end with a value.
+    failed: Option<RunError>,
+}
+
+/// What a run left beside a value.
+struct Output {
+    /// Place of the packet in the batch.
+    place: usize,
+    redirect: Option<Redirect>,
+    printed: PrintedText,
+    records: Vec<RunRecord>,
 }
 
 impl Batch {
-    fn clear(&mut self) {
+    /// Empties it for packets from this number on.
+    fn start(&mut self, first: u64) {
+        self.first = first;
         self.packets.clear();
-        self.bytes.clear();
+        self.copied.clear();
+        self.results.retvals.clear();
+        self.results.output.clear();
+        self.results.time = Stopwatch::default();
+        self.results.failed = None;
     }
 
-    /// Adds a packet of a capture.
-    fn push(&mut self, number: u64, record: &Record<'_>) -> Result<(), CaptureStop> {
+    /// Adds a packet of a capture, which may be a mapped file.
+    fn push(&mut self, record: &Record<'_>, mapped: Option<&[u8]>) -> Result<(), CaptureStop> {
         let link_type = record.interface().link_type;
         if link_type != LinkType::ETHERNET {
             return Err(CaptureStop::LinkType {
-                packet: number,
+                packet: self.first + self.packets.len() as u64,
                 link_type,
             });
         }
-        self.bytes.extend_from_slice(record.data());
+        let data = record.data();
+        let place = mapped.and_then(|mapped| place_in(mapped, data));
+        let start = place.unwrap_or(self.copied.len());
+        if place.is_none() {
+            self.copied.extend_from_slice(data);
+        }
         self.packets.push(Handed {
-            number,
             time: nanoseconds_of(record),
-            end: self.bytes.len(),
+            start,
+            len: data.len(),
+            is_copied: place.is_none(),
         });
         Ok(())
     }
+
+    /// The bytes of a packet.
+    fn bytes<'b>(&'b self, packet: &Handed, mapped: Option<&'b [u8]>) -> &'b [u8] {
+        let from = match packet.is_copied {
+            true => &self.copied,
+            false => mapped.unwrap_or(&[]),
+        };
+        &from[packet.start..packet.start + packet.len]
+    }
 }
 
-/// What becomes of a batch.
-struct Done {
-    /// The runs, up to one that did not end with a value.
-    runs: Vec<PacketRun>,
-    /// The number of that packet, and why.
-    failed: Option<(u64, RunError)>,
-    /// The batch, for its buffers.
-    batch: Batch,
+/// Where a part of some bytes begins in them; `None` if it is no part of them.
+fn place_in(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    let start = part.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    let end = start.checked_add(part.len())?;
+    (end <= bytes.len()).then_some(start)
 }
 
 /// A worker as the calling thread sees it.
 struct Worker {
     batches: Sender<Batch>,
-    results: Receiver<Done>,
+    results: Receiver<Batch>,
 }
 
 impl LoadedObject {
@@ -103,13 +151,17 @@ impl LoadedObject {
         input: Input,
         jobs: u32,
         set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
-        observe: &mut dyn FnMut(&PacketRun),
-    ) -> Option<Result<(), CaptureStop>> {
-        self.program(program)?;
+        observe: &mut dyn FnMut(PacketRun<'_>),
+    ) -> Option<Result<CaptureSummary, CaptureStop>> {
+        let mut counter = Counter::new(self.program(program)?.kind());
         let jobs = jobs.clamp(1, self.host.cpus);
         let seeds: Vec<u64> = (0..jobs).map(|_| self.next_seed()).collect();
         let object = &*self;
-        Some(thread::scope(|scope| {
+        let mapping = input.mapping();
+        let mapped = mapping.as_deref().map(|mapping| &mapping[..]);
+        let mut time = Stopwatch::default();
+        let mut observe_batch = |batch: Batch| observe_all(batch, &mut counter, &mut time, observe);
+        let ended = thread::scope(|scope| {
             let workers = seeds.into_iter().zip(0..).map(|(seed, cpu)| {
                 let (batches, handed) = mpsc::channel::<Batch>();
                 let (done, results) = mpsc::channel();
@@ -119,16 +171,19 @@ impl LoadedObject {
                         return;
                     };
                     set_up(&mut runnable);
-                    for batch in handed {
-                        if done.send(run_batch(&mut runnable, batch)).is_err() {
+                    for mut batch in handed {
+                        batch.results = run_batch(&mut runnable, &mut batch, mapped);
+                        if done.send(batch).is_err() {
                             return;
                         }
                     }
                 });
                 Worker { batches, results }
             });
-            distribute(input, &workers.collect::<Vec<_>>(), observe)
-        }))
+            let workers: Vec<_> = workers.collect();
+            distribute(input, mapped, &workers, &mut observe_batch)
+        });
+        Some(ended.map(|()| counter.finish(&time)))
     }
 
     fn next_seed(&mut self) -> u64 {
@@ -151,41 +206,56 @@ fn is_shared(map: &ObjectMap) -> bool {
 }
 
 /// Runs a program on the packets of a batch.
-fn run_batch(program: &mut RunnableProgram<'_>, batch: Batch) -> Done {
-    let mut runs = Vec::with_capacity(batch.packets.len());
-    let mut failed = None;
-    let mut start = 0;
-    for packet in &batch.packets {
-        let bytes = &batch.bytes[start..packet.end];
-        start = packet.end;
-        match program.run_packet(packet.number, packet.time, bytes) {
-            Ok((run, _)) => runs.push(run),
+fn run_batch(
+    program: &mut RunnableProgram<'_>,
+    batch: &mut Batch,
+    mapped: Option<&[u8]>,
+) -> Results {
+    let mut results = std::mem::take(&mut batch.results);
+    let mut guard = RunGuard::new();
+    for (place, packet) in batch.packets.iter().enumerate() {
+        let bytes = batch.bytes(packet, mapped);
+        let run = || program.run_captured(bytes, packet.time, &mut guard);
+        let retval = match results.time.run(run) {
+            Ok(retval) => retval,
             Err(error) => {
-                failed = Some((packet.number, error));
+                results.failed = Some(error);
                 break;
             }
+        };
+        results.retvals.push(retval);
+        let redirect = program.captured();
+        let redirect = redirect.and_then(|input| input.redirect(retval));
+        let records = program.records();
+        let printed = &mut program.services.printed;
+        if redirect.is_some() || !printed.is_empty() || !records.is_empty() {
+            results.output.push(Output {
+                place,
+                redirect,
+                printed: std::mem::take(printed),
+                records,
+            });
         }
     }
-    Done {
-        runs,
-        failed,
-        batch,
-    }
+    results
 }
 
 /// Reads a capture, hands its packets out and takes the results in order.
 fn distribute(
     mut input: Input,
+    mapped: Option<&[u8]>,
     workers: &[Worker],
-    observe: &mut dyn FnMut(&PacketRun),
+    observe: &mut dyn FnMut(Batch) -> Result<Batch, CaptureStop>,
 ) -> Result<(), CaptureStop> {
     let mut waiting: VecDeque<usize> = VecDeque::new();
     let mut unused: Vec<Batch> = Vec::new();
     let mut next = 0;
-    let mut number = 0;
+    let mut packets = 0;
     let ended = loop {
         let mut batch = unused.pop().unwrap_or_default();
-        let ended = read_batch(&mut input, &mut number, &mut batch);
+        batch.start(packets + 1);
+        let ended = read_batch(&mut input, mapped, &mut batch);
+        packets += batch.packets.len() as u64;
         if !batch.packets.is_empty() {
             // A worker that ended early has dropped its results too; taking them says so.
             let _ = workers[next].batches.send(batch);
@@ -208,7 +278,7 @@ fn distribute(
 /// Reads the next packets into an empty batch; how the capture ended, if it did.
 fn read_batch(
     input: &mut Input,
-    number: &mut u64,
+    mapped: Option<&[u8]>,
     batch: &mut Batch,
 ) -> Option<Result<(), CaptureStop>> {
     while batch.packets.len() < BATCH {
@@ -217,8 +287,7 @@ fn read_batch(
             Ok(None) => return Some(Ok(())),
             Ok(Some(Event::Block(_))) => {}
             Ok(Some(Event::Packet(record))) => {
-                *number += 1;
-                if let Err(stop) = batch.push(*number, &record) {
+                if let Err(stop) = batch.push(&record, mapped) {
                     return Some(Err(stop));
                 }
             }
@@ -231,22 +300,45 @@ fn read_batch(
 fn take(
     workers: &[Worker],
     waiting: &mut VecDeque<usize>,
-    observe: &mut dyn FnMut(&PacketRun),
+    observe: &mut dyn FnMut(Batch) -> Result<Batch, CaptureStop>,
 ) -> Result<Option<Batch>, CaptureStop> {
     let Some(worker) = waiting.pop_front() else {
         return Ok(None);
     };
     // Without a result the worker panicked, and the end of the scope passes that on.
-    let Ok(done) = workers[worker].results.recv() else {
-        return Ok(None);
-    };
-    done.runs.iter().for_each(observe);
-    match done.failed {
-        Some((packet, error)) => Err(CaptureStop::Run { packet, error }),
-        None => {
-            let mut batch = done.batch;
-            batch.clear();
-            Ok(Some(batch))
-        }
+    match workers[worker].results.recv() {
+        Ok(batch) => observe(batch).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Counts the runs of a batch and shows them to the caller; the batch, for its buffers.
+fn observe_all(
+    mut batch: Batch,
+    counter: &mut Counter,
+    time: &mut Stopwatch,
+    observe: &mut dyn FnMut(PacketRun<'_>),
+) -> Result<Batch, CaptureStop> {
+    let nothing = PrintedText::default();
+    let results = &mut batch.results;
+    time.add(results.time);
+    let mut output = results.output.iter().peekable();
+    for (place, (packet, &retval)) in batch.packets.iter().zip(&results.retvals).enumerate() {
+        let own = output.next_if(|output| output.place == place);
+        let redirect = own.and_then(|output| output.redirect);
+        observe(PacketRun {
+            packet: batch.first + place as u64,
+            bytes: packet.len,
+            retval,
+            verdict: counter.count(retval, packet.len, redirect),
+            redirect,
+            printk: own.map_or(&nothing, |output| &output.printed),
+            records: own.map_or(&[], |output| &output.records),
+        });
+    }
+    let packet = batch.first + results.retvals.len() as u64;
+    match results.failed.take() {
+        Some(error) => Err(CaptureStop::Run { packet, error }),
+        None => Ok(batch),
     }
 }

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::object_layout;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Callee, Imm64, Insn};
 use jit::{Native, VerifiedNative};
 use lower::EntryFunction;
-use packet::{Metadata, Packet};
 use program::Program;
+use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
-use spec::{Kernel, SplitMix};
 use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, Outcome,
-    RunContext, System, Timers,
+    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, ModelPrograms,
+    ObjectLayout, Outcome, Redirect, Streams,
 };
 
+use super::map_structure::MapLayout;
 use super::native::Compiled;
+use super::services::{RunClock, Services};
 use super::task::TaskLayout;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
@@ -39,6 +42,8 @@ pub(super) struct Prepared {
     not_native: Option<String>,
     /// The functions of the host that it may call.
     host: Arc<[HostFunction]>,
+    /// Its standard output and error.
+    pub(super) streams: Streams,
 }
 
 impl Prepared {
@@ -88,15 +93,20 @@ impl Prepared {
         let asks_for_task = insns.iter().any(|insn| {
             matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
         });
+        let exception_callback = program.exception_callback().map(|slot| slot as usize);
+        let checked = CheckedProgram::new(insns)
+            .with_number(number)
+            .with_exception_callback(exception_callback);
         Prepared {
             asks_for_task,
             rules,
-            checked: Arc::new(CheckedProgram::new(insns).with_number(number)),
+            checked: Arc::new(checked),
             native,
             callbacks,
             not_native,
             program,
             host,
+            streams: Streams::new(),
         }
     }
 
@@ -134,18 +144,6 @@ impl std::fmt::Debug for Prepared {
 /// `bpf_get_current_task` and `bpf_get_current_task_btf`.
 const TASK_HELPERS: [i32; 2] = [35, 158];
 
-/// The clock of the time helpers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunClock {
-    /// The time of the packet in its capture, which stands still during a run; 0 for a packet
-    /// without one.
-    Capture,
-    /// A fixed time in nanoseconds.
-    Fixed(u64),
-    /// Nanoseconds since this clock was set.
-    Real,
-}
-
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
@@ -153,23 +151,17 @@ pub struct RunnableProgram<'o> {
     pub(super) programs: &'o [Prepared],
     prepared: &'o Prepared,
     pub(super) maps: &'o [Option<ObjectMap>],
-    /// The timers of the object, if its maps have some.
-    pub(super) timers: Option<&'o Timers>,
-    pub(super) handles: &'o [MapHandle],
     pub(super) task: Option<TaskLayout>,
-    random: &'o mut SplitMix,
-    cpu: u32,
-    world: &'o System,
+    map_layout: Option<MapLayout>,
+    pub(super) services: Services<'o>,
     ifindex: Option<u32>,
-    clock: RunClock,
-    clock_set: Instant,
-    /// Time of the current packet in its capture, in nanoseconds.
-    pub(super) packet_time: u64,
     pub(super) limits: Limits,
-    printed: PrintedText,
-    takes_records: bool,
+    /// The maps whose records are taken after each packet.
+    record_maps: Vec<&'o ObjectMap>,
     /// The context of native code, which runs use one after the other.
     context: Option<DirectContext>,
+    /// Packet and context of the last run on a captured packet.
+    captured: Option<TestInput>,
 }
 
 /// What a test run returns.
@@ -179,6 +171,8 @@ pub struct TestRunOutput {
     pub retval: u32,
     /// What that means.
     pub verdict: PacketVerdict,
+    /// Where the last run redirected the packet.
+    pub redirect: Option<Redirect>,
     /// The packet after the runs.
     pub data_out: Vec<u8>,
     /// The context after the runs.
@@ -196,8 +190,8 @@ impl<'o> RunnableProgram<'o> {
         programs: &'o [Prepared],
         place: usize,
         maps: &'o [Option<ObjectMap>],
-        random: &'o mut SplitMix,
-        (cpu, world): (u32, &'o System),
+        (task, map_layout): (Option<TaskLayout>, Option<MapLayout>),
+        services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
         let native = prepared.native.as_ref();
@@ -207,26 +201,19 @@ impl<'o> RunnableProgram<'o> {
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
-            timers: None,
-            handles: &[],
-            task: None,
-            random,
-            cpu,
-            world,
+            task,
+            map_layout,
+            services,
             ifindex: None,
-            clock: RunClock::Capture,
-            clock_set: Instant::now(),
-            packet_time: 0,
             limits: Limits::default(),
-            printed: PrintedText::default(),
-            takes_records: false,
+            record_maps: Vec::new(),
+            captured: None,
         }
     }
 
     /// Sets the clock of the time helpers; that of captures until then.
     pub fn set_clock(&mut self, clock: RunClock) {
-        self.clock = clock;
-        self.clock_set = Instant::now();
+        self.services.set_clock(clock);
     }
 
     /// Sets the index of the interface that packets come from; 1, the loopback device's,
@@ -245,15 +232,13 @@ impl<'o> RunnableProgram<'o> {
     /// Takes the records of ring buffers after each packet, so that the buffers do not fill;
     /// otherwise they wait there for [`Ring::consume`](crate::run::Ring::consume).
     pub fn take_records(&mut self) {
-        self.takes_records = true;
+        let maps = self.maps.iter().flatten();
+        self.record_maps = maps.filter(|map| records::has_some(map)).collect();
     }
 
     /// The records that wait, if they are taken.
     pub(super) fn records(&self) -> Vec<RunRecord> {
-        match self.takes_records {
-            true => records::take(self.maps.iter().flatten(), self.cpu),
-            false => Vec::new(),
-        }
+        records::take(&self.record_maps, self.services.cpu())
     }
 
     /// The program type.
@@ -322,60 +307,78 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, self.world);
+        let input = rules.test_input(packet, context, self.services.world);
         let mut input = input.map_err(refused)?;
-        self.printed = PrintedText::default();
+        self.services.printed = PrintedText::default();
         for map in self.maps.iter().flatten() {
             map.map.operations().reset();
         }
         let repeat = repeat.max(1);
         let mut retval = 0;
+        let mut guard = RunGuard::new();
         let start = Instant::now();
         for _ in 0..repeat {
-            retval = self.run(&mut input)?;
+            retval = self.run(&mut input, &mut guard)?;
         }
         let duration = start.elapsed() / repeat;
-        let retval = input.end_run(retval, self.world);
+        let retval = input.end_run(retval, self.services.world);
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,
+            redirect: input.redirect(retval),
             verdict: verdict(self.kind(), retval),
             data_out: input.data_out(),
             ctx_out: input.context_out(),
             duration,
-            printk: std::mem::take(&mut self.printed),
+            printk: std::mem::take(&mut self.services.printed),
             records: self.records(),
         })
     }
 
-    /// Runs the program on a packet of any length, in one piece.
+    /// Runs the program on a packet of any length, in one piece, that was captured at a time;
+    /// the low 32 bits of `r0`. [`RunnableProgram::captured`] is what the run left.
     pub(super) fn run_captured(
         &mut self,
         frame: &[u8],
-    ) -> Result<(u32, TestInput, PrintedText), RunError> {
+        time: u64,
+        guard: &mut RunGuard,
+    ) -> Result<u32, RunError> {
         self.prepared.check_attach_type()?;
-        let input = self.prepared.rules.captured(frame);
-        let mut input = input.ok_or(RunError::NoPackets(self.kind()))?;
-        let retval = self.run(&mut input)?;
-        Ok((retval, input, std::mem::take(&mut self.printed)))
+        let rules = self.prepared.rules;
+        let mut input = match self.captured.take() {
+            Some(mut input) => {
+                rules.recapture(&mut input, frame);
+                input
+            }
+            None => (rules.captured(frame)).ok_or(RunError::NoPackets(self.kind()))?,
+        };
+        self.services.packet_time = time;
+        if !self.services.printed.is_empty() {
+            self.services.printed = PrintedText::default();
+        }
+        let result = self.run(&mut input, guard);
+        self.captured = Some(input);
+        result
     }
 
-    fn run(&mut self, input: &mut TestInput) -> Result<u32, RunError> {
+    /// Packet and context of the last run on a captured packet.
+    pub(super) fn captured(&self) -> Option<&TestInput> {
+        self.captured.as_ref()
+    }
+
+    fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
         }
-        self.run_timers()?;
+        self.run_timers_in(guard)?;
         input.begin_run();
+        guard.renew();
         let prepared = self.prepared;
-        let result = match (&prepared.native, self.context.take()) {
-            (Some(native), Some(mut context)) => {
-                let result = self.run_native(native, input, &mut context);
-                self.context = Some(context);
-                result
-            }
-            _ => self.run_checked(prepared, Start::Program(input)),
+        let result = match &prepared.native {
+            Some(native) => self.run_native(native, input, guard),
+            None => self.run_checked(prepared, Start::Program(input), guard),
         }?;
-        self.run_timers()?;
+        self.run_timers_in(guard)?;
         Ok(result)
     }
 
@@ -383,10 +386,10 @@ impl<'o> RunnableProgram<'o> {
         &mut self,
         native: &VerifiedNative,
         input: &mut TestInput,
-        context: &mut DirectContext,
+        guard: &RunGuard,
     ) -> Result<u32, RunError> {
         let deadline = self.limits.deadline.map(Deadline::at);
-        let guard = RunGuard::new();
+        let context = self.context.as_mut().expect("native code has a context");
         context.set_structure(&input.context);
         if let Some(keys) = &input.flow_keys {
             context.flow_keys_mut().copy_from_slice(keys);
@@ -398,12 +401,12 @@ impl<'o> RunnableProgram<'o> {
             VerifiedNative::Packet(program) => {
                 let packet = input.packet.as_mut();
                 let packet = packet.expect("programs of these types get a packet");
-                self.with_context(None, |mut cx| {
-                    program.run_until(packet, context, &guard, cx.reborrow(), deadline)
+                self.services.with_context(None, |mut cx| {
+                    program.run_until(packet, context, guard, cx.reborrow(), deadline)
                 })
             }
-            VerifiedNative::Context(program) => self.with_context(None, |mut cx| {
-                program.run_until(context, &guard, cx.reborrow(), deadline)
+            VerifiedNative::Context(program) => self.services.with_context(None, |mut cx| {
+                program.run_until(context, guard, cx.reborrow(), deadline)
             }),
         };
         let len = input.context.len();
@@ -417,49 +420,26 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    /// The time of the clock.
-    pub(super) fn nanoseconds(&self) -> u64 {
-        nanoseconds(self.clock, self.packet_time, self.clock_set)
-    }
-
-    /// Runs something with what a run gets of the host: that of a program, or of the function
-    /// that a timer calls.
-    pub(super) fn with_context<R>(
-        &mut self,
-        timer: Option<FiredTimer>,
-        run: impl FnOnce(RunContext<'_>) -> R,
-    ) -> R {
-        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
-        let mut clock = || match (clock, timer) {
-            (RunClock::Capture | RunClock::Fixed(_), Some(timer)) => timer.time,
-            _ => nanoseconds(clock, packet_time, clock_set),
-        };
-        let metadata = Metadata::of_cpu(self.cpu);
-        let no_packet = Packet::whole(&[], &metadata);
-        run(RunContext {
-            printk: Some(&mut self.printed),
-            system: self.world,
-            maps: self.handles,
-            timers: self.timers,
-            running_timer: timer.map_or(0, |timer| timer.address),
-            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
-        })
-    }
-
     /// Runs a program, or what a timer calls of it, in the checked engine.
     pub(super) fn run_checked(
         &mut self,
         prepared: &Prepared,
         start: Start<'_>,
+        guard: &RunGuard,
     ) -> Result<u32, RunError> {
         let (programs, maps, limits) = (self.programs, self.maps, self.limits);
-        let guard = RunGuard::new();
         let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
         let inner: Vec<MapHandle> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = self.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(self.world));
+        let task = layout.map(|layout| layout.task(self.services.world));
+        let model = Model(programs);
+        let structure = |map: &ObjectMap| {
+            let layout = self.map_layout?;
+            Some(layout.structure(&map.map))
+        };
+        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
@@ -469,14 +449,16 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        for map in maps.iter().flatten() {
-            memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
+        for (map, structure) in maps.iter().flatten().zip(&structures) {
+            memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
+            memory.describe_map(structure.as_deref().unwrap_or_default());
         }
         for handle in &inner {
-            memory.add_inner_map(handle, &guard)?;
+            memory.add_inner_map(handle, guard)?;
         }
+        memory.add_model(self.services.objects, &model);
         // These have addresses of the kernel, above all others.
-        memory.add_sockets(&self.world.network.sockets);
+        memory.add_sockets(&self.services.world.network.sockets);
         if let Some(task) = &task {
             memory.add_task(task);
         }
@@ -490,7 +472,7 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
-        let finish = self.with_context(timer, |mut cx| {
+        let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
@@ -528,6 +510,20 @@ impl<'o> RunnableProgram<'o> {
     }
 }
 
+/// The programs of an object, as functions that they call know them.
+struct Model<'o>(&'o [Prepared]);
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
+        let program = &self.0.get(program as usize)?.program;
+        object_layout(program.btf()?, None, TypeId(type_id))
+    }
+
+    fn streams(&self, program: u32) -> Option<&Streams> {
+        Some(&self.0.get(program as usize)?.streams)
+    }
+}
+
 /// What a run begins with.
 pub(super) enum Start<'i> {
     /// A program, with its input.
@@ -555,12 +551,4 @@ fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u6
     }
     let context = memory.add_context(&mut input.context)?;
     Ok(memory.address(context))
-}
-
-fn nanoseconds(clock: RunClock, packet_time: u64, clock_set: Instant) -> u64 {
-    match clock {
-        RunClock::Capture => packet_time,
-        RunClock::Fixed(time) => time,
-        RunClock::Real => clock_set.elapsed().as_nanos() as u64,
-    }
 }

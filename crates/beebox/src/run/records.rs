@@ -11,8 +11,13 @@ pub struct RunRecord {
     pub bytes: Vec<u8>,
 }
 
+/// True for maps that hand records to the host.
+pub(super) fn has_some(map: &ObjectMap) -> bool {
+    map.map.operations().ring().is_some() || !map.perf_buffers.is_empty()
+}
+
 /// Takes the complete records of all ring buffers, and of the perf buffers of a CPU.
-pub(super) fn take<'m>(maps: impl Iterator<Item = &'m ObjectMap>, cpu: u32) -> Vec<RunRecord> {
+pub(super) fn take(maps: &[&ObjectMap], cpu: u32) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for map in maps {
         let record = |bytes: Vec<u8>| RunRecord {

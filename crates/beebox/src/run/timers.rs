@@ -27,32 +27,44 @@ impl RunnableProgram<'_> {
     /// # Errors
     /// [`RunError::Timers`] if they do not come to an end; those of runs.
     pub fn run_timers(&mut self) -> Result<u64, RunError> {
-        let Some(timers) = self.timers else {
+        match self.services.timers {
+            Some(_) => self.run_timers_in(&mut RunGuard::new()),
+            None => Ok(0),
+        }
+    }
+
+    /// As [`RunnableProgram::run_timers`], with a guard that each call renews.
+    pub(super) fn run_timers_in(&mut self, guard: &mut RunGuard) -> Result<u64, RunError> {
+        let Some(timers) = self.services.timers else {
             return Ok(0);
         };
         let mut calls = 0;
-        while let Some(timer) = timers.fire(self.nanoseconds()) {
+        while let Some(timer) = timers.fire(self.services.nanoseconds()) {
             if calls == MOST_CALLS {
                 return Err(RunError::Timers(calls));
             }
             if (self.limits.deadline).is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(RunError::Deadline);
             }
-            self.call(timer)?;
+            guard.renew();
+            self.call(timer, guard)?;
             calls += 1;
         }
         Ok(calls)
     }
 
     /// Calls the function of a timer.
-    fn call(&mut self, timer: FiredTimer) -> Result<(), RunError> {
+    fn call(&mut self, timer: FiredTimer, guard: &RunGuard) -> Result<(), RunError> {
         let programs = self.programs;
         let Some(program) = programs.get(timer.callback.program as usize) else {
             return Ok(());
         };
         match program.callbacks.get(&timer.callback.slot) {
-            Some(native) => self.call_native(native, timer),
-            None => self.run_checked(program, Start::Timer(timer)).map(drop),
+            Some(native) => self.call_native(native, timer, guard),
+            None => {
+                let run = self.run_checked(program, Start::Timer(timer), guard);
+                run.map(drop)
+            }
         }
     }
 
@@ -60,8 +72,8 @@ impl RunnableProgram<'_> {
         &mut self,
         native: &Native<EntryFunction>,
         timer: FiredTimer,
+        guard: &RunGuard,
     ) -> Result<(), RunError> {
-        let guard = RunGuard::new();
         let maps = self.maps.iter().flatten().map(|map| &map.map);
         let mut maps = maps.filter(|map| map.identity() == timer.map);
         let map = maps.next().map(|map| MapHandle::new(Arc::clone(map) as _));
@@ -69,12 +81,12 @@ impl RunnableProgram<'_> {
             return Ok(());
         };
         // A value that another thread freed meanwhile is still there for the guard.
-        let Some(entry) = map.map().entry_at(&guard, timer.address) else {
+        let Some(entry) = map.map().entry_at(guard, timer.address) else {
             return Ok(());
         };
         let deadline = self.limits.deadline.map(Deadline::at);
-        let outcome = self.with_context(Some(timer), |mut cx| {
-            native.run_until(&map, entry, &guard, cx.reborrow(), deadline)
+        let outcome = self.services.with_context(Some(timer), |mut cx| {
+            native.run_until(&map, entry, guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),

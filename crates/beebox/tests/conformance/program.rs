@@ -114,5 +114,8 @@ pub(crate) fn word(trap: &Trap) -> &'static str {
         Reason::InstructionLimit(_) => "budget",
         Reason::Deadline(_) => "deadline",
         Reason::Stopped => "stopped",
+        Reason::Unclosed(_) => "unclosed",
+        Reason::Unreleased(_) => "unreleased",
+        Reason::Locked(_) => "locked",
     }
 }

@@ -45,6 +45,7 @@ extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tup
 extern void bpf_ct_release(struct nf_conn *entry) __ksym;
 extern int bpf_strlen(const char *s__ign) __ksym;
 extern void bpf_throw(u64 cookie) __ksym;
+extern int bpf_crypto_encrypt(void *ctx, void *src, void *dst, void *siv) __ksym;
 
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
 				   u64 flags) = (void *)2;
@@ -96,6 +97,12 @@ int thrown(struct xdp_md *ctx)
 {
 	bpf_throw(7);
 	return 0;
+}
+
+SEC("xdp")
+int encrypted(struct xdp_md *ctx)
+{
+	return bpf_crypto_encrypt(0, 0, 0, 0);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -9,6 +9,7 @@ mod maps;
 mod output;
 mod progress;
 mod records;
+mod redirect;
 mod user_records;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 use beebox::raw::Limits;
 use beebox::run::{
-    LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram,
+    LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram, Stream,
 };
 
 use beebox::world::{self, System};
@@ -312,6 +313,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         }
     };
     let maps = own.dump_maps.then(|| maps::dump(&loaded, object.btf()));
+    let streams = Stream::ALL.map(|stream| {
+        let taken = (loading.iter()).filter_map(|name| loaded.take_stream(name, stream));
+        String::from_utf8_lossy(&taken.collect::<Vec<_>>().concat()).into_owned()
+    });
     let report = Report {
         prog: chosen,
         kind,
@@ -319,6 +324,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         not_native,
         types,
         ran,
+        streams,
         maps: maps.transpose()?,
     };
     report.print(args.format())

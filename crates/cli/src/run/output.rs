@@ -114,6 +114,9 @@ fn kind(reason: &Reason) -> &'static str {
         Reason::InstructionLimit(_) => "budget",
         Reason::Deadline(_) => "deadline",
         Reason::Stopped => "stopped",
+        Reason::Unclosed(_) => "unclosed",
+        Reason::Unreleased(_) => "unreleased",
+        Reason::Locked(_) => "locked",
     }
 }
 

@@ -4,12 +4,14 @@
 //! Frequent rows have an arm each (`frequent.rs`); all others share one arm for each kind
 //! of instruction.
 
+mod arena;
+
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
 use isa::ebpf::{
-    AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, Size, Width, eval,
+    AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, RegSet, Size, Width, eval,
 };
 use vm::{Iteration, IterationStep};
 
@@ -69,6 +71,8 @@ struct Run<'r, 'w, 'm, 'c> {
     regs: [u64; REGISTERS],
     /// Index of the region that each base register accessed last.
     hints: [usize; REGISTERS],
+    /// The registers that hold pointers into the arena.
+    pointers: RegSet,
     frames: Frames<'m>,
     /// Number of frames below the first one of the executing program.
     base: usize,
@@ -107,6 +111,7 @@ pub(super) fn execute_from<O: Observer>(
     regs[FP] = cx.memory.push_frame(limits.stack_fill);
     let mut run = Run {
         hints: [cx.memory.newest(); REGISTERS],
+        pointers: RegSet::EMPTY,
         current: None,
         first: program,
         limits,
@@ -137,6 +142,7 @@ pub(super) fn execute_from<O: Observer>(
         }
     };
     run.cx.memory.free_held_lock();
+    run.cx.memory.end_model();
     Finish {
         outcome,
         executed: limits.instructions - run.budget,
@@ -207,7 +213,20 @@ impl<'m> Run<'_, '_, 'm, '_> {
     /// Executes an instruction of any kind; returns the slot of the next one.
     #[inline(never)]
     fn execute_insn(&mut self, program: &CheckedProgram, at: usize) -> Result<usize, Stop> {
-        let insn = program.insns[at];
+        match self.cx.memory.arena() {
+            Some(arena) if program.has_casts => self.execute_with_arena(program, at, arena),
+            _ => self.execute_plain(program, program.insns[at], at),
+        }
+    }
+
+    /// Executes an instruction that uses no pointer into an arena.
+    #[inline(always)]
+    fn execute_plain(
+        &mut self,
+        program: &CheckedProgram,
+        insn: Insn,
+        at: usize,
+    ) -> Result<usize, Stop> {
         let pc = at + 1;
         match insn {
             Insn::Alu {
@@ -427,10 +446,42 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let answer = self.cx.calls.call(number, arguments, self.cx.memory);
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
+        if let Some(cookie) = self.cx.memory.take_thrown() {
+            return self.unwind(number, cookie);
+        }
         match self.cx.memory.take_begun() {
             Some(calls) => self.iterate(Calling { number, calls }, None, return_to),
             None => Ok(return_to),
         }
+    }
+
+    /// Leaves all functions of the executing program for its exception callback, which runs in
+    /// the place of the first one; without a callback the program returns the cookie.
+    fn unwind(&mut self, number: i32, cookie: u64) -> Result<usize, Stop> {
+        let left = &self.frames.callers[self.base..];
+        if left.iter().any(|caller| caller.calling.is_some()) {
+            let fault = CallFault::Refused("a helper called the function".into());
+            return Err(Reason::Call(number, fault).into());
+        }
+        while self.frames.depth() > self.base {
+            if let Some(caller) = self.frames.callers.pop() {
+                self.cx.memory.pop_frame();
+                self.regs[CALLEE_SAVED].copy_from_slice(&caller.saved);
+                self.may_goto = caller.may_goto;
+            }
+        }
+        let program = self.current.as_deref().unwrap_or(self.first);
+        let Some(callback) = program.exception_callback else {
+            self.regs[R0] = cookie;
+            return self.leave();
+        };
+        self.cx.memory.pop_frame();
+        self.regs = [0; REGISTERS];
+        self.regs[1] = cookie;
+        self.regs[FP] = self.cx.memory.push_frame(self.limits.stack_fill);
+        self.hints = [self.cx.memory.newest(); REGISTERS];
+        self.may_goto = MAY_GOTO_LOOPS;
+        Ok(callback)
     }
 
     /// Takes the next step of a helper that calls functions of the program.
@@ -441,6 +492,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         return_to: usize,
     ) -> Result<usize, Stop> {
         let step = calling.calls.next(self.cx.memory, returned);
+        self.pointers = self.pointers.without(CLOBBERED);
         match step.map_err(|fault| Reason::Call(calling.number, fault))? {
             IterationStep::Return(result) => {
                 self.regs[R0] = result;
@@ -474,11 +526,14 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let Some(target) = target.filter(|_| self.tail_calls < MAX_TAIL_CALLS) else {
             return Ok(());
         };
+        self.cx.memory.check_closed()?;
+        self.cx.memory.check_released()?;
         self.tail_calls += 1;
         self.current = Some(target);
         self.base = self.frames.depth();
         self.cx.memory.pop_frame();
         self.regs = [0; REGISTERS];
+        self.pointers = RegSet::EMPTY;
         self.regs[1] = context;
         self.regs[FP] = self.cx.memory.push_frame(self.limits.stack_fill);
         self.hints = [self.cx.memory.newest(); REGISTERS];
@@ -493,6 +548,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let caller = Caller {
             return_to,
             saved,
+            pointers: self.pointers,
             may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
             program: self.current.clone(),
             base: self.base,
@@ -506,11 +562,16 @@ impl<'m> Run<'_, '_, 'm, '_> {
 
     /// Returns from a function, or from the program.
     fn leave(&mut self) -> Result<usize, Stop> {
+        self.cx.memory.check_closed()?;
         let Some(caller) = self.frames.callers.pop() else {
+            self.cx.memory.check_released()?;
             return Err(Stop::Returned(self.regs[R0]));
         };
         self.cx.memory.pop_frame();
         self.regs[CALLEE_SAVED].copy_from_slice(&caller.saved);
+        let is_pointer = self.pointers.contains(Reg::R0);
+        self.pointers = caller.pointers.without(CLOBBERED);
+        self.mark_pointer(Reg::R0, is_pointer);
         self.hints[FP] = self.cx.memory.newest();
         self.may_goto = caller.may_goto;
         self.base = caller.base;
@@ -567,12 +628,17 @@ struct Calling<'m> {
 struct Caller<'m> {
     return_to: usize,
     saved: [u64; CALLEE_SAVED.end - CALLEE_SAVED.start],
+    /// The registers that held pointers into the arena.
+    pointers: RegSet,
     may_goto: u64,
     program: Option<Arc<CheckedProgram>>,
     base: usize,
     /// The helper that made the call; without one it was the caller's own.
     calling: Option<Calling<'m>>,
 }
+
+/// The registers that calls change: `r0` to `r5`.
+const CLOBBERED: RegSet = RegSet::ARGUMENTS.union(RegSet::of(Reg::R0));
 
 /// The callee-saved registers: `r6` to `r10`.
 const CALLEE_SAVED: Range<usize> = 6..11;
@@ -624,7 +690,7 @@ fn wide(imm: Imm64, at: usize, memory: &Memory<'_>) -> Result<u64, Reason> {
     let address = match imm {
         Imm64::MapIndex { index, high: 0 } => map(index).and_then(|map| memory.map_pointer(map)),
         Imm64::MapIndexValue { index, offset } => map(index)
-            .and_then(|map| memory.numbered_map_value(map, 0))
+            .and_then(|map| memory.direct_value(map))
             .map(|value| value.wrapping_add(offset as u32 as u64)),
         _ => None,
     };

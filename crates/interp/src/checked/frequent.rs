@@ -19,6 +19,14 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// A step of which the loop reads the instruction.
+    pub(super) const RARE: Step = Step {
+        row: Frequent::Not,
+        regs: 0,
+        off: 0,
+        imm: 0,
+    };
+
     pub(super) fn of(insn: Insn) -> Step {
         let (raw, _) = insn.encode().unwrap_or_default();
         Step {

@@ -1,7 +1,7 @@
 //! Maps in the virtual address space of a checked run.
 //!
 //! The map of index `n` has the 2^40 addresses from `(n + 1) << 40` on. The first one is
-//! the pointer to the map, where no memory is. 2^32 above begin the values, each a region
+//! the pointer to the map, where programs read its structure, if it is known. 2^32 above begin the values, each a region
 //! of its own from the moment that it is first asked for: they are so far apart that no
 //! constant offset leads from one into another. Finding a value is a division.
 
@@ -33,6 +33,8 @@ struct Mapped<'m> {
     map: &'m dyn MapObject,
     guard: &'m RunGuard,
     permission: Permission,
+    /// What programs read through the pointer to the map.
+    structure: &'m [u8],
     /// From one value to the next.
     pitch: u64,
     /// Values in the order of their addresses.
@@ -71,6 +73,7 @@ impl<'m> Maps<'m> {
             map,
             guard,
             permission,
+            structure: &[],
             pitch: (longest(map) + GAP).next_multiple_of(GAP),
             values: Vec::new(),
             known: HashMap::new(),
@@ -81,6 +84,13 @@ impl<'m> Maps<'m> {
             self.value(self.0.len() as u32 - 1, value)?;
         }
         Ok(())
+    }
+
+    /// Sets what programs read through the pointer to the last map.
+    pub(super) fn describe(&mut self, structure: &'m [u8]) {
+        if let Some(mapped) = self.0.last_mut() {
+            mapped.structure = structure;
+        }
     }
 
     /// Adds a map that a map of maps holds.
@@ -201,6 +211,12 @@ impl<'m> Maps<'m> {
         Ok(Some([pointer, key, value]))
     }
 
+    /// The first address of the value that an address is in.
+    pub(super) fn start(&self, address: u64) -> Option<u64> {
+        let place = self.place(address)?;
+        place.is_inside(1).then_some(place.start)
+    }
+
     /// The address on the host of a byte of a value.
     pub(super) fn host_address(&self, address: u64) -> Option<u64> {
         let place = self.place(address)?;
@@ -256,7 +272,14 @@ impl<'m> Maps<'m> {
     }
 
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
-        let place = self.place(address)?;
+        let Some(place) = self.place(address) else {
+            let index = usize::try_from((address >> SPAN_BITS).checked_sub(1)?).ok()?;
+            let offset = usize::try_from(address & ((1 << SPAN_BITS) - 1)).ok()?;
+            let structure = self.0.get(index)?.structure;
+            let bytes = structure.get(offset..)?.get(..into.len())?;
+            into.copy_from_slice(bytes);
+            return Some(());
+        };
         place.is_inside(into.len()).then(|| {
             place.cells().read(place.offset as usize, into);
         })

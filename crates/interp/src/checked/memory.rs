@@ -11,17 +11,20 @@
 //! otherwise linear in the number of regions.
 
 use std::borrow::Cow;
-use std::thread;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
-    CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle, MapObject,
-    MemoryPort, PacketBuffer, RunGuard, ValueOf,
+    ArenaObject, CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle,
+    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
 };
 
 use super::calls::CallFault;
 use super::maps::Maps;
+use super::model::Model;
 
 /// Address of the memory of model sockets: an address of the kernel where nothing is.
 const SOCKETS: u64 = 0xffff_8000_4000_0000;
@@ -36,8 +39,6 @@ const END: u64 = 0xf000_0000;
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
-/// Most attempts to take a lock, between which other threads run.
-const MOST_WAITS: u32 = 1 << 20;
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,6 +138,10 @@ pub struct Memory<'m> {
     /// Freed frames for reuse.
     spare: Vec<Box<[u8]>>,
     maps: Maps<'m>,
+    /// The arena of the program.
+    arena: Option<&'m dyn ArenaObject>,
+    /// Addresses of the 8 bytes in frames that hold pointers into it.
+    spilled: BTreeSet<u64>,
     context: Option<RegionId>,
     packet: Option<PacketRegion>,
     /// The socket that the packet belongs to.
@@ -145,6 +150,12 @@ pub struct Memory<'m> {
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
     held_lock: Option<u64>,
+    /// What the run opened and holds.
+    pub(super) model: Model,
+    /// The objects that programs allocate.
+    pub(super) objects: Option<Arc<Objects>>,
+    /// The programs of the host.
+    pub(super) programs: Option<&'m dyn ModelPrograms>,
     /// Number of the program that executes.
     pub(super) program: u32,
 }
@@ -326,6 +337,14 @@ impl<'m> Memory<'m> {
         }
     }
 
+    /// The packet that was added, to change its bytes.
+    pub(super) fn packet_buffer_mut(&mut self) -> Option<&mut PacketBuffer> {
+        match &mut self.regions[self.packet?.id.0].bytes {
+            Bytes::Packet(packet) => Some(packet),
+            _ => None,
+        }
+    }
+
     /// Adds the next map of the program, whose indices count from 0: its name, and what
     /// programs may do to its values. The guard keeps values that programs look up.
     pub fn add_map(
@@ -335,7 +354,13 @@ impl<'m> Memory<'m> {
         guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
+        self.arena = self.arena.or(map.arena());
         self.maps.push(name.into(), map, guard, permission)
+    }
+
+    /// Sets what programs read through the pointer to the map that was added last.
+    pub fn describe_map(&mut self, structure: &'m [u8]) {
+        self.maps.describe(structure);
     }
 
     /// Adds a map that a map of maps holds, behind the maps of the program. Without it lookups
@@ -381,6 +406,15 @@ impl<'m> Memory<'m> {
         self.maps.numbered(map, number)
     }
 
+    /// The address of what a program may access of a map without a lookup, in an arena that of
+    /// user space.
+    pub fn direct_value(&self, map: u32) -> Option<u64> {
+        match self.maps.object(map)?.arena() {
+            Some(arena) => Some(arena.user_start()),
+            None => self.maps.numbered(map, 0),
+        }
+    }
+
     /// Address of the end of the stack frame of that number, if a run is in it.
     pub fn frame_end(&self, number: usize) -> Option<u64> {
         let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
@@ -390,8 +424,62 @@ impl<'m> Memory<'m> {
     /// Frees the lock that a run holds, which may have ended in any way.
     pub(super) fn free_held_lock(&mut self) {
         if let Some(address) = self.held_lock.take() {
-            self.maps.update::<4>(address, |_| 0);
+            self.update_shared::<4>(address, |_| 0);
         }
+    }
+
+    /// Address of the spin lock that the run holds.
+    pub(super) fn held_lock(&self) -> Option<u64> {
+        self.held_lock
+    }
+
+    /// True if two addresses are in the same value of a map or the same object.
+    pub(super) fn are_in_one_value(&self, first: u64, second: u64) -> bool {
+        let start = |address| {
+            let objects = self.objects.as_ref();
+            let object = objects.and_then(|objects| objects.start(address));
+            self.maps.start(address).or(object)
+        };
+        start(first).is_some() && start(first) == start(second)
+    }
+
+    /// Reads bytes of a value of a map, of an object, or of a fragment of the packet.
+    fn read_shared(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let objects = self.objects.as_ref();
+        (self.maps.read(address, into))
+            .or_else(|| objects.and_then(|objects| objects.read(address, into)))
+            .or_else(|| {
+                let fragment = self.fragment(address, into.len())?;
+                into.copy_from_slice(fragment);
+                Some(())
+            })
+    }
+
+    /// Writes bytes of a value of a map, of an object, or of a fragment of the packet.
+    fn write_shared(&mut self, address: u64, bytes: &[u8]) -> Option<()> {
+        let objects = self.objects.as_ref();
+        (self.maps.write(address, bytes))
+            .or_else(|| objects.and_then(|objects| objects.write(address, bytes)))
+            .or_else(|| {
+                let fragment = self.fragment_mut(address, bytes.len())?;
+                fragment.copy_from_slice(bytes);
+                Some(())
+            })
+    }
+
+    /// Replaces the `N` bytes at an address, if it is aligned and in a value of a map or in an
+    /// object, by what `update` makes of them; the old ones.
+    pub(super) fn update_shared<const N: usize>(
+        &self,
+        address: u64,
+        update: impl Fn(u64) -> u64,
+    ) -> Option<u64> {
+        if !address.is_multiple_of(N as u64) {
+            return None;
+        }
+        let objects = self.objects.as_ref();
+        (self.maps.update::<N>(address, &update))
+            .or_else(|| objects.and_then(|objects| objects.update::<N>(address, &update)))
     }
 
     /// The calls that a helper began.
@@ -469,6 +557,7 @@ impl<'m> Memory<'m> {
         let Some(index) = writable else {
             return Err(self.fault(address, len, Access::Write));
         };
+        self.mark_spilled(address, len, false);
         let region = &mut self.regions[index];
         let offset = (address - region.start) as usize;
         let bytes = region.bytes.writable().unwrap_or_default();
@@ -477,7 +566,7 @@ impl<'m> Memory<'m> {
 }
 
 /// Accesses of the interpreter.
-impl Memory<'_> {
+impl<'m> Memory<'m> {
     /// Loads `N` bytes at an address as a little-endian number; `hint` is the index of the
     /// region that was accessed last.
     #[inline(always)]
@@ -508,7 +597,7 @@ impl Memory<'_> {
             return Ok(value);
         }
         let mut bytes = [0; N];
-        if self.maps.read(address, &mut bytes).is_some() {
+        if self.read_shared(address, &mut bytes).is_some() {
             return Ok(number(&bytes));
         }
         Err(self.fault(address, N as u64, Access::Read))
@@ -546,7 +635,7 @@ impl Memory<'_> {
             *hint = index;
             return Ok(());
         }
-        if self.maps.write(address, &low_bytes::<N>(value)).is_some() {
+        if self.write_shared(address, &low_bytes::<N>(value)).is_some() {
             return Ok(());
         }
         Err(self.fault(address, N as u64, Access::Write))
@@ -566,11 +655,37 @@ impl Memory<'_> {
                 *bytes = low_bytes(update(old));
                 return Ok(old);
             }
-            if let Some(old) = self.maps.update::<N>(address, &update) {
+            if let Some(old) = self.update_shared::<N>(address, &update) {
                 return Ok(old);
             }
         }
         Err(self.fault(address, N as u64, Access::Update))
+    }
+
+    /// The arena of the program.
+    pub(super) fn arena(&self) -> Option<&'m dyn ArenaObject> {
+        self.arena
+    }
+
+    /// True if the 8 bytes at an address hold a pointer into the arena that was spilled there.
+    pub(super) fn is_spilled(&self, address: u64) -> bool {
+        self.spilled.contains(&address)
+    }
+
+    /// Notes a write: the bytes hold no pointer into the arena afterwards, but for `is_pointer`
+    /// 8 bytes in a frame.
+    pub(super) fn mark_spilled(&mut self, address: u64, len: u64, is_pointer: bool) {
+        if !self.spilled.is_empty() {
+            let overlapping = address.saturating_sub(7)..address.saturating_add(len);
+            let overlapping: Vec<u64> = self.spilled.range(overlapping).copied().collect();
+            for slot in overlapping {
+                self.spilled.remove(&slot);
+            }
+        }
+        let frames = FIRST_FRAME..FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
+        if is_pointer && address.is_multiple_of(8) && frames.contains(&address) {
+            self.spilled.insert(address);
+        }
     }
 
     /// Removes the frames of an earlier run.
@@ -578,6 +693,18 @@ impl Memory<'_> {
         while self.frames > 0 {
             self.pop_frame();
         }
+    }
+
+    /// True if bytes are in the stack of a run.
+    pub(super) fn is_on_stack(&self, address: u64, len: u64) -> bool {
+        let region = self.locate(address, len).map(|index| &self.regions[index]);
+        region.is_some_and(|region| matches!(region.bytes, Bytes::Frame(_)))
+    }
+
+    /// The addresses of the last frame.
+    pub(super) fn last_frame(&self) -> Range<u64> {
+        let start = FIRST_FRAME + (self.frames as u64).saturating_sub(1) * FRAME_STRIDE;
+        start..start + FRAME_BYTES as u64
     }
 
     /// Adds a frame filled with a byte; returns the address of its end.
@@ -588,6 +715,7 @@ impl Memory<'_> {
             .unwrap_or_else(|| vec![0; FRAME_BYTES].into());
         bytes.fill(fill);
         let start = FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
+        self.mark_spilled(start, FRAME_BYTES as u64, false);
         self.regions.push(Region {
             start,
             bytes: Bytes::Frame(bytes),
@@ -661,7 +789,7 @@ impl<'m> MemoryPort for Memory<'m> {
     type Fault = CallFault;
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
-        if self.maps.read(address, into).is_none() {
+        if self.read_shared(address, into).is_none() {
             into.copy_from_slice(Memory::read(self, address, into.len() as u64)?);
         }
         Ok(())
@@ -678,7 +806,7 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
-        if self.maps.write(address, bytes).is_none() {
+        if self.write_shared(address, bytes).is_none() {
             Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);
         }
         Ok(())
@@ -758,11 +886,13 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn exchange(&mut self, address: u64, new: u64) -> Result<u64, CallFault> {
-        let old = match address.is_multiple_of(8) {
-            true => self.maps.update::<8>(address, |_| new),
-            false => None,
-        };
-        old.ok_or_else(|| self.fault(address, 8, Access::Update).into())
+        if self.update_shared::<8>(address, |old| old).is_none() {
+            return Err(self.fault(address, 8, Access::Update).into());
+        }
+        self.pass_reference(new)?;
+        let old = self.update_shared::<8>(address, |_| new).unwrap_or(0);
+        self.take_reference(old);
+        Ok(old)
     }
 
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, CallFault> {
@@ -786,21 +916,11 @@ impl<'m> MemoryPort for Memory<'m> {
                 "the run holds the lock at {held:#x} already"
             )));
         }
-        for _ in 0..MOST_WAITS {
-            let old = match address.is_multiple_of(4) {
-                true => self.maps.update::<4>(address, |old| old.max(1)),
-                false => None,
-            };
-            match old {
-                Some(0) => {
-                    self.held_lock = Some(address);
-                    return Ok(());
-                }
-                Some(_) => thread::yield_now(),
-                None => return Err(self.fault(address, 4, Access::Update).into()),
-            }
+        if !self.wait_for_lock(address)? {
+            return Err(refused(format!("the lock at {address:#x} is not freed")));
         }
-        Err(refused(format!("the lock at {address:#x} is not freed")))
+        self.held_lock = Some(address);
+        Ok(())
     }
 
     fn unlock(&mut self, address: u64) -> Result<(), CallFault> {
@@ -831,7 +951,9 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn value_address(&self, address: u64) -> Result<u64, CallFault> {
-        let found = self.maps.host_address(address);
+        let objects = self.objects.as_ref();
+        let found = (self.maps.host_address(address))
+            .or_else(|| objects.and_then(|objects| objects.place(address)));
         found.ok_or_else(|| refused(format!("{address:#x} is not in the value of a map")))
     }
 
@@ -860,7 +982,7 @@ fn no_map(pointer: u64) -> CallFault {
     refused(format!("{pointer:#x} is no pointer to a map"))
 }
 
-fn refused(why: String) -> CallFault {
+pub(super) fn refused(why: String) -> CallFault {
     CallFault::Refused(why.into())
 }
 

@@ -19,7 +19,9 @@
 //! | `may_goto` | falls through [`MAY_GOTO_LOOPS`] times in each activation of a function, then jumps |
 //! | atomics | need natural alignment, as in Linux; the memory is not shared |
 //! | packet loads | from the packet of the run, by Linux's rules; outside it the function returns 0 |
-//! | address-space casts | between spaces 0 and 1: the low 32 bits, as in Linux without the user's base address |
+//! | address-space casts | between spaces 0 and 1: the low 32 bits, to which a cast to space 1 adds the upper half of the arena's user address, if the run has an arena |
+//! | arenas | accesses by what a cast to space 0 made and pointers computed from it: by 32 bits, loads from pages that are not there give 0, stores to them are dropped |
+//! | exceptions | leave all functions of the program; its exception callback runs in place of the rest |
 //! | maps | those that were added to the memory, by index; each value is a region |
 //! | tail calls | to the programs of [`TailTargets`], at most [`MAX_TAIL_CALLS`] in a run; the program that is left names its traps |
 //! | other maps, BTF ids, kfuncs | a trap |
@@ -34,6 +36,7 @@ mod engine;
 mod frequent;
 mod maps;
 mod memory;
+mod model;
 mod observe;
 mod tail;
 #[cfg(test)]
@@ -46,7 +49,7 @@ pub use memory::{
 };
 pub use observe::{Moment, Observer};
 pub use tail::{MAX_TAIL_CALLS, TailTargets};
-pub use trap::{Missing, Reason, Trap};
+pub use trap::{Missing, Reason, Trap, Unclosed};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
 use std::sync::Arc;
@@ -66,17 +69,28 @@ pub const MOST_FRAMES: usize = 1024;
 pub struct CheckedProgram {
     insns: Vec<Insn>,
     steps: Vec<frequent::Step>,
+    /// It has casts between address spaces: it may access an arena.
+    has_casts: bool,
     /// What functions that outlive a run are known by.
     number: u32,
+    /// First slot of the function that gets the cookie of a thrown exception.
+    exception_callback: Option<usize>,
 }
 
 impl CheckedProgram {
     /// A program of these slots.
     pub fn new(insns: Vec<Insn>) -> CheckedProgram {
+        let has_casts = insns.iter().any(|insn| matches!(insn, Insn::Cast { .. }));
+        let step = |insn: &Insn| match has_casts {
+            true => frequent::Step::RARE,
+            false => frequent::Step::of(*insn),
+        };
         CheckedProgram {
-            steps: insns.iter().map(|insn| frequent::Step::of(*insn)).collect(),
+            steps: insns.iter().map(step).collect(),
+            has_casts,
             insns,
             number: 0,
+            exception_callback: None,
         }
     }
 
@@ -85,6 +99,15 @@ impl CheckedProgram {
     #[must_use]
     pub fn with_number(self, number: u32) -> CheckedProgram {
         CheckedProgram { number, ..self }
+    }
+
+    /// The program with the first slot of the function that ends it when an exception is thrown.
+    #[must_use]
+    pub fn with_exception_callback(self, slot: Option<usize>) -> CheckedProgram {
+        CheckedProgram {
+            exception_callback: slot,
+            ..self
+        }
     }
 
     /// Decodes a program, eight bytes for each slot. Only a partial slot is an error.

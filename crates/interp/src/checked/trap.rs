@@ -47,6 +47,27 @@ pub enum Reason {
     Deadline(Instant),
     /// The observer ended the run.
     Stopped,
+    /// A function returns with something open in its frame.
+    Unclosed(Unclosed),
+    /// The program is left while the run holds a reference to the object at this address.
+    Unreleased(u64),
+    /// The program is left while the run holds the lock at this address.
+    Locked(u64),
+}
+
+/// Something that is open in the frame of a function that returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclosed {
+    /// Name of its structure.
+    pub name: &'static str,
+    /// Its address.
+    pub address: u64,
+}
+
+impl From<Unclosed> for Reason {
+    fn from(unclosed: Unclosed) -> Reason {
+        Reason::Unclosed(unclosed)
+    }
 }
 
 /// A resource that the run does not have.
@@ -118,6 +139,19 @@ impl fmt::Display for Reason {
             }
             Reason::Deadline(_) => f.write_str("the deadline has passed"),
             Reason::Stopped => f.write_str("the observer ended the run"),
+            Reason::Unclosed(Unclosed { name, address }) => {
+                write!(f, "the function returns with a {name} open at {address:#x}")
+            }
+            Reason::Unreleased(pointer) => write!(
+                f,
+                "the program is left while it holds the object at {pointer:#x}"
+            ),
+            Reason::Locked(lock) => {
+                write!(
+                    f,
+                    "the program is left while it holds the lock at {lock:#x}"
+                )
+            }
         }
     }
 }

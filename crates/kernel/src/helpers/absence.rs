@@ -112,15 +112,6 @@ pub(super) fn get_branch_snapshot<M: MemoryPort>(
     })
 }
 
-/// `long bpf_sys_close(u32 fd)`: `-EBADF`, no file is open.
-pub(super) fn sys_close<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    Ok(Errno::EBADF.negated())
-}
-
 /// `long bpf_kallsyms_lookup_name(const char *name, int size, int flags, u64 *address)`:
 /// `-ENOENT`, the kernel has no symbols; `-EINVAL` for flags and for a name that does not end
 /// with a zero byte.
@@ -258,20 +249,4 @@ pub(super) fn get_func_ip<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(0)
-}
-
-/// `long bpf_sys_bpf(u32 command, void *attr, u32 size)`: `-EPERM` for the commands that
-/// programs may give, as for a process that may not load anything; `-EINVAL` for others.
-pub(super) fn sys_bpf<M: MemoryPort>(
-    [command, ..]: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    /// `BPF_MAP_CREATE` to `BPF_PROG_LOAD`, `BPF_RAW_TRACEPOINT_OPEN`, `BPF_BTF_LOAD`,
-    /// `BPF_MAP_FREEZE`, `BPF_LINK_CREATE`.
-    const ALLOWED: [u64; 9] = [0, 1, 2, 3, 5, 17, 18, 22, 28];
-    Ok(match ALLOWED.contains(&(command & 0xffff_ffff)) {
-        true => Errno::EPERM.negated(),
-        false => Errno::EINVAL.negated(),
-    })
 }

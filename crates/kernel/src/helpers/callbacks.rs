@@ -6,7 +6,7 @@ use vm::{
     Cursor, Iteration, IterationStep, MemoryPort, RunContext, Samples, SamplesReader, ValueOf,
 };
 
-use super::dynptr::Dynptr;
+use crate::dynptr::{Dynptr, DynptrKind};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
 const MAX_LOOPS: u64 = 1 << 23;
@@ -156,7 +156,7 @@ impl<M: MemoryPort> Iteration<M> for Drain {
             .map(self.map)?
             .samples()
             .map_or(0, Samples::oldest_len);
-        Dynptr::local(sample, len).write(memory, self.dynptr)?;
+        Dynptr::new(DynptrKind::Local, sample, len).write(memory, self.dynptr)?;
         Ok(IterationStep::Call {
             function: self.function,
             arguments: [self.dynptr, self.context, 0, 0, 0],

@@ -30,15 +30,20 @@ mod storage;
 mod strncmp;
 mod strtox;
 mod syncookie;
+mod system_calls;
 mod timer;
 mod trace_printk;
 mod tunnel;
+mod types;
 mod vlan;
 mod xdp;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
 
 pub(crate) use bytes::Bytes;
+pub(crate) use packet::store_bytes;
+pub(crate) use probe::why_unreadable;
+pub(crate) use snprintf::{arguments as format_arguments, text as format_text};
 
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;
@@ -217,8 +222,10 @@ table! {
     mtu::check_mtu,
     callbacks::for_each_map_elem,
     snprintf::snprintf,
-    absence::sys_bpf,
-    absence::sys_close,
+    types::snprintf_btf,
+    system_calls::sys_bpf,
+    types::btf_find_by_name_kind,
+    system_calls::sys_close,
     timer::timer_init,
     timer::timer_set_callback,
     timer::timer_start,

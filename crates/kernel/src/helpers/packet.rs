@@ -4,6 +4,7 @@ use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
+use super::map::status;
 use super::{EFAULT, skb};
 
 /// Offsets are from the link-layer header (`BPF_HDR_START_MAC`).
@@ -66,21 +67,35 @@ pub(super) fn skb_store_bytes<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
     let bytes = Bytes::read(memory, from, len as u32 as usize)?;
-    let offset = offset as u32;
-    if offset > i32::MAX as u32 {
-        return Ok(EFAULT);
+    let stored = store_bytes(
+        memory,
+        context,
+        u64::from(offset as u32),
+        bytes.get(),
+        flags,
+    )?;
+    Ok(status(stored))
+}
+
+/// Writes bytes of a packet: `-EFAULT` if it ends before, `-EINVAL` for unknown flags.
+pub(crate) fn store_bytes<M: MemoryPort>(
+    memory: &mut M,
+    context: u64,
+    offset: u64,
+    bytes: &[u8],
+    flags: u64,
+) -> Result<Result<(), Errno>, M::Fault> {
+    if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
+        return Ok(Err(Errno::EINVAL));
     }
-    let is_stored =
-        memory.change_packet(context, |packet| packet.write(offset as usize, bytes.get()))?;
+    let is_stored = offset <= i32::MAX as u64
+        && memory.change_packet(context, |packet| packet.write(offset as usize, bytes))?;
     if !is_stored {
-        return Ok(EFAULT);
+        return Ok(Err(Errno::EFAULT));
     }
     if flags & INVALIDATE_HASH != 0 {
         skb::clear_hash(memory, context)?;
     }
-    Ok(0)
+    Ok(Ok(()))
 }

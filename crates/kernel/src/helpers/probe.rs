@@ -85,13 +85,18 @@ pub(super) fn probe_read_str<M: MemoryPort>(
     Ok(of_any(result, arguments[2]))
 }
 
-/// What a read of an address returns where nothing is.
-fn absent(address: u64) -> u64 {
+/// Why an address where nothing is cannot be read.
+pub(crate) fn why_unreadable(address: u64) -> Errno {
     let is_canonical = (address as i64) << 16 >> 16 == address as i64;
     match address < USER_END || !is_canonical {
-        true => Errno::ERANGE.negated(),
-        false => EFAULT,
+        true => Errno::ERANGE,
+        false => Errno::EFAULT,
     }
+}
+
+/// What a read of an address returns where nothing is.
+pub(super) fn absent(address: u64) -> u64 {
+    why_unreadable(address).negated()
 }
 
 /// What the helper for addresses of both kinds returns instead.

@@ -2,10 +2,12 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
+use vm::network::DeviceQueue;
 use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 
 use super::skb::get;
 use crate::programs::field::GSO_SIZE;
+use crate::programs::{XDP_IFINDEX, XDP_QUEUE};
 
 /// The packet is received instead of sent (`BPF_F_INGRESS`).
 const INGRESS: u64 = 1;
@@ -90,6 +92,17 @@ pub(super) fn redirect_map<M: MemoryPort>(
         return Ok(XDP_ABORTED);
     }
     let key = key as u32;
+    if let Some(cookie) = memory.map(map)?.socket(&key.to_ne_bytes()) {
+        let is_delivered = receives(cookie, memory, cx)?;
+        record(
+            memory,
+            Redirect::Socket {
+                cookie,
+                is_delivered,
+            },
+        )?;
+        return Ok(XDP_REDIRECT);
+    }
     let has_target = memory.lookup(map, cx.cpu(), &key.to_ne_bytes())? != 0;
     if !has_target && flags & BROADCAST == 0 {
         memory.change_packet(memory.context(), |packet| packet.state.redirect = None)?;
@@ -97,6 +110,17 @@ pub(super) fn redirect_map<M: MemoryPort>(
     }
     record(memory, Redirect::Map { key, flags })?;
     Ok(XDP_REDIRECT)
+}
+
+/// True if the AF_XDP socket of a cookie gets packets of the queue that this one came from.
+fn receives<M: MemoryPort>(cookie: u64, memory: &M, cx: &RunContext<'_>) -> Result<bool, M::Fault> {
+    let context = memory.context();
+    let came_from = DeviceQueue {
+        device: get(memory, context, XDP_IFINDEX)?,
+        queue: get(memory, context, XDP_QUEUE)? as u16,
+    };
+    let socket = cx.system.network.sockets.xdp_by_cookie(cookie);
+    Ok(socket.is_some_and(|socket| socket.receives_from(came_from)))
 }
 
 fn record<M: MemoryPort>(memory: &mut M, redirect: Redirect) -> Result<(), M::Fault> {

@@ -80,7 +80,7 @@ pub(super) fn snprintf<M: MemoryPort>(
 }
 
 /// The arguments of a format in an array of `len` bytes; `None` if Linux refuses it.
-pub(super) fn arguments<M: MemoryPort>(
+pub(crate) fn arguments<M: MemoryPort>(
     data: u64,
     len: u64,
     memory: &M,
@@ -109,7 +109,7 @@ struct Layout {
 }
 
 /// The text of a format and arguments, for a buffer of `size` bytes, which it may exceed.
-pub(super) fn text<M: MemoryPort>(
+pub(crate) fn text<M: MemoryPort>(
     format: &[u8],
     arguments: &[u64],
     size: usize,

@@ -15,8 +15,4 @@ const WAITING: &[(&str, &[&str])] = &[
         "model objects and variables of the kernel",
         &["bpf_task_pt_regs", "bpf_per_cpu_ptr", "bpf_this_cpu_ptr"],
     ),
-    (
-        "types of the kernel in a run",
-        &["bpf_snprintf_btf", "bpf_btf_find_by_name_kind"],
-    ),
 ];

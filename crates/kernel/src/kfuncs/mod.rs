@@ -5,18 +5,27 @@
 //! calls by; [`state`] says for every kfunc of Linux 6.18 what a call does here.
 
 mod absence;
+mod arena;
 mod bits;
 mod casts;
 mod conntrack;
+mod dynptrs;
+mod exceptions;
+mod iterators;
+mod lists;
+mod locks;
 mod maps;
+mod objects;
 mod sections;
 mod state;
+mod streams;
 mod strings;
+mod trees;
 mod xdp;
 
 use spec::bits::BitOp;
 use spec::kfuncs::{CallState, KernelFunction};
-use vm::{Call, Helper, MemoryPort, direct_call};
+use vm::{Call, Helper, ModelPort, direct_call};
 
 pub use state::state;
 
@@ -34,6 +43,7 @@ macro_rules! table {
         bits { $($op:ident,)* }
         native { $($module:ident::$name:ident,)* }
         checked { $($other:ident::$checked:ident,)* }
+        absent { $($empty:ident::$absent:ident,)* }
         unreached { $($unreached:ident,)* }
     ) => {
         #[allow(non_upper_case_globals)]
@@ -41,16 +51,18 @@ macro_rules! table {
             $(pub(super) const $op: i32 = spec::bits::BitOp::$op.number();)*
             $(pub(super) const $name: i32 = super::number(name!($name));)*
             $(pub(super) const $checked: i32 = super::number(name!($checked));)*
+            $(pub(super) const $absent: i32 = super::number(name!($absent));)*
             $(pub(super) const $unreached: i32 = super::number(name!($unreached));)*
         }
 
         /// The function of that number, for the memory of an engine; `None` if it is not
         /// built.
-        pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
+        pub fn find<M: ModelPort>(number: i32) -> Option<Helper<M>> {
             Some(match number {
                 $(numbers::$op => bits::operation::<M, { BitOp::$op as usize }>,)*
                 $(numbers::$name => $module::$name,)*
                 $(numbers::$checked => $other::$checked,)*
+                $(numbers::$absent => $empty::$absent,)*
                 $(numbers::$unreached => absence::unreached,)*
                 _ => return None,
             })
@@ -78,6 +90,9 @@ macro_rules! table {
             $(if name == name!($checked) {
                 return Some(of(stringify!($other)));
             })*
+            $(if name == name!($absent) {
+                return Some(CallState::Absent);
+            })*
             $(if name == name!($unreached) {
                 return Some(CallState::Unreached);
             })*
@@ -96,6 +111,9 @@ table! {
         casts::rdonly_cast,
         casts::cast_to_kern_ctx,
         maps::map_sum_elem_count,
+        arena::arena_alloc_pages,
+        arena::arena_free_pages,
+        arena::arena_reserve_pages,
         xdp::xdp_pull_data,
         conntrack::skb_ct_lookup,
         conntrack::xdp_ct_lookup,
@@ -122,6 +140,68 @@ table! {
         strings::strcspn,
         strings::strstr,
         strings::strnstr,
+        iterators::iter_num_new,
+        iterators::iter_num_next,
+        iterators::iter_num_destroy,
+        iterators::iter_bits_new,
+        iterators::iter_bits_next,
+        iterators::iter_bits_destroy,
+        exceptions::throw,
+        locks::local_irq_save,
+        locks::local_irq_restore,
+        locks::res_spin_lock,
+        locks::res_spin_unlock,
+        locks::res_spin_lock_irqsave,
+        locks::res_spin_unlock_irqrestore,
+        streams::stream_vprintk_impl,
+        dynptrs::dynptr_from_skb,
+        dynptrs::dynptr_from_skb_meta,
+        dynptrs::dynptr_from_xdp,
+        dynptrs::dynptr_adjust,
+        dynptrs::dynptr_clone,
+        dynptrs::dynptr_is_null,
+        dynptrs::dynptr_is_rdonly,
+        dynptrs::dynptr_size,
+        dynptrs::dynptr_slice,
+        dynptrs::dynptr_slice_rdwr,
+        dynptrs::dynptr_copy,
+        dynptrs::dynptr_memset,
+        dynptrs::probe_read_kernel_dynptr,
+        dynptrs::probe_read_kernel_str_dynptr,
+        objects::obj_new_impl,
+        objects::obj_drop_impl,
+        objects::percpu_obj_new_impl,
+        objects::percpu_obj_drop_impl,
+        objects::refcount_acquire_impl,
+        lists::list_push_front_impl,
+        lists::list_push_back_impl,
+        lists::list_pop_front,
+        lists::list_pop_back,
+        lists::list_front,
+        lists::list_back,
+        trees::rbtree_add_impl,
+        trees::rbtree_remove,
+        trees::rbtree_first,
+        trees::rbtree_root,
+        trees::rbtree_left,
+        trees::rbtree_right,
+    }
+    absent {
+        dynptrs::probe_read_user_dynptr,
+        dynptrs::probe_read_user_str_dynptr,
+        dynptrs::copy_from_user_dynptr,
+        dynptrs::copy_from_user_str_dynptr,
+        dynptrs::copy_from_user_task_dynptr,
+        dynptrs::copy_from_user_task_str_dynptr,
+        iterators::iter_dmabuf_new,
+        iterators::iter_dmabuf_next,
+        iterators::iter_dmabuf_destroy,
+        iterators::iter_kmem_cache_new,
+        iterators::iter_kmem_cache_next,
+        iterators::iter_kmem_cache_destroy,
+        iterators::iter_task_vma_new,
+        iterators::iter_task_vma_next,
+        iterators::iter_task_vma_destroy,
     }
     unreached {
         cgroup_acquire,

@@ -59,50 +59,20 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bpf_xdp_metadata_rx_*"],
     ),
     (
-        CallState::Waits("dynptrs in the verifier"),
-        &[
-            "bpf_dynptr_*",
-            "bpf_cgroup_read_xattr",
-            "bpf_copy_from_user_dynptr",
-            "bpf_copy_from_user_str_dynptr",
-            "bpf_copy_from_user_task_dynptr",
-            "bpf_copy_from_user_task_str_dynptr",
-            "bpf_crypto_decrypt",
-            "bpf_crypto_encrypt",
-            "bpf_probe_read_*",
-        ],
+        CallState::Waits("model ciphers"),
+        &["bpf_crypto_decrypt", "bpf_crypto_encrypt"],
     ),
     (
-        CallState::Waits("iterators in the verifier"),
-        &["bpf_iter_*"],
+        CallState::Waits("model tasks and control groups"),
+        &["bpf_iter_*", "bpf_cgroup_read_xattr"],
     ),
     (
         CallState::Waits("masks of CPUs as objects"),
         &["bpf_cpumask_*"],
     ),
     (
-        CallState::Waits("allocated objects, lists and trees in the verifier"),
-        &[
-            "bpf_list_*",
-            "bpf_rbtree_*",
-            "bpf_obj_*",
-            "bpf_percpu_obj_*",
-            "bpf_refcount_acquire_impl",
-        ],
-    ),
-    (
-        CallState::Waits("IRQ flags and resilient locks in the verifier"),
-        &["bpf_local_irq_*", "bpf_res_spin_*"],
-    ),
-    (CallState::Waits("arenas"), &["bpf_arena_*"]),
-    (CallState::Waits("exceptions"), &["bpf_throw"]),
-    (
         CallState::Waits("work queues and task work"),
         &["bpf_wq_*", "bpf_task_work_*"],
-    ),
-    (
-        CallState::Waits("streams of programs"),
-        &["bpf_stream_vprintk_impl"],
     ),
     (
         CallState::Waits("sockets that a program makes"),

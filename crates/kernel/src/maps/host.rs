@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use vm::Timers;
+use vm::{Objects, Timers};
 
-/// CPUs, randomness and timers of the model machine.
+/// CPUs, randomness, timers and objects of the model machine.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Possible CPUs, at least 1: per-CPU maps hold a value for each.
@@ -13,15 +13,18 @@ pub struct Host {
     pub seed: u64,
     /// The timers in values of maps, which a map frees with the values that hold them.
     pub timers: Arc<Timers>,
+    /// The objects that programs allocate, which maps free as they free timers.
+    pub objects: Arc<Objects>,
 }
 
 impl Host {
-    /// A machine without timers.
+    /// A machine without timers and objects.
     pub fn new(cpus: u32, seed: u64) -> Host {
         Host {
             cpus,
             seed,
             timers: Arc::default(),
+            objects: Arc::new(Objects::new(cpus)),
         }
     }
 }

@@ -55,10 +55,11 @@ use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 use vm::network::NetSocket;
 use vm::{
-    CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject, Samples,
-    TailTable, Timers, ValueOf,
+    ArenaObject, CellSlice, Cursor, DirectAccess, LockedValue, MapFunction, MapHandle, MapObject,
+    Objects, Samples, TailTable, Timers, ValueOf,
 };
 
+pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
 pub use local_storage::LocalStorage;
@@ -264,6 +265,11 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The memory of an arena.
+    fn arena(&self) -> Option<&Arena> {
+        None
+    }
+
     /// The values of local storage.
     fn local_storage(&self) -> Option<&LocalStorage> {
         None
@@ -340,6 +346,8 @@ pub struct Map {
     is_frozen: AtomicBool,
     /// The timers of the host, if values have some.
     timers: Option<Arc<Timers>>,
+    /// The objects of the host, if values own some.
+    objects: Option<Arc<Objects>>,
 }
 
 impl Map {
@@ -447,7 +455,7 @@ impl Map {
             ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
             Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
             Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
-            Arena => Arc::new(arena::Arena),
+            Arena => Arc::new(arena::Arena::new(map)?),
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
@@ -455,6 +463,10 @@ impl Map {
             cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
             timers: (definition.value.timer).map(|_| Arc::clone(&host.timers)),
+            objects: match definition.value.owning.is_empty() {
+                true => None,
+                false => Some(Arc::clone(&host.objects)),
+            },
             definition,
             operations,
         })
@@ -558,6 +570,15 @@ impl Map {
         self.operations.store_object(key, value, flags, resources)
     }
 
+    /// The checks of an update or deletion that come before its key and value are read.
+    ///
+    /// # Errors
+    /// EPERM if the map cannot be written to, EINVAL for flags that it does not know.
+    pub(crate) fn check_update(&self, flags: u64) -> Result<(), Errno> {
+        self.check_write()?;
+        self.check_flags(flags, u64::MAX)
+    }
+
     /// `BPF_MAP_DELETE_ELEM` where no descriptor is open.
     pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         self.delete_with(key, &NoResources)
@@ -601,6 +622,26 @@ impl Map {
         }
     }
 
+    /// True if neither programs nor users change its values again.
+    pub fn is_constant(&self) -> bool {
+        self.params().flags.0 & MapFlags::RDONLY_PROG.0 != 0
+            && self.is_frozen.load(Ordering::Acquire)
+    }
+
+    /// Frees the objects that values own.
+    fn free_objects(&self, objects: &Objects) {
+        let guard = RunGuard::new();
+        for cpu in 0..self.copies() {
+            let mut cursor = Cursor::default();
+            while let Some([_, value]) = self.next_entry(&guard, cpu, &mut cursor) {
+                objects.free_fields(value, &self.definition.value.owning);
+            }
+            if let Some(cell) = cursor.key_cell.take() {
+                guard.release_key_cell(cell);
+            }
+        }
+    }
+
     fn check_read(&self) -> Result<(), Errno> {
         match self.params().flags.0 & flags::WRONLY {
             0 => Ok(()),
@@ -637,6 +678,9 @@ impl Drop for Map {
     fn drop(&mut self) {
         if let Some(timers) = &self.timers {
             timers.free_map(self.identity());
+        }
+        if let Some(objects) = &self.objects {
+            self.free_objects(objects);
         }
     }
 }
@@ -676,6 +720,12 @@ impl MapObject for Map {
     fn disown(&self, owner: u64) -> Result<(), Errno> {
         let storage = self.operations.local_storage().ok_or(Errno::EINVAL)?;
         storage.remove(owner)
+    }
+
+    fn arena(&self) -> Option<&dyn ArenaObject> {
+        self.operations
+            .arena()
+            .map(|arena| arena as &dyn ArenaObject)
     }
 
     fn samples(&self) -> Option<&dyn Samples> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use spec::Errno;
-use vm::network::{NetSocket, SocketProtocol, SocketState};
+use vm::network::{NetSocket, SocketProtocol, SocketState, XdpSocket};
 
 use super::Definition;
 use super::flags;
@@ -36,6 +36,8 @@ pub enum SocketKind {
     Unix,
     /// A Unix stream that is not connected.
     UnixClosed,
+    /// AF_XDP, on this queue of its device; 0 if it is not bound.
+    Xdp(u16),
     /// Any other, which no map of sockets takes.
     Other,
 }
@@ -64,11 +66,20 @@ impl Socket {
         Socket::new(socket.cookie, kind, socket.group.is_some())
     }
 
+    /// An AF_XDP socket of a network, as maps see it.
+    pub fn of_xdp(socket: &XdpSocket) -> Socket {
+        let queue = socket.queue.map_or(0, |bound| bound.queue);
+        Socket::new(socket.cookie, SocketKind::Xdp(queue), false)
+    }
+
     /// True if a `sockmap` or `sockhash` takes it.
     fn is_redirectable(&self) -> bool {
         match self.kind {
             SocketKind::TcpOpen | SocketKind::Udp | SocketKind::Unix => true,
-            SocketKind::TcpClosed | SocketKind::UnixClosed | SocketKind::Other => false,
+            SocketKind::TcpClosed
+            | SocketKind::UnixClosed
+            | SocketKind::Xdp(_)
+            | SocketKind::Other => false,
         }
     }
 }

@@ -2,33 +2,41 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use vm::{CellSlice, Timers};
+use vm::sync::atomic::AtomicU64;
+use vm::{CellSlice, Objects, OwningField, Timers};
 
 use super::{Definition, Host};
 
 /// The special fields of a map's values that hold something of the host.
 #[derive(Debug)]
 pub(super) struct SpecialFields {
-    /// Byte ranges that are zero in a new value: all but that of the lock.
+    /// Byte ranges that are zero in a new value: all but those of locks.
     cleared: Vec<Range<usize>>,
     /// The timers of the host, if values have one, and its place.
     timer: Option<(Arc<Timers>, Range<usize>)>,
+    /// The objects of the host, if values own some, and the fields that do.
+    owning: Option<(Arc<Objects>, Vec<OwningField>)>,
 }
 
 impl SpecialFields {
     pub(super) fn new(map: &Definition, host: &Host) -> SpecialFields {
         let special = map.value.special.iter();
-        let cleared = special.filter(|field| Some(field.start) != map.value.lock);
+        let locks = [map.value.lock, map.value.resilient_lock];
+        let cleared = special.filter(|field| !locks.contains(&Some(field.start)));
         let timer = special_at(map, map.value.timer);
         SpecialFields {
             cleared: cleared.cloned().collect(),
             timer: timer.map(|place| (Arc::clone(&host.timers), place)),
+            owning: match map.value.owning.is_empty() {
+                true => None,
+                false => Some((Arc::clone(&host.objects), map.value.owning.clone())),
+            },
         }
     }
 
-    /// Frees what a value holds: its timer is cancelled (`bpf_obj_free_fields`).
+    /// Frees what a value holds: its timer is cancelled, its objects are dropped
+    /// (`bpf_obj_free_fields`).
     pub(super) fn free(&self, value: &[AtomicU64]) {
         if self.cleared.is_empty() {
             return;
@@ -37,6 +45,9 @@ impl SpecialFields {
         if let Some((timers, place)) = &self.timer {
             let start = value.address().addr() as u64;
             timers.free(start + place.start as u64..start + place.end as u64);
+        }
+        if let Some((objects, fields)) = &self.owning {
+            objects.free_fields(value, fields);
         }
         for field in &self.cleared {
             value.write(field.start, &vec![0; field.len()]);

@@ -1,10 +1,13 @@
 //! Values: how they are copied in and out.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
+use btf::fields::{FieldKind, FieldRecord};
 use spec::Errno;
-use vm::{CellSlice, LockedValue};
+use vm::sync::atomic::AtomicU64;
+use vm::{CellSlice, LockedValue, OwningField};
+
+use crate::objects::owning_fields;
 
 /// Layout of a map's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,8 +19,12 @@ pub struct ValueLayout {
     pub special: Vec<Range<usize>>,
     /// Offset of the spin lock, which is one of the special fields.
     pub lock: Option<usize>,
+    /// Offset of the resilient lock, which is one of the special fields.
+    pub resilient_lock: Option<usize>,
     /// Offset of the timer, which is one of the special fields.
     pub timer: Option<usize>,
+    /// The special fields that own objects.
+    pub owning: Vec<OwningField>,
 }
 
 impl ValueLayout {
@@ -25,9 +32,20 @@ impl ValueLayout {
     pub fn plain(size: usize) -> ValueLayout {
         ValueLayout {
             size,
-            special: Vec::new(),
-            lock: None,
-            timer: None,
+            ..ValueLayout::default()
+        }
+    }
+
+    /// Values of so many bytes with these special fields.
+    pub fn with_fields(size: usize, fields: &FieldRecord) -> ValueLayout {
+        let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
+        ValueLayout {
+            size,
+            special: fields.ranges().collect(),
+            lock: offset_of(FieldKind::SpinLock),
+            resilient_lock: offset_of(FieldKind::ResSpinLock),
+            timer: offset_of(FieldKind::Timer),
+            owning: owning_fields(fields),
         }
     }
 

@@ -15,4 +15,7 @@ pub(crate) use skb::field;
 pub use test_run::{LINK_HEADER, TestInput, TestProgram};
 pub use verdict::{PacketVerdict, verdict};
 pub use vm::{HEADROOM, PacketBuffer, PacketContext, SKB, XDP};
-pub(crate) use xdp::{FRAME as XDP_FRAME, INGRESS_IFINDEX as XDP_IFINDEX, is_wrong_metadata};
+pub(crate) use xdp::{
+    FRAME as XDP_FRAME, INGRESS_IFINDEX as XDP_IFINDEX, RX_QUEUE_INDEX as XDP_QUEUE,
+    is_wrong_metadata,
+};

@@ -135,24 +135,34 @@ pub(super) fn test_input(
 
 /// A frame of any length.
 pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
-    let mut packet = PacketBuffer::new(SKB, frame, HEADROOM, 0);
+    let mut input = TestInput {
+        rules: Rules::Skb(has_link_header),
+        packet: Some(PacketBuffer::new(SKB, &[], HEADROOM, 0)),
+        context: vec![0; SKB.size],
+        flow_keys: None,
+        packet_socket: None,
+        initial_keys: None,
+        given: Vec::new(),
+    };
+    recapture(&mut input, frame, has_link_header);
+    input
+}
+
+/// Makes an input that [`captured`] returned that of another packet.
+pub(super) fn recapture(input: &mut TestInput, frame: &[u8], has_link_header: bool) {
+    let Some(packet) = &mut input.packet else {
+        return;
+    };
+    packet.refill(frame, HEADROOM, 0);
     let network = HEADROOM + LINK_HEADER.min(frame.len());
     packet.state.network_header = network;
     if !has_link_header {
         let end = packet.end();
         packet.set_bounds(network, network, end);
     }
-    let mut context = vec![0; SKB.size];
-    fill(&mut context, frame, packet.len());
-    TestInput {
-        rules: Rules::Skb(has_link_header),
-        packet: Some(packet),
-        context,
-        flow_keys: None,
-        packet_socket: Some(socket(frame)),
-        initial_keys: None,
-        given: Vec::new(),
-    }
+    input.context.fill(0);
+    fill(&mut input.context, frame, packet.len());
+    input.packet_socket = Some(socket(frame));
 }
 
 /// The link-layer header in front of a packet that does not begin with it.

@@ -1,11 +1,12 @@
 //! Test runs: which data and contexts a program type takes, and what comes out.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use spec::Errno;
 use spec::programs::ProgramType;
 use vm::network::SocketView;
-use vm::{PacketBuffer, System};
+use vm::{PacketBuffer, Redirect, System};
 
 use super::{context_only, flow_dissector, netfilter, sk_lookup, skb, xdp};
 
@@ -16,6 +17,11 @@ pub const LINK_HEADER: usize = 14;
 pub(super) const PAGE: usize = 4096;
 /// Bytes that the kernel keeps behind a packet (`struct skb_shared_info`).
 pub(super) const SHARED_INFO: usize = 320;
+
+/// Results by which programs redirect packets. That of lightweight tunnels (`BPF_REDIRECT`) is
+/// tc's.
+const XDP_REDIRECT: u32 = 4;
+const TC_ACT_REDIRECT: u32 = 7;
 
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,12 +186,35 @@ impl TestProgram {
         }
     }
 
-    /// The input with the direction of its packet, which counts for lightweight tunnels.
+    /// Makes an input that [`TestProgram::captured`] returned that of another frame, in the
+    /// memory that it has: what a run left in it is gone.
+    pub fn recapture(self, input: &mut TestInput, frame: &[u8]) {
+        match self.rules {
+            Rules::Xdp => xdp::recapture(input, frame),
+            Rules::Skb(has_link_header) => {
+                skb::recapture(input, frame, has_link_header);
+                self.set_direction(input);
+            }
+            Rules::FlowDissector => *input = flow_dissector::input(frame, 0),
+            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => {}
+        }
+    }
+
     fn with_direction(self, mut input: TestInput) -> TestInput {
+        self.set_direction(&mut input);
+        input
+    }
+
+    /// Sets the direction of the packet, which counts for lightweight tunnels, and whether
+    /// programs only read it.
+    fn set_direction(self, input: &mut TestInput) {
         if let Some(packet) = &mut input.packet {
             packet.state.is_sent = self.kind == ProgramType::LwtXmit;
+            packet.state.is_read_only = !matches!(
+                self.kind,
+                ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::LwtXmit
+            );
         }
-        input
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
@@ -243,6 +272,20 @@ impl TestInput {
         }
     }
 
+    /// Where a run redirected the packet, if its result says that it did.
+    pub fn redirect(&self, result: u32) -> Option<Redirect> {
+        let redirects = match self.rules {
+            Rules::Xdp => XDP_REDIRECT,
+            Rules::Skb(_) => TC_ACT_REDIRECT,
+            Rules::FlowDissector
+            | Rules::Netfilter
+            | Rules::SkLookup
+            | Rules::ContextOnly { .. } => return None,
+        };
+        let packet = self.packet.as_ref().filter(|_| result == redirects)?;
+        packet.state.redirect
+    }
+
     /// What a test run returns as data: the packet after the run, or the flow keys.
     pub fn data_out(&self) -> Vec<u8> {
         match (&self.rules, &self.packet) {
@@ -268,15 +311,19 @@ impl TestInput {
 
     /// The frame after a run: at most so many bytes of the packet, with the link-layer
     /// header in front.
-    pub fn kept_frame(&self, most: usize) -> Vec<u8> {
+    pub fn kept_frame(&self, most: usize) -> Cow<'_, [u8]> {
         let Some(packet) = &self.packet else {
-            return Vec::new();
+            return Cow::Borrowed(&[]);
         };
-        let bytes = packet.to_vec();
-        let kept = &bytes[..most.min(bytes.len())];
+        let mut kept = packet.contents();
+        let len = most.min(kept.len());
+        match &mut kept {
+            Cow::Borrowed(bytes) => *bytes = &bytes[..len],
+            Cow::Owned(bytes) => bytes.truncate(len),
+        }
         match self.rules {
-            Rules::Skb(false) => [skb::link_header(packet), kept].concat(),
-            _ => kept.to_vec(),
+            Rules::Skb(false) => Cow::Owned([skb::link_header(packet), &kept].concat()),
+            _ => kept,
         }
     }
 }

@@ -21,7 +21,7 @@ const DATA: usize = 0;
 const DATA_END: usize = 4;
 const DATA_META: usize = 8;
 pub(crate) const INGRESS_IFINDEX: usize = 12;
-const RX_QUEUE_INDEX: usize = 16;
+pub(crate) const RX_QUEUE_INDEX: usize = 16;
 
 /// True for lengths of metadata that the kernel does not take.
 pub(crate) fn is_wrong_metadata(len: usize) -> bool {
@@ -77,9 +77,21 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
 
 /// A packet of any length, in one piece.
 pub(super) fn captured(frame: &[u8]) -> TestInput {
-    let tailroom = MAX_LINEAR.saturating_sub(frame.len());
-    let packet = PacketBuffer::new(XDP, frame, HEADROOM, tailroom);
+    let packet = PacketBuffer::new(XDP, frame, HEADROOM, captured_tailroom(frame));
     input(packet, System::LOOPBACK, 0, Vec::new())
+}
+
+/// Makes an input that [`captured`] returned that of another packet.
+pub(super) fn recapture(input: &mut TestInput, frame: &[u8]) {
+    if let Some(packet) = &mut input.packet {
+        packet.refill(frame, HEADROOM, captured_tailroom(frame));
+    }
+    input.context.fill(0);
+    put(&mut input.context, INGRESS_IFINDEX, System::LOOPBACK);
+}
+
+fn captured_tailroom(frame: &[u8]) -> usize {
+    MAX_LINEAR.saturating_sub(frame.len())
 }
 
 fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> TestInput {

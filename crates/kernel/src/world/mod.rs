@@ -11,6 +11,7 @@ mod neighbour;
 mod route;
 mod rule;
 mod socket;
+mod xdp_socket;
 
 use std::fmt;
 
@@ -51,6 +52,7 @@ const MEMBERS: &[&str] = &[
     "netconf",
     "multipath",
     "socket",
+    "xdp_socket",
     "tcp_syncookies",
 ];
 
@@ -101,6 +103,9 @@ pub fn read(text: &str) -> Result<System, WorldError> {
     }
     for item in file.list("socket")? {
         socket::read(&mut network, &item)?;
+    }
+    for item in file.list("xdp_socket")? {
+        xdp_socket::read(&mut network, &item)?;
     }
     if let Some(item) = file.get("tcp_syncookies") {
         network.syncookies = socket::read_syncookies(&item)?;

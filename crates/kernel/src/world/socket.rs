@@ -84,7 +84,7 @@ pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldEr
     if let Some(figures) = item.get("tcp") {
         read_figures(&figures, &mut socket)?;
     }
-    if socket.cookie != 0 && network.sockets.by_cookie(socket.cookie).is_some() {
+    if socket.cookie != 0 && network.sockets.has_cookie(socket.cookie) {
         let cookie = item.need("cookie")?;
         return Err(cookie.error("another socket has this cookie; each needs its own, or none"));
     }

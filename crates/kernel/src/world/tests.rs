@@ -146,6 +146,17 @@ fn wrong_files_say_where() {
             "socket[1].cookie",
         ),
         (r#""tcp_syncookies": 3"#, "tcp_syncookies"),
+        (r#""xdp_socket": [{"dev": "v9"}]"#, "xdp_socket[0].dev"),
+        (r#""xdp_socket": [{"queue": 1}]"#, "xdp_socket[0].queue"),
+        (
+            r#""xdp_socket": [{"dev": "v0", "queue": 65536}]"#,
+            "xdp_socket[0].queue",
+        ),
+        (
+            r#""socket": [{"protocol": "tcp", "local": "*:80", "cookie": 1}],
+            "xdp_socket": [{}, {"cookie": 1}]"#,
+            "xdp_socket[1].cookie",
+        ),
         (
             r#""netconf": [{"interface": "v0", "family": "inet", "forwarding": 1}]"#,
             "netconf[0].forwarding",

@@ -2,12 +2,15 @@
 
 use std::sync::OnceLock;
 
-use btf::{Array, Btf, Linkage, Shape, TypeId, VarSecinfo};
+use btf::{Array, Btf, Kind, Linkage, Shape, TypeId, VarSecinfo};
 use program::{Image, MapId};
 
 use super::{Contents, DataKind, Map, MapFault, Maps};
 use crate::error::Error;
 use crate::object::Object;
+
+/// Section of the variables of an arena.
+const ARENA_SECTION: &str = ".addr_space.1";
 
 /// A global variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct Global {
     pub ty: TypeId,
     /// Map that contains it.
     pub map: MapId,
-    /// Offset in bytes in the map's value.
+    /// Offset in bytes in the map's value, in an arena from the first of its variables.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
@@ -167,8 +170,12 @@ impl Number {
 
 fn globals<'b>(maps: &'b Maps<'_>, btf: &'b Btf<'_>) -> impl Iterator<Item = Global> + 'b {
     maps.iter().flat_map(move |(id, map)| {
-        let section = map.data().map(|_| btf.at(map.params.value_type).shape());
-        let listed = match section {
+        let section = match &map.contents {
+            Contents::Data(_) => Some(btf.at(map.params.value_type)),
+            Contents::Arena(_) => btf.find(Kind::Datasec, ARENA_SECTION),
+            Contents::Entries(_) | Contents::StructOps(_) => None,
+        };
+        let listed = match section.map(|section| section.shape()) {
             Some(Shape::Datasec(section)) => Some(section.vars()),
             _ => None,
         };
@@ -196,7 +203,8 @@ fn global(btf: &Btf<'_>, map: MapId, placed: VarSecinfo) -> Option<Global> {
 fn variables_mut<'m, 'a>(map: &'m mut Map<'a>) -> Option<&'m mut Image<'a>> {
     match &mut map.contents {
         Contents::Data(data) if data.kind != DataKind::Config => Some(&mut data.image),
-        _ => None,
+        Contents::Arena(image) => Some(image),
+        Contents::Data(_) | Contents::Entries(_) | Contents::StructOps(_) => None,
     }
 }
 

@@ -3,8 +3,10 @@
 
 mod callbacks;
 mod case;
+mod checked;
 mod compare;
 mod encap;
+mod in_kernel;
 mod kfuncs;
 mod locks;
 mod memory;
@@ -12,12 +14,16 @@ mod native;
 mod packet_loads;
 mod packets;
 mod page;
+mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;
+mod system_calls;
+mod types;
 mod values;
 
-pub use compare::{Comparison, compare, compare_engines, own_system};
+pub use checked::own_system;
+pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
 
 use case::Case;
@@ -70,11 +76,18 @@ pub fn families() -> impl Iterator<Item = Family> {
         sockets::FAMILIES,
         packet_loads::FAMILIES,
         encap::FAMILIES,
+        types::FAMILIES,
+        system_calls::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
 
+/// The type id of the structure that programs of [`compare_text`] allocate.
+pub fn item_type() -> u32 {
+    program_types::TYPES.item.0
+}
+
 /// All families of kfuncs.
 pub fn kfunc_families() -> impl Iterator<Item = Family> {
-    kfuncs::FAMILIES.iter().copied()
+    kfuncs::families()
 }

@@ -6,6 +6,7 @@
 //! would have to be loaded for (program arrays with contents, struct_ops values) is left
 //! empty.
 
+use super::arena;
 use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -241,7 +242,11 @@ fn create_with_contents(
                 }
             }
         }
-        InitialContents::Arena { .. } | InitialContents::StructOps { .. } => {}
+        InitialContents::Arena { image, offset } => {
+            let written = arena::write(&map, &def.params, *offset, &image.to_vec());
+            written.map_err(fault)?;
+        }
+        InitialContents::StructOps { .. } => {}
     }
     if def.is_frozen() {
         map.freeze().map_err(fault)?;
@@ -259,7 +264,7 @@ fn create(def: &MapDef, btf: Option<&BtfObject>, inner: Option<&Map>) -> Result<
         value_size: params.value_size,
         max_entries: params.max_entries,
         flags: params.flags.0,
-        extra: params.extra,
+        extra: arena::extra(params),
         numa_node: params.numa_node,
         ifindex: def.ifindex,
         inner,
@@ -273,8 +278,8 @@ fn create(def: &MapDef, btf: Option<&BtfObject>, inner: Option<&Map>) -> Result<
         ..plain
     };
     let has_types = described.btf.is_some() && def.kernel_value.is_none();
-    match Map::create(&described) {
-        Err(_) if has_types => Map::create(&plain),
+    match arena::create(&described) {
+        Err(_) if has_types => arena::create(&plain),
         made => made,
     }
 }

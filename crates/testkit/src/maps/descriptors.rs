@@ -14,6 +14,7 @@ use btf::TypeId;
 use spec::Errno;
 use spec::maps::MapKind;
 use sys::bpf::{BtfObject, Map as KernelMap, MapRequest};
+use sys::xdp_socket::XdpSocket;
 
 use super::errno;
 
@@ -27,6 +28,9 @@ pub(super) const TYPED_SIZES: [u32; 10] = [1, 4, 8, 12, 40, 100, 4096, 0xff80, 0
 /// Ids of the types of keys and of the first value.
 const KEY: TypeId = TypeId(1);
 const FIRST_VALUE: u32 = 3;
+
+/// `EAFNOSUPPORT`.
+const UNKNOWN_FAMILY: i32 = 97;
 
 /// Open descriptors.
 pub(super) struct Descriptors {
@@ -55,6 +59,9 @@ impl Descriptors {
         descriptors.add_socket(UnixDatagram::unbound().map_err(system)?, SocketKind::Unix)?;
         descriptors.add_socket(stream, SocketKind::Unix)?;
         descriptors.add_socket(other, SocketKind::Unix)?;
+        for _ in 0..2 {
+            descriptors.add_xdp_socket()?;
+        }
         let cgroup = CGROUPS.iter().find_map(|path| File::open(path).ok());
         if let Some(cgroup) = cgroup {
             let number = cgroup.as_raw_fd() as u32;
@@ -71,11 +78,30 @@ impl Descriptors {
         socket: impl AsRawFd + 'static,
         kind: SocketKind,
     ) -> Result<(), Errno> {
+        let cookie = cookie(socket.as_raw_fd() as u32)?;
+        self.add(socket, cookie, kind);
+        Ok(())
+    }
+
+    /// Adds an AF_XDP socket, whose cookie no map tells, if the kernel has such sockets.
+    fn add_xdp_socket(&mut self) -> Result<(), Errno> {
+        const ANY_COOKIE: u64 = 1 << 40;
+        match XdpSocket::new() {
+            Ok(socket) => {
+                let cookie = ANY_COOKIE + u64::from(socket.descriptor());
+                self.add(socket, cookie, SocketKind::Xdp(0));
+                Ok(())
+            }
+            Err(sys::Errno(UNKNOWN_FAMILY)) => Ok(()),
+            Err(other) => Err(errno(other)),
+        }
+    }
+
+    fn add(&mut self, socket: impl AsRawFd + 'static, cookie: u64, kind: SocketKind) {
         let number = socket.as_raw_fd() as u32;
-        let ours = Socket::new(cookie(number)?, kind, false);
+        let ours = Socket::new(cookie, kind, false);
         self.sockets.insert(number, Arc::new(ours));
         self._open.push(Box::new(socket));
-        Ok(())
     }
 
     pub(super) fn socket(&self, descriptor: u32) -> Option<Arc<Socket>> {
@@ -90,10 +116,10 @@ impl Descriptors {
     pub(super) fn of(&self, kind: MapKind) -> Vec<u32> {
         use MapKind::{
             CgroupArray, CgrpStorage, InodeStorage, ReuseportSockarray, SkStorage, Sockhash,
-            Sockmap,
+            Sockmap, Xskmap,
         };
         let mut numbers: Vec<u32> = match kind {
-            Sockmap | Sockhash | ReuseportSockarray | SkStorage | InodeStorage => {
+            Sockmap | Sockhash | ReuseportSockarray | SkStorage | InodeStorage | Xskmap => {
                 self.sockets.keys().copied().collect()
             }
             CgroupArray | CgrpStorage => self.cgroups.keys().copied().collect(),

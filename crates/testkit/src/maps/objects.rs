@@ -216,8 +216,8 @@ impl Objects {
         let number = match kind {
             Devmap | DevmapHash => dice.pick(&[LOOPBACK, LOOPBACK, LOOPBACK, 0, NOTHING]),
             Cpumap => dice.pick(&[0, 1, 64, 16384, 16385, u32::MAX]),
-            ProgArray | PerfEventArray | ArrayOfMaps | HashOfMaps | Xskmap => self.descriptor(dice),
-            CgroupArray => self.other(kind, dice),
+            ProgArray | PerfEventArray | ArrayOfMaps | HashOfMaps => self.descriptor(dice),
+            CgroupArray | Xskmap => self.other(kind, dice),
             ReuseportSockarray | Sockmap | Sockhash => {
                 let high = u32::from(dice.one_in(20));
                 let value = [self.other(kind, dice).to_ne_bytes(), high.to_ne_bytes()].concat();

@@ -2,13 +2,11 @@
 //! names. It runs when `bpf_throw` is called, in place of the rest of the program.
 
 use btf::{Btf, Kind, Linkage, Shape, TypeId};
+use program::EXCEPTION_CALLBACK_TAG;
 
 use super::Pass;
 use crate::env::Env;
 use crate::{Result, refuse};
-
-/// Prefix of the declaration tag, before the function's name.
-const TAG: &[u8] = b"exception_callback:";
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Option<u32>> {
@@ -16,7 +14,13 @@ pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Option
         return Ok(None);
     };
     let tags = types.decl_tags(main.type_id, -1);
-    let mut names = tags.filter_map(|tag| Some(tag.as_bytes().strip_prefix(TAG)?.to_vec()));
+    let mut names = tags.filter_map(|tag| {
+        Some(
+            tag.as_bytes()
+                .strip_prefix(EXCEPTION_CALLBACK_TAG)?
+                .to_vec(),
+        )
+    });
     let Some(name) = names.next() else {
         return Ok(None);
     };

@@ -7,6 +7,7 @@ mod route;
 mod rule;
 mod socket;
 mod sockets;
+mod xdp_socket;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ pub use route::{
 pub use rule::{PolicyRule, PolicyRules, RuleAction};
 pub use socket::{NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures};
 pub use sockets::{SocketPart, SocketRef, Sockets};
+pub use xdp_socket::{DeviceQueue, XdpSocket};
 
 /// The network of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{NetSocket, SocketView, TcpFigures};
+use super::{NetSocket, SocketView, TcpFigures, XdpSocket};
 
 /// Sockets, in the order in which they were bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Sockets {
     memory: Vec<u64>,
     /// When each sent a SYN cookie last.
     cookies_sent: Vec<Sent>,
+    /// AF_XDP sockets.
+    xdp: Vec<XdpSocket>,
 }
 
 /// A time in nanoseconds, counted from 1; 0 for never.
@@ -92,6 +94,7 @@ impl Sockets {
             list: Vec::new(),
             memory: Vec::new(),
             cookies_sent: Vec::new(),
+            xdp: Vec::new(),
         }
     }
 
@@ -99,8 +102,7 @@ impl Sockets {
     /// is free.
     pub fn add(&mut self, mut socket: NetSocket) {
         if socket.cookie == 0 {
-            let is_free = |cookie: &u64| self.list.iter().all(|other| other.cookie != *cookie);
-            socket.cookie = (1..).find(is_free).unwrap_or(0);
+            socket.cookie = self.free_cookie();
         }
         let mut bytes = [0; Sockets::STRIDE];
         let mut put = |part: SocketPart, view: &[u8]| {
@@ -113,6 +115,34 @@ impl Sockets {
             .extend(words.map(|word| u64::from_ne_bytes(*word)));
         self.cookies_sent.push(Sent::default());
         self.list.push(socket);
+    }
+
+    /// Adds an AF_XDP socket; its cookie.
+    pub fn add_xdp(&mut self, mut socket: XdpSocket) -> u64 {
+        if socket.cookie == 0 {
+            socket.cookie = self.free_cookie();
+        }
+        self.xdp.push(socket);
+        socket.cookie
+    }
+
+    /// The AF_XDP sockets.
+    pub fn xdp(&self) -> &[XdpSocket] {
+        &self.xdp
+    }
+
+    /// The AF_XDP socket of a cookie.
+    pub fn xdp_by_cookie(&self, cookie: u64) -> Option<&XdpSocket> {
+        self.xdp.iter().find(|socket| socket.cookie == cookie)
+    }
+
+    /// True if a socket has this cookie.
+    pub fn has_cookie(&self, cookie: u64) -> bool {
+        self.by_cookie(cookie).is_some() || self.xdp_by_cookie(cookie).is_some()
+    }
+
+    fn free_cookie(&self) -> u64 {
+        (1..).find(|cookie| !self.has_cookie(*cookie)).unwrap_or(0)
     }
 
     /// Writes bytes into a structure of the socket of a number.
@@ -223,6 +253,15 @@ mod tests {
         let behind = Sockets::pointer(0x1000, 2, SocketPart::Socket);
         assert_eq!(sockets.number_of(0x1000, behind), None);
         assert_eq!(sockets.number_of(0x1000, 0xfff), None);
+    }
+
+    #[test]
+    fn sockets_of_all_kinds_have_cookies_of_their_own() {
+        let mut sockets = two();
+        assert_eq!(sockets.add_xdp(XdpSocket::default()), 3);
+        sockets.add(NetSocket::udp("192.0.2.1:53".parse().expect("an address")));
+        assert_eq!(sockets.by_cookie(4), Some(2));
+        assert_eq!(sockets.by_cookie(3), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
-use beebox::run::{CaptureStop, LoadedObject, RunError, RunnableProgram, Written};
+use beebox::run::{CaptureStop, CaptureSummary, LoadedObject, RunError, RunnableProgram, Written};
 
 use super::output::{Ran, Summary};
 use super::progress::Progress;
@@ -37,7 +37,7 @@ pub(super) fn run(
         progress.show(run.packet);
     });
     drop(progress);
-    if let (Some((_, file)), Some(out), Ok(())) = (file, out, &stopped) {
+    if let (Some((_, file)), Some(out), Ok(_)) = (file, out, &stopped) {
         file.finish()?;
         summary.written_to = Some(out.display().to_string());
     }
@@ -83,9 +83,13 @@ pub(super) fn run_parallel(
 }
 
 /// The results of a capture, or why there are none.
-fn ended(path: &Path, stopped: Result<(), CaptureStop>, summary: Summary) -> Result<Ran, Failure> {
+fn ended(
+    path: &Path,
+    stopped: Result<CaptureSummary, CaptureStop>,
+    summary: Summary,
+) -> Result<Ran, Failure> {
     match stopped {
-        Ok(()) => Ok(Ran::Capture(summary)),
+        Ok(counts) => Ok(Ran::Capture(summary.with_counts(counts))),
         Err(CaptureStop::Run {
             packet,
             error: RunError::Trap(place),

@@ -213,7 +213,7 @@ fn run(
             let input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
-                Ok(()) => Ok(Ok(Ran::Capture(summary))),
+                Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),
                 Err(CaptureStop::Run {
                     error: error @ RunError::Trap(_),
                     ..

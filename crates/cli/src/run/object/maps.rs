@@ -1,5 +1,7 @@
 //! Maps of a run as JSON, in the form of bpftool's dumps.
 
+mod arena;
+
 use std::path::Path;
 
 use beebox::btf::{Btf, TypeId};
@@ -67,10 +69,14 @@ fn has_keys(map: &ObjectMap) -> bool {
     )
 }
 
-/// The entries of all maps that have keys, by name.
+/// The entries of all maps that have keys and the pages of arenas, by name.
 pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
     let mut maps = Vec::new();
     for map in loaded.maps().filter(|map| has_keys(map)) {
+        if let Some(arena) = loaded.arena(&map.def.name) {
+            maps.push((map.def.name.clone(), arena::dump(arena)));
+            continue;
+        }
         let entries = entries(loaded, map, types);
         let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
         maps.push((map.def.name.clone(), entries?));
@@ -180,7 +186,8 @@ impl MapsFile {
             for (at, entry) in entries.iter().enumerate() {
                 let put = match map.map.kind() {
                     MapKind::ProgArray => put_program(loaded, map, entry),
-                    _ if holds_sockets(map) => {
+                    MapKind::Arena => arena::put(loaded.arena(map_name), entry),
+                    _ if map.holds_sockets() => {
                         put_socket_of(loaded, map, &Types::of(map, types), entry)
                     }
                     _ => put(map, &Types::of(map, types), entry),
@@ -214,14 +221,6 @@ fn put_program(loaded: &LoadedObject, map: &ObjectMap, entry: &Value) -> Result<
         ),
         errno => format!("the map does not take program {program}: {errno}"),
     })
-}
-
-/// True for maps whose values are sockets.
-fn holds_sockets(map: &ObjectMap) -> bool {
-    matches!(
-        map.map.kind(),
-        MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray
-    )
 }
 
 /// Puts the socket of an entry into a map of sockets.
@@ -375,7 +374,7 @@ impl<'a> Element<'a> {
 
     /// Writes a value over another one: members that are not named keep theirs.
     pub(super) fn read_into(&self, value: &Value, bytes: &mut [u8]) -> Result<(), String> {
-        if holds_sockets(self.map) {
+        if self.map.holds_sockets() {
             let cookie = cookie_of(value)?.to_le_bytes();
             bytes.copy_from_slice(&cookie[..bytes.len()]);
             return Ok(());
@@ -385,7 +384,7 @@ impl<'a> Element<'a> {
     }
 
     pub(super) fn store(&self, value: &Value) -> Result<(), String> {
-        if holds_sockets(self.map) {
+        if self.map.holds_sockets() {
             return put_socket(self.loaded, self.map, &self.key, value);
         }
         let mut all = vec![0; self.map.map.value_len()];
@@ -397,7 +396,7 @@ impl<'a> Element<'a> {
     /// The value; `None` if there is none.
     pub(super) fn load(&self) -> Result<Option<Vec<u8>>, String> {
         let mut all = vec![0; self.map.map.value_len()];
-        if holds_sockets(self.map) {
+        if self.map.holds_sockets() {
             let cookie = self.loaded.socket_at(self.map, &self.key);
             let bytes = cookie.map(|cookie| cookie.to_le_bytes()[..all.len()].to_vec());
             return Ok(bytes);
@@ -410,7 +409,7 @@ impl<'a> Element<'a> {
     }
 
     pub(super) fn show(&self, bytes: &[u8]) -> String {
-        if holds_sockets(self.map) {
+        if self.map.holds_sockets() {
             let mut cookie = [0; 8];
             cookie[..bytes.len()].copy_from_slice(bytes);
             return u64::from_le_bytes(cookie).to_string();

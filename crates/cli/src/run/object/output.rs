@@ -1,11 +1,11 @@
 //! What `beebox run FILE.o` prints.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use beebox::program::ProgramType;
 use beebox::run::{
-    PacketRun, PrintedText, RunEngine, RunError, RunRecord, TestRunOutput, takes_packet,
+    CaptureSummary, PacketRun, PrintedText, RunEngine, RunError, RunRecord, Stream, TestRunOutput,
+    VerdictCount, takes_packet,
 };
 use report::value::Ordered;
 use serde_json::{Value, json};
@@ -13,20 +13,17 @@ use serde_json::{Value, json};
 use super::super::RunFormat;
 use super::super::output::{hex, hex_rows, trap_record};
 use super::records::{RecordTypes, Records};
+use super::redirect;
 use crate::answer::{Answer, Failure};
 use crate::program_output::write_output;
 
 /// Records that are shown to people.
 const SHOWN_RECORDS: usize = 64;
 
-/// The counts of a run over a capture.
+/// The results of a run over a capture.
 #[derive(Default)]
 pub(super) struct Summary {
-    /// Name, packets and bytes of each verdict, in the order of their first packet.
-    verdicts: Vec<(String, u64, u64)>,
-    packets: u64,
-    kept: u64,
-    duration: Duration,
+    counts: CaptureSummary,
     /// Texts that were printed, with the number of the packet.
     printk: Vec<(u64, String)>,
     printk_lost: u64,
@@ -35,36 +32,30 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn add(&mut self, run: &PacketRun) {
-        self.packets += 1;
-        self.kept += u64::from(run.verdict.kept.is_some());
-        self.duration += run.duration;
+    /// Adds what a run printed, and the records that it handed over.
+    pub(super) fn add(&mut self, run: PacketRun<'_>) {
+        if run.printk.is_empty() && run.records.is_empty() {
+            return;
+        }
         self.printk_lost += run.printk.lost;
-        self.records.add(run.packet, &run.records);
+        self.records.add(run.packet, run.records);
         for text in &run.printk.texts {
             match self.printk.len() < PrintedText::MOST {
                 true => self.printk.push((run.packet, text.clone())),
                 false => self.printk_lost += 1,
             }
         }
-        let name = &run.verdict.name;
-        let mut known = self.verdicts.iter_mut();
-        match known.find(|(known, ..)| known == name) {
-            Some((_, packets, bytes)) => {
-                *packets += 1;
-                *bytes += run.bytes as u64;
-            }
-            None => {
-                let name = name.clone().into_owned();
-                self.verdicts.push((name, 1, run.bytes as u64));
-            }
-        }
+    }
+
+    /// The results with the counts of the whole capture.
+    pub(super) fn with_counts(self, counts: CaptureSummary) -> Summary {
+        Summary { counts, ..self }
     }
 
     /// Names of the verdicts, with numbers of packets.
     pub(super) fn verdicts(&self) -> impl Iterator<Item = (&str, u64)> {
-        let verdicts = self.verdicts.iter();
-        verdicts.map(|(name, packets, _)| (name.as_str(), *packets))
+        let verdicts = self.counts.verdicts.iter();
+        verdicts.map(|count| (count.name.as_str(), count.packets))
     }
 
     /// The records that were taken.
@@ -76,10 +67,6 @@ impl Summary {
     /// The texts that were printed.
     pub(super) fn texts(&self) -> Vec<String> {
         self.printk.iter().map(|(_, text)| text.clone()).collect()
-    }
-
-    fn mean(&self) -> u128 {
-        self.duration.as_nanos() / u128::from(self.packets.max(1))
     }
 }
 
@@ -110,6 +97,8 @@ pub(super) struct Report<'a> {
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
+    /// What programs wrote into their streams, standard output and error.
+    pub(super) streams: [String; 2],
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
 }
@@ -151,6 +140,11 @@ impl Report<'_> {
                 writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
             }
         };
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            for line in written.lines() {
+                let _ = writeln!(text, "{}: {}", stream.name(), one_line(line));
+            }
+        }
         self.write_records(&mut text);
         if let Some(what) = &self.not_native {
             let _ = writeln!(text, "not native code, which does not support yet: {what}");
@@ -206,6 +200,9 @@ impl Report<'_> {
             Ran::Packet { run, .. } => {
                 put("retval", json!(run.retval));
                 put("verdict", json!(run.verdict.name));
+                if let Some(redirect) = run.redirect {
+                    put("redirect", redirect::record(redirect).into());
+                }
                 put("data_out", json!(hex(&run.data_out)));
                 put("ctx_out", json!(hex(&run.ctx_out)));
                 put("duration_ns", json!(run.duration.as_nanos() as u64));
@@ -215,15 +212,32 @@ impl Report<'_> {
                 }
             }
             Ran::Capture(summary) => {
-                put("packets", json!(summary.packets));
-                let verdicts = summary.verdicts.iter().map(|(name, packets, bytes)| {
+                put("packets", json!(summary.counts.packets));
+                let verdicts = summary.counts.verdicts.iter().map(|count| {
+                    let VerdictCount {
+                        name,
+                        packets,
+                        bytes,
+                    } = count;
                     json!({ "verdict": name, "packets": packets, "bytes": bytes })
                 });
                 put("verdicts", verdicts.collect());
-                if summary.written_to.is_some() {
-                    put("written", json!(summary.kept));
+                if !summary.counts.redirects.is_empty() {
+                    let redirects = summary.counts.redirects.iter();
+                    let redirects = redirects.map(|(redirect, packets)| {
+                        let mut record = redirect::record(*redirect);
+                        record.insert("packets".to_owned(), json!(packets));
+                        Value::Object(record)
+                    });
+                    put("redirects", redirects.collect());
                 }
-                put("duration_ns", json!(summary.mean() as u64));
+                if summary.written_to.is_some() {
+                    put("written", json!(summary.counts.kept));
+                }
+                put(
+                    "duration_ns",
+                    json!(summary.counts.mean_duration.as_nanos() as u64),
+                );
                 let texts = summary.printk.iter();
                 let texts = texts.map(|(packet, text)| json!({ "packet": packet, "text": text }));
                 put("printk", texts.collect());
@@ -248,6 +262,12 @@ impl Report<'_> {
                         );
                     }
                 }
+            }
+        }
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            if !written.is_empty() {
+                let written = Ordered::Scalar(json!(written));
+                members.push((stream.name().to_owned(), written));
             }
         }
         let (records, lost) = self.records();
@@ -295,6 +315,9 @@ fn write_packet(
     if !run.ctx_out.is_empty() && !context.is_empty() {
         write_bytes(text, "context", context, &run.ctx_out)?;
     }
+    if let Some(redirect) = run.redirect {
+        writeln!(text, "redirected to {}", redirect::describe(redirect))?;
+    }
     for printed in &run.printk.texts {
         writeln!(text, "printk: {}", one_line(printed))?;
     }
@@ -329,31 +352,41 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
-    let ns = summary.mean();
-    if summary.packets == 0 {
+    let counts = &summary.counts;
+    let ns = counts.mean_duration.as_nanos();
+    if counts.packets == 0 {
         writeln!(text, "the capture has no packets")?;
         return match &summary.written_to {
             Some(out) => writeln!(text, "0 packets written to {out}"),
             None => Ok(()),
         };
     }
-    writeln!(text, "{} packets, {ns} ns a packet", summary.packets)?;
-    let names = summary.verdicts.iter().map(|(name, ..)| name.len());
+    writeln!(text, "{} packets, {ns} ns a packet", counts.packets)?;
+    let names = counts.verdicts.iter().map(|count| count.name.len());
     let width = names.max().unwrap_or(0).max("verdict".len());
     writeln!(
         text,
         "{:width$}  {:>9}  {:>11}",
         "verdict", "packets", "bytes"
     )?;
-    for (name, packets, bytes) in &summary.verdicts {
+    for count in &counts.verdicts {
+        let VerdictCount {
+            name,
+            packets,
+            bytes,
+        } = count;
         writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+    }
+    for (redirect, packets) in &counts.redirects {
+        let target = redirect::describe(*redirect);
+        writeln!(text, "redirected to {target}: {packets}")?;
     }
     for (packet, printed) in &summary.printk {
         writeln!(text, "printk, packet {packet}: {}", one_line(printed))?;
     }
     write_lost(text, summary.printk_lost)?;
     match &summary.written_to {
-        Some(out) => writeln!(text, "{} packets written to {out}", summary.kept),
+        Some(out) => writeln!(text, "{} packets written to {out}", counts.kept),
         None => Ok(()),
     }
 }

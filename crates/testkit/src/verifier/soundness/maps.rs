@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use btf::fields::FieldKind;
 use interp::checked::{Memory, NoRoom, Permission};
 use isa::ebpf::{Imm64, Insn};
 use kernel::maps::{Host, Map, Resources, RunGuard, StoredMap, ValueLayout};
@@ -80,13 +79,7 @@ impl Definition {
         let layout = |def: &MapDef| {
             let types = program.btf().map(|types| &**types);
             let fields = def.value_fields(types, kernel.btf().map(|types| &**types));
-            let offset_of = |kind| fields.offset_of(kind).map(|offset| offset as usize);
-            ValueLayout {
-                size: def.params.value_size as usize,
-                special: fields.ranges().collect(),
-                lock: offset_of(FieldKind::SpinLock),
-                timer: offset_of(FieldKind::Timer),
-            }
+            ValueLayout::with_fields(def.params.value_size as usize, &fields)
         };
         let params = &def.params;
         let kind = def.kind().ok_or("unknown map")?;

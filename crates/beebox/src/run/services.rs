@@ -1,0 +1,120 @@
+//! What runs of a program get of their host: random numbers, the clock, the machine and the
+//! process that helpers report, the maps and timers of the object, and a place for what they
+//! print. Set once, and used by run after run.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ::kernel::process::Process;
+use packet::{Metadata, Packet};
+use spec::SplitMix;
+use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
+
+use super::PrintedText;
+
+/// The clock of the time helpers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunClock {
+    /// The time of the packet in its capture, which stands still during a run; 0 for a packet
+    /// without one.
+    Capture,
+    /// A fixed time in nanoseconds.
+    Fixed(u64),
+    /// Nanoseconds since this clock was set.
+    Real,
+}
+
+/// Services of the host for the runs of a program on one CPU.
+#[derive(Debug)]
+pub(super) struct Services<'o> {
+    pub(super) world: &'o System,
+    /// The timers of the object, if its maps have some.
+    pub(super) timers: Option<&'o Timers>,
+    /// The objects that programs allocate.
+    pub(super) objects: &'o Arc<Objects>,
+    /// The process of the object's programs.
+    process: &'o Process,
+    handles: &'o [MapHandle],
+    random: &'o mut SplitMix,
+    /// Names the CPU.
+    metadata: Metadata,
+    clock: RunClock,
+    clock_set: Instant,
+    /// Time of the current packet in its capture, in nanoseconds.
+    pub(super) packet_time: u64,
+    pub(super) printed: PrintedText,
+}
+
+impl<'o> Services<'o> {
+    /// Services with the clock of captures.
+    pub(super) fn new(
+        random: &'o mut SplitMix,
+        cpu: u32,
+        world: &'o System,
+        handles: &'o [MapHandle],
+        timers: Option<&'o Timers>,
+        (objects, process): (&'o Arc<Objects>, &'o Process),
+    ) -> Services<'o> {
+        Services {
+            world,
+            timers,
+            objects,
+            process,
+            handles,
+            random,
+            metadata: Metadata::of_cpu(cpu),
+            clock: RunClock::Capture,
+            clock_set: Instant::now(),
+            packet_time: 0,
+            printed: PrintedText::default(),
+        }
+    }
+
+    pub(super) fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+        self.clock_set = Instant::now();
+    }
+
+    /// Number of the CPU.
+    pub(super) fn cpu(&self) -> u32 {
+        self.metadata.cpu
+    }
+
+    /// The time of the clock.
+    pub(super) fn nanoseconds(&self) -> u64 {
+        nanoseconds(self.clock, self.packet_time, self.clock_set)
+    }
+
+    /// Runs something with these services: a program, or the function that a timer calls.
+    #[inline]
+    pub(super) fn with_context<R>(
+        &mut self,
+        timer: Option<FiredTimer>,
+        run: impl FnOnce(RunContext<'_>) -> R,
+    ) -> R {
+        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
+        let mut clock = || match (clock, timer) {
+            (RunClock::Capture | RunClock::Fixed(_), Some(timer)) => timer.time,
+            _ => nanoseconds(clock, packet_time, clock_set),
+        };
+        let no_packet = Packet::whole(&[], &self.metadata);
+        run(RunContext {
+            printk: Some(&mut self.printed),
+            system: self.world,
+            types: self.process.types(),
+            process: Some(self.process),
+            maps: self.handles,
+            timers: self.timers,
+            running_timer: timer.map_or(0, |timer| timer.address),
+            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
+        })
+    }
+}
+
+fn nanoseconds(clock: RunClock, packet_time: u64, clock_set: Instant) -> u64 {
+    match clock {
+        RunClock::Capture => packet_time,
+        RunClock::Fixed(time) => time,
+        RunClock::Real => clock_set.elapsed().as_nanos() as u64,
+    }
+}

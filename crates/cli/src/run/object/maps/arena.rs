@@ -1,0 +1,49 @@
+//! Pages of an arena as JSON: the address in user space and the bytes up to the last one that is
+//! not zero.
+
+use beebox::run::{Arena, Errno};
+use report::value::{Ordered, bytes_to_json};
+use serde_json::Value;
+
+/// The pages of an arena that hold something.
+pub(super) fn dump(arena: &Arena) -> Ordered {
+    let pages = arena.pages().filter_map(|(address, bytes)| {
+        let last = bytes.iter().rposition(|byte| *byte != 0)?;
+        Some(Ordered::Object(vec![
+            (
+                "address".to_owned(),
+                Ordered::Scalar(format!("{address:#x}").into()),
+            ),
+            ("value".to_owned(), bytes_to_json(&bytes[..=last])),
+        ]))
+    });
+    Ordered::List(pages.collect())
+}
+
+/// Writes the bytes of an entry to the address that it names, as user space does.
+pub(super) fn put(arena: Option<&Arena>, entry: &Value) -> Result<(), String> {
+    let arena = arena.ok_or("it is no arena")?;
+    let address = match entry.get("address") {
+        Some(Value::String(text)) => {
+            let digits = text.strip_prefix("0x");
+            digits.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        }
+        Some(number) => number.as_u64(),
+        None => return Err("it has no address".to_owned()),
+    };
+    let address = address.ok_or("address: no number, as 7 or \"0x7\"")?;
+    let list = entry.get("value").ok_or("it has no value")?;
+    let len = list.as_array().map_or(0, Vec::len);
+    let mut bytes = vec![0; len];
+    report::value::bytes_from_json(list, &mut bytes).map_err(|error| format!("value: {error}"))?;
+    arena.write_as_user(address, &bytes).map_err(|errno| {
+        let (start, end) = (arena.start(), arena.end());
+        match errno {
+            Errno::EFAULT => format!(
+                "{len} bytes at {address:#x} are not all in the arena, {start:#x} to {end:#x}, or \
+                 on pages that only programs allocate"
+            ),
+            errno => format!("the arena does not take it: {errno}"),
+        }
+    })
+}

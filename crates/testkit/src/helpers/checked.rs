@@ -1,0 +1,215 @@
+//! Runs programs in the checked engine.
+
+use std::cell::Cell;
+use std::fs;
+use std::sync::Arc;
+
+use btf::fields::{FieldRecord, FieldSet};
+use btf::{Btf, TypeId};
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
+use isa::ebpf::decode;
+use kernel::maps::{Host, Map, RunGuard, ValueLayout};
+use kernel::object_layout;
+use kernel::process::{Process, ProgramVerifier};
+use kernel::programs::{TestInput, TestProgram};
+use packet::{Metadata, Packet};
+use spec::SplitMix;
+use sys::network::namespace_cookie;
+use vm::network::{NetDevice, Network};
+use vm::{ModelPrograms, ObjectLayout, RunContext, Streams, System};
+
+use super::case::{Case, Setup, holds_sockets};
+use super::compare::{Left, is_returned};
+use super::program_types::{ProgramTypes, TYPES};
+
+/// Offset of the spin lock in the values of maps with types, which have 16 bytes.
+const LOCK: usize = 8;
+
+/// What helpers report of this thread.
+pub fn own_system() -> System {
+    let link = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let pid = link
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let name = fs::read("/proc/thread-self/comm").unwrap_or_default();
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().zip(name.trim_ascii_end()) {
+        *to = *from;
+    }
+    System {
+        pid: pid.unwrap_or_default(),
+        tgid: std::process::id(),
+        comm,
+        // That of a new namespace is down.
+        network: Network {
+            devices: vec![NetDevice {
+                is_up: false,
+                ..NetDevice::LOOPBACK
+            }]
+            .into(),
+            ..Network::LOOPBACK_ONLY
+        },
+        netns_cookie: namespace_cookie().unwrap_or(System::DEFAULT.netns_cookie),
+        ..System::DEFAULT
+    }
+}
+
+/// What programs have around them on this side.
+pub(super) struct OurSide<'s> {
+    pub(super) system: &'s System,
+    pub(super) types: &'s Arc<Btf<'static>>,
+    /// Judges what programs load; without it they may load none.
+    pub(super) verifier: Option<Arc<dyn ProgramVerifier>>,
+}
+
+impl OurSide<'_> {
+    /// A process for one run.
+    pub(super) fn process(&self) -> Process {
+        let types = Some(Arc::clone(self.types));
+        Process::new(Host::default(), types, self.verifier.clone())
+    }
+}
+
+/// What a program leaves in the checked engine.
+pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
+    let system = side.system;
+    let rules = TestProgram::of(case.kind).expect("a type that is test-run");
+    let input = rules.test_input(&case.packet, &case.context, system);
+    let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
+    let result = run(case, &mut input, side, calls)?;
+    let retval = input.end_run(result, system);
+    let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
+    let context = match is_returned(case) {
+        true => input.context_out(),
+        false => Vec::new(),
+    };
+    Ok((retval, input.data_out(), context))
+}
+
+fn run(
+    case: &Case,
+    input: &mut TestInput,
+    side: &OurSide<'_>,
+    calls: &Cell<u64>,
+) -> Result<u32, String> {
+    let system = side.system;
+    let process = side.process();
+    let host = Host::default();
+    let own = case.has_types.then(|| &*TYPES);
+    let maps = case.maps.iter();
+    let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
+    let model = Model {
+        types: own,
+        streams: Streams::new(),
+    };
+    let guard = RunGuard::new();
+    let mut memory = Memory::new();
+    if let Some(packet) = &mut input.packet {
+        memory.add_packet(packet).expect("room for the packet");
+    }
+    if let Some(keys) = &mut input.flow_keys {
+        let keys = memory.add("flow keys", keys).expect("room for the keys");
+        let address = memory.address(keys).to_le_bytes();
+        input.context[TestInput::FLOW_KEYS..][..8].copy_from_slice(&address);
+    }
+    if let Some(socket) = &input.packet_socket {
+        let socket = memory.add_packet_socket(&socket.0);
+        let address = memory.address(socket.expect("room for the socket"));
+        input.context[TestInput::SOCKET..][..8].copy_from_slice(&address.to_le_bytes());
+    }
+    let context = (memory.add_context(&mut input.context)).expect("room for the context");
+    for map in &maps {
+        let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
+        added.expect("room for the map");
+    }
+    memory.add_model(&host.objects, &model);
+    memory.add_sockets(&system.network.sockets);
+    let slots = case.slots(|is_map, index| {
+        let address = match is_map {
+            true => memory.map_pointer(index),
+            false => memory.direct_value(index),
+        };
+        let address = address.expect("a map of the case");
+        (0, [address as i32, (address >> 32) as i32])
+    });
+    let entry = Entry {
+        arguments: [memory.address(context), 0, 0, 0, 0],
+    };
+    let mut table = Calls::resolved(|number, arguments, memory| {
+        calls.set(calls.get() + 1);
+        let (mut random, mut clock) = (SplitMix::new(0), || 0);
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut cx = RunContext {
+            system,
+            types: Some(side.types),
+            process: Some(&process),
+            ..RunContext::new(&packet, &mut random, Some(&mut clock))
+        };
+        let helper = kernel::find(number)?;
+        Some(helper(arguments, memory, &mut cx))
+    });
+    let cx = CheckedContext {
+        memory: &mut memory,
+        calls: &mut table,
+        packet: None,
+    };
+    let program = CheckedProgram::new(decode(&slots))
+        .with_exception_callback(case.exception_callback_at(&slots));
+    let outcome = program.run(cx, entry, &Limits::default()).outcome;
+    outcome
+        .map(|value| value as u32)
+        .map_err(|trap| trap.to_string())
+}
+
+/// The types of the program and its streams.
+struct Model<'t> {
+    types: Option<&'t ProgramTypes>,
+    streams: Streams,
+}
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, _: u32, type_id: u32) -> Option<ObjectLayout> {
+        object_layout(&self.types?.btf, None, TypeId(type_id))
+    }
+
+    fn streams(&self, _: u32) -> Option<&Streams> {
+        Some(&self.streams)
+    }
+}
+
+/// A map of a program without types.
+pub(super) fn our_map(setup: &Setup, system: &System) -> Map {
+    typed_map(setup, system, &Host::default(), None)
+}
+
+fn typed_map(
+    Setup(params, value): &Setup,
+    system: &System,
+    host: &Host,
+    types: Option<&ProgramTypes>,
+) -> Map {
+    let size = params.value_size as usize;
+    let layout = match (params.value_type, types) {
+        (TypeId::VOID, _) => ValueLayout::plain(size),
+        (value_type, Some(types)) => {
+            let fields = FieldRecord::new(&types.btf, None, value_type, FieldSet::MAP_VALUE);
+            ValueLayout::with_fields(size, &fields.expect("fields that Linux takes"))
+        }
+        (_, None) => ValueLayout {
+            special: vec![LOCK..LOCK + 4],
+            lock: Some(LOCK),
+            ..ValueLayout::plain(size)
+        },
+    };
+    let map = Map::create(params, layout, host).expect("a map that Linux creates");
+    if let Some(value) = value {
+        map.update(&[0; 4], value, 0).expect("an array");
+    }
+    if holds_sockets(params) {
+        for (number, socket) in (0u32..).zip(system.network.sockets.list()) {
+            // What the map does not take is not in it.
+            let _ = (map.operations()).update_socket(&number.to_ne_bytes(), socket, 0);
+        }
+    }
+    map
+}
