@@ -77,7 +77,8 @@ fn run(
     (system, types): (&System, &Btf<'static>),
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
-    let host = Host::default();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let host = Host::new(cpus as u32, 0);
     let own = case.has_types.then(|| &*TYPES);
     let maps = case.maps.iter();
     let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
