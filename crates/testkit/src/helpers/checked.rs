@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::sync::Arc;
 
 use btf::fields::{FieldRecord, FieldSet};
 use btf::{Btf, TypeId};
@@ -9,6 +10,7 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::object_layout;
+use kernel::process::{Process, ProgramVerifier};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
@@ -52,16 +54,29 @@ pub fn own_system() -> System {
     }
 }
 
+/// What programs have around them on this side.
+pub(super) struct OurSide<'s> {
+    pub(super) system: &'s System,
+    pub(super) types: &'s Arc<Btf<'static>>,
+    /// Judges what programs load; without it they may load none.
+    pub(super) verifier: Option<Arc<dyn ProgramVerifier>>,
+}
+
+impl OurSide<'_> {
+    /// A process for one run.
+    pub(super) fn process(&self) -> Process {
+        let types = Some(Arc::clone(self.types));
+        Process::new(Host::default(), types, self.verifier.clone())
+    }
+}
+
 /// What a program leaves in the checked engine.
-pub(super) fn ours(
-    case: &Case,
-    (system, types): (&System, &Btf<'static>),
-    calls: &Cell<u64>,
-) -> Left {
+pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
+    let system = side.system;
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
-    let result = run(case, &mut input, (system, types), calls)?;
+    let result = run(case, &mut input, side, calls)?;
     let retval = input.end_run(result, system);
     let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {
@@ -74,9 +89,11 @@ pub(super) fn ours(
 fn run(
     case: &Case,
     input: &mut TestInput,
-    (system, types): (&System, &Btf<'static>),
+    side: &OurSide<'_>,
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
+    let system = side.system;
+    let process = side.process();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let host = Host::new(cpus as u32, 0);
     let own = case.has_types.then(|| &*TYPES);
@@ -125,7 +142,8 @@ fn run(
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let mut cx = RunContext {
             system,
-            types: Some(types),
+            types: Some(side.types),
+            process: Some(&process),
             ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
         let helper = kernel::find(number)?;

@@ -18,6 +18,7 @@ mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;
+mod system_calls;
 mod types;
 mod values;
 
@@ -76,6 +77,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         packet_loads::FAMILIES,
         encap::FAMILIES,
         types::FAMILIES,
+        system_calls::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
