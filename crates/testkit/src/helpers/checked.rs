@@ -197,7 +197,7 @@ fn typed_map(
             ValueLayout::with_fields(size, &fields.expect("fields that Linux takes"))
         }
         (_, None) => ValueLayout {
-            special: vec![LOCK..LOCK + 4],
+            special: std::iter::once(LOCK..LOCK + 4).collect(),
             lock: Some(LOCK),
             ..ValueLayout::plain(size)
         },
