@@ -5,18 +5,21 @@
 //! are a data race; native code accesses the same memory through
 //! [`CellSlice::address`]. An access to several cells is not atomic as a whole, as in Linux.
 
+#[cfg(not(loom))]
 use std::alloc::{self, Layout};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::{self, NonNull};
-use std::slice;
+#[cfg(not(loom))]
+use std::ptr;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-};
 
 use memmap2::{MmapMut, MmapOptions};
+
+use crate::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
 /// Bytes of a cell.
 pub const CELL_BYTES: usize = 8;
@@ -36,20 +39,8 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// Cells of a [`CellGroup`].
-const GROUP: usize = 4;
-
-/// Four cells, three of them as numbers of 4 bytes: half a cache line.
-#[derive(Debug)]
-#[repr(C)]
-pub struct CellGroup {
-    /// The first three cells.
-    pub words: [AtomicU32; 6],
-    /// The last cell.
-    pub cell: AtomicU64,
-}
-
 /// Bytes of a cache line, to which owned cells are aligned.
+#[cfg(not(loom))]
 const LINE: usize = 64;
 
 /// Bytes from which on cells are mapped, in huge pages where the system has some.
@@ -83,6 +74,10 @@ unsafe impl Send for Cells {}
 unsafe impl Sync for Cells {}
 
 impl Cells {
+    /// The alignment of cells in bytes.
+    #[cfg(not(loom))]
+    pub(crate) const ALIGN: usize = LINE;
+
     /// `count` cells that are zero. The system provides their pages on first use.
     pub fn zeroed(count: usize) -> Result<Cells, OutOfMemory> {
         let bytes = count.saturating_mul(CELL_BYTES);
@@ -91,8 +86,8 @@ impl Cells {
                 cells: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
                 _memory: Arc::new(Memory::None),
             }),
-            // Miri maps no memory.
-            LARGE.. if !cfg!(miri) => Cells::mapped(count, bytes),
+            // Miri maps no memory, and cells of loom are larger.
+            LARGE.. if !cfg!(any(miri, loom)) => Cells::mapped(count, bytes),
             _ => Cells::allocated(count),
         }
     }
@@ -110,6 +105,17 @@ impl Cells {
         })
     }
 
+    #[cfg(loom)]
+    fn allocated(count: usize) -> Result<Cells, OutOfMemory> {
+        let cells: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
+        let cells = NonNull::from(Box::leak(cells));
+        Ok(Cells {
+            cells,
+            _memory: Arc::new(Memory::Allocated(cells.as_ptr())),
+        })
+    }
+
+    #[cfg(not(loom))]
     fn allocated(count: usize) -> Result<Cells, OutOfMemory> {
         // An allocation that is aligned to lines would be cleared page by page.
         let allocated = count + LINE / CELL_BYTES - 1;
@@ -136,17 +142,6 @@ impl Cells {
         // SAFETY: they are valid, zeroed at first, as long as the memory, of which `self` is an
         // owner.
         unsafe { self.cells.as_ref() }
-    }
-
-    /// All cells in groups of four; for cells that are accessed in no other way. Cells behind
-    /// the last group are left out.
-    #[inline(always)]
-    pub fn as_groups(&self) -> &[CellGroup] {
-        const { assert!(size_of::<CellGroup>() == GROUP * CELL_BYTES) };
-        const { assert!(align_of::<CellGroup>() <= LINE) };
-        let cells = self.as_slice();
-        // SAFETY: the same memory, aligned to a line where there is any, and initialised.
-        unsafe { slice::from_raw_parts(cells.as_ptr().cast(), cells.len() / GROUP) }
     }
 
     /// The first `len` bytes of the cells from `start` on.
@@ -337,22 +332,9 @@ impl fmt::Debug for CellSlice<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn groups_are_the_same_memory() {
-        let cells = Cells::zeroed(11).unwrap();
-        let groups = cells.as_groups();
-        assert_eq!(groups.len(), 2);
-        groups[1].words[5].store(7, Relaxed);
-        groups[1].cell.store(9, Relaxed);
-        assert!(Cells::zeroed(0).unwrap().as_groups().is_empty());
-        let bytes = cells.slice(0, 88).to_vec();
-        let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
-        assert_eq!((number(52), number(56)), (7, 9));
-    }
 
     #[test]
     fn any_part_is_read_and_written() {

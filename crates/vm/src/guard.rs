@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_epoch::Guard;
 
 use crate::Cells;
 use crate::iteration::Iterations;
 use crate::lock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::yield_now;
 
 /// A run of a program, or of an operation of the host: while it exists, no entry is
 /// recycled that was reachable when it began, where the kind of map promises that (Linux's
@@ -147,7 +148,7 @@ impl RunGuard {
         RunGuard::new().defer(move || done.store(true, Ordering::Release));
         while !is_done.load(Ordering::Acquire) {
             RunGuard::new().flush();
-            std::thread::yield_now();
+            yield_now();
         }
     }
 

@@ -11,9 +11,9 @@
 //! memory with its key, that is the one; otherwise the function of the map finds out.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use crate::{CellSlice, Cells, MapFunction};
+use crate::sync::atomic::AtomicBool;
+use crate::{CellGroups, CellSlice, Cells, MapFunction};
 
 /// Multiplier of the hash.
 pub const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -54,7 +54,7 @@ pub struct HashParts {
     /// Start of the hash.
     pub hash_start: u64,
     /// The buckets, their number a power of two.
-    pub buckets: Cells,
+    pub buckets: CellGroups,
     /// The elements that are found at once.
     pub elements: Cells,
     /// Number of these elements.
@@ -96,7 +96,7 @@ impl HashLookup {
             marks,
             ..
         } = &parts;
-        let groups = buckets.as_groups().len();
+        let groups = buckets.as_slice().len();
         let needed = (*count as usize).checked_mul(*stride)?;
         let fits = groups.is_power_of_two()
             && groups <= 1 << 26
@@ -149,14 +149,12 @@ impl HashLookup {
 
     /// Address of the first bucket.
     pub fn buckets(&self) -> u64 {
-        CellSlice::new(self.parts.buckets.as_slice(), 0)
-            .address()
-            .expose_provenance() as u64
+        self.parts.buckets.as_slice().as_ptr().expose_provenance() as u64
     }
 
     /// The bits of a hash that are the number of its bucket, at most 26.
     pub fn bucket_mask(&self) -> u32 {
-        self.parts.buckets.as_groups().len() as u32 - 1
+        self.parts.buckets.as_slice().len() as u32 - 1
     }
 
     /// Address of the first element.

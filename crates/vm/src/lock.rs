@@ -3,12 +3,11 @@
 //! Programs take them through helpers, the host when it copies a value under its lock. A
 //! run holds one at most; it is freed when the run ends, whatever ends it.
 
-use std::hint;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::AtomicU64;
-use std::thread;
 
+use crate::sync::atomic::AtomicU64;
+use crate::sync::{spin_loop, yield_now};
 use crate::{CELL_BYTES, CellSlice};
 
 /// Rounds of waiting before a thread yields, and before the host gives up.
@@ -79,15 +78,17 @@ fn wait_for(value: CellSlice<'_>, offset: usize, most: u64) -> bool {
             return true;
         }
         match round < ROUNDS {
-            true => hint::spin_loop(),
-            false => thread::yield_now(),
+            true => spin_loop(),
+            false => yield_now(),
         }
     }
     false
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::Cells;
 
@@ -110,5 +111,65 @@ mod tests {
         let mut bytes = [0; 12];
         value.read(4, &mut bytes);
         assert_eq!(bytes, [0, 0, 0, 0, 0x90, 1, 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::Cells;
+
+    /// Adds 1 to two cells, which are equal whenever the lock is free.
+    fn count(value: CellSlice<'_>) {
+        let mut pair = [0; 16];
+        value.read(8, &mut pair);
+        let (first, second) = pair.split_at(8);
+        assert_eq!(first, second, "a torn value under the lock");
+        let next = u64::from_ne_bytes(first.try_into().unwrap()) + 1;
+        value.write(8, &next.to_ne_bytes());
+        value.write(16, &next.to_ne_bytes());
+    }
+
+    /// Runs a change under a lock of a value in two threads; both changes count.
+    fn in_two_threads(change: fn(&Cells)) {
+        loom::model(move || {
+            let cells = Arc::new(Cells::zeroed(3).unwrap());
+            let other = Arc::clone(&cells);
+            let thread = thread::spawn(move || change(&other));
+            change(&cells);
+            thread.join().unwrap();
+            let mut bytes = [0; 24];
+            cells.slice(0, 24).read(0, &mut bytes);
+            let words: Vec<u64> = (bytes.as_chunks().0.iter())
+                .map(|word| u64::from_ne_bytes(*word))
+                .collect();
+            assert_eq!(words, [0, 2, 2]);
+        });
+    }
+
+    #[test]
+    fn the_host_changes_values_one_after_the_other() {
+        in_two_threads(|cells| {
+            let value = cells.slice(0, 24);
+            let _locked = LockedValue::lock(value, 0).expect("it is freed soon");
+            count(value);
+        });
+    }
+
+    #[test]
+    fn programs_change_values_one_after_the_other() {
+        in_two_threads(|cells| {
+            let value = cells.slice(0, 24);
+            let lock = value.address().expose_provenance() as u64;
+            // SAFETY: the first cell of the value is the lock.
+            unsafe { take(lock) };
+            count(value);
+            // SAFETY: as before.
+            unsafe { free(lock) };
+        });
     }
 }

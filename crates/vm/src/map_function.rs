@@ -261,8 +261,8 @@ mod tests {
     fn keys_are_the_same_at_every_address() {
         #[repr(align(8))]
         struct Bytes([u8; 40]);
-        let bytes = Bytes(std::array::from_fn(|at| at as u8 + 1));
-        let start = bytes.0.as_ptr().expose_provenance() as u64;
+        let mut bytes = Bytes(std::array::from_fn(|at| at as u8 + 1));
+        let start = bytes.0.as_mut_ptr().expose_provenance() as u64;
         for skip in 0..8u64 {
             let expected = |count: usize| {
                 let mut padded = [0; 32];
@@ -312,8 +312,8 @@ mod tests {
     fn panics_of_maps_wait_for_the_end_of_the_run() {
         let function = MapFunction::lookup(Arc::new(Panicking)).expect("keys of 4 bytes");
         let output = MapFunction::output(Arc::new(Panicking));
-        let key = [0u32; 2];
-        let key = key.as_ptr().expose_provenance() as u64;
+        let mut key = [0u32; 2];
+        let key = key.as_mut_ptr().expose_provenance() as u64;
         let cases = [
             (&function, key, "lookup of 1 words"),
             (&function, key + 1, "lookup of 1 words"),
@@ -338,8 +338,8 @@ mod tests {
     fn bytes_are_copied_from_every_address() {
         #[repr(align(8))]
         struct Bytes([u8; 40]);
-        let bytes = Bytes(std::array::from_fn(|at| at as u8 + 1));
-        let start = bytes.0.as_ptr().expose_provenance() as u64;
+        let mut bytes = Bytes(std::array::from_fn(|at| at as u8 + 1));
+        let start = bytes.0.as_mut_ptr().expose_provenance() as u64;
         let cells = Cells::zeroed(4).expect("32 bytes");
         for skip in 0..8 {
             for len in 0..=32 {

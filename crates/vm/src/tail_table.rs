@@ -12,9 +12,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering::Release;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Release;
 use crate::{CELL_BYTES, Cells, ContextKind, OutOfMemory, RunGuard};
 
 /// Native code that tail calls jump to.
@@ -163,11 +164,10 @@ impl fmt::Display for TailTableError {
 
 impl std::error::Error for TailTableError {}
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::atomic::Ordering::Acquire;
-
     use super::*;
+    use crate::sync::atomic::Ordering::Acquire;
 
     #[derive(Debug)]
     struct Code {
@@ -242,5 +242,71 @@ mod tests {
         while Arc::strong_count(&old) > 1 {
             RunGuard::new().defer(|| ());
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::atomic::AtomicU64;
+    use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+
+    /// A target whose code is a number: 0 before it is written and when it is freed.
+    #[derive(Debug)]
+    struct Code {
+        number: Arc<AtomicU64>,
+        entry: u64,
+    }
+
+    // SAFETY: no test runs it.
+    unsafe impl TailTarget for Code {
+        fn entry(&self) -> u64 {
+            self.entry
+        }
+
+        fn context(&self) -> ContextKind {
+            ContextKind::Xdp
+        }
+
+        fn cpus(&self) -> u32 {
+            1
+        }
+    }
+
+    impl Drop for Code {
+        fn drop(&mut self) {
+            self.number.store(0, Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_finds_a_target_finds_its_code() {
+        loom::model(|| {
+            let table = Arc::new(TailTable::new(1, 1).unwrap());
+            let codes = [1, 2].map(|_| Arc::new(AtomicU64::new(0)));
+            let writer = {
+                let (table, codes) = (Arc::clone(&table), codes.clone());
+                thread::spawn(move || {
+                    for (number, entry) in codes.iter().zip(1..) {
+                        number.store(entry, Relaxed);
+                        let number = Arc::clone(number);
+                        let code: Arc<dyn TailTarget> = Arc::new(Code { number, entry });
+                        table.set(0, Some(code)).unwrap();
+                    }
+                })
+            };
+            {
+                let _run = RunGuard::new();
+                // As native code loads: processors of x86-64 order loads.
+                let entry = table.cells.as_slice()[1].load(Acquire);
+                if entry != 0 {
+                    let code = &codes[entry as usize - 1];
+                    assert_eq!(code.load(Relaxed), entry, "code that is not there");
+                }
+            }
+            writer.join().unwrap();
+        });
     }
 }

@@ -95,7 +95,7 @@ pub(crate) fn why_unreadable(address: u64) -> Errno {
 }
 
 /// What a read of an address returns where nothing is.
-fn absent(address: u64) -> u64 {
+pub(super) fn absent(address: u64) -> u64 {
     why_unreadable(address).negated()
 }
 

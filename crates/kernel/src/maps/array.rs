@@ -2,7 +2,7 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::Errno;
 use spec::maps::MapKind;

@@ -3,8 +3,8 @@
 //! Programs read the address of the map's handle from a cell. A map that is replaced stays
 //! until the runs that began before are over.
 
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
+use vm::sync::atomic::Ordering::{Acquire, Release};
 
 use spec::Errno;
 use vm::{Cells, DirectAccess, Elements, MapHandle};

@@ -1,6 +1,6 @@
 //! `bloom_filter`: a set that answers "maybe" or "no".
 
-use std::sync::atomic::Ordering::Relaxed;
+use vm::sync::atomic::Ordering::Relaxed;
 
 use spec::Errno;
 use vm::{CellSlice, Cells};

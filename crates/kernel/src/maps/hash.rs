@@ -18,17 +18,17 @@ mod buckets;
 mod eviction;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use spec::Errno;
+use vm::sync::atomic::Ordering::Relaxed;
+use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
-    CELL_BYTES, CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, MapFunction,
-    OutOfMemory, WordLookup, hash_start, hash_words,
+    CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, MapFunction, OutOfMemory,
+    WordLookup, hash_start, hash_words,
 };
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
-use super::pool::{Line, Pool};
+use super::pool::{LINE_CELLS, Line, Pool};
 use super::special::SpecialFields;
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
@@ -106,7 +106,7 @@ impl Hash {
             special: SpecialFields::new(map, host),
             copies,
             is_percpu,
-            has_lines: stride == LINE && !is_percpu,
+            has_lines: stride == LINE_CELLS && !is_percpu,
             limit: match (map.is_lru(), is_preallocated) {
                 (true, _) => Limit::Evict(Clock::new(entries + spares)),
                 (false, true) => Limit::Pool,
@@ -392,12 +392,9 @@ const MOST_ENTRIES: u32 = 1 << 27;
 /// Most elements of a pool that grows.
 const MOST_ELEMENTS: u32 = 1 << 31;
 
-/// Cells of a cache line.
-const LINE: usize = size_of::<Line>() / CELL_BYTES;
-
 /// The cells of an element with so many in use: small elements have a cache line each.
 fn in_cache_line(cells: usize) -> usize {
-    cells.max(LINE)
+    cells.max(LINE_CELLS)
 }
 
 impl WordLookup for Hash {
@@ -435,7 +432,7 @@ impl Hash {
         (!self.is_percpu).then(|| HashParts {
             key_size: self.key_size,
             hash_start: self.start,
-            buckets: self.buckets.cells().clone(),
+            buckets: self.buckets.groups().clone(),
             elements: elements.clone(),
             count,
             stride: self.stride,

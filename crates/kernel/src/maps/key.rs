@@ -1,7 +1,6 @@
 //! Keys in cells: comparison, copy and hash.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
+use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vm::{hash_start, hash_words};
 
 /// Cells that a key of so many bytes takes.

@@ -8,9 +8,10 @@
 //! Layout of a node, in cells: links to both children (index + 1, 0 for none); prefix length
 //! and whether it is intermediate; the prefix's bytes; value.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+use vm::sync::atomic::AtomicU64;
+use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use vm::sync::{Mutex, MutexGuard};
 
 use spec::Errno;
 use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};

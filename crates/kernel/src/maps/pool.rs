@@ -9,9 +9,9 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
+use vm::sync::atomic::Ordering::{Relaxed, Release};
+use vm::sync::atomic::{AtomicU32, AtomicU64, fence};
 use vm::{CELL_BYTES, Cells, OutOfMemory};
 
 use super::spin_lock::SpinLock;
@@ -24,7 +24,10 @@ const MOST_IN_FIRST: u32 = 1 << 18;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The cells of a cache line.
-pub(super) type Line = [AtomicU64; 8];
+pub(super) type Line = [AtomicU64; LINE_CELLS];
+
+/// Cells of a cache line.
+pub(super) const LINE_CELLS: usize = 8;
 
 /// See the module's text.
 pub(super) struct Pool {
@@ -234,7 +237,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -255,5 +258,64 @@ mod tests {
             pool.give_back(1, 700);
             assert_eq!(pool.take(0).unwrap(), Some(700));
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+
+    /// Takes an element, writes it by plain steps and frees it: what another thread wrote to
+    /// the element before is whole.
+    fn use_element(pool: &Pool, cpu: u32) {
+        let Some(index) = pool.take(cpu).unwrap() else {
+            return;
+        };
+        let [_, first, second] = pool.element(index) else {
+            panic!("an element of 3 cells");
+        };
+        let number = first.load(Relaxed);
+        assert_eq!(second.load(Relaxed), number, "an element of two threads");
+        first.store(number + 1, Relaxed);
+        second.store(number + 1, Relaxed);
+        pool.give_back(cpu, index);
+    }
+
+    #[test]
+    fn an_element_has_one_owner_at_a_time() {
+        loom::model(|| {
+            let pool = Arc::new(Pool::preallocated(3, 1, 1).unwrap());
+            let other = Arc::clone(&pool);
+            let thread = thread::spawn(move || use_element(&other, 0));
+            use_element(&pool, 0);
+            thread.join().unwrap();
+            let index = pool.take(0).unwrap().expect("it came back");
+            assert!((1..=2).contains(&pool.element(index)[1].load(Relaxed)));
+            assert_eq!(pool.take(0).unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_list_without_elements_takes_those_of_others() {
+        loom::model(|| {
+            let pool = Arc::new(Pool::preallocated(3, 2, 2).unwrap());
+            for cpu in [0, 1] {
+                let index = pool.take(cpu).unwrap().unwrap();
+                pool.give_back(0, index);
+            }
+            let other = Arc::clone(&pool);
+            let thread = thread::spawn(move || use_element(&other, 1));
+            use_element(&pool, 0);
+            thread.join().unwrap();
+            let all = [0; 3].map(|cpu| pool.take(cpu).unwrap());
+            assert!(
+                matches!(all, [Some(0), Some(1), None] | [Some(1), Some(0), None]),
+                "{all:?}"
+            );
+        });
     }
 }

@@ -136,10 +136,10 @@ impl Operations for ProgArray {
     }
 
     fn release(&self) {
-        let table = self.lock().upgrade();
+        let table = self.lock();
         for (index, program) in self.slots.filled() {
             self.slots.set(index, None);
-            if let Some(table) = &table {
+            if let Some(table) = table.upgrade() {
                 let emptied = table.set(index, None);
                 debug_assert_eq!(emptied, Ok(()), "the slot of {program:?} exists");
             }

@@ -1,11 +1,11 @@
 //! `reuseport_sockarray`: model sockets of groups that share a port, by index.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use vm::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use spec::Errno;
 
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{self, EXIST};
 use super::resources::{NoResources, Resources};
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
@@ -72,11 +72,7 @@ impl Operations for ReuseportSockarray {
             Err(_) => slots::number(value)?,
         };
         let socket = socket::find(descriptor, resources)?;
-        match self.0.get(index) {
-            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
-            None if flags == EXIST => return Err(Errno::ENOENT),
-            _ => {}
-        }
+        slots::check_flags(self.0.get(index).is_some(), flags)?;
         match socket.kind {
             SocketKind::TcpOpen | SocketKind::TcpClosed | SocketKind::Udp => {}
             SocketKind::Unix | SocketKind::UnixClosed | SocketKind::Xdp(_) | SocketKind::Other => {
@@ -94,10 +90,16 @@ impl Operations for ReuseportSockarray {
         {
             return Err(Errno::EBUSY);
         }
-        if let Some(old) = self.0.set(index, Some(socket)) {
-            old.is_in_array.store(false, Release);
+        // The slot may have changed since it was checked.
+        let put = self.0.put(index, Arc::clone(&socket), flags);
+        let gone = match &put {
+            Ok(old) => old.as_ref(),
+            Err(_) => Some(&socket),
+        };
+        if let Some(gone) = gone {
+            gone.is_in_array.store(false, Release);
         }
-        Ok(())
+        put.map(drop)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

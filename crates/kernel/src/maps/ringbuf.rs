@@ -6,11 +6,12 @@
 //! the pages twice, a record that reaches beyond the end is contiguous; here the memory
 //! behind the end is as large as the ring.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use spec::Errno;
+use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use vm::sync::atomic::{AtomicU64, Ordering};
+use vm::sync::{Mutex, MutexGuard};
 use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, RecordOutput};
 
 use super::flags;
@@ -241,4 +242,119 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Bytes that a record with this header takes.
 fn record_len(header: u32) -> u64 {
     (u64::from(header & !(BUSY | DISCARDED)) + HEADER).next_multiple_of(8)
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use loom::thread;
+    use program::MapParams;
+    use spec::maps::MapKind;
+
+    use super::super::ValueLayout;
+    use super::*;
+
+    /// A ring of so few bytes as no map may have.
+    fn ring(bytes: u32) -> Arc<Ring> {
+        let params = MapParams {
+            map_type: MapKind::Ringbuf as u32,
+            max_entries: bytes,
+            ..MapParams::default()
+        };
+        let map = Definition {
+            params,
+            kind: MapKind::Ringbuf,
+            value: ValueLayout::plain(0),
+        };
+        Arc::new(Ring::new(&map).unwrap())
+    }
+
+    /// Takes the records that are complete, in so many attempts at most; they are whole.
+    fn read(ring: &Ring, attempts: usize) -> Vec<u8> {
+        let records = (0..attempts).filter_map(|_| ring.consume());
+        records
+            .map(|record| {
+                assert_eq!(record, [record[0]; 8], "a torn record");
+                record[0]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn records_of_two_threads_are_whole() {
+        loom::model(|| {
+            let ring = ring(64);
+            let writer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || ring.output(&[1; 8], 0).unwrap())
+            };
+            ring.output(&[2; 8], 0).unwrap();
+            writer.join().unwrap();
+            let mut numbers = read(&ring, 3);
+            numbers.sort_unstable();
+            assert_eq!(numbers, [1, 2]);
+            assert_eq!(ring.query(0), 0);
+        });
+    }
+
+    #[test]
+    fn a_reader_finds_whole_records_while_they_are_written() {
+        loom::model(|| {
+            let ring = ring(64);
+            let writer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    ring.output(&[1; 8], 0).unwrap();
+                    ring.output(&[2; 8], 0).unwrap();
+                })
+            };
+            let mut numbers = read(&ring, 3);
+            writer.join().unwrap();
+            numbers.extend(read(&ring, 3));
+            assert_eq!(numbers, [1, 2]);
+        });
+    }
+
+    #[test]
+    fn a_record_that_waits_holds_back_those_behind_it() {
+        loom::model(|| {
+            let ring = ring(128);
+            let first = ring.reserve(8, 0).unwrap().position;
+            let second = ring.reserve(8, 0).unwrap();
+            second.bytes.write(0, &[2; 8]);
+            ring.submit(second.position, false);
+            let writer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    ring.cells.slice(ring.cell(first) + 1, 8).write(0, &[1; 8]);
+                    ring.submit(first, false);
+                    ring.output(&[3; 8], 0).unwrap();
+                })
+            };
+            let mut numbers = read(&ring, 3);
+            writer.join().unwrap();
+            numbers.extend(read(&ring, 3));
+            assert_eq!(numbers, [1, 2, 3]);
+        });
+    }
+
+    #[test]
+    fn the_place_of_a_record_is_reused_when_it_was_read() {
+        loom::model(|| {
+            // Records of 16 bytes: the ring has room for one of them.
+            let ring = ring(32);
+            ring.output(&[1; 8], 0).unwrap();
+            let writer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    let written = [2, 3].map(|number| ring.output(&[number; 8], 0).is_ok());
+                    written.iter().filter(|written| **written).count()
+                })
+            };
+            let mut numbers = read(&ring, 2);
+            let written = writer.join().unwrap();
+            numbers.extend(read(&ring, 2));
+            assert_eq!(numbers.len(), 1 + written);
+            assert!(numbers.is_sorted(), "{numbers:?}");
+        });
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use spec::Errno;
+
+use super::flags::{EXIST, NOEXIST};
 
 /// Slots of a block. A block is allocated when one of its slots is first filled.
 const BLOCK: usize = 1024;
@@ -65,13 +67,46 @@ impl<T> Slots<T> {
 
     /// Fills a slot in range or empties it; returns what it held.
     pub(super) fn set(&self, index: u32, object: Option<Arc<T>>) -> Option<Arc<T>> {
+        match object {
+            None => {
+                let block = self.blocks.get(index as usize / BLOCK)?.get()?;
+                block[index as usize % BLOCK].swap(None)
+            }
+            Some(object) => self.slot(index)?.swap(Some(object)),
+        }
+    }
+
+    /// Fills a slot in range as the flags of an update allow, in one step; returns what it
+    /// held. EEXIST or ENOENT if the flags do not fit what it holds.
+    pub(super) fn put(
+        &self,
+        index: u32,
+        object: Arc<T>,
+        flags: u64,
+    ) -> Result<Option<Arc<T>>, Errno> {
+        let slot = self.slot(index).ok_or(Errno::E2BIG)?;
+        let mut held = slot.load_full();
+        loop {
+            check_flags(held.is_some(), flags)?;
+            let before = slot.compare_and_swap(&held, Some(Arc::clone(&object)));
+            let before = Guard::into_inner(before);
+            let is_same = match (&before, &held) {
+                (Some(before), Some(held)) => Arc::ptr_eq(before, held),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if is_same {
+                return Ok(before);
+            }
+            held = before;
+        }
+    }
+
+    /// A slot in range, whose block is allocated.
+    fn slot(&self, index: u32) -> Option<&ArcSwapOption<T>> {
         let block = self.blocks.get(index as usize / BLOCK)?;
         let fill = || (0..BLOCK).map(|_| ArcSwapOption::empty()).collect();
-        let block = match &object {
-            None => block.get()?,
-            Some(_) => block.get_or_init(fill),
-        };
-        block[index as usize % BLOCK].swap(object)
+        Some(&block.get_or_init(fill)[index as usize % BLOCK])
     }
 
     /// The index after this one; the first after none and after one out of range. ENOENT
@@ -90,6 +125,16 @@ impl<T> Slots<T> {
     pub(super) fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.index(key).ok_or(Errno::E2BIG)?;
         self.set(index, None).map(drop).ok_or(Errno::ENOENT)
+    }
+}
+
+/// The flags of an update of an element that is there or not: EEXIST if it may only be
+/// added, ENOENT if it may only be changed.
+pub(super) fn check_flags(is_there: bool, flags: u64) -> Result<(), Errno> {
+    match is_there {
+        true if flags == NOEXIST => Err(Errno::EEXIST),
+        false if flags == EXIST => Err(Errno::ENOENT),
+        true | false => Ok(()),
     }
 }
 

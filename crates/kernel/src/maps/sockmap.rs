@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spec::Errno;
 use vm::network::NetSocket;
 
-use super::flags::{EXIST, NOEXIST};
+use super::flags::EXIST;
 use super::resources::{NoResources, Resources};
 use super::slots::Slots;
 use super::socket::{self, Socket};
@@ -34,13 +34,7 @@ impl Sockmap {
             return Err(Errno::EINVAL);
         }
         let index = self.0.index(key).ok_or(Errno::E2BIG)?;
-        match self.0.get(index) {
-            Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
-            None if flags == EXIST => return Err(Errno::ENOENT),
-            _ => {}
-        }
-        self.0.set(index, Some(socket));
-        Ok(())
+        self.0.put(index, socket, flags).map(drop)
     }
 }
 

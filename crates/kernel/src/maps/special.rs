@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
+use vm::sync::atomic::AtomicU64;
 use vm::{CellSlice, Objects, OwningField, Timers};
 
 use super::{Definition, Host};

@@ -5,9 +5,11 @@
 //! behind the end is as large as the ring. The host writes each sample in one step, so
 //! programs find no sample that is incomplete or has no valid length.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
+use vm::sync::Mutex;
+use vm::sync::atomic::AtomicU64;
+use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::Errno;
 use vm::{CELL_BYTES, CellSlice, Cells, RunGuard, Samples, SamplesReader, ValueOf};

@@ -1,10 +1,10 @@
 //! Values: how they are copied in and out.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
 use btf::fields::{FieldKind, FieldRecord};
 use spec::Errno;
+use vm::sync::atomic::AtomicU64;
 use vm::{CellSlice, LockedValue, OwningField};
 
 use crate::objects::owning_fields;

@@ -10,10 +10,9 @@
 //! another key's by now; one that finds nothing is repeated if the bucket changed meanwhile
 //! (a sequence counter).
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
-
-use vm::{CellGroup, Cells, HashLookup, OutOfMemory};
+use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use vm::sync::atomic::{AtomicU32, AtomicU64, fence};
+use vm::{CellGroup, CellGroups, HashLookup, OutOfMemory};
 
 use crate::maps::pool::{Line, NONE, Pool};
 use crate::maps::spin_lock::{SpinGuard, SpinLock};
@@ -24,9 +23,6 @@ pub(super) const KEY: usize = 1;
 /// Slots of a bucket. The word behind them is the first element of the chain.
 const SLOTS: usize = 5;
 const CHAIN: usize = SLOTS;
-
-/// Cells of a bucket.
-const CELLS: usize = 4;
 
 // The tag cell: a byte for each slot, 0 for an empty one; a counter of changes; whether the
 // bucket has a chain.
@@ -42,7 +38,7 @@ const MOST_LOCKS: u32 = 1 << 6;
 /// Buckets of elements.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    cells: Cells,
+    groups: CellGroups,
     /// Each for all buckets whose number has the same low bits.
     locks: Box<[Lock]>,
 }
@@ -120,7 +116,7 @@ impl Buckets {
             spare: AtomicU32::new(NONE),
         });
         Ok(Buckets {
-            cells: Cells::zeroed(count as usize * CELLS)?,
+            groups: CellGroups::zeroed(count as usize)?,
             locks: locks.collect(),
         })
     }
@@ -128,12 +124,12 @@ impl Buckets {
     /// Number of buckets, a power of two.
     #[inline(always)]
     pub(super) fn count(&self) -> u32 {
-        self.cells.as_groups().len() as u32
+        self.groups.as_slice().len() as u32
     }
 
-    /// The cells of the buckets, for native code.
-    pub(super) fn cells(&self) -> &Cells {
-        &self.cells
+    /// The memory of the buckets, for native code.
+    pub(super) fn groups(&self) -> &CellGroups {
+        &self.groups
     }
 
     /// Number of spare elements at most.
@@ -151,7 +147,7 @@ impl Buckets {
 
     #[inline(always)]
     fn bucket(&self, hash: u32) -> Bucket<'_> {
-        let all = self.cells.as_groups();
+        let all = self.groups.as_slice();
         Bucket(&all[hash as usize & (all.len() - 1)])
     }
 
@@ -415,5 +411,138 @@ impl Iterator for Slots {
         let found = (self.0 != 0).then(|| self.0.trailing_zeros() as usize / 8);
         self.0 &= self.0.wrapping_sub(1);
         found
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+
+    /// A table with elements of a header and a key.
+    struct Table {
+        buckets: Buckets,
+        pool: Pool,
+    }
+
+    impl Table {
+        /// A table of one bucket with so many elements, each of which has the number of its
+        /// index as key.
+        fn new(elements: u32, spare: bool) -> Arc<Table> {
+            let capacity = elements + u32::from(spare);
+            let table = Table {
+                buckets: Buckets::new(1).unwrap(),
+                pool: Pool::preallocated(2, capacity, 1).unwrap(),
+            };
+            for _ in 0..elements {
+                let index = table.pool.take(0).unwrap().unwrap();
+                table.write_key(index, index.into());
+                table.lock().insert(index, HASH);
+            }
+            if spare {
+                let index = table.pool.take(0).unwrap().unwrap();
+                table.buckets.add_spare(index);
+            }
+            Arc::new(table)
+        }
+
+        fn lock(&self) -> Locked<'_> {
+            self.buckets.lock(&self.pool, HASH)
+        }
+
+        fn write_key(&self, index: u32, key: u64) {
+            self.pool.element(index)[KEY].store(key, Relaxed);
+        }
+
+        fn find(&self, key: u64) -> Option<u32> {
+            let is_key = |cells: &[AtomicU64]| cells[0].load(Relaxed) == key;
+            let found = self.buckets.find(&self.pool, HASH, is_key);
+            found.map(|(index, _)| index)
+        }
+
+        /// Puts another element in the place of that of a key, as an update does.
+        fn replace(&self, key: u64) {
+            let bucket = self.lock();
+            let old = bucket.find(HASH, |cells| cells[0].load(Relaxed) == key);
+            let old = old.expect("the key is there");
+            let index = bucket.take_spare().expect("there is a spare element");
+            self.write_key(index, key);
+            bucket.replace(old, index, HASH);
+            assert!(bucket.keep_spare(old.index));
+        }
+
+        /// Removes a key and adds another one, which gets its element.
+        fn exchange(&self, old: u64, new: u64) {
+            let bucket = self.lock();
+            let found = bucket.find(HASH, |cells| cells[0].load(Relaxed) == old);
+            let found = found.expect("the key is there");
+            bucket.remove(found);
+            drop(bucket);
+            self.pool.give_back(0, found.index);
+            let index = self.pool.take(0).unwrap().expect("it was freed");
+            self.write_key(index, new);
+            self.lock().insert(index, HASH);
+        }
+    }
+
+    /// The hash of all keys.
+    const HASH: u32 = 0xabcd_0000;
+
+    /// Searches interleavings with so many switches between threads at most.
+    fn check(switches: usize, run: impl Fn() + Send + Sync + 'static) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(switches);
+        model.check(run);
+    }
+
+    #[test]
+    fn a_key_is_found_while_its_element_becomes_another_keys() {
+        check(3, || {
+            let table = Table::new(2, true);
+            let writer = {
+                let table = Arc::clone(&table);
+                thread::spawn(move || {
+                    // The second one gets the element of the first.
+                    table.replace(0);
+                    table.replace(1);
+                })
+            };
+            assert!(table.find(0).is_some(), "the key is always there");
+            writer.join().unwrap();
+            assert_eq!((table.find(0), table.find(1)), (Some(2), Some(0)));
+        });
+    }
+
+    #[test]
+    fn a_key_is_found_while_others_come_and_go() {
+        check(3, || {
+            let table = Table::new(2, false);
+            let writer = {
+                let table = Arc::clone(&table);
+                thread::spawn(move || table.exchange(0, 7))
+            };
+            assert_eq!(table.find(1), Some(1), "the key is always there");
+            writer.join().unwrap();
+            assert_eq!((table.find(0), table.find(7)), (None, Some(0)));
+        });
+    }
+
+    #[test]
+    fn a_key_of_a_chain_is_found_while_others_come_and_go() {
+        check(2, || {
+            let table = Table::new(SLOTS as u32 + 2, false);
+            let (first, last) = (SLOTS as u64, SLOTS as u64 + 1);
+            let writer = {
+                let table = Arc::clone(&table);
+                thread::spawn(move || table.exchange(last, 99))
+            };
+            assert!(table.find(first).is_some(), "the key is always there");
+            writer.join().unwrap();
+            assert!(table.find(99).is_some());
+            assert_eq!(table.find(last), None);
+        });
     }
 }

@@ -2,8 +2,9 @@
 //! one is cleared, and the first element without it is chosen.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use vm::sync::atomic::Ordering::Relaxed;
+use vm::sync::atomic::{AtomicBool, AtomicU32};
 
 /// The hand of the clock, and a mark for each element.
 #[derive(Debug)]
