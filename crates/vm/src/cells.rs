@@ -118,8 +118,8 @@ impl Cells {
     #[cfg(not(loom))]
     fn allocated(count: usize) -> Result<Cells, OutOfMemory> {
         // An allocation that is aligned to lines would be cleared page by page.
-        let allocated = count + LINE / CELL_BYTES - 1;
-        let bytes = allocated * CELL_BYTES;
+        let allocated = count.saturating_add(LINE / CELL_BYTES - 1);
+        let bytes = allocated.saturating_mul(CELL_BYTES);
         let layout = Layout::array::<AtomicU64>(allocated).map_err(|_| OutOfMemory { bytes })?;
         // SAFETY: the layout has a size other than 0.
         let start = unsafe { alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();

@@ -142,7 +142,7 @@ fn miri(package: &str) -> Command {
     cargo
         .env("MIRIFLAGS", flags.join(" "))
         .args(["miri", "test", "--quiet", "--package", package])
-        .args(["--lib", "--"]);
+        .args(["--tests", "--"]);
     cargo
 }
 

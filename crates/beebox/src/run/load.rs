@@ -356,9 +356,9 @@ impl LoadedObject {
     ) -> Option<RunnableProgram<'o>> {
         let place = self.place(name)?;
         let timers = timers::used(&self.host.timers, &self.maps);
-        let handles = &self.handles;
+        let (world, handles) = (&self.world, &self.handles);
         let objects = (&self.host.objects, &self.process);
-        let services = Services::new(random, cpu, &self.world, handles, timers, objects);
+        let services = Services::new(random, cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
         let layouts = (self.task, self.map_layout, &self.variables);
         Some(RunnableProgram::new(

@@ -32,6 +32,8 @@ pub(super) struct Services<'o> {
     pub(super) timers: Option<&'o Timers>,
     /// The objects that programs allocate.
     pub(super) objects: &'o Arc<Objects>,
+    /// The process of the object's programs.
+    process: &'o Process,
     handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
@@ -41,8 +43,6 @@ pub(super) struct Services<'o> {
     /// Time of the current packet in its capture, in nanoseconds.
     pub(super) packet_time: u64,
     pub(super) printed: PrintedText,
-    /// The process of the object's programs.
-    process: &'o Process,
 }
 
 impl<'o> Services<'o> {
@@ -59,6 +59,7 @@ impl<'o> Services<'o> {
             world,
             timers,
             objects,
+            process,
             handles,
             random,
             metadata: Metadata::of_cpu(cpu),
@@ -66,7 +67,6 @@ impl<'o> Services<'o> {
             clock_set: Instant::now(),
             packet_time: 0,
             printed: PrintedText::default(),
-            process,
         }
     }
 

@@ -218,7 +218,8 @@ impl Pool {
         let next = list.head.load(Relaxed);
         let first = &self.element(index)[0];
         let lower_half = first.load(Relaxed) & u64::from(u32::MAX);
-        first.store(u64::from(next) << 32 | lower_half, Relaxed);
+        // Whoever reads this link of an element that left its place sees that it left.
+        first.store(u64::from(next) << 32 | lower_half, Release);
         list.head.store(index, Relaxed);
     }
 

@@ -14,6 +14,7 @@ mod native;
 mod packet_loads;
 mod packets;
 mod page;
+mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;
@@ -22,7 +23,7 @@ mod types;
 mod values;
 
 pub use checked::own_system;
-pub use compare::{Comparison, compare, compare_engines};
+pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
 
 use case::Case;
@@ -84,6 +85,11 @@ pub fn families() -> impl Iterator<Item = Family> {
 /// ([`compare_engines`]).
 pub fn system_call_families() -> impl Iterator<Item = Family> {
     system_calls::FAMILIES.iter().copied()
+}
+
+/// The type id of the structure that programs of [`compare_text`] allocate.
+pub fn item_type() -> u32 {
+    program_types::TYPES.item.0
 }
 
 /// All families of kfuncs.

@@ -30,7 +30,7 @@ use crate::verifier::assembled;
 /// are those of the kernel's side.
 pub(super) fn left(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Option<Left> {
     let mut maps = case.maps.iter();
-    let has_types = maps.any(|map| map.0.value_type != TypeId::VOID);
+    let has_types = case.has_types || maps.any(|map| map.0.value_type != TypeId::VOID);
     (!has_types).then(|| run(setting, case, side))
 }
 

@@ -491,58 +491,58 @@ mod model {
     /// The hash of all keys.
     const HASH: u32 = 0xabcd_0000;
 
-    /// Searches interleavings with so many switches between threads at most.
-    fn check(switches: usize, run: impl Fn() + Send + Sync + 'static) {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(switches);
-        model.check(run);
+    /// Checks in all interleavings that a key is found while the table is changed. The change
+    /// comes first: loom checks a load of a place against stores before it, but of several
+    /// loads before a store the last one only.
+    fn is_found(table: fn() -> Arc<Table>, key: u64, change: fn(&Table)) {
+        loom::model(move || {
+            let table = table();
+            let reader = {
+                let table = Arc::clone(&table);
+                thread::spawn(move || table.find(key).is_some())
+            };
+            change(&table);
+            assert!(reader.join().unwrap(), "the key is always there");
+        });
     }
 
     #[test]
     fn a_key_is_found_while_its_element_becomes_another_keys() {
-        check(3, || {
-            let table = Table::new(2, true);
-            let writer = {
-                let table = Arc::clone(&table);
-                thread::spawn(move || {
-                    // The second one gets the element of the first.
-                    table.replace(0);
-                    table.replace(1);
-                })
-            };
-            assert!(table.find(0).is_some(), "the key is always there");
-            writer.join().unwrap();
-            assert_eq!((table.find(0), table.find(1)), (Some(2), Some(0)));
-        });
+        is_found(
+            || Table::new(2, true),
+            0,
+            |table| {
+                // The second one gets the element of the first.
+                table.replace(0);
+                table.replace(1);
+                assert_eq!((table.find(0), table.find(1)), (Some(2), Some(0)));
+            },
+        );
     }
 
     #[test]
     fn a_key_is_found_while_others_come_and_go() {
-        check(3, || {
-            let table = Table::new(2, false);
-            let writer = {
-                let table = Arc::clone(&table);
-                thread::spawn(move || table.exchange(0, 7))
-            };
-            assert_eq!(table.find(1), Some(1), "the key is always there");
-            writer.join().unwrap();
-            assert_eq!((table.find(0), table.find(7)), (None, Some(0)));
-        });
+        is_found(
+            || Table::new(2, false),
+            1,
+            |table| {
+                table.exchange(0, 7);
+                assert_eq!((table.find(0), table.find(7)), (None, Some(0)));
+            },
+        );
     }
 
     #[test]
     fn a_key_of_a_chain_is_found_while_others_come_and_go() {
-        check(2, || {
-            let table = Table::new(SLOTS as u32 + 2, false);
-            let (first, last) = (SLOTS as u64, SLOTS as u64 + 1);
-            let writer = {
-                let table = Arc::clone(&table);
-                thread::spawn(move || table.exchange(last, 99))
-            };
-            assert!(table.find(first).is_some(), "the key is always there");
-            writer.join().unwrap();
-            assert!(table.find(99).is_some());
-            assert_eq!(table.find(last), None);
-        });
+        const FIRST: u64 = SLOTS as u64;
+        is_found(
+            || Table::new(SLOTS as u32 + 2, false),
+            FIRST,
+            |table| {
+                table.exchange(FIRST + 1, 99);
+                assert_eq!(table.find(FIRST + 1), None);
+                assert!(table.find(99).is_some());
+            },
+        );
     }
 }

@@ -14,10 +14,9 @@ use super::{CPUS, Random, THREADS, in_threads, map, rounds};
 /// A lock, and two numbers that are equal while it is free.
 fn locked_layout() -> ValueLayout {
     ValueLayout {
-        size: 24,
         special: vec![0..4],
         lock: Some(0),
-        ..ValueLayout::default()
+        ..ValueLayout::plain(24)
     }
 }
 
