@@ -196,11 +196,9 @@ fn a_return_may_be_entered_behind_its_constant() {
 
 #[test]
 fn a_filter_of_packets_has_no_rules_of_system_calls() {
-    let program = [beebox::SockFilter::new(0x06, 0, 0, 0)];
-    for engine in beebox::Engine::ALL {
-        let builder = beebox::Filter::builder()
-            .engine(*engine)
-            .rules(beebox::Rules::Seccomp);
+    let program = [SockFilter::new(0x06, 0, 0, 0)];
+    for engine in Engine::ALL {
+        let builder = Filter::builder().engine(*engine).rules(Rules::Seccomp);
         let refused = builder.build(&program).err();
         assert_eq!(refused, Some(beebox::FilterError::OtherRules), "{engine:?}");
     }

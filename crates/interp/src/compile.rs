@@ -481,7 +481,7 @@ impl<'a> Builder<'a> {
 
     /// The target of the jump at `slot`.
     fn target(&self, slot: usize) -> usize {
-        jump_target(self.insns[slot], slot).unwrap_or(usize::MAX)
+        jump_target(&self.insns[slot], slot).unwrap_or(usize::MAX)
     }
 
     /// Records that the next operation has a target, which [`Builder::finish`] writes.

@@ -117,7 +117,7 @@ pub(crate) fn inverted_branch(insns: &[Insn], at: &Cfg, slot: usize) -> Option<(
     if at.is_target(slot + 1) {
         return None;
     }
-    Some((inverted(cond)?, jump_target(goto, slot + 1)?))
+    Some((inverted(cond)?, jump_target(&goto, slot + 1)?))
 }
 
 fn inverted(cond: Cond) -> Option<Cond> {

@@ -314,10 +314,11 @@ impl ThreadedProgram<SyscallFilter> {
     pub fn run(&self, machine: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
         let context = data.as_ptr().expose_provenance() as u64;
         match self.entry {
-            // SAFETY: the program is a seccomp filter that uses its context only, and its
-            // checker bounds every load to the 64 bytes at `r1`.
             SyscallEntry::Alone => {
-                Outcome::Returned(unsafe { self.code.run_alone(machine, Some(context), &[]) })
+                // SAFETY: the program is a seccomp filter that uses its context only, and its
+                // checker bounds every load to the 64 bytes at `r1`.
+                let r0 = unsafe { self.code.run_alone(machine, Some(context), &[]) };
+                Outcome::Returned(r0)
             }
             SyscallEntry::WithRun => {
                 let (m, mut random) = (machine.enter(), SplitMix::new(0));

@@ -10,6 +10,7 @@ pub mod kfuncs;
 pub mod maps;
 mod network;
 mod objects;
+pub mod process;
 pub mod programs;
 pub mod world;
 

@@ -186,7 +186,7 @@ impl OneFunction {
             for (slot, insn) in range.clone().zip(&insns[range.clone()]) {
                 found.extend(match insn {
                     Insn::LoadImm64 { imm, .. } => function(*imm, slot),
-                    _ => call_target(*insn, slot),
+                    _ => call_target(insn, slot),
                 });
             }
             kept.push(range);

@@ -137,8 +137,8 @@ pub(crate) fn moved(
     place: u32,
     new_place: impl Fn(usize) -> u32,
 ) -> Option<Insn> {
-    let called = call_target(insn, slot);
-    let Some(target) = called.or_else(|| jump_target(insn, slot)) else {
+    let called = call_target(&insn, slot);
+    let Some(target) = called.or_else(|| jump_target(&insn, slot)) else {
         return Some(insn);
     };
     let distance = i64::from(new_place(target)) - i64::from(place) - 1;

@@ -292,7 +292,7 @@ fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Transfer]) -> Res
             }
         }
         let last = end - 1;
-        if falls_through(insns[last]) {
+        if falls_through(&insns[last]) {
             return Err(Problem::FallsOffEnd.at(last));
         }
     }

@@ -41,8 +41,8 @@ impl Test {
 
     /// The branch of this kind at `slot`, forward or backward.
     fn either_way(insns: &[Insn], slot: usize) -> Option<Test> {
-        let insn = *insns.get(slot)?;
-        match insn {
+        let insn = insns.get(slot)?;
+        match *insn {
             Insn::Jump {
                 cond,
                 width: Width::W32,
@@ -211,7 +211,7 @@ fn compares(insns: &[Insn], slot: usize, dst: Reg) -> bool {
 /// The target of an unconditional jump at a slot; for other instructions, the slot itself.
 fn jump_destination(insns: &[Insn], slot: usize) -> usize {
     match insns.get(slot) {
-        Some(&jump @ (Insn::Goto { .. } | Insn::GotoLong { .. })) => {
+        Some(jump @ (Insn::Goto { .. } | Insn::GotoLong { .. })) => {
             jump_target(jump, slot).unwrap_or(slot)
         }
         _ => slot,

@@ -28,6 +28,8 @@ pub enum Unfit {
     /// The instruction at this slot accesses an object of the kernel, or loads a pointer to one
     /// from the context.
     KernelObject(usize),
+    /// The instruction at this slot makes a pointer into an arena.
+    Arena(usize),
     /// The instruction at this slot refers to what has no address here: a variable of the
     /// kernel.
     Reference(usize),
@@ -175,6 +177,9 @@ fn rewrite_insn(
     if fact.accesses_object && !is_socket(fact) {
         return Err(Unfit::KernelObject(slot));
     }
+    if let Insn::Cast { .. } = insn {
+        return Err(Unfit::Arena(slot));
+    }
     match insn.effect() {
         Some(Effect::Wide) => {
             if let Insn::LoadImm64 { imm, .. } = insn {
@@ -220,7 +225,11 @@ fn address(imm: Imm64, maps: &UsedMaps<'_>) -> Option<u64> {
         Imm64::Value(value) => Some(value.get()),
         Imm64::MapIndex { index, .. } => maps.address(index),
         Imm64::MapIndexValue { index, offset } => {
-            let value = maps.handle(index)?.map().direct_value()?;
+            let map = maps.handle(index)?.map();
+            if let Some(arena) = map.arena() {
+                return Some(arena.user_start() + u64::from(offset as u32));
+            }
+            let value = map.direct_value()?;
             Some(value.address().expose_provenance() as u64 + u64::from(offset as u32))
         }
         Imm64::MapFd { .. } | Imm64::MapValue { .. } | Imm64::BtfId { .. } | Imm64::Func { .. } => {
@@ -305,6 +314,7 @@ impl fmt::Display for Unfit {
                     "slot {slot}: it uses an object of the kernel that is not there"
                 )
             }
+            Unfit::Arena(slot) => write!(f, "slot {slot}: it makes a pointer into an arena"),
             Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
             Unfit::HostFunctions => {
                 f.write_str("the program was verified for other functions of a host")

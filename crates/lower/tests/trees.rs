@@ -57,7 +57,7 @@ fn program(random: &mut SplitMix) -> Vec<Insn> {
 /// The successor of a comparison of the register with a value, or of a jump.
 fn step(insns: &[Insn], slot: usize, reg: Reg, value: u32) -> Option<usize> {
     match insns[slot] {
-        Insn::Goto { .. } => jump_target(insns[slot], slot),
+        Insn::Goto { .. } => jump_target(&insns[slot], slot),
         Insn::Jump {
             cond,
             width: Width::W32,
@@ -73,7 +73,7 @@ fn step(insns: &[Insn], slot: usize, reg: Reg, value: u32) -> Option<usize> {
                 imm as i64 as u64,
             );
             match holds {
-                true => jump_target(insns[slot], slot),
+                true => jump_target(&insns[slot], slot),
                 false => Some(slot + 1),
             }
         }
@@ -117,8 +117,8 @@ fn check_values(insns: &[Insn], tree: &Tree<'_>) {
 fn check_parts(insns: &[Insn], trees: &Trees, functions: &[Function]) {
     let led = |slot: usize| trees.is_root(slot) || trees.is_subsumed(slot);
     for (slot, &insn) in insns.iter().enumerate() {
-        let next = falls_through(insn).then_some(slot + 1);
-        for to in [next, jump_target(insn, slot)].into_iter().flatten() {
+        let next = falls_through(&insn).then_some(slot + 1);
+        for to in [next, jump_target(&insn, slot)].into_iter().flatten() {
             if trees.is_subsumed(to) {
                 assert!(led(slot), "{slot} leads to {to}: {insns:?}");
             }

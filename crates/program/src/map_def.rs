@@ -48,6 +48,20 @@ impl MapParams {
         MapKind::from_number(self.map_type)
     }
 
+    /// Address in user space of an arena: that of its definition, or one that is always the same.
+    /// In front of the first page is room, so that its 32-bit address is not that of a null
+    /// pointer; an arena of 4 GiB has none.
+    pub fn arena_start(&self) -> u64 {
+        const START: u64 = 0x7f00_0000_0000;
+        const IN_FRONT: u64 = 1 << 16;
+        let bytes = u64::from(self.max_entries) * u64::from(PAGE_SIZE);
+        match self.extra {
+            0 if bytes <= (1 << 32) - IN_FRONT => START + IN_FRONT,
+            0 => START,
+            given => given,
+        }
+    }
+
     /// Sets the maximum number of entries. The size of a ring buffer is rounded up to one
     /// that Linux accepts: a power of two of pages.
     pub fn set_max_entries(&mut self, entries: u32) {

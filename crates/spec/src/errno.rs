@@ -49,6 +49,8 @@ numbers! {
     ENODEV = 19;
     /// Invalid argument.
     EINVAL = 22;
+    /// Too many open files.
+    EMFILE = 24;
     /// No space left.
     ENOSPC = 28;
     /// Result out of range.

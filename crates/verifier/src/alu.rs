@@ -14,6 +14,7 @@ mod scalar;
 
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 
+use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, refuse};
@@ -69,7 +70,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst
         }
         Insn::Cast { cast, dst, src } => {
-            check_cast(walk, cast, src)?;
+            check_cast(walk, cast, (dst, src))?;
             dst
         }
         _ => return Err(Stop::Bug("no arithmetic instruction".into())),
@@ -137,6 +138,12 @@ fn check_operation(
 fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) -> Result<()> {
     let dst_reg = *walk.reg(dst);
     if dst_reg.kind == RegKind::Arena {
+        return Ok(());
+    }
+    if let Operand::Reg(src) = src
+        && walk.reg(src).kind == RegKind::Arena
+    {
+        *walk.reg_mut(dst) = *walk.reg(src);
         return Ok(());
     }
     let src_reg = match src {
@@ -215,11 +222,17 @@ pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> 
     Ok(())
 }
 
-/// Checks a cast between address spaces.
-fn check_cast(walk: &mut Walk<'_>, cast: AddrSpaceCast, src: Reg) -> Result<()> {
+/// Checks a cast between address spaces: one to space 0 makes a pointer into the arena, one to
+/// space 1 an unknown number.
+fn check_cast(walk: &mut Walk<'_>, cast: AddrSpaceCast, (dst, src): (Reg, Reg)) -> Result<()> {
     check_address_spaces(walk, cast)?;
     walk.check_reg_arg(src, RegArg::Src)?;
-    Err(Stop::unsupported("arena"))
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    set_unknown(walk, dst);
+    if cast.to == 0 {
+        walk.reg_mut(dst).kind = RegKind::Arena;
+    }
+    Ok(())
 }
 
 /// The operation as the log writes it.

@@ -32,10 +32,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
         &["classic", "isa", "program", "spec", "verifier", "vm"],
     )],
     &[
-        (
-            "interp",
-            &["classic", "isa", "lower", "packet", "spec", "vm"],
-        ),
+        ("interp", &["isa", "lower", "packet", "spec", "vm"]),
         ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
         ("kernel", &["btf", "isa", "program", "spec", "vm"]),
     ],

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
+use ::kernel::process::Process;
 use ::kernel::programs::TestProgram;
-use btf::Btf;
 use isa::ebpf::{Callee, Insn};
 use jit::memory::Pool;
 use object::Object;
@@ -22,7 +22,9 @@ use super::map_structure::MapLayout;
 use super::program::Prepared;
 use super::services::Services;
 use super::task::TaskLayout;
-use super::{NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, tail_calls, timers};
+use super::{
+    NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, process, tail_calls, timers,
+};
 
 /// What runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,8 +112,8 @@ pub struct LoadedObject {
     map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
-    /// The types of the kernel, if they are known.
-    types: Option<Arc<Btf<'static>>>,
+    /// The process of its programs.
+    process: Process,
     /// Number of maps that the host put into maps of maps.
     pub(super) inner_maps: AtomicU32,
 }
@@ -210,7 +212,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
-            types: kernel.btf().cloned(),
+            process: process::new(kernel, &host),
             inner_maps: AtomicU32::new(0),
         };
         let mut programs = Vec::new();
@@ -282,6 +284,11 @@ impl LoadedObject {
         self.world = world;
     }
 
+    /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Name of the program at an index of a program array.
     pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
         let stored = map.operations().program(index)?;
@@ -320,8 +327,8 @@ impl LoadedObject {
         let place = self.place(name)?;
         let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
         let timers = timers::used(&self.host.timers, &self.maps);
-        let (objects, types) = (&self.host.objects, self.types.as_deref());
-        let services = Services::new(random, self.cpu, world, handles, timers, objects, types);
+        let objects = (&self.host.objects, &self.process);
+        let services = Services::new(random, self.cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
         let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(
@@ -345,8 +352,8 @@ impl LoadedObject {
         let place = self.place(name)?;
         let timers = timers::used(&self.host.timers, &self.maps);
         let (world, handles) = (&self.world, &self.handles);
-        let (objects, types) = (&self.host.objects, self.types.as_deref());
-        let services = Services::new(random, cpu, world, handles, timers, objects, types);
+        let objects = (&self.host.objects, &self.process);
+        let services = Services::new(random, cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
         let layouts = (self.task, self.map_layout);
         Some(RunnableProgram::new(

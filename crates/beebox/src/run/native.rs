@@ -60,6 +60,7 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
             let what = "it uses an object of the kernel";
             at(program, *slot, what)
         }
+        Unfit::Arena(slot) => at(program, *slot, "a pointer into an arena"),
         Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
         Unfit::Callback(_) | Unfit::TooLong | Unfit::HostFunctions => unfit.to_string(),
         Unfit::Malformed(malformed) => {

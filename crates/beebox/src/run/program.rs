@@ -375,8 +375,8 @@ impl<'o> RunnableProgram<'o> {
         guard.renew();
         let prepared = self.prepared;
         let result = match &prepared.native {
-            Some(native) if self.context.is_some() => self.run_native(native, input, guard),
-            _ => self.run_checked(prepared, Start::Program(input), guard),
+            Some(native) => self.run_native(native, input, guard),
+            None => self.run_checked(prepared, Start::Program(input), guard),
         }?;
         self.run_timers_in(guard)?;
         Ok(result)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use btf::Btf;
+use ::kernel::process::Process;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
@@ -32,8 +32,8 @@ pub(super) struct Services<'o> {
     pub(super) timers: Option<&'o Timers>,
     /// The objects that programs allocate.
     pub(super) objects: &'o Arc<Objects>,
-    /// The types of the kernel, if they are known.
-    pub(super) types: Option<&'o Btf<'static>>,
+    /// The process of the object's programs.
+    process: &'o Process,
     handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
@@ -53,14 +53,13 @@ impl<'o> Services<'o> {
         world: &'o System,
         handles: &'o [MapHandle],
         timers: Option<&'o Timers>,
-        objects: &'o Arc<Objects>,
-        types: Option<&'o Btf<'static>>,
+        (objects, process): (&'o Arc<Objects>, &'o Process),
     ) -> Services<'o> {
         Services {
             world,
             timers,
             objects,
-            types,
+            process,
             handles,
             random,
             metadata: Metadata::of_cpu(cpu),
@@ -102,7 +101,8 @@ impl<'o> Services<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: self.world,
-            types: self.types,
+            types: self.process.types(),
+            process: Some(self.process),
             maps: self.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),

@@ -447,7 +447,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
         if let Some(cookie) = self.cx.memory.take_thrown() {
-            return self.unwind(cookie);
+            return self.unwind(number, cookie);
         }
         match self.cx.memory.take_begun() {
             Some(calls) => self.iterate(Calling { number, calls }, None, return_to),
@@ -457,7 +457,12 @@ impl<'m> Run<'_, '_, 'm, '_> {
 
     /// Leaves all functions of the executing program for its exception callback, which runs in
     /// the place of the first one; without a callback the program returns the cookie.
-    fn unwind(&mut self, cookie: u64) -> Result<usize, Stop> {
+    fn unwind(&mut self, number: i32, cookie: u64) -> Result<usize, Stop> {
+        let left = &self.frames.callers[self.base..];
+        if left.iter().any(|caller| caller.calling.is_some()) {
+            let fault = CallFault::Refused("a helper called the function".into());
+            return Err(Reason::Call(number, fault).into());
+        }
         while self.frames.depth() > self.base {
             if let Some(caller) = self.frames.callers.pop() {
                 self.cx.memory.pop_frame();

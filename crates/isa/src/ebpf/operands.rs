@@ -265,8 +265,8 @@ impl Insn {
 
     /// Side effect; `None` for slots that are no instruction by themselves.
     #[inline]
-    pub const fn effect(self) -> Option<Effect> {
-        Some(match self {
+    pub const fn effect(&self) -> Option<Effect> {
+        Some(match *self {
             Insn::Alu { .. }
             | Insn::Neg { .. }
             | Insn::MovSx { .. }
@@ -289,8 +289,8 @@ impl Insn {
 
     /// Control flow after the instruction.
     #[inline]
-    pub const fn flow(self) -> Flow {
-        match self {
+    pub const fn flow(&self) -> Flow {
+        match *self {
             Insn::Alu { .. }
             | Insn::Neg { .. }
             | Insn::MovSx { .. }

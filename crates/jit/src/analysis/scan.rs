@@ -45,7 +45,7 @@ impl<'a> Scan<'a> {
     pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
         let mut tally = Tally::default();
         for slot in function.start..function.end {
-            let insn = self.insns[slot];
+            let insn = &self.insns[slot];
             tally.record(insn, facts[slot].transfer());
             if may_end_rewrite(insn) {
                 self.lists.candidates.push(slot as u32);
@@ -128,7 +128,7 @@ impl<'a> Scan<'a> {
 
 /// True if a rewrite may end at an instruction: an operation that combines two shifts to a
 /// rotation, or the load of a header length.
-fn may_end_rewrite(insn: Insn) -> bool {
+fn may_end_rewrite(insn: &Insn) -> bool {
     matches!(
         insn,
         Insn::Alu {
@@ -161,7 +161,7 @@ fn is_selection(insns: &[Insn], slot: usize) -> bool {
     };
     let again = |at: usize| {
         operands(at) == operands(slot)
-            && jump_target(insns[at], at).is_some_and(|to| !skips_move(insns, at, to))
+            && jump_target(&insns[at], at).is_some_and(|to| !skips_move(insns, at, to))
     };
     !(target..target + REPEAT_DISTANCE).any(again)
 }

@@ -74,13 +74,13 @@ impl Ops {
 
 impl Tally {
     /// Records an instruction.
-    pub(super) fn record(&mut self, insn: Insn, transfer: Transfer) {
+    pub(super) fn record(&mut self, insn: &Insn, transfer: Transfer) {
         self.others = self.others.union(transfer.effects());
         match insn.effect() {
             Some(Effect::Load | Effect::Store) => return self.record_access(insn, transfer),
             Some(Effect::Compute) => {
                 if let Insn::Alu { op, .. } = insn {
-                    self.ops.record(op);
+                    self.ops.record(*op);
                 }
             }
             // One that fetches into its source may compile to a loop.
@@ -101,8 +101,8 @@ impl Tally {
         self.values = self.values.union(transfer.read());
     }
 
-    fn record_call(&mut self, call: Insn) {
-        let Insn::Call(callee) = call else {
+    fn record_call(&mut self, call: &Insn) {
+        let Insn::Call(callee) = *call else {
             return;
         };
         let usage = &mut self.usage;
@@ -116,7 +116,7 @@ impl Tally {
     }
 
     /// Records an access, which reads its base and the stored operand only.
-    fn record_access(&mut self, insn: Insn, transfer: Transfer) {
+    fn record_access(&mut self, insn: &Insn, transfer: Transfer) {
         self.others = self.others.union(transfer.read());
         self.usage.stack_escapes |= insn.stored() == Some(Operand::Reg(Reg::R10));
         if let Some(access) = insn.access()

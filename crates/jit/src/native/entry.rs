@@ -57,9 +57,9 @@ impl Entry {
         limits: Limits,
     ) -> Outcome {
         match self {
-            // SAFETY: the code was compiled from a lowered program, whose evidence covers its
-            // accesses; the rest is upheld by the caller.
             Entry::Alone(entry) => {
+                // SAFETY: the code was compiled from a lowered program, whose evidence covers
+                // its accesses; the rest is upheld by the caller.
                 Outcome::Returned(unsafe { entry(r1, r2, data.as_ptr(), data.len()) })
             }
             Entry::WithContext(entry) => {

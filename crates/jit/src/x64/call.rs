@@ -219,7 +219,7 @@ impl Generator<'_> {
 
     /// True if the slot is a backward jump that consumes budget.
     pub(super) fn consumes_budget(&self, slot: usize) -> bool {
-        let target = || lower::flow::jump_target(self.insns[slot], slot);
+        let target = || lower::flow::jump_target(&self.insns[slot], slot);
         self.has_budget() && target().is_some_and(|target| target <= slot)
     }
 

@@ -187,7 +187,7 @@ impl Generator<'_> {
                 dst: Reg::R0,
                 src: Operand::Imm(0..=0xffff),
                 ..
-            } if !self.facts[slot].is_selection() => jump_target(self.insns[slot], slot),
+            } if !self.facts[slot].is_selection() => jump_target(&self.insns[slot], slot),
             _ => None,
         }
     }

@@ -8,9 +8,10 @@ use super::bytes::Bytes;
 /// Most bytes of attributes (a page).
 const MOST_BYTES: usize = 4096;
 
-/// Commands that programs may give: `BPF_MAP_CREATE` to `BPF_MAP_DELETE_ELEM`, `BPF_PROG_LOAD`,
-/// `BPF_RAW_TRACEPOINT_OPEN`, `BPF_BTF_LOAD`, `BPF_MAP_FREEZE`, `BPF_LINK_CREATE`.
-const ALLOWED: [u32; 9] = [0, 1, 2, 3, 5, 17, 18, 22, 28];
+/// Commands that programs may give: `BPF_MAP_CREATE`, `BPF_MAP_UPDATE_ELEM`,
+/// `BPF_MAP_DELETE_ELEM`, `BPF_PROG_LOAD`, `BPF_MAP_GET_FD_BY_ID`, `BPF_RAW_TRACEPOINT_OPEN`,
+/// `BPF_BTF_LOAD`, `BPF_MAP_FREEZE`, `BPF_LINK_CREATE`.
+const ALLOWED: [u32; 9] = [0, 2, 3, 5, 14, 17, 18, 22, 28];
 
 /// `long bpf_sys_bpf(u32 cmd, void *attr, u32 attr_size)`: what bpf(2) returns; `-EINVAL` for
 /// commands that programs may not give.

@@ -5,7 +5,7 @@ use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
-use super::probe::absent;
+use super::probe::why_unreadable;
 
 /// Size of `struct btf_ptr`.
 const POINTER_SIZE: u32 = 16;
@@ -51,7 +51,7 @@ pub(super) fn snprintf_btf<M: MemoryPort>(
     Ok(match shown {
         Ok(()) => len,
         Err(ShowError::Type) => Errno::EINVAL.negated(),
-        Err(ShowError::Memory(address)) => absent(address),
+        Err(ShowError::Memory(address)) => why_unreadable(address).negated(),
     })
 }
 

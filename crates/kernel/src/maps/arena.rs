@@ -11,7 +11,6 @@ mod free_ranges;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use program::MapParams;
 use spec::Errno;
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells};
 
@@ -25,12 +24,6 @@ const LARGEST: u64 = 1 << 32;
 /// Most pages that an arena has at a time, 1 GiB: a further allocation fails as one for which
 /// the kernel finds no memory.
 const MOST_PAGES: u32 = 1 << 18;
-/// Where user space maps an arena whose definition has no address.
-const USER_START: u64 = 0x7f00_0000_0000;
-/// Bytes in front of such an arena, so that the 32-bit address of its first page is not that of
-/// a null pointer; one of 4 GiB has no room for them.
-const IN_FRONT: u64 = 1 << 16;
-
 /// An arena.
 #[derive(Debug)]
 pub struct Arena {
@@ -85,23 +78,12 @@ impl Arena {
         let mut free = FreeRanges::default();
         free.add(0, pages);
         Ok(Arena {
-            user_start: Arena::user_start_of(&map.params),
+            user_start: map.params.arena_start(),
             pages,
             flags: map.params.flags.0,
             present: Slots::new(pages)?,
             space: Mutex::new(Space { free, present: 0 }),
         })
-    }
-
-    /// The address in user space of an arena with these parameters: that of its definition, or
-    /// one that is always the same.
-    pub fn user_start_of(params: &MapParams) -> u64 {
-        let bytes = u64::from(params.max_entries) * PAGE;
-        match params.extra {
-            0 if bytes <= LARGEST - IN_FRONT => USER_START + IN_FRONT,
-            0 => USER_START,
-            given => given,
-        }
     }
 
     /// Address of the first byte in user space.
@@ -364,6 +346,7 @@ impl Operations for Arena {
 
 #[cfg(test)]
 mod tests {
+    use program::MapParams;
     use spec::maps::{MapFlags, MapKind};
 
     use super::*;

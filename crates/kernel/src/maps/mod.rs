@@ -570,6 +570,15 @@ impl Map {
         self.operations.store_object(key, value, flags, resources)
     }
 
+    /// The checks of an update or deletion that come before its key and value are read.
+    ///
+    /// # Errors
+    /// EPERM if the map cannot be written to, EINVAL for flags that it does not know.
+    pub(crate) fn check_update(&self, flags: u64) -> Result<(), Errno> {
+        self.check_write()?;
+        self.check_flags(flags, u64::MAX)
+    }
+
     /// `BPF_MAP_DELETE_ELEM` where no descriptor is open.
     pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         self.delete_with(key, &NoResources)
@@ -611,6 +620,12 @@ impl Map {
             true => Err(Errno::EBUSY),
             false => Ok(()),
         }
+    }
+
+    /// True if neither programs nor users change its values again.
+    pub fn is_constant(&self) -> bool {
+        self.params().flags.0 & MapFlags::RDONLY_PROG.0 != 0
+            && self.is_frozen.load(Ordering::Acquire)
     }
 
     /// Frees the objects that values own.

@@ -7,7 +7,7 @@ use isa::ebpf::{Flow, Insn};
 /// The target of a jump at `slot`; `None` for other instructions and for targets before the
 /// program.
 #[inline]
-pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
+pub fn jump_target(insn: &Insn, slot: usize) -> Option<usize> {
     match insn.flow() {
         Flow::Branch(distance) | Flow::Goto(distance) => target(slot, distance),
         Flow::Next
@@ -21,7 +21,7 @@ pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
 
 /// The target of a local call at `slot`; `None` for other instructions and for targets before the
 /// program.
-pub(crate) fn call_target(insn: Insn, slot: usize) -> Option<usize> {
+pub(crate) fn call_target(insn: &Insn, slot: usize) -> Option<usize> {
     match insn.flow() {
         Flow::Call(distance) => target(slot, distance?),
         Flow::Next
@@ -42,7 +42,7 @@ fn target(slot: usize, distance: i32) -> Option<usize> {
 
 /// True if the instruction falls through to the next slot.
 #[inline]
-pub fn falls_through(insn: Insn) -> bool {
+pub fn falls_through(insn: &Insn) -> bool {
     match insn.flow() {
         Flow::Next | Flow::SkipOne | Flow::Branch(_) | Flow::Call(_) | Flow::Nowhere => true,
         Flow::Goto(_) | Flow::GotoReg(_) | Flow::Exit => false,
@@ -71,7 +71,7 @@ impl Cfg {
                 jumps.push(slot);
             }
         }
-        let target = |slot: usize| jump_target(insns[slot], slot);
+        let target = |slot: usize| jump_target(&insns[slot], slot);
         Cfg::of_jumps(insns.len(), jumps, target)
     }
 
@@ -144,7 +144,7 @@ impl Cfg {
     /// The slots from which control comes to a slot: that before it, and the jumps to it.
     pub fn predecessors(&self, insns: &[Insn], slot: usize) -> impl Iterator<Item = usize> {
         let before = slot.checked_sub(1);
-        let before = before.filter(|&before| falls_through(insns[before]));
+        let before = before.filter(|&before| falls_through(&insns[before]));
         iter::chain(
             before,
             self.jumps_to(slot).iter().map(|&slot| slot as usize),

@@ -11,6 +11,8 @@
 //!
 //! Invariant: the live-out set of each slot is the least solution of the data-flow equations
 //! (`tests/liveness.rs` compares both), or a superset where loops nest deeply. Cost: linear.
+//! Instructions are read by reference, field by field: a copy of one that was just written in
+//! parts waits for the stores.
 
 mod definitions;
 mod graph;
@@ -93,8 +95,9 @@ impl DefUse {
         for function in functions.iter().rev() {
             let mut live = Halves::EFFECT;
             for slot in (function.start..function.end).rev() {
-                let transfer = Transfer::of(insns[slot], result);
-                let mut node = Node::new(insns[slot], slot, transfer);
+                let insn = &insns[slot];
+                let transfer = Transfer::of(insn, result);
+                let mut node = Node::new(insn, slot, transfer);
                 if node.leaves() {
                     if node.stops() {
                         live = Halves::EFFECT;

@@ -53,7 +53,7 @@ impl Node {
     /// The node of an instruction of a program whose jumps lead to slots; its live-out set is not
     /// known yet.
     #[inline]
-    pub(super) fn new(insn: Insn, slot: usize, transfer: Transfer) -> Node {
+    pub(super) fn new(insn: &Insn, slot: usize, transfer: Transfer) -> Node {
         let (marks, distance) = match insn.flow() {
             Flow::Branch(distance) => (Marks::JUMPS, distance),
             Flow::Goto(distance) => (Marks::LEAVES, distance),

@@ -249,10 +249,10 @@ impl Transfer {
 
     /// The transfer function of an instruction; `result` is live at the end of functions.
     #[inline]
-    pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
+    pub(super) fn of(insn: &Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
         let effect = Transfer::effect;
-        match insn {
+        match *insn {
             Insn::Alu {
                 op,
                 width,

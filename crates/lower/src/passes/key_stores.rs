@@ -24,7 +24,7 @@ pub(super) fn parted_words(insns: &[Insn], call: usize, facts: &ProgramFacts) ->
     };
     let (mut known, mut parted) = (0u8, 0u8);
     for slot in (call.saturating_sub(FARTHEST)..call).rev() {
-        if jump_target(insns[slot], slot).is_some() || !falls_through(insns[slot]) {
+        if jump_target(&insns[slot], slot).is_some() || !falls_through(&insns[slot]) {
             break;
         }
         if let Some((offset, size)) = stored(insns[slot], &facts.insns[slot]) {

@@ -188,7 +188,7 @@ impl<'a> TreeBuilder<'a> {
         };
         match self.cfg.count(slot) {
             0 => self.test(before).is_some(),
-            1 => !falls_through(self.insns[before]),
+            1 => !falls_through(&self.insns[before]),
             _ => false,
         }
     }
@@ -209,7 +209,7 @@ impl<'a> TreeBuilder<'a> {
                 self.fits(to, test, values).then_some(Node::Test(test))?
             }
             Insn::Goto { .. } | Insn::GotoLong { .. } => {
-                let target = jump_target(self.insns[to], to)?;
+                let target = jump_target(&self.insns[to], to)?;
                 let allowed = to != start && (target > to || self.functions.is_some());
                 (allowed && target != to).then_some(Node::Goto(target))?
             }
@@ -357,7 +357,7 @@ impl<'a> TreeBuilder<'a> {
             from, to, jumps, ..
         }: Edge,
     ) -> bool {
-        let fallen_into = to - 1 != from && falls_through(self.insns[to - 1]);
+        let fallen_into = to - 1 != from && falls_through(&self.insns[to - 1]);
         !fallen_into && self.cfg.count(to) == u32::from(jumps)
     }
 }

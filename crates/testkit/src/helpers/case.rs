@@ -1,10 +1,12 @@
 //! A program that calls helpers, with its maps and its input.
 
+use btf::TypeId;
 use isa::ebpf::{RawInsn, assemble, encode};
 use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
+use super::program_types::{LOCKED_SIZE, TYPES, holder};
 use crate::ebpf::Choices;
 
 /// Constants in programs that stand for the map of an index, and for its first value.
@@ -14,6 +16,9 @@ pub(super) const VALUE: u64 = 0x7661_6c00_0000_0000;
 /// Opcode of `ld_imm64`, and its source register for functions.
 const LD_IMM64: u8 = 0x18;
 const PSEUDO_FUNC: u8 = 4;
+/// Opcode of calls, and their source register for functions of the program.
+const CALL: u8 = 0x85;
+const PSEUDO_CALL: u8 = 1;
 
 /// A map of a program, and the first value of one that is frozen.
 #[derive(Clone, Debug)]
@@ -29,19 +34,56 @@ pub(super) struct Case {
     pub(super) context: Vec<u8>,
     /// The program takes packets in several pieces.
     pub(super) has_fragments: bool,
+    /// The program and its maps have the types of [`super::program_types`].
+    pub(super) has_types: bool,
+    /// The function that gets the cookie of an exception.
+    pub(super) exception_callback: Option<String>,
 }
 
 impl Case {
+    /// A program without maps and input.
+    pub(super) fn new(kind: ProgramType, text: String) -> Case {
+        Case {
+            kind,
+            text,
+            maps: Vec::new(),
+            packet: Vec::new(),
+            context: Vec::new(),
+            has_fragments: false,
+            has_types: false,
+            exception_callback: None,
+        }
+    }
+
+    /// A tc program with a map whose value holds objects, and one whose values have resilient
+    /// locks.
+    pub(super) fn with_all_maps(text: &str) -> Case {
+        let array = |value_type: TypeId, value_size: u32| MapParams {
+            map_type: MapKind::Array.number(),
+            key_size: 4,
+            value_size,
+            value_type,
+            max_entries: 2,
+            ..MapParams::default()
+        };
+        let maps = [
+            array(TYPES.holder, holder::SIZE),
+            array(TYPES.locked, LOCKED_SIZE),
+        ];
+        Case {
+            packet: vec![0; 64],
+            has_types: true,
+            maps: maps.map(|params| Setup(params, None)).into(),
+            ..Case::new(ProgramType::SchedCls, text.to_owned())
+        }
+    }
+
     /// A tc program without maps, on a packet of random bytes.
     pub(super) fn tc(choices: &mut Choices<'_>, text: String) -> Case {
         let len = 34 + choices.below(100) as usize;
         Case {
-            kind: ProgramType::SchedCls,
-            text,
-            maps: Vec::new(),
             packet: (0..len).map(|_| choices.below(256) as u8).collect(),
-            context: Vec::new(),
-            has_fragments: false,
+            ..Case::new(ProgramType::SchedCls, text)
         }
     }
 
@@ -52,11 +94,19 @@ impl Case {
         }
     }
 
+    /// The first slot of the exception callback, which comes last in all slots.
+    pub(super) fn exception_callback_at(&self, slots: &[RawInsn]) -> Option<usize> {
+        let callback = self.exception_callback.as_ref()?;
+        Some(slots.len() - assembled(callback).len())
+    }
+
     /// The instructions, with what `resolve` says in place of maps and values: the source
     /// register and both immediates.
     pub(super) fn slots(&self, resolve: impl Fn(bool, u32) -> (u8, [i32; 2])) -> Vec<RawInsn> {
-        let insns = assemble(&self.text).unwrap_or_else(|error| panic!("{error}\n{}", self.text));
-        let mut slots = encode(&insns).expect("assembled instructions have an encoding");
+        let mut slots = assembled(&self.text);
+        if let Some(callback) = &self.exception_callback {
+            slots.extend(assembled(callback));
+        }
         for at in 0..slots.len() {
             let high = slots.get(at + 1).map_or(0, |slot| slot.imm as u32);
             let constant = u64::from(high) << 32 | u64::from(slots[at].imm as u32);
@@ -77,11 +127,18 @@ pub(super) fn holds_sockets(params: &MapParams) -> bool {
     kinds.iter().any(|kind| kind.number() == params.map_type)
 }
 
-/// First slots of the functions to which instructions refer by address, ascending.
-pub(super) fn callbacks(slots: &[RawInsn]) -> Vec<u32> {
+fn assembled(text: &str) -> Vec<RawInsn> {
+    let insns = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    encode(&insns).expect("assembled instructions have an encoding")
+}
+
+/// First slots of the functions to which instructions refer by address, ascending; with those
+/// that they call if `with_called`.
+pub(super) fn callbacks(slots: &[RawInsn], with_called: bool) -> Vec<u32> {
     let referred = slots.iter().zip(1..).filter_map(|(slot, next)| {
         let is_reference = slot.code == LD_IMM64 && slot.src() == PSEUDO_FUNC;
-        is_reference.then(|| (next + slot.imm) as u32)
+        let is_call = slot.code == CALL && slot.src() == PSEUDO_CALL;
+        (is_reference || is_call && with_called).then(|| (next + slot.imm) as u32)
     });
     let mut starts: Vec<u32> = referred.collect();
     starts.sort_unstable();

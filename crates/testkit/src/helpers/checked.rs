@@ -2,20 +2,25 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::sync::Arc;
 
+use btf::fields::{FieldRecord, FieldSet};
 use btf::{Btf, TypeId};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
 use isa::ebpf::decode;
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
+use kernel::object_layout;
+use kernel::process::{Process, ProgramVerifier};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use sys::network::namespace_cookie;
 use vm::network::{NetDevice, Network};
-use vm::{RunContext, System};
+use vm::{ModelPrograms, ObjectLayout, RunContext, Streams, System};
 
 use super::case::{Case, Setup, holds_sockets};
 use super::compare::{Left, is_returned};
+use super::program_types::{ProgramTypes, TYPES};
 
 /// Offset of the spin lock in the values of maps with types, which have 16 bytes.
 const LOCK: usize = 8;
@@ -49,16 +54,29 @@ pub fn own_system() -> System {
     }
 }
 
+/// What programs have around them on this side.
+pub(super) struct OurSide<'s> {
+    pub(super) system: &'s System,
+    pub(super) types: &'s Arc<Btf<'static>>,
+    /// Judges what programs load; without it they may load none.
+    pub(super) verifier: Option<Arc<dyn ProgramVerifier>>,
+}
+
+impl OurSide<'_> {
+    /// A process for one run.
+    pub(super) fn process(&self) -> Process {
+        let types = Some(Arc::clone(self.types));
+        Process::new(Host::default(), types, self.verifier.clone())
+    }
+}
+
 /// What a program leaves in the checked engine.
-pub(super) fn ours(
-    case: &Case,
-    (system, types): (&System, &Btf<'static>),
-    calls: &Cell<u64>,
-) -> Left {
+pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
+    let system = side.system;
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
-    let result = run(case, &mut input, (system, types), calls)?;
+    let result = run(case, &mut input, side, calls)?;
     let retval = input.end_run(result, system);
     let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {
@@ -71,10 +89,19 @@ pub(super) fn ours(
 fn run(
     case: &Case,
     input: &mut TestInput,
-    (system, types): (&System, &Btf<'static>),
+    side: &OurSide<'_>,
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
-    let maps: Vec<Map> = case.maps.iter().map(|map| our_map(map, system)).collect();
+    let system = side.system;
+    let process = side.process();
+    let host = Host::default();
+    let own = case.has_types.then(|| &*TYPES);
+    let maps = case.maps.iter();
+    let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
+    let model = Model {
+        types: own,
+        streams: Streams::new(),
+    };
     let guard = RunGuard::new();
     let mut memory = Memory::new();
     if let Some(packet) = &mut input.packet {
@@ -95,6 +122,7 @@ fn run(
         let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
         added.expect("room for the map");
     }
+    memory.add_model(&host.objects, &model);
     memory.add_sockets(&system.network.sockets);
     let slots = case.slots(|is_map, index| {
         let address = match is_map {
@@ -113,7 +141,8 @@ fn run(
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let mut cx = RunContext {
             system,
-            types: Some(types),
+            types: Some(side.types),
+            process: Some(&process),
             ..RunContext::new(&packet, &mut random, Some(&mut clock))
         };
         let helper = kernel::find(number)?;
@@ -124,20 +153,55 @@ fn run(
         calls: &mut table,
         packet: None,
     };
-    let program = CheckedProgram::new(decode(&slots));
+    let program = CheckedProgram::new(decode(&slots))
+        .with_exception_callback(case.exception_callback_at(&slots));
     let outcome = program.run(cx, entry, &Limits::default()).outcome;
     outcome
         .map(|value| value as u32)
         .map_err(|trap| trap.to_string())
 }
 
-pub(super) fn our_map(Setup(params, value): &Setup, system: &System) -> Map {
-    let mut layout = ValueLayout::plain(params.value_size as usize);
-    if params.value_type != TypeId::VOID {
-        layout.special.push(LOCK..LOCK + 4);
-        layout.lock = Some(LOCK);
+/// The types of the program and its streams.
+struct Model<'t> {
+    types: Option<&'t ProgramTypes>,
+    streams: Streams,
+}
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, _: u32, type_id: u32) -> Option<ObjectLayout> {
+        object_layout(&self.types?.btf, None, TypeId(type_id))
     }
-    let map = Map::create(params, layout, &Host::default()).expect("a map that Linux creates");
+
+    fn streams(&self, _: u32) -> Option<&Streams> {
+        Some(&self.streams)
+    }
+}
+
+/// A map of a program without types.
+pub(super) fn our_map(setup: &Setup, system: &System) -> Map {
+    typed_map(setup, system, &Host::default(), None)
+}
+
+fn typed_map(
+    Setup(params, value): &Setup,
+    system: &System,
+    host: &Host,
+    types: Option<&ProgramTypes>,
+) -> Map {
+    let size = params.value_size as usize;
+    let layout = match (params.value_type, types) {
+        (TypeId::VOID, _) => ValueLayout::plain(size),
+        (value_type, Some(types)) => {
+            let fields = FieldRecord::new(&types.btf, None, value_type, FieldSet::MAP_VALUE);
+            ValueLayout::with_fields(size, &fields.expect("fields that Linux takes"))
+        }
+        (_, None) => ValueLayout {
+            special: vec![LOCK..LOCK + 4],
+            lock: Some(LOCK),
+            ..ValueLayout::plain(size)
+        },
+    };
+    let map = Map::create(params, layout, host).expect("a map that Linux creates");
     if let Some(value) = value {
         map.update(&[0; 4], value, 0).expect("an array");
     }

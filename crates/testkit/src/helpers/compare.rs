@@ -1,6 +1,7 @@
 //! Runs programs here and in the running kernel, and compares what they leave.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::thread;
 
 use spec::programs::ProgramType;
@@ -9,7 +10,7 @@ use sys::network::OwnNamespace;
 use vm::System;
 
 use super::case::Case;
-use super::checked::{ours, own_system};
+use super::checked::{OurSide, ours, own_system};
 use super::in_kernel::theirs;
 use super::{Family, native};
 use crate::ebpf::Choices;
@@ -56,6 +57,29 @@ pub fn compare_engines(
     run_worlds(Some(setting), family, seed, programs)
 }
 
+/// The results of a tc program of this text here and in the kernel, or why there are none. It has
+/// the types of [`super::program_types`], a map whose value holds objects (the first) and one
+/// whose values have resilient locks.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_text(text: &str) -> Result<[Result<u32, String>; 2], Errno> {
+    let run = || {
+        let _namespace = OwnNamespace::enter()?;
+        let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
+        let case = Case::with_all_maps(text);
+        let system = own_system();
+        let ours = ours(&case, (&system, &types), &Cell::new(0));
+        let theirs = theirs(&case, &types)?;
+        let result = |left: Left| left.map(|(retval, ..)| retval);
+        Ok([result(ours), result(theirs)])
+    };
+    thread::scope(|scope| match scope.spawn(run).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
 fn run_worlds(
     setting: Option<Setting<'_>>,
     family: Family,
@@ -91,23 +115,28 @@ fn in_namespace(
     programs: u64,
 ) -> Result<Comparison, Errno> {
     let _namespace = OwnNamespace::enter()?;
-    let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
+    let types = Arc::new(sys::kernel::btf().map_err(|_| Errno::EPERM)?);
     let mut choices = Choices::from_seed(seed);
     let mut system = own_system();
     if let Some(make_world) = family.world {
         system = make_world(&mut choices, system)?;
     }
+    let side = OurSide {
+        system: &system,
+        types: &types,
+        verifier: setting.map(native::verifier),
+    };
     let mut comparison = Comparison::default();
     for _ in 0..programs {
         let case = (family.make)(&mut choices);
         let calls = Cell::new(0);
-        let ours = ours(&case, (&system, &types), &calls);
+        let ours = ours(&case, &side, &calls);
         let theirs = theirs(&case, &types)?;
         comparison.programs += 1;
         comparison.calls += calls.get();
         comparison.answers += u64::from(matches!(theirs, Ok((1.., ..))));
         if let Some(setting) = setting {
-            let native = native::left(setting, &case, &system);
+            let native = native::left(setting, &case, &side);
             if native.as_ref().is_some_and(|native| *native != ours) {
                 comparison.differences.push(format!(
                     "{family:?}: native code {native:x?}\nchecked {ours:x?}\n{:?}\n{}",

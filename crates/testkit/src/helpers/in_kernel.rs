@@ -9,6 +9,7 @@ use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, Test
 
 use super::case::{Case, Setup, callbacks, holds_sockets};
 use super::compare::{Left, attach_type, is_returned};
+use super::program_types::TYPES;
 use super::sockets;
 use crate::kernel::arena;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
@@ -28,17 +29,22 @@ const XDP_HAS_FRAGS: u32 = 1 << 5;
 /// Most bytes that a test run returns.
 const MOST_DATA: usize = 128 << 10;
 
-fn kernel_map(Setup(params, value): &Setup) -> Result<KernelMap, Errno> {
+/// Creates a map, whose values have the types of the program if it has some.
+fn kernel_map(Setup(params, value): &Setup, types: Option<&BtfObject>) -> Result<KernelMap, Errno> {
     let locked = value_with(FIELDS[0]);
-    let types = match params.value_type {
-        TypeId::VOID => None,
-        _ => Some(BtfObject::load(&locked.blob)?),
+    let own = match (params.value_type, types) {
+        (TypeId::VOID, _) | (_, Some(_)) => None,
+        (_, None) => Some(BtfObject::load(&locked.blob)?),
     };
-    let has_types = u32::from(types.is_some());
+    let (btf, [key, value_type]) = match (params.value_type, types, &own) {
+        (TypeId::VOID, ..) | (_, None, None) => (None, [TypeId::VOID; 2]),
+        (value_type, Some(types), _) => (Some(types), [TYPES.key, value_type]),
+        (_, None, Some(own)) => (Some(own), [locked.key, locked.value]),
+    };
     let map = arena::create(&MapRequest {
-        btf: types.as_ref(),
-        btf_key: locked.key.0 * has_types,
-        btf_value: locked.value.0 * has_types,
+        btf,
+        btf_key: key.0,
+        btf_value: value_type.0,
         map_type: params.map_type,
         key_size: params.key_size,
         value_size: params.value_size,
@@ -72,8 +78,13 @@ fn put_kfuncs(slots: &mut [RawInsn], types: &Btf<'_>) {
 
 /// What a program leaves in the running kernel.
 pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
-    let maps: Result<Vec<KernelMap>, Errno> = case.maps.iter().map(kernel_map).collect();
-    let maps = maps?;
+    let own_types = match case.has_types {
+        true => Some(BtfObject::load(&TYPES.blob)?),
+        false => None,
+    };
+    let maps = case.maps.iter();
+    let maps = maps.map(|map| kernel_map(map, own_types.as_ref()));
+    let maps: Vec<KernelMap> = maps.collect::<Result<_, Errno>>()?;
     let mut slots = case.slots(|is_map, index| {
         let source = if is_map {
             PSEUDO_MAP_FD
@@ -83,14 +94,21 @@ pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
         (source, [maps[index as usize].descriptor() as i32, 0])
     });
     put_kfuncs(&mut slots, types);
-    let callbacks = callbacks(&slots);
-    let (own, [main, callback]) = with_callback();
-    let own = match callbacks.is_empty() {
-        true => None,
-        false => Some(BtfObject::load(&own)?),
+    let callbacks = callbacks(&slots, case.has_types);
+    let exception_callback = case.exception_callback_at(&slots);
+    let (with_callbacks, [main, callback]) = with_callback();
+    let own = match own_types {
+        None if !callbacks.is_empty() => Some(BtfObject::load(&with_callbacks)?),
+        own_types => own_types,
+    };
+    let [main, callback] = match (case.has_types, exception_callback) {
+        (false, _) => [main, callback],
+        (true, None) => [TYPES.main, TYPES.callback],
+        (true, Some(_)) => [TYPES.throwing_main, TYPES.callback],
     };
     let info = callbacks.iter().map(|start| [*start, callback.0]);
-    let func_info: Vec<[u32; 2]> = [[0, main.0]].into_iter().chain(info).collect();
+    let last = exception_callback.map(|start| [start as u32, TYPES.exception_callback.0]);
+    let func_info: Vec<[u32; 2]> = [[0, main.0]].into_iter().chain(info).chain(last).collect();
     let request = ProgLoad {
         btf: own.as_ref(),
         func_info: match own {

@@ -14,14 +14,16 @@ mod native;
 mod packet_loads;
 mod packets;
 mod page;
+mod program_types;
 mod routes;
 mod sockets;
 mod syncookies;
+mod system_calls;
 mod types;
 mod values;
 
 pub use checked::own_system;
-pub use compare::{Comparison, compare, compare_engines};
+pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
 
 use case::Case;
@@ -75,8 +77,14 @@ pub fn families() -> impl Iterator<Item = Family> {
         packet_loads::FAMILIES,
         encap::FAMILIES,
         types::FAMILIES,
+        system_calls::FAMILIES,
     ];
     families.into_iter().flatten().copied()
+}
+
+/// The type id of the structure that programs of [`compare_text`] allocate.
+pub fn item_type() -> u32 {
+    program_types::TYPES.item.0
 }
 
 /// All families of kfuncs.

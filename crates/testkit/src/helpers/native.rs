@@ -8,15 +8,19 @@ use jit::VerifiedNative;
 use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::RunGuard;
+use kernel::process::ProgramVerifier;
 use kernel::programs::TestProgram;
 use lower::VerifiedProgram;
 use packet::{Metadata, Packet};
 use program::{MapDef, Program};
-use spec::SplitMix;
-use verifier::Proof;
-use vm::{DirectContext, MapHandle, RunContext, System};
+use spec::programs::{LoadFlags, ProgramType};
+use spec::registry::Registry;
+use spec::{Errno, Kernel, SplitMix};
+use verifier::{Proof, Verdict};
+use vm::{DirectContext, MapHandle, RunContext};
 
 use super::case::{Case, MAP};
+use super::checked::OurSide;
 use super::checked::our_map;
 use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
@@ -24,13 +28,14 @@ use crate::verifier::assembled;
 
 /// What a program leaves when it runs as native code; `None` for one with maps of types, which
 /// are those of the kernel's side.
-pub(super) fn left(setting: Setting<'_>, case: &Case, system: &System) -> Option<Left> {
+pub(super) fn left(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Option<Left> {
     let mut maps = case.maps.iter();
-    let has_types = maps.any(|map| map.0.value_type != TypeId::VOID);
-    (!has_types).then(|| run(setting, case, system))
+    let has_types = case.has_types || maps.any(|map| map.0.value_type != TypeId::VOID);
+    (!has_types).then(|| run(setting, case, side))
 }
 
-fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
+fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
+    let system = side.system;
     let program = program(case)?;
     let proof = Proof::of(&program, setting.kernel, setting.registry)
         .map_err(|refused| format!("refused: {:?}", refused.verdict))?;
@@ -56,11 +61,13 @@ fn run(setting: Setting<'_>, case: &Case, system: &System) -> Left {
     if let Some(socket) = &input.packet_socket {
         context.set_socket(socket);
     }
+    let process = side.process();
     let (mut random, mut clock) = (SplitMix::new(0), || 0);
     let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
     let cx = RunContext {
         system,
-        types: setting.kernel.btf().map(|types| &**types),
+        types: Some(side.types),
+        process: Some(&process),
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();
@@ -103,7 +110,35 @@ fn program(case: &Case) -> Result<Program, String> {
     Program::builder(case.kind, insns)
         .maps(maps.collect::<Vec<_>>())
         .license("GPL")
+        .flags(match case.kind {
+            ProgramType::Syscall => LoadFlags::SLEEPABLE,
+            _ => LoadFlags::default(),
+        })
         .expected_attach_type(attach_type(case.kind))
         .build()
         .map_err(|invalid| invalid.to_string())
+}
+
+/// Judges programs that programs load.
+#[derive(Debug)]
+struct KernelVerifier(Kernel, Registry);
+
+impl ProgramVerifier for KernelVerifier {
+    fn verify(&self, program: &Program) -> Result<(), Errno> {
+        match Proof::of(program, &self.0, &self.1) {
+            Ok(_) => Ok(()),
+            Err(verification) => match verification.verdict {
+                Verdict::Refused(refusal) => Err(Errno(refusal.errno)),
+                verdict => panic!("{verdict:?}"),
+            },
+        }
+    }
+}
+
+/// The verifier of a setting.
+pub(super) fn verifier(setting: Setting<'_>) -> Arc<dyn ProgramVerifier> {
+    Arc::new(KernelVerifier(
+        setting.kernel.clone(),
+        setting.registry.clone(),
+    ))
 }

@@ -81,12 +81,8 @@ pub(super) fn sequence(
     }
     text += &end(fields);
     Case {
-        kind,
-        text,
-        maps: Vec::new(),
         packet,
-        context: Vec::new(),
-        has_fragments: false,
+        ..Case::new(kind, text)
     }
 }
 
@@ -704,12 +700,9 @@ fn inputs(choices: &mut Choices<'_>) -> Case {
         }
     };
     Case {
-        kind,
-        text,
-        maps: Vec::new(),
         packet,
         context,
-        has_fragments: false,
+        ..Case::new(kind, text)
     }
 }
 

@@ -433,11 +433,7 @@ fn lookup(choices: &mut Choices<'_>, is_ipv4: bool) -> Case {
     let mut packet: Vec<u8> = (0..frame).map(|_| choices.below(256) as u8).collect();
     packet[12..14].copy_from_slice(&[8, 0]);
     Case {
-        kind,
-        text,
-        maps: Vec::new(),
         packet,
-        context: Vec::new(),
-        has_fragments: false,
+        ..Case::new(kind, text)
     }
 }

@@ -4,7 +4,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ::kernel::maps::Arena;
 use program::MapParams;
 use spec::maps::MapKind;
 use sys::Errno;
@@ -19,7 +18,7 @@ static MAPPED: Mutex<()> = Mutex::new(());
 /// `map_extra` of a map: of an arena without an address, that of ours.
 pub fn extra(params: &MapParams) -> u64 {
     match params.kind() {
-        Some(MapKind::Arena) => Arena::user_start_of(params),
+        Some(MapKind::Arena) => params.arena_start(),
         _ => params.extra,
     }
 }
@@ -89,6 +88,6 @@ fn with_mapping<R>(
 ) -> Result<R, Errno> {
     let _alone = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
     let len = u64::from(params.max_entries) * PAGE;
-    let mapping = ArenaMapping::at(map, Arena::user_start_of(params), len as usize)?;
+    let mapping = ArenaMapping::at(map, params.arena_start(), len as usize)?;
     run(&mapping)
 }

@@ -119,7 +119,7 @@ pub fn kptr_to(structure: &str) -> ValueType {
 pub fn with_callback() -> (Vec<u8>, [TypeId; 2]) {
     let mut types = Types::new();
     let functions = types.functions_with_callback();
-    (types.builder.finish(), functions)
+    (types.into_blob(), functions)
 }
 
 /// The types of a program with one static callback, and of a map value with a spin lock
@@ -148,7 +148,7 @@ pub fn with_callback_and_lock() -> WithLock {
     ];
     let value = types.structure("locked", 24, &members);
     WithLock {
-        blob: types.builder.finish(),
+        blob: types.into_blob(),
         functions,
         key,
         value,
@@ -158,16 +158,8 @@ pub fn with_callback_and_lock() -> WithLock {
 impl Types {
     /// A program of one argument and a static callback of four.
     fn functions_with_callback(&mut self) -> [TypeId; 2] {
-        let name = self.builder.string("a");
-        let int = self.u32;
-        let mut of = |count: usize, function: &str, linkage| {
-            let params = vec![Param { name, ty: int }; count];
-            let proto = self.builder.proto(int, &params);
-            let function = self.builder.string(function);
-            self.builder.func(function, Func { proto, linkage })
-        };
-        let main = of(1, "main", Linkage::GLOBAL);
-        [main, of(4, "callback", Linkage::STATIC)]
+        let main = self.function("main", 1, Linkage::GLOBAL);
+        [main, self.function("callback", 4, Linkage::STATIC)]
     }
 }
 
@@ -199,14 +191,14 @@ const ENOTSUPP: i32 = 524;
 type Named<'a> = (TypeId, &'a str, u32);
 
 /// Types in the making, with the numbers that all of them use.
-struct Types {
+pub(crate) struct Types {
     builder: Builder,
-    u32: TypeId,
-    u64: TypeId,
+    pub(crate) u32: TypeId,
+    pub(crate) u64: TypeId,
 }
 
 impl Types {
-    fn new() -> Types {
+    pub(crate) fn new() -> Types {
         let mut builder = Builder::new();
         let mut int = |name: &str, size: u32| {
             let name = builder.string(name);
@@ -222,7 +214,7 @@ impl Types {
         Types { builder, u32, u64 }
     }
 
-    fn structure(&mut self, name: &str, size: u32, members: &[Named<'_>]) -> TypeId {
+    pub(crate) fn structure(&mut self, name: &str, size: u32, members: &[Named<'_>]) -> TypeId {
         let name = self.builder.string(name);
         let members: Vec<Member> = members
             .iter()
@@ -237,7 +229,7 @@ impl Types {
     }
 
     /// A structure of numbers of its alignment.
-    fn opaque(&mut self, name: &str, size: u32, align: u32) -> TypeId {
+    pub(crate) fn opaque(&mut self, name: &str, size: u32, align: u32) -> TypeId {
         let each = if align == 8 { self.u64 } else { self.u32 };
         let places = (0..size).step_by(align as usize);
         let members: Vec<Named<'_>> = places
@@ -247,16 +239,42 @@ impl Types {
         self.structure(name, size, &members)
     }
 
-    fn tagged_pointer(&mut self, tag: &str, to: TypeId) -> TypeId {
+    pub(crate) fn tagged_pointer(&mut self, tag: &str, to: TypeId) -> TypeId {
         let tag = self.builder.string(tag);
         let tag = self.builder.reference(Kind::TypeTag, tag, to);
         let none = self.builder.string("");
         self.builder.reference(Kind::Ptr, none, tag)
     }
 
-    fn contains(&mut self, target: TypeId, component: i32, text: &str) {
+    /// A tag of a member, or of the whole type (-1).
+    pub(crate) fn contains(&mut self, target: TypeId, component: i32, text: &str) {
         let text = self.builder.string(text);
         self.builder.decl_tag(text, DeclTag { target, component });
+    }
+
+    /// A function of so many numbers.
+    pub(crate) fn function(&mut self, name: &str, count: usize, linkage: Linkage) -> TypeId {
+        let parameter = self.builder.string("a");
+        let (number, result) = (self.u64, self.u32);
+        let params = vec![
+            Param {
+                name: parameter,
+                ty: number,
+            };
+            count
+        ];
+        let proto = self.builder.proto(result, &params);
+        let name = self.builder.string(name);
+        self.builder.func(name, Func { proto, linkage })
+    }
+
+    /// A tag of a whole type.
+    pub(crate) fn tag(&mut self, target: TypeId, text: &str) {
+        self.contains(target, -1, text);
+    }
+
+    pub(crate) fn into_blob(self) -> Vec<u8> {
+        self.builder.finish()
     }
 
     fn value(mut self, name: &str, size: u32, members: &[Named<'_>]) -> ValueType {

@@ -20,9 +20,6 @@ use crate::{Result, Stop, refuse};
 
 /// Kfuncs with effects of their own that are not judged yet, whatever their arguments.
 const UNJUDGED: &[&str] = &[
-    "bpf_arena_alloc_pages",
-    "bpf_arena_free_pages",
-    "bpf_arena_reserve_pages",
     "bpf_obj_new_impl",
     "bpf_percpu_obj_new_impl",
     "bpf_session_cookie",

@@ -24,7 +24,7 @@ pub fn verbose_insn(env: &Env<'_>, sink: &mut Sink, insn_idx: u32) {
 
 /// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
 /// maps and variables hold addresses. Ours are made up from the map's index or the BTF
-/// id; those in an arena that states its address are the kernel's.
+/// id; those in an arena are those of user space.
 fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
     use isa::ebpf::{Imm64, Value64};
     const MAPS: u64 = 0xffff_8880_0000_0000;
@@ -41,9 +41,9 @@ fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
         Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
             let arena = env.program.map(MapId(index as u32));
             let arena = arena.filter(|map| map.kind() == Some(MapKind::Arena));
-            let start = match arena.map_or(0, |map| map.params.extra) {
-                0 => VALUES | (index as u32 as u64) << 32,
-                start => start,
+            let start = match arena {
+                Some(arena) => arena.params.arena_start(),
+                None => VALUES | (index as u32 as u64) << 32,
             };
             start.wrapping_add_signed(offset.into())
         }

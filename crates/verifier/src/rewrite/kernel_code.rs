@@ -6,7 +6,9 @@
 //! kernel is left open: accesses to the context and to objects of the kernel, packet loads of
 //! classic BPF, calls that the kernel may inline. Linear in the instructions.
 
-use isa::ebpf::{AtomicOp, ByteOrder, Callee, Imm64, Insn, RawInsn, Reg, Size, Width, encode};
+use isa::ebpf::{
+    AluOp, AtomicOp, ByteOrder, Callee, Imm64, Insn, RawInsn, Reg, Size, Width, encode,
+};
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
 
@@ -97,6 +99,8 @@ pub struct FormSlot {
     pub insns: Option<u32>,
 }
 
+/// `PTR_TO_ARENA`.
+const ARENA: u32 = 18;
 /// The kernel's own register.
 const AX: u8 = 11;
 const FRAME: u8 = 10;
@@ -207,7 +211,7 @@ impl Form<'_> {
                 false => Some(1),
             };
             self.slots.push(FormSlot {
-                insn,
+                insn: self.narrowed(insn, decoded, old),
                 is_open,
                 insns,
             });
@@ -215,6 +219,25 @@ impl Form<'_> {
                 // `imm` 1 marks the kernel's own zero-extensions.
                 self.push(raw(ALU | MOV | BY_REGISTER, 0, 0, 0, 1));
             }
+        }
+    }
+
+    /// The instruction, computed in 32 bits if an operand is a pointer into an arena.
+    fn narrowed(&self, insn: RawInsn, decoded: Insn, old: u32) -> RawInsn {
+        let is_arithmetic =
+            insn.code & 7 == ALU64 && matches!(decoded, Insn::Alu { op, .. } if op != AluOp::Mov);
+        let fact = self.facts.insns.get(old as usize);
+        let mut operands = fact.iter().flat_map(|fact| &fact.operands);
+        let is_pointer = operands.any(|(_, value)| {
+            let kind = value.pointer().map(|pointer| pointer.kind);
+            kind == Some(PointerKind::Other { number: ARENA })
+        });
+        match is_arithmetic && is_pointer {
+            true => RawInsn {
+                code: insn.code & !7 | ALU,
+                ..insn
+            },
+            false => insn,
         }
     }
 

@@ -3,11 +3,11 @@
 //! Linux decides by the verifier's types which instructions access the arena; the rest of the
 //! memory has other addresses there. Here a run keeps track of the registers and the places
 //! in stack frames that hold pointers into the arena, by the verifier's rules: a cast to
-//! address space 0 makes one, copies are ones, sums stay ones and are computed in 32 bits, a
+//! address space 0 makes one, copies are ones, what is computed from one is one, in 32 bits, a
 //! spilled one is one again when it is loaded. Their values are those of Linux: the lower half
 //! of the address in user space.
 
-use vm::{ArenaObject, arena_address, arena_user_address};
+use vm::{ArenaObject, ModelPort as _, Stream, arena_address, arena_user_address};
 
 use isa::ebpf::Operand;
 
@@ -45,8 +45,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 };
                 let (width, is_pointer) = match op {
                     AluOp::Mov => (width, of_source && width == Width::W64),
-                    _ if self.pointers.contains(dst) => (Width::W32, true),
-                    _ => (width, of_source && op == AluOp::Add),
+                    _ if of_source || self.pointers.contains(dst) => (Width::W32, true),
+                    _ => (width, false),
                 };
                 let narrowed = Insn::Alu {
                     op,
@@ -73,8 +73,11 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 base,
                 off,
             } if self.pointers.contains(base) => {
-                let value = self.load_from_arena(arena, size, base, off).unwrap_or(0);
-                self.regs[dst.index()] = eval::loaded(size, signed, value);
+                let value = self.load_from_arena(arena, size, base, off);
+                if value.is_none() {
+                    self.report(arena, "READ", base, off);
+                }
+                self.regs[dst.index()] = eval::loaded(size, signed, value.unwrap_or(0));
                 self.mark_pointer(dst, false);
                 Ok(next)
             }
@@ -85,9 +88,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 off,
             } if self.pointers.contains(base) => {
                 self.check_aligned(size, base, off, Access::Read)?;
-                // The handler of faults leaves the register as it is.
-                if let Some(value) = self.load_from_arena(arena, size, base, off) {
-                    self.regs[dst.index()] = eval::loaded(size, false, value);
+                // The handler of faults takes it for a store.
+                match self.load_from_arena(arena, size, base, off) {
+                    Some(value) => self.regs[dst.index()] = eval::loaded(size, false, value),
+                    None => self.report(arena, "WRITE", base, off),
                 }
                 self.mark_pointer(dst, false);
                 Ok(next)
@@ -234,6 +238,19 @@ impl<'m> Run<'_, '_, 'm, '_> {
         is_read.then(|| u64::from_le_bytes(bytes))
     }
 
+    /// Writes into the program's standard error that a page is not there
+    /// (`bpf_prog_report_arena_violation`). Linux adds the stack of the kernel.
+    #[cold]
+    fn report(&self, arena: &dyn ArenaObject, what: &str, base: Reg, off: i16) {
+        let upper = arena.user_start() & !u64::from(u32::MAX);
+        let address = eval::address(self.regs[base.index()], off).wrapping_add(upper);
+        let line = format!("ERROR: Arena {what} access at unmapped address {address:#x}\n");
+        if let Ok(streams) = self.cx.memory.streams() {
+            // A full stream loses reports, as in Linux.
+            let _ = streams.push(Stream::Error, line.as_bytes());
+        }
+    }
+
     /// Writes a number to the arena, if its page is there.
     fn store_to_arena(
         &mut self,
@@ -244,13 +261,16 @@ impl<'m> Run<'_, '_, 'm, '_> {
         value: u64,
     ) {
         let bytes = value.to_le_bytes();
-        if let Some(address) = arena_address(self.regs[base.index()], off.into()) {
-            arena.write(address, &bytes[..size.bytes() as usize]);
+        let address = arena_address(self.regs[base.index()], off.into());
+        let bytes = &bytes[..size.bytes() as usize];
+        if !address.is_some_and(|address| arena.write(address, bytes)) {
+            self.report(arena, "WRITE", base, off);
         }
     }
 
     /// Changes a number in the arena in one step, if its page is there; without it registers
-    /// stay as they are.
+    /// stay as they are. So does all of `r0` where a compare-and-exchange of 32 bits succeeds:
+    /// Linux clears its upper half outside of arenas only.
     fn update_in_arena(
         &mut self,
         arena: &dyn ArenaObject,
@@ -264,11 +284,12 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let address = arena_address(self.regs[base.index()], off.into());
         let old = address.and_then(|address| arena.replace(address, size.bytes() as usize, &new));
         let Some(old) = old else {
+            self.report(arena, "WRITE", base, off);
             return;
         };
         if op.fetches_into_src() {
             self.regs[src.index()] = old;
-        } else if op.fetches_into_r0() {
+        } else if op.fetches_into_r0() && old != eval::zero_extend(size, expected) {
             self.regs[R0] = old;
         }
     }

@@ -24,6 +24,9 @@ const PAGE: u64 = 4096;
 /// address 0, one that ends where 32 bits end.
 const STARTS: [u64; 3] = [0x7f00_0001_0000, 1 << 44, 0x7ffe_ffff_0000];
 
+/// Operations on two registers.
+const OPERATIONS: [&str; 7] = ["+", "-", "*", "|", "&", "^", "<<"];
+
 /// Places on the stack: four addresses in user space, and a pointer.
 const ADDRESSES: u32 = 4;
 const SPILLED: u32 = 40;
@@ -59,14 +62,8 @@ fn arenas(choices: &mut Choices<'_>) -> Case {
         labels: 0,
     };
     writer.program();
-    Case {
-        kind: ProgramType::Syscall,
-        text: writer.text,
-        maps: vec![Setup(params, None)],
-        packet: Vec::new(),
-        context: Vec::new(),
-        has_fragments: false,
-    }
+    let text = writer.text;
+    Case::new(ProgramType::Syscall, text).with_map(Setup(params, None))
 }
 
 impl Writer<'_, '_> {
@@ -247,7 +244,7 @@ impl Writer<'_, '_> {
 
     fn compute(&mut self) {
         let number = self.choices.immediate();
-        let line = match self.choices.below(12) {
+        let line = match self.choices.below(14) {
             0 => "r8 += r9".to_owned(),
             1 => "r8 -= r9".to_owned(),
             2 => format!("r8 -= {number}"),
@@ -257,7 +254,14 @@ impl Writer<'_, '_> {
             6 => format!("r8 |= {}", self.choices.below(1 << 13)),
             7 => format!("r8 >>= {}", self.choices.below(4)),
             8 => format!("r8 *= {number}"),
-            9 => "r7 = r8\nr7 += r8\nr8 = r7\nr7 = 0".to_owned(),
+            9 => {
+                let (number, op) = (self.choices.value(), self.choices.pick(&OPERATIONS));
+                format!("r7 = {number:#x} ll\nr7 {op}= r8\nr8 = r7\nr7 = 0")
+            }
+            10 => {
+                let op = self.choices.pick(&OPERATIONS);
+                format!("r7 = r8\nr7 {op}= r8\nr8 = r7\nr7 = 0")
+            }
             _ => format!("r8 += {}", self.choices.between(-64, 4200)),
         };
         self.line(&line);
@@ -306,6 +310,10 @@ impl Writer<'_, '_> {
             "r8 = {address:#x} ll\nr8 = addr_space_cast(r8, 0, 1)"
         ));
         let (size, wide) = self.choices.pick(&[("u32", false), ("u64", true)]);
+        if self.choices.one_in(3) {
+            // An exchange may succeed, also of half of the number that it expects.
+            self.line("*(u64 *)(r8 + 0) = r6");
+        }
         let register = |number: u32| match wide {
             true => format!("r{number}"),
             false => format!("w{number}"),

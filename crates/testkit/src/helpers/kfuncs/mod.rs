@@ -6,9 +6,15 @@
 mod absent;
 mod arenas;
 mod conntrack;
+mod dynptrs;
+mod exceptions;
+mod iterators;
+mod locks;
 mod maps;
+mod objects;
 mod pull;
 mod sections;
+mod streams;
 mod strings;
 
 use spec::kfuncs::KernelFunction;
@@ -24,6 +30,12 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         maps::FAMILIES,
         pull::FAMILIES,
         absent::FAMILIES,
+        iterators::FAMILIES,
+        exceptions::FAMILIES,
+        objects::FAMILIES,
+        locks::FAMILIES,
+        streams::FAMILIES,
+        dynptrs::FAMILIES,
         arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()

@@ -41,11 +41,9 @@ fn pull(choices: &mut Choices<'_>) -> Case {
         }
     };
     Case {
-        kind: ProgramType::Xdp,
-        text,
-        maps: Vec::new(),
         packet: (0..len).map(|at| (at ^ at >> 8) as u8).collect(),
         context,
         has_fragments: true,
+        ..Case::new(ProgramType::Xdp, text)
     }
 }

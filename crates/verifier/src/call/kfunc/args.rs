@@ -19,6 +19,9 @@ use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
 
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
+/// `PTR_TO_BTF_ID`.
+const BTF_ID: u32 = 16;
+
 /// Structures by which a pointer is more than a pointer to memory.
 const UNJUDGED_STRUCTS: &[&str] = &[
     "bpf_dynptr",
@@ -41,6 +44,8 @@ enum Pointer {
     ConstString,
     /// An object of the kernel, or a map.
     Object,
+    /// A map, by the parameter's name.
+    Map,
     Mem,
     /// Memory whose size is the next argument.
     SizedMem,
@@ -135,7 +140,24 @@ fn check_one(
     if pointer == Pointer::Null {
         return Ok(1);
     }
-    if pointer == Pointer::Object && must_be_trusted && !flow::is_trusted(&reg) {
+    let has_map = matches!(
+        reg.kind,
+        RegKind::MapPtr { .. }
+            | RegKind::MapValue { .. }
+            | RegKind::MapKey { .. }
+            | RegKind::BtfId { .. }
+    );
+    if pointer == Pointer::Map && !has_map {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "pointer in R{} isn't map pointer",
+            ptr.number()
+        ));
+    }
+    let is_object = matches!(pointer, Pointer::Object | Pointer::Map);
+    if is_object && must_be_trusted && !flow::is_trusted(&reg) {
         check_rcu(walk, callee, ptr, &reg)?;
     }
     let mut arg = ArgType::from(ArgBase::DontCare);
@@ -173,6 +195,21 @@ fn check_one(
             check_object(walk, callee, index, target)?;
             Ok(1)
         }
+        Pointer::Map if matches!(reg.kind, RegKind::MapPtr { .. }) => Ok(1),
+        Pointer::Map if matches!(reg.kind, RegKind::BtfId { .. }) => {
+            let map = btf.find(Kind::Struct, "bpf_map");
+            let map = map.ok_or_else(|| callee.unjudged())?;
+            check_object(walk, callee, index, map.id())?;
+            Ok(1)
+        }
+        Pointer::Map => Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "arg#{index} is {} expected {} or socket",
+            type_name(&reg),
+            name_of(BTF_ID, TypeFlags::NONE)
+        )),
         Pointer::Mem => {
             let Some(size) = btf.size_of(target) else {
                 let ty = btf.at(target);
@@ -278,10 +315,10 @@ fn pointer_kind(
     let ty = btf.at(target);
     match suffix {
         Some(ParamSuffix::ConstString) => return Ok(Pointer::ConstString),
+        Some(ParamSuffix::Map) => return Ok(Pointer::Map),
         Some(
             ParamSuffix::Alloc
             | ParamSuffix::RefcountedKptr
-            | ParamSuffix::Map
             | ParamSuffix::IrqFlag
             | ParamSuffix::Iterator
             | ParamSuffix::Uninit,
