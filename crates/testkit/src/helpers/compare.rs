@@ -66,10 +66,14 @@ pub fn compare_engines(
 pub fn compare_text(text: &str) -> Result<[Result<u32, String>; 2], Errno> {
     let run = || {
         let _namespace = OwnNamespace::enter()?;
-        let types = sys::kernel::btf().map_err(|_| Errno::EPERM)?;
+        let types = Arc::new(sys::kernel::btf().map_err(|_| Errno::EPERM)?);
         let case = Case::with_all_maps(text);
-        let system = own_system();
-        let ours = ours(&case, (&system, &types), &Cell::new(0));
+        let side = OurSide {
+            system: &own_system(),
+            types: &types,
+            verifier: None,
+        };
+        let ours = ours(&case, &side, &Cell::new(0));
         let theirs = theirs(&case, &types)?;
         let result = |left: Left| left.map(|(retval, ..)| retval);
         Ok([result(ours), result(theirs)])
