@@ -129,7 +129,7 @@ impl Writer<'_, '_> {
         if self.choices.one_in(2) {
             let _ = writeln!(self.text, "*({access} *)(r2 + {start}) = r9");
         }
-        let _ = write!(self.text, "beyond{label}:\n");
+        let _ = writeln!(self.text, "beyond{label}:");
     }
 
     /// A record for a perf buffer that is not there, with bytes of the packet.
