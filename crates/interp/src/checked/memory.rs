@@ -40,6 +40,9 @@ const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
 
+/// Most attempts to take a lock, between which other threads run.
+const MOST_WAITS: u32 = 1 << 20;
+
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -926,7 +929,8 @@ impl<'m> MemoryPort for Memory<'m> {
                 "the run holds the lock at {held:#x} already"
             )));
         }
-        if !self.wait_for_lock(address)? {
+        let mut waits = 0..MOST_WAITS;
+        if !self.wait_for_lock(address, || waits.next().is_some())? {
             return Err(refused(format!("the lock at {address:#x} is not freed")));
         }
         self.held_lock = Some(address);

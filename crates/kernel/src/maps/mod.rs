@@ -459,10 +459,11 @@ impl Map {
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
+        let has_timers = definition.value.timers().next().is_some();
         Ok(Map {
             cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
-            timers: (definition.value.timer).map(|_| Arc::clone(&host.timers)),
+            timers: has_timers.then(|| Arc::clone(&host.timers)),
             objects: match definition.value.owning.is_empty() {
                 true => None,
                 false => Some(Arc::clone(&host.objects)),
