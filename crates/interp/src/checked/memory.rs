@@ -177,6 +177,8 @@ struct PacketRegion {
     start: u64,
     /// Addresses between two places of it.
     stride: u64,
+    /// Moves of the packet when it was added, at its first place.
+    moves: u32,
 }
 
 struct Region<'m> {
@@ -321,6 +323,7 @@ impl<'m> Memory<'m> {
     pub fn add_packet(&mut self, packet: &'m mut PacketBuffer) -> Result<RegionId, NoRoom> {
         let stride = packet.capacity() as u64 + MOST_GROWTH + GAP;
         let stride = stride.next_multiple_of(REGION_ALIGNMENT);
+        let moves = packet.moves();
         let id = self.push("packet".into(), Bytes::Packet(packet))?;
         let start = self.address(id);
         if stride * PACKET_PLACES > END - start {
@@ -328,7 +331,12 @@ impl<'m> Memory<'m> {
                 len: self.regions[id.0].len() as usize,
             });
         }
-        self.packet = Some(PacketRegion { id, start, stride });
+        self.packet = Some(PacketRegion {
+            id,
+            start,
+            stride,
+            moves,
+        });
         self.describe_packet();
         Ok(id)
     }
@@ -889,7 +897,9 @@ impl<'m> MemoryPort for Memory<'m> {
             return Err(no_packet(context));
         };
         let result = change(packet);
-        let number = u64::from(packet.moves()) % PACKET_PLACES;
+        // It may have been moved before it was added.
+        let moves = packet.moves().wrapping_sub(place.moves);
+        let number = u64::from(moves) % PACKET_PLACES;
         region.start = place.start + number * place.stride;
         self.describe_packet();
         Ok(result)
