@@ -19,7 +19,8 @@ use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
     ArenaObject, CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle,
-    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
+    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, USER_REGISTERS,
+    VARIABLES, ValueOf,
 };
 
 use super::calls::CallFault;
@@ -42,6 +43,9 @@ const MOST_GROWTH: u64 = 0x2_0000;
 
 /// Most attempts to take a lock, between which other threads run.
 const MOST_WAITS: u32 = 1 << 20;
+
+/// The registers of a task that never was in user space (`struct pt_regs`).
+static NO_REGISTERS: [u8; 168] = [0; 168];
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,6 +159,8 @@ pub struct Memory<'m> {
     held_lock: Option<u64>,
     /// What the run opened and holds.
     pub(super) model: Model,
+    /// Bytes of the variables of the kernel, and of their block for a CPU.
+    variables: Option<(u64, u64)>,
     /// The objects that programs allocate.
     pub(super) objects: Option<Arc<Objects>>,
     /// The programs of the host.
@@ -262,6 +268,25 @@ impl<'m> Memory<'m> {
         self.regions.push(Region {
             start: CURRENT_TASK,
             bytes: Bytes::ReadOnly(task),
+        });
+        self.names.push("registers of the task".into());
+        self.regions.push(Region {
+            start: CURRENT_TASK + USER_REGISTERS,
+            bytes: Bytes::ReadOnly(&NO_REGISTERS),
+        });
+    }
+
+    /// Adds the variables of the kernel, which programs only read, at the address that stands
+    /// for them ([`VARIABLES`]): a block for each CPU.
+    pub fn add_variables(&mut self, blocks: &'m [u8], block: usize) {
+        if blocks.is_empty() {
+            return;
+        }
+        self.variables = Some((blocks.len() as u64, block as u64));
+        self.names.push("variables of the kernel".into());
+        self.regions.push(Region {
+            start: VARIABLES,
+            bytes: Bytes::ReadOnly(blocks),
         });
     }
 
@@ -825,6 +850,24 @@ impl<'m> MemoryPort for Memory<'m> {
 
     fn current_task(&self) -> u64 {
         CURRENT_TASK
+    }
+
+    fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, CallFault> {
+        if let Some((len, block)) = self.variables
+            && let Some(offset) = pointer.checked_sub(VARIABLES)
+            && offset < len
+        {
+            let copy = u64::from(cpu) * block;
+            return Ok(if copy < len { pointer + copy } else { 0 });
+        }
+        match &self.objects {
+            Some(objects) if objects.start(pointer).is_some() => {
+                Ok(objects.copy_on(pointer, cpu).unwrap_or(0))
+            }
+            _ => Err(refused(format!(
+                "{pointer:#x} is no pointer to what exists for each CPU"
+            ))),
+        }
     }
 
     fn context(&self) -> u64 {

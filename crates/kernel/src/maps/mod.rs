@@ -615,10 +615,12 @@ impl Map {
         self.operations.next_key(key, next)
     }
 
-    /// `BPF_MAP_FREEZE`: from now on only programs change it. EBUSY if it is frozen already.
+    /// `BPF_MAP_FREEZE`: from now on only programs change it. EPERM if users cannot write to it,
+    /// also because it is frozen already.
     pub fn freeze(&self) -> Result<(), Errno> {
-        match self.is_frozen.swap(true, Ordering::AcqRel) {
-            true => Err(Errno::EBUSY),
+        let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
+        match is_read_only || self.is_frozen.swap(true, Ordering::AcqRel) {
+            true => Err(Errno::EPERM),
             false => Ok(()),
         }
     }
