@@ -36,6 +36,8 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
             "prefixes_that_a_run_holds_are_not_recycled",
             "records_cross_the_end_of_a_ring_and_a_full_one_refuses",
             "additions_and_removals_balance",
+            "values_under_their_lock_are_whole_and_lose_no_count",
+            "rings_give_whole_records_in_the_order_of_each_writer",
         ],
     ),
     (
