@@ -38,7 +38,6 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
             "additions_and_removals_balance",
             "values_under_their_lock_are_whole_and_lose_no_count",
             "rings_give_whole_records_in_the_order_of_each_writer",
-            "an_object_has_one_value_in_local_storage",
         ],
     ),
     (

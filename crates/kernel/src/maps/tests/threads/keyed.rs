@@ -34,7 +34,7 @@ fn key_of(kind: MapKind, number: u32) -> [u8; 8] {
     let mut key = entry(number).0;
     if kind == MapKind::LpmTrie {
         let len = [8u32, 16, 24, 32][number as usize % 4];
-        let address = number / 4 << 24;
+        let address = (number / 4) << 24;
         key[..4].copy_from_slice(&len.to_ne_bytes());
         key[4..].copy_from_slice(&address.to_be_bytes());
     }
