@@ -119,6 +119,51 @@ fn a_rewritten_packet_is_printed_and_written() {
 }
 
 #[test]
+fn redirects_are_shown_by_their_targets() {
+    let world = "examples/packets/router.json";
+    let words = [
+        "examples/packets/router.bpf.o",
+        "--world",
+        world,
+        "--ifindex",
+        "2",
+    ];
+    let capture = [&words[..], &["--pcap", SAMPLE]].concat();
+    let one = json(&capture);
+    let redirects = one["redirects"].as_array().unwrap();
+    let packets = redirects.iter().map(|to| to["packets"].as_u64().unwrap());
+    assert_eq!(packets.sum::<u64>(), 93);
+    assert!(redirects.iter().any(|to| to["interface"] == 3));
+    let several = json(&[&capture[..], &["--jobs", "2", "--share-maps"]].concat());
+    assert_eq!(several["redirects"], one["redirects"]);
+
+    let world = "examples/packets/queues.json";
+    let maps = "examples/packets/queues.maps.json";
+    // UDP to port 4433.
+    let packet = "0200000000020200000001070800\
+                  4500001c0000000040110000c0000207c000020204d2115100080000";
+    let words = [
+        "examples/packets/queues.bpf.o",
+        "--world",
+        world,
+        "--maps",
+        maps,
+    ];
+    let words = [
+        &words[..],
+        &["--packet", packet, "--dump-maps", "--ifindex"],
+    ]
+    .concat();
+    for (ifindex, is_delivered) in [("2", true), ("3", false)] {
+        let run = json(&[&words[..], &[ifindex]].concat());
+        assert_eq!(run["verdict"], "XDP_REDIRECT");
+        assert_eq!(run["redirect"]["socket"], 7);
+        assert_eq!(run["redirect"]["delivered"], is_delivered);
+        assert_eq!(run["maps"]["sockets"][1]["value"], 8);
+    }
+}
+
+#[test]
 fn wrong_input_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -117,21 +117,5 @@ pub(crate) fn inverted_branch(insns: &[Insn], at: &Cfg, slot: usize) -> Option<(
     if at.is_target(slot + 1) {
         return None;
     }
-    Some((inverted(cond)?, jump_target(&goto, slot + 1)?))
-}
-
-fn inverted(cond: Cond) -> Option<Cond> {
-    Some(match cond {
-        Cond::Eq => Cond::Ne,
-        Cond::Ne => Cond::Eq,
-        Cond::Gt => Cond::Le,
-        Cond::Ge => Cond::Lt,
-        Cond::Lt => Cond::Ge,
-        Cond::Le => Cond::Gt,
-        Cond::SGt => Cond::SLe,
-        Cond::SGe => Cond::SLt,
-        Cond::SLt => Cond::SGe,
-        Cond::SLe => Cond::SGt,
-        Cond::Set => return None,
-    })
+    Some((cond.inverse()?, jump_target(&goto, slot + 1)?))
 }

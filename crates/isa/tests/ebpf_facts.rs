@@ -1,7 +1,7 @@
-//! The algebraic facts of arithmetic against `eval`.
+//! The algebraic facts of arithmetic and of conditions against `eval`.
 
 use beebox_isa::ebpf::facts::Halves;
-use beebox_isa::ebpf::{AluOp, Width, eval};
+use beebox_isa::ebpf::{AluOp, Cond, Width, eval};
 
 const VALUES: [u64; 14] = [
     0,
@@ -29,6 +29,9 @@ fn compute(op: AluOp, a: u64, b: u64) -> u64 {
 fn operations_are_in_the_order_of_their_discriminants() {
     for (index, op) in AluOp::ALL.into_iter().enumerate() {
         assert_eq!(op as usize, index);
+    }
+    for (index, cond) in Cond::ALL.into_iter().enumerate() {
+        assert_eq!(cond as usize, index);
     }
 }
 
@@ -74,5 +77,63 @@ fn operations_depend_on_the_halves_that_they_read() {
         }
         check(op, op.reads_of_dst(), dst);
         check(op, op.reads_of_src(), src);
+    }
+}
+
+const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
+
+/// All pairs of values.
+fn pairs() -> impl Iterator<Item = (u64, u64)> {
+    VALUES.iter().flat_map(|&a| VALUES.map(|b| (a, b)))
+}
+
+/// True if two conditions are equal on all pairs of values, or never equal without `same`; the
+/// second gets the values exchanged on demand.
+fn agree(cond: Cond, other: Cond, same: bool, exchange: bool) -> bool {
+    WIDTHS.into_iter().all(|width| {
+        pairs().all(|(a, b)| {
+            let (c, d) = if exchange { (b, a) } else { (a, b) };
+            let (one, two) = (
+                eval::compare(cond, width, a, b),
+                eval::compare(other, width, c, d),
+            );
+            (one == two) == same
+        })
+    })
+}
+
+#[test]
+fn exactly_the_inverse_holds_where_a_condition_does_not() {
+    for cond in Cond::ALL {
+        let mut others = Cond::ALL.into_iter();
+        let found = others.find(|&other| agree(cond, other, false, false));
+        assert_eq!(cond.inverse(), found, "{cond:?}");
+    }
+}
+
+#[test]
+fn exactly_the_exchanged_condition_holds_of_exchanged_operands() {
+    for cond in Cond::ALL {
+        let mut others = Cond::ALL.into_iter();
+        let found = others.find(|&other| agree(cond, other, true, true));
+        assert_eq!(Some(cond.exchanged()), found, "{cond:?}");
+    }
+}
+
+#[test]
+fn signed_conditions_differ_from_unsigned_ones_on_negative_numbers_only() {
+    for cond in Cond::ALL {
+        let unsigned = cond.unsigned();
+        assert_eq!(cond.is_signed(), unsigned != cond, "{cond:?}");
+        assert!(!unsigned.is_signed());
+        for (width, sign) in [(Width::W32, 1 << 31), (Width::W64, 1 << 63)] {
+            let compare = |cond, (a, b)| eval::compare(cond, width, a, b);
+            let is_negative = |value: u64| value & sign != 0;
+            let differs = |&pair: &(u64, u64)| compare(cond, pair) != compare(unsigned, pair);
+            assert_eq!(pairs().any(|pair| differs(&pair)), cond.is_signed());
+            for (a, b) in pairs().filter(differs) {
+                assert!(is_negative(a) || is_negative(b), "{cond:?} {a:#x} {b:#x}");
+            }
+        }
     }
 }

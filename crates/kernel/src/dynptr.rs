@@ -169,10 +169,15 @@ impl Dynptr {
         Ok(match kind {
             DynptrKind::Local | DynptrKind::Ringbuf => Ok(self.data + place),
             DynptrKind::Skb | DynptrKind::Xdp => {
-                let linear = memory.packet(self.data)?.linear_len() as u64;
-                match place + len <= linear {
-                    true => Ok(memory.packet_address(self.data)? + place),
-                    false => Err(Errno::EFAULT),
+                let packet = memory.packet(self.data)?;
+                match packet.fragment_at(place as usize, len as usize) {
+                    _ if place + len <= packet.linear_len() as u64 => {
+                        Ok(memory.packet_address(self.data)? + place)
+                    }
+                    Some((fragment, offset)) => {
+                        Ok(memory.fragment_address(fragment) + offset as u64)
+                    }
+                    None => Err(Errno::EFAULT),
                 }
             }
             DynptrKind::SkbMeta => {

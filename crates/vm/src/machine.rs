@@ -93,6 +93,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// The same context for a shorter time: what a run with a guard of its own needs.
+    #[inline]
     pub fn reborrow(&mut self) -> RunContext<'_> {
         RunContext {
             packet: self.packet,

@@ -76,6 +76,9 @@ pub trait ModelPort: MemoryPort {
     /// If it carries none.
     fn packet_address(&self, context: u64) -> Result<u64, Self::Fault>;
 
+    /// The address of the first byte of a fragment of the packet, which need not exist.
+    fn fragment_address(&self, fragment: usize) -> u64;
+
     /// Number of states of interrupts that are open.
     fn saved_flags(&self) -> usize;
 

@@ -242,6 +242,29 @@ impl PacketBuffer {
         self.fragments.len()
     }
 
+    /// The bytes of a fragment.
+    pub fn fragment(&self, number: usize) -> Option<&[u8]> {
+        self.fragments.get(number).map(Vec::as_slice)
+    }
+
+    /// The bytes of a fragment, to change.
+    pub fn fragment_mut(&mut self, number: usize) -> Option<&mut [u8]> {
+        self.fragments.get_mut(number).map(Vec::as_mut_slice)
+    }
+
+    /// The fragment that has so many bytes at an offset of the packet, and their offset in it;
+    /// `None` if they are in several pieces or in the linear part.
+    pub fn fragment_at(&self, offset: usize, len: usize) -> Option<(usize, usize)> {
+        let mut offset = offset.checked_sub(self.linear_len())?;
+        for (number, fragment) in self.fragments.iter().enumerate() {
+            if offset < fragment.len() {
+                return (offset + len <= fragment.len()).then_some((number, offset));
+            }
+            offset -= fragment.len();
+        }
+        None
+    }
+
     /// How often it has been moved in the buffer: pointers from before are no longer those
     /// of the packet.
     pub fn moves(&self) -> u32 {

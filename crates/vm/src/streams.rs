@@ -41,7 +41,15 @@ impl Stream {
 
 /// The streams of a program, what the host has not read of them.
 #[derive(Debug, Default)]
-pub struct Streams(Mutex<[VecDeque<u8>; 2]>);
+pub struct Streams(Mutex<[Waiting; 2]>);
+
+/// What waits in a stream.
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: VecDeque<u8>,
+    /// Bytes that count: those that wait, and those of texts that were too long.
+    counted: usize,
+}
 
 impl Streams {
     /// Empty streams.
@@ -50,24 +58,27 @@ impl Streams {
     }
 
     /// Adds a text to a stream. ENOSPC if it would hold 100,000 bytes, ENOMEM for more than 1,024
-    /// bytes at once.
+    /// bytes at once: these are not added, but count as if they were.
     pub fn push(&self, stream: Stream, text: &[u8]) -> Result<(), Errno> {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = &mut streams[stream as usize - 1];
-        if waiting.len() + text.len() >= CAPACITY {
+        if waiting.counted + text.len() >= CAPACITY {
             return Err(Errno::ENOSPC);
         }
+        waiting.counted += text.len();
         if text.len() > MOST_BYTES {
             return Err(Errno::ENOMEM);
         }
-        waiting.extend(text);
+        waiting.bytes.extend(text);
         Ok(())
     }
 
     /// Takes the bytes that wait in a stream.
     pub fn take(&self, stream: Stream) -> Vec<u8> {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut streams[stream as usize - 1]).into()
+        let waiting = &mut streams[stream as usize - 1];
+        waiting.counted -= waiting.bytes.len();
+        std::mem::take(&mut waiting.bytes).into()
     }
 }
 

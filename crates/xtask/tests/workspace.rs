@@ -487,6 +487,52 @@ fn every_link_of_the_documents_leads_somewhere() {
     }
 }
 
+/// Files and directories are code spans that end in `.rs` or `/`. A paragraph about a crate
+/// names them by the end of their path in it, or by their path below `crates`; any other text by
+/// the end of their path in the repository.
+#[test]
+fn every_file_that_the_architecture_names_exists() {
+    let mut faults = Faults::default();
+    let root = root();
+    let mut paths = BTreeSet::new();
+    for path in files(&root) {
+        let path = path.strip_prefix(&root).unwrap();
+        for part in path.ancestors() {
+            let end = if part == path { "" } else { "/" };
+            paths.insert(format!("/{}{end}", part.display()));
+        }
+    }
+    let exists = |within: &str, name: &str| {
+        let mut paths = paths.iter();
+        let end = format!("/{name}");
+        paths.any(|path| path.starts_with(within) && path.ends_with(&end))
+    };
+    let text = read("ARCHITECTURE.md");
+    let (mut within, mut named) = (String::from("/"), 0);
+    for paragraph in text.split("\n\n") {
+        if paragraph.starts_with('#') {
+            within = String::from("/");
+        }
+        for line in paragraph.lines() {
+            if let Some(about) = line.strip_prefix("**`") {
+                let about = about.split(['`', '/']).next().unwrap();
+                within = format!("/crates/{about}/");
+            }
+            for name in line.split('`').skip(1).step_by(2) {
+                if name.ends_with(".rs") || name.ends_with('/') && name.len() > 1 {
+                    named += 1;
+                    let is_there =
+                        exists(&within, name) || paths.contains(&format!("/crates/{name}"));
+                    faults.note(is_there, || {
+                        format!("ARCHITECTURE.md: no {name} in {within}")
+                    });
+                }
+            }
+        }
+    }
+    assert!(named > 300, "{named} names were found");
+}
+
 #[test]
 fn every_page_can_be_reached() {
     let index = read("docs/README.md");

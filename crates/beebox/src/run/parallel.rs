@@ -131,8 +131,8 @@ struct Worker {
 
 impl LoadedObject {
     /// Names of the maps that runs on different CPUs share and may write: all but those with
-    /// values for each CPU, those that programs cannot write, and arrays of programs and of
-    /// perf buffers.
+    /// values for each CPU, those that programs cannot write, arrays of programs and of perf
+    /// buffers, and maps of devices, CPUs and AF_XDP sockets.
     pub fn shared_maps(&self) -> Vec<&str> {
         let shared = self.maps().filter(|map| is_shared(map));
         shared.map(|map| map.def.name.as_str()).collect()
@@ -201,6 +201,10 @@ fn is_shared(map: &ObjectMap) -> bool {
             | MapKind::LruPercpuHash
             | MapKind::ProgArray
             | MapKind::PerfEventArray
+            | MapKind::Devmap
+            | MapKind::DevmapHash
+            | MapKind::Cpumap
+            | MapKind::Xskmap
     );
     !is_read_only && !is_apart
 }

@@ -161,7 +161,7 @@ pub struct RunnableProgram<'o> {
     /// The context of native code, which runs use one after the other.
     context: Option<DirectContext>,
     /// Packet and context of the last run on a captured packet.
-    captured: Option<TestInput>,
+    captured: Option<Box<TestInput>>,
 }
 
 /// What a test run returns.
@@ -350,7 +350,10 @@ impl<'o> RunnableProgram<'o> {
                 rules.recapture(&mut input, frame);
                 input
             }
-            None => (rules.captured(frame)).ok_or(RunError::NoPackets(self.kind()))?,
+            None => {
+                let input = rules.captured(frame);
+                Box::new(input.ok_or(RunError::NoPackets(self.kind()))?)
+            }
         };
         self.services.packet_time = time;
         if !self.services.printed.is_empty() {
@@ -363,7 +366,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// Packet and context of the last run on a captured packet.
     pub(super) fn captured(&self) -> Option<&TestInput> {
-        self.captured.as_ref()
+        self.captured.as_deref()
     }
 
     fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {

@@ -23,7 +23,7 @@ pub struct CaptureSummary {
     pub verdicts: Vec<VerdictCount>,
     /// Numbers of packets that were redirected, by where.
     pub redirects: BTreeMap<Redirect, u64>,
-    /// Mean time of a run. The first 256 runs of a thread are timed, then each 31st.
+    /// Mean time of a run. The first 256 runs of a thread are timed, then each 127th.
     pub mean_duration: Duration,
 }
 
@@ -112,7 +112,7 @@ const ALL: u64 = 256;
 
 /// Runs from one that is timed to the next: a prime, so that traffic with a period has all its
 /// packets timed.
-const APART: u64 = 31;
+const APART: u64 = 127;
 
 /// Times some of many runs.
 #[derive(Clone, Copy, Debug, Default)]

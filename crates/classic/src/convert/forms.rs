@@ -102,10 +102,14 @@ impl Form {
             Tax => (Step::Fixed(mov32(X, A)), Places::X),
             Txa => (Step::Fixed(mov32(A, X)), Places::A),
             Jump { cond, src, .. } => {
-                let (cond, inverse) = conditions(cond);
+                let cond = condition(cond);
+                let inverse = cond.inverse();
                 let branch = Step::Branch {
-                    conds: [cond, inverse],
-                    turns: !matches!(cond, ebpf::Cond::Set),
+                    conds: match inverse {
+                        Some(inverse) => [cond, inverse],
+                        None => [cond, cond],
+                    },
+                    turns: inverse.is_some(),
                     by_x: matches!(src, Operand::X),
                 };
                 (branch, NONE)
@@ -123,13 +127,13 @@ impl Form {
     }
 }
 
-/// A condition and its inverse, or the condition again if it has none.
-const fn conditions(cond: Cond) -> (ebpf::Cond, ebpf::Cond) {
+/// A condition of classic BPF in eBPF.
+const fn condition(cond: Cond) -> ebpf::Cond {
     match cond {
-        Cond::Eq => (ebpf::Cond::Eq, ebpf::Cond::Ne),
-        Cond::Gt => (ebpf::Cond::Gt, ebpf::Cond::Le),
-        Cond::Ge => (ebpf::Cond::Ge, ebpf::Cond::Lt),
-        Cond::Set => (ebpf::Cond::Set, ebpf::Cond::Set),
+        Cond::Eq => ebpf::Cond::Eq,
+        Cond::Gt => ebpf::Cond::Gt,
+        Cond::Ge => ebpf::Cond::Ge,
+        Cond::Set => ebpf::Cond::Set,
     }
 }
 

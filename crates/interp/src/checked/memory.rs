@@ -337,6 +337,14 @@ impl<'m> Memory<'m> {
         }
     }
 
+    /// The packet that was added, to change its bytes.
+    pub(super) fn packet_buffer_mut(&mut self) -> Option<&mut PacketBuffer> {
+        match &mut self.regions[self.packet?.id.0].bytes {
+            Bytes::Packet(packet) => Some(packet),
+            _ => None,
+        }
+    }
+
     /// Adds the next map of the program, whose indices count from 0: its name, and what
     /// programs may do to its values. The guard keeps values that programs look up.
     pub fn add_map(
@@ -435,18 +443,28 @@ impl<'m> Memory<'m> {
         start(first).is_some() && start(first) == start(second)
     }
 
-    /// Reads bytes of a value of a map or of an object.
+    /// Reads bytes of a value of a map, of an object, or of a fragment of the packet.
     fn read_shared(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let objects = self.objects.as_ref();
         (self.maps.read(address, into))
             .or_else(|| objects.and_then(|objects| objects.read(address, into)))
+            .or_else(|| {
+                let fragment = self.fragment(address, into.len())?;
+                into.copy_from_slice(fragment);
+                Some(())
+            })
     }
 
-    /// Writes bytes of a value of a map or of an object.
-    fn write_shared(&self, address: u64, bytes: &[u8]) -> Option<()> {
+    /// Writes bytes of a value of a map, of an object, or of a fragment of the packet.
+    fn write_shared(&mut self, address: u64, bytes: &[u8]) -> Option<()> {
         let objects = self.objects.as_ref();
         (self.maps.write(address, bytes))
             .or_else(|| objects.and_then(|objects| objects.write(address, bytes)))
+            .or_else(|| {
+                let fragment = self.fragment_mut(address, bytes.len())?;
+                fragment.copy_from_slice(bytes);
+                Some(())
+            })
     }
 
     /// Replaces the `N` bytes at an address, if it is aligned and in a value of a map or in an

@@ -13,6 +13,10 @@ use super::trap::{Reason, Unclosed};
 
 /// Most attempts to take a lock, between which other threads run.
 const MOST_WAITS: u32 = 1 << 20;
+/// Address of the first fragment of the packet: one of the kernel where nothing else is. Bits of
+/// the addresses of each.
+const FRAGMENTS: u64 = 0xffff_8940_0000_0000;
+const FRAGMENT_BITS: u32 = 20;
 /// Most resilient locks that a run is known to hold (`RES_NR_HELD`).
 const MOST_HELD: usize = 31;
 /// Alignment of what is opened on the stack.
@@ -31,7 +35,29 @@ pub(super) struct Model {
     locks: Vec<u64>,
 }
 
+/// The fragment that an address could be in, and the offset in it.
+fn fragment_of(address: u64) -> Option<(usize, usize)> {
+    let offset = address.checked_sub(FRAGMENTS)?;
+    let number = usize::try_from(offset >> FRAGMENT_BITS).ok()?;
+    let in_fragment = offset & ((1 << FRAGMENT_BITS) - 1);
+    Some((number, in_fragment as usize))
+}
+
 impl<'m> Memory<'m> {
+    /// Bytes of a fragment of the packet.
+    pub(super) fn fragment(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let (number, offset) = fragment_of(address)?;
+        let fragment = self.packet_buffer()?.fragment(number)?;
+        fragment.get(offset..offset + len)
+    }
+
+    /// Bytes of a fragment of the packet, to change.
+    pub(super) fn fragment_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
+        let (number, offset) = fragment_of(address)?;
+        let fragment = self.packet_buffer_mut()?.fragment_mut(number)?;
+        fragment.get_mut(offset..offset + len)
+    }
+
     /// Adds the objects and the programs of the host.
     pub fn add_model(&mut self, objects: &Arc<Objects>, programs: &'m dyn ModelPrograms) {
         self.objects = Some(Arc::clone(objects));
@@ -160,6 +186,10 @@ impl<'m> ModelPort for Memory<'m> {
         let is_open = ModelPort::opened(self, address, name).map(drop);
         let opened = self.model.opened.remove(&address);
         is_open.and(opened.ok_or_else(|| refused(format!("no {name} is open at {address:#x}"))))
+    }
+
+    fn fragment_address(&self, fragment: usize) -> u64 {
+        FRAGMENTS + ((fragment as u64) << FRAGMENT_BITS)
     }
 
     fn saved_flags(&self) -> usize {

@@ -1,10 +1,11 @@
-//! Algebraic facts of the arithmetic operations, one row for each.
+//! Algebraic facts of the arithmetic operations and of the conditions of branches, one row for
+//! each.
 //!
-//! The columns are facts that an analysis may assume of an operation; `tests/ebpf_facts.rs`
+//! The columns are facts that an analysis may assume; `tests/ebpf_facts.rs`
 //! compares them with [`eval`](super::eval). Registers that an instruction reads or writes
 //! implicitly are columns of the instruction table.
 
-use super::insn::AluOp;
+use super::insn::{AluOp, Cond};
 
 /// The halves of an operand that a 64-bit operation reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,4 +67,60 @@ facts! {
     Rsh  false Both    Low;
     Arsh false Both    Low;
     Mov  false Neither Each;
+}
+
+macro_rules! conditions {
+    ($($cond:ident $inverse:expr, $exchanged:ident $signed:literal $unsigned:ident;)*) => {
+        impl Cond {
+            /// All conditions, in ascending order of discriminant.
+            pub const ALL: [Cond; [$($signed,)*].len()] = [$(Cond::$cond,)*];
+
+            /// The condition that holds exactly where this one does not; `None` if there is
+            /// none.
+            pub const fn inverse(self) -> Option<Cond> {
+                use Cond::*;
+                match self {
+                    $($cond => $inverse,)*
+                }
+            }
+
+            /// The condition of `b` and `a` that holds exactly where this one holds of `a` and
+            /// `b`.
+            pub const fn exchanged(self) -> Cond {
+                match self {
+                    $(Cond::$cond => Cond::$exchanged,)*
+                }
+            }
+
+            /// True if the condition orders signed numbers.
+            pub const fn is_signed(self) -> bool {
+                match self {
+                    $(Cond::$cond => $signed,)*
+                }
+            }
+
+            /// The condition of unsigned numbers that is the same where neither operand is
+            /// negative.
+            pub const fn unsigned(self) -> Cond {
+                match self {
+                    $(Cond::$cond => Cond::$unsigned,)*
+                }
+            }
+        }
+    };
+}
+
+conditions! {
+    // condition, inverse, with operands exchanged, orders signed numbers, of unsigned numbers
+    Eq  Some(Ne),  Eq  false Eq;
+    Ne  Some(Eq),  Ne  false Ne;
+    Set None,      Set false Set;
+    Gt  Some(Le),  Lt  false Gt;
+    Ge  Some(Lt),  Le  false Ge;
+    Lt  Some(Ge),  Gt  false Lt;
+    Le  Some(Gt),  Ge  false Le;
+    SGt Some(SLe), SLt true  Gt;
+    SGe Some(SLt), SLe true  Ge;
+    SLt Some(SGe), SGt true  Lt;
+    SLe Some(SGt), SGe true  Le;
 }

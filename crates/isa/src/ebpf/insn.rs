@@ -169,23 +169,6 @@ pub enum Cond {
     SLe,
 }
 
-impl Cond {
-    /// All conditions.
-    pub const ALL: [Cond; 11] = [
-        Cond::Eq,
-        Cond::Ne,
-        Cond::Set,
-        Cond::Gt,
-        Cond::Ge,
-        Cond::Lt,
-        Cond::Le,
-        Cond::SGt,
-        Cond::SGe,
-        Cond::SLt,
-        Cond::SLe,
-    ];
-}
-
 /// Kind of a byte-order instruction (RFC 9669 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {

@@ -141,8 +141,7 @@ impl Generator<'_> {
 
     /// The width of a comparison: 32 bits if the upper halves of both sides are zero.
     fn comparison_width(&self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Width {
-        let signed = matches!(cond, Cond::SGt | Cond::SGe | Cond::SLt | Cond::SLe);
-        let most = if signed { 31 } else { 32 };
+        let most = if cond.is_signed() { 31 } else { 32 };
         let is_small = |reg| self.known_bits(reg) <= most;
         let decide = width == Width::W32
             || is_small(dst)
@@ -157,7 +156,16 @@ impl Generator<'_> {
     pub(super) fn compare_with(&mut self, cond: Cond, width: Width, a: Gpr, b: Gpr) -> Cc {
         match cond {
             Cond::Set => self.buf.test(width, a, b),
-            _ => self.buf.alu(Alu::Cmp, width, a, b),
+            Cond::Eq
+            | Cond::Ne
+            | Cond::Gt
+            | Cond::Ge
+            | Cond::Lt
+            | Cond::Le
+            | Cond::SGt
+            | Cond::SGe
+            | Cond::SLt
+            | Cond::SLe => self.buf.alu(Alu::Cmp, width, a, b),
         }
         Cc::of(cond)
     }

@@ -203,18 +203,11 @@ impl Generator<'_> {
         };
         let narrower = width == Width::W64 && load.size != Size::DW;
         // A zero-extended value is not negative.
-        let unsigned = |cond: Cond| match cond {
-            Cond::SGt => Cond::Gt,
-            Cond::SGe => Cond::Ge,
-            Cond::SLt => Cond::Lt,
-            Cond::SLe => Cond::Le,
-            cond => cond,
-        };
         let (cond, imm) = match (load.size, src) {
             (Size::DW, _) if width == Width::W32 => return None,
-            (Size::B, Operand::Imm(imm @ 0..=0xff)) => (unsigned(cond), imm),
-            (Size::H, Operand::Imm(imm @ 0..=0x7f)) => (unsigned(cond), imm),
-            (Size::W, Operand::Imm(imm)) if narrower && imm >= 0 => (unsigned(cond), imm),
+            (Size::B, Operand::Imm(imm @ 0..=0xff)) => (cond.unsigned(), imm),
+            (Size::H, Operand::Imm(imm @ 0..=0x7f)) => (cond.unsigned(), imm),
+            (Size::W, Operand::Imm(imm)) if narrower && imm >= 0 => (cond.unsigned(), imm),
             (Size::W, Operand::Imm(imm)) if !narrower => (cond, imm),
             (Size::DW, Operand::Imm(imm)) => (cond, imm),
             (Size::W | Size::DW, Operand::Reg(other))

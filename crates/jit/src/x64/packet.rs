@@ -420,14 +420,7 @@ impl Generator<'_> {
         } else {
             self.buf.alu_store_imm(Alu::Cmp, size, mem, swapped);
         }
-        let cond = match cond {
-            Cond::SGt => Cond::Gt,
-            Cond::SGe => Cond::Ge,
-            Cond::SLt => Cond::Lt,
-            Cond::SLe => Cond::Le,
-            cond => cond,
-        };
-        Some(self.jump_on(slot, Cc::of(cond)))
+        Some(self.jump_on(slot, Cc::of(cond.unsigned())))
     }
 
     /// Calls the slow path for the offset in the scratch register; the result is in `rax`.

@@ -52,7 +52,9 @@ impl Ranks {
         // The first of the upper ones.
         let first = match cond {
             Cond::Gt | Cond::SGt | Cond::Le | Cond::SLe => rank + 1,
-            _ => rank,
+            Cond::Ge | Cond::SGe | Cond::Lt | Cond::SLt => rank,
+            // It may hold or not whatever the rank.
+            Cond::Eq | Cond::Ne | Cond::Set => return [Some(self), Some(self)],
         };
         let ranks = |low: i64, high: i64| {
             (low <= high).then_some(Ranks {
@@ -64,7 +66,8 @@ impl Ranks {
         let above = ranks(low.max(first), high);
         match cond {
             Cond::Gt | Cond::Ge | Cond::SGt | Cond::SGe => [above, below],
-            _ => [below, above],
+            Cond::Lt | Cond::Le | Cond::SLt | Cond::SLe => [below, above],
+            Cond::Eq | Cond::Ne | Cond::Set => [Some(self), Some(self)],
         }
     }
 }

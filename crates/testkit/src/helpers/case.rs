@@ -1,10 +1,12 @@
 //! A program that calls helpers, with its maps and its input.
 
+use btf::TypeId;
 use isa::ebpf::{RawInsn, assemble, encode};
 use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
+use super::program_types::{LOCKED_SIZE, TYPES, holder};
 use crate::ebpf::Choices;
 
 /// Constants in programs that stand for the map of an index, and for its first value.
@@ -50,6 +52,29 @@ impl Case {
             has_fragments: false,
             has_types: false,
             exception_callback: None,
+        }
+    }
+
+    /// A tc program with a map whose value holds objects, and one whose values have resilient
+    /// locks.
+    pub(super) fn with_all_maps(text: &str) -> Case {
+        let array = |value_type: TypeId, value_size: u32| MapParams {
+            map_type: MapKind::Array.number(),
+            key_size: 4,
+            value_size,
+            value_type,
+            max_entries: 2,
+            ..MapParams::default()
+        };
+        let maps = [
+            array(TYPES.holder, holder::SIZE),
+            array(TYPES.locked, LOCKED_SIZE),
+        ];
+        Case {
+            packet: vec![0; 64],
+            has_types: true,
+            maps: maps.map(|params| Setup(params, None)).into(),
+            ..Case::new(ProgramType::SchedCls, text.to_owned())
         }
     }
 

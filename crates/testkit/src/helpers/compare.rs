@@ -57,6 +57,33 @@ pub fn compare_engines(
     run_worlds(Some(setting), family, seed, programs)
 }
 
+/// The results of a tc program of this text here and in the kernel, or why there are none. It has
+/// the types of [`super::program_types`], a map whose value holds objects (the first) and one
+/// whose values have resilient locks.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_text(text: &str) -> Result<[Result<u32, String>; 2], Errno> {
+    let run = || {
+        let _namespace = OwnNamespace::enter()?;
+        let types = Arc::new(sys::kernel::btf().map_err(|_| Errno::EPERM)?);
+        let case = Case::with_all_maps(text);
+        let side = OurSide {
+            system: &own_system(),
+            types: &types,
+            verifier: None,
+        };
+        let ours = ours(&case, &side, &Cell::new(0));
+        let theirs = theirs(&case, &types)?;
+        let result = |left: Left| left.map(|(retval, ..)| retval);
+        Ok([result(ours), result(theirs)])
+    };
+    thread::scope(|scope| match scope.spawn(run).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
 fn run_worlds(
     setting: Option<Setting<'_>>,
     family: Family,

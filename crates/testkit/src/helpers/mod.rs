@@ -23,7 +23,7 @@ mod types;
 mod values;
 
 pub use checked::own_system;
-pub use compare::{Comparison, compare, compare_engines};
+pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
 
 use case::Case;
@@ -80,6 +80,11 @@ pub fn families() -> impl Iterator<Item = Family> {
         system_calls::FAMILIES,
     ];
     families.into_iter().flatten().copied()
+}
+
+/// The type id of the structure that programs of [`compare_text`] allocate.
+pub fn item_type() -> u32 {
+    program_types::TYPES.item.0
 }
 
 /// All families of kfuncs.

@@ -18,7 +18,7 @@ pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool>
     let (pkt, cond) = if src.kind == RegKind::PacketEnd {
         (dst, cond)
     } else if dst.kind == RegKind::PacketEnd {
-        (src, flip(cond))
+        (src, cond.exchanged())
     } else {
         return None;
     };
@@ -34,21 +34,6 @@ pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool>
     }
 }
 
-/// The condition with its operands exchanged.
-pub(super) fn flip(cond: Cond) -> Cond {
-    match cond {
-        Cond::Eq | Cond::Ne | Cond::Set => cond,
-        Cond::Gt => Cond::Lt,
-        Cond::Ge => Cond::Le,
-        Cond::Lt => Cond::Gt,
-        Cond::Le => Cond::Ge,
-        Cond::SGt => Cond::SLt,
-        Cond::SGe => Cond::SLe,
-        Cond::SLt => Cond::SGt,
-        Cond::SLe => Cond::SGe,
-    }
-}
-
 /// Learns from a comparison of packet pointers; `this` falls through, `other` jumps.
 /// False if it is none (`try_match_pkt_pointers`).
 pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &mut State) -> bool {
@@ -56,7 +41,7 @@ pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &m
     let (pointer, number, cond) = if is_pointer(&dst_reg, &src_reg) {
         (dst_reg, dst, cond)
     } else if is_pointer(&src_reg, &dst_reg) {
-        (src_reg, src, flip(cond))
+        (src_reg, src, cond.exchanged())
     } else {
         return false;
     };

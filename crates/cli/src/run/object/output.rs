@@ -308,15 +308,15 @@ fn write_packet(
         true => writeln!(text, "{value}, {ns} ns")?,
         false => writeln!(text, "{name} ({value}), {ns} ns")?,
     }
+    if let Some(redirect) = run.redirect {
+        writeln!(text, "redirected to {}", redirect::describe(redirect))?;
+    }
     match packet {
         Some(packet) if !run.data_out.is_empty() => write_bytes(text, data, packet, &run.data_out)?,
         _ => {}
     }
     if !run.ctx_out.is_empty() && !context.is_empty() {
         write_bytes(text, "context", context, &run.ctx_out)?;
-    }
-    if let Some(redirect) = run.redirect {
-        writeln!(text, "redirected to {}", redirect::describe(redirect))?;
     }
     for printed in &run.printk.texts {
         writeln!(text, "printk: {}", one_line(printed))?;

@@ -6,12 +6,15 @@
 mod absent;
 mod arenas;
 mod conntrack;
+mod dynptrs;
 mod exceptions;
 mod iterators;
+mod locks;
 mod maps;
 mod objects;
 mod pull;
 mod sections;
+mod streams;
 mod strings;
 
 use spec::kfuncs::KernelFunction;
@@ -30,6 +33,9 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         iterators::FAMILIES,
         exceptions::FAMILIES,
         objects::FAMILIES,
+        locks::FAMILIES,
+        streams::FAMILIES,
+        dynptrs::FAMILIES,
         arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()

@@ -193,19 +193,18 @@ pub(super) fn check(scene: &Scene<'_>, id: DefId, fault: BoundsFault) -> (Check,
                 },
             );
             let is_unequal = matches!(cond, Cond::Eq | Cond::Ne | Cond::Set);
-            let is_signed = matches!(cond, Cond::SGt | Cond::SGe | Cond::SLt | Cond::SLe);
             let leaves_negative = match width {
                 Width::W64 => after.num.smin < 0,
                 Width::W32 => after.num.s32_min < 0,
             };
-            let found = if is_signed && leaves_negative && !is_reread {
+            let found = if cond.is_signed() && leaves_negative && !is_reread {
                 Check::Signed
             } else if compared_value == own {
                 let needs_signed = fault == BoundsFault::Below;
                 match width {
                     Width::W32 if is_wide(scene, id) => Check::Low32,
                     _ if is_unequal => continue,
-                    _ if is_signed != needs_signed => Check::Signed,
+                    _ if cond.is_signed() != needs_signed => Check::Signed,
                     _ if lost(scene, id, compared, branch.step) => Check::Copy,
                     _ => Check::Loose,
                 }
