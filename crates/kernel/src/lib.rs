@@ -12,6 +12,7 @@ mod network;
 mod objects;
 pub mod process;
 pub mod programs;
+pub mod variables;
 pub mod world;
 
 pub use objects::object_layout;

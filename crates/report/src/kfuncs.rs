@@ -135,8 +135,11 @@ const STATES: &[(&str, &str)] = &[
     (
         "runs",
         "With the results of Linux, which random calls compare with the running kernel\n\
-         (`cargo xtask oracle kfuncs`). String functions follow pointers that nothing verified, so\n\
-         that programs with them run in the checked engine.",
+         (`cargo xtask oracle kfuncs`). String functions follow pointers that nothing verified, and\n\
+         iterators, exceptions, objects, dynptrs, resilient locks and streams need what only the\n\
+         checked engine records, so that programs with them run there. What Linux's verifier would\n\
+         refuse is a trap in a program that nothing verified: an iterator that is not destroyed, an\n\
+         object that is not dropped, a list without its lock.",
     ),
     (
         "absent",

@@ -34,6 +34,13 @@ pub struct Direct {
 /// programs that read a task do not run as native code.
 pub const CURRENT_TASK: u64 = 0xffff_8000_0000_1000;
 
+/// Bytes from the address of the task that runs to its registers in user space.
+pub const USER_REGISTERS: u64 = 0x10_0000;
+
+/// What stands for the variables that the kernel has for each CPU: the address of the first one's
+/// block. Verified programs that read them do not run as native code.
+pub const VARIABLES: u64 = 0xffff_9000_0000_0000;
+
 impl Direct {
     /// The memory of the run of a context.
     ///
@@ -149,6 +156,10 @@ impl MemoryPort for Direct {
 
     fn current_task(&self) -> u64 {
         CURRENT_TASK
+    }
+
+    fn per_cpu(&self, _: u64, _: u32) -> Result<u64, Infallible> {
+        Ok(0)
     }
 
     fn context(&self) -> u64 {

@@ -25,6 +25,10 @@ pub trait MemoryPort {
     /// The address that stands for the task that runs. It is not 0.
     fn current_task(&self) -> u64;
 
+    /// The address of what a pointer to a variable of the kernel or to an object with copies
+    /// stands for on a CPU; 0 if there is no such CPU, and for native code, which has none.
+    fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, Self::Fault>;
+
     /// Address of the run's context; 0 without one.
     fn context(&self) -> u64;
 

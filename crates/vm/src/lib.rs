@@ -48,7 +48,7 @@ pub use cell_groups::{CellGroup, CellGroups};
 pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
-pub use direct::{CURRENT_TASK, Direct};
+pub use direct::{CURRENT_TASK, Direct, USER_REGISTERS, VARIABLES};
 pub use direct_access::{DirectAccess, Elements};
 pub use direct_call::direct_call;
 pub use direct_context::{ContextKind, DirectContext};

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU32;
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::process::Process;
 use ::kernel::programs::TestProgram;
-use isa::ebpf::{Callee, Insn};
+use ::kernel::variables::Variables;
+use btf::TypeId;
+use isa::ebpf::{Callee, Imm64, Insn};
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
@@ -112,6 +114,8 @@ pub struct LoadedObject {
     map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
     socket_layout: SocketLayout,
+    /// The variables of the kernel that its programs refer to.
+    variables: Variables,
     /// The process of its programs.
     process: Process,
     /// Number of maps that the host put into maps of maps.
@@ -212,6 +216,7 @@ impl LoadedObject {
                 Some(types) => SocketLayout::of(types),
                 None => SocketLayout::default(),
             },
+            variables: variables(&linked, kernel, cpus),
             process: process::new(kernel, &host),
             inner_maps: AtomicU32::new(0),
         };
@@ -253,7 +258,7 @@ impl LoadedObject {
                 native::compile((&proof, number), &handles, functions, &pool, &compiler)
             });
             let host = functions.clone();
-            let source = (program, number, kernel);
+            let source = (program, number, kernel, &loaded.variables);
             let prepared = Prepared::new(source, rules, native, &loaded.maps, host);
             loaded.programs.push(prepared);
         }
@@ -330,7 +335,7 @@ impl LoadedObject {
         let objects = (&self.host.objects, &self.process);
         let services = Services::new(random, self.cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout);
+        let layouts = (self.task, self.map_layout, &self.variables);
         Some(RunnableProgram::new(
             programs, place, maps, layouts, services,
         ))
@@ -355,7 +360,7 @@ impl LoadedObject {
         let objects = (&self.host.objects, &self.process);
         let services = Services::new(random, cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout);
+        let layouts = (self.task, self.map_layout, &self.variables);
         Some(RunnableProgram::new(
             programs, place, maps, layouts, services,
         ))
@@ -424,6 +429,22 @@ impl Drop for LoadedObject {
             map.map.release();
         }
     }
+}
+
+/// The variables of the kernel that programs refer to.
+fn variables(programs: &[Program], kernel: &Kernel, cpus: u32) -> Variables {
+    let Some(types) = kernel.btf() else {
+        return Variables::default();
+    };
+    let insns = programs.iter().flat_map(|program| program.decode());
+    let ids = insns.filter_map(|insn| match insn {
+        Insn::LoadImm64 {
+            imm: Imm64::BtfId { id, .. },
+            ..
+        } => Some(TypeId(id as u32)),
+        _ => None,
+    });
+    Variables::new(types, ids, cpus)
 }
 
 /// Refuses calls of kernel functions that no run here can make, where a run may get to.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use ::kernel::maps::RunGuard;
 use ::kernel::object_layout;
 use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
+use ::kernel::variables::Variables;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
-use isa::ebpf::{Callee, Imm64, Insn};
+use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use jit::{Native, VerifiedNative};
 use lower::EntryFunction;
 use program::Program;
@@ -60,7 +61,7 @@ impl Prepared {
 
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
-        (program, number, kernel): (Program, u32, &Kernel),
+        (program, number, kernel, variables): (Program, u32, &Kernel, &Variables),
         rules: TestProgram,
         native: Option<Result<Compiled, String>>,
         maps: &[Option<ObjectMap>],
@@ -88,6 +89,12 @@ impl Prepared {
                 && let Imm64::MapIndex { index, .. } | Imm64::MapIndexValue { index, .. } = imm
             {
                 place(index);
+            }
+            if let Insn::LoadImm64 { imm, .. } = insn
+                && let Imm64::BtfId { id, .. } = imm
+                && let Some(address) = variables.address(TypeId(*id as u32))
+            {
+                *imm = Imm64::Value(Value64::new(address));
             }
         }
         let asks_for_task = insns.iter().any(|insn| {
@@ -153,6 +160,7 @@ pub struct RunnableProgram<'o> {
     pub(super) maps: &'o [Option<ObjectMap>],
     pub(super) task: Option<TaskLayout>,
     map_layout: Option<MapLayout>,
+    variables: &'o Variables,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -190,7 +198,7 @@ impl<'o> RunnableProgram<'o> {
         programs: &'o [Prepared],
         place: usize,
         maps: &'o [Option<ObjectMap>],
-        (task, map_layout): (Option<TaskLayout>, Option<MapLayout>),
+        (task, map_layout, variables): (Option<TaskLayout>, Option<MapLayout>, &'o Variables),
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
@@ -203,6 +211,7 @@ impl<'o> RunnableProgram<'o> {
             maps,
             task,
             map_layout,
+            variables,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -465,6 +474,7 @@ impl<'o> RunnableProgram<'o> {
         if let Some(task) = &task {
             memory.add_task(task);
         }
+        memory.add_variables(self.variables.bytes(), self.variables.block());
         let mut slot = 0;
         if let Some(timer) = timer {
             // A value that another thread freed meanwhile is still there for the guard.

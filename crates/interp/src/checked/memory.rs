@@ -19,7 +19,8 @@ use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
     ArenaObject, CURRENT_TASK, Callback, CellSlice, Cursor, FRAME_BYTES, Iteration, MapHandle,
-    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, ValueOf,
+    MapObject, MemoryPort, ModelPrograms, Objects, PacketBuffer, RunGuard, USER_REGISTERS,
+    VARIABLES, ValueOf,
 };
 
 use super::calls::CallFault;
@@ -39,6 +40,12 @@ const END: u64 = 0xf000_0000;
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
 const MOST_GROWTH: u64 = 0x2_0000;
+
+/// Most attempts to take a lock, between which other threads run.
+const MOST_WAITS: u32 = 1 << 20;
+
+/// The registers of a task that never was in user space (`struct pt_regs`).
+static NO_REGISTERS: [u8; 168] = [0; 168];
 
 /// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +159,8 @@ pub struct Memory<'m> {
     held_lock: Option<u64>,
     /// What the run opened and holds.
     pub(super) model: Model,
+    /// Bytes of the variables of the kernel, and of their block for a CPU.
+    variables: Option<(u64, u64)>,
     /// The objects that programs allocate.
     pub(super) objects: Option<Arc<Objects>>,
     /// The programs of the host.
@@ -168,6 +177,8 @@ struct PacketRegion {
     start: u64,
     /// Addresses between two places of it.
     stride: u64,
+    /// Moves of the packet when it was added, at its first place.
+    moves: u32,
 }
 
 struct Region<'m> {
@@ -258,6 +269,25 @@ impl<'m> Memory<'m> {
             start: CURRENT_TASK,
             bytes: Bytes::ReadOnly(task),
         });
+        self.names.push("registers of the task".into());
+        self.regions.push(Region {
+            start: CURRENT_TASK + USER_REGISTERS,
+            bytes: Bytes::ReadOnly(&NO_REGISTERS),
+        });
+    }
+
+    /// Adds the variables of the kernel, which programs only read, at the address that stands
+    /// for them ([`VARIABLES`]): a block for each CPU.
+    pub fn add_variables(&mut self, blocks: &'m [u8], block: usize) {
+        if blocks.is_empty() {
+            return;
+        }
+        self.variables = Some((blocks.len() as u64, block as u64));
+        self.names.push("variables of the kernel".into());
+        self.regions.push(Region {
+            start: VARIABLES,
+            bytes: Bytes::ReadOnly(blocks),
+        });
     }
 
     /// Adds the sockets of the network, which programs only read. Regions of other kinds are
@@ -293,6 +323,7 @@ impl<'m> Memory<'m> {
     pub fn add_packet(&mut self, packet: &'m mut PacketBuffer) -> Result<RegionId, NoRoom> {
         let stride = packet.capacity() as u64 + MOST_GROWTH + GAP;
         let stride = stride.next_multiple_of(REGION_ALIGNMENT);
+        let moves = packet.moves();
         let id = self.push("packet".into(), Bytes::Packet(packet))?;
         let start = self.address(id);
         if stride * PACKET_PLACES > END - start {
@@ -300,7 +331,12 @@ impl<'m> Memory<'m> {
                 len: self.regions[id.0].len() as usize,
             });
         }
-        self.packet = Some(PacketRegion { id, start, stride });
+        self.packet = Some(PacketRegion {
+            id,
+            start,
+            stride,
+            moves,
+        });
         self.describe_packet();
         Ok(id)
     }
@@ -816,6 +852,24 @@ impl<'m> MemoryPort for Memory<'m> {
         CURRENT_TASK
     }
 
+    fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, CallFault> {
+        if let Some((len, block)) = self.variables
+            && let Some(offset) = pointer.checked_sub(VARIABLES)
+            && offset < len
+        {
+            let copy = u64::from(cpu) * block;
+            return Ok(if copy < len { pointer + copy } else { 0 });
+        }
+        match &self.objects {
+            Some(objects) if objects.start(pointer).is_some() => {
+                Ok(objects.copy_on(pointer, cpu).unwrap_or(0))
+            }
+            _ => Err(refused(format!(
+                "{pointer:#x} is no pointer to what exists for each CPU"
+            ))),
+        }
+    }
+
     fn context(&self) -> u64 {
         self.context.map_or(0, |region| self.address(region))
     }
@@ -843,7 +897,9 @@ impl<'m> MemoryPort for Memory<'m> {
             return Err(no_packet(context));
         };
         let result = change(packet);
-        let number = u64::from(packet.moves()) % PACKET_PLACES;
+        // It may have been moved before it was added.
+        let moves = packet.moves().wrapping_sub(place.moves);
+        let number = u64::from(moves) % PACKET_PLACES;
         region.start = place.start + number * place.stride;
         self.describe_packet();
         Ok(result)
@@ -916,7 +972,8 @@ impl<'m> MemoryPort for Memory<'m> {
                 "the run holds the lock at {held:#x} already"
             )));
         }
-        if !self.wait_for_lock(address)? {
+        let mut waits = 0..MOST_WAITS;
+        if !self.wait_for_lock(address, || waits.next().is_some())? {
             return Err(refused(format!("the lock at {address:#x} is not freed")));
         }
         self.held_lock = Some(address);

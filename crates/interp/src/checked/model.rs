@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use spec::Errno;
 use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
@@ -11,8 +12,8 @@ use super::calls::CallFault;
 use super::memory::{Access, Memory, refused};
 use super::trap::{Reason, Unclosed};
 
-/// Most attempts to take a lock, between which other threads run.
-const MOST_WAITS: u32 = 1 << 20;
+/// How long a run waits for a resilient lock (`RES_DEF_TIMEOUT`).
+const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Address of the first fragment of the packet: one of the kernel where nothing else is. Bits of
 /// the addresses of each.
 const FRAGMENTS: u64 = 0xffff_8940_0000_0000;
@@ -82,16 +83,20 @@ impl<'m> Memory<'m> {
             .chain(self.model.locks.iter().copied())
     }
 
-    /// Sets the lock at an address; false if it is not freed in time.
-    pub(super) fn wait_for_lock(&mut self, address: u64) -> Result<bool, CallFault> {
-        for _ in 0..MOST_WAITS {
+    /// Sets the lock at an address; false if it is not freed while `goes_on` holds.
+    pub(super) fn wait_for_lock(
+        &mut self,
+        address: u64,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<bool, CallFault> {
+        loop {
             match self.update_shared::<4>(address, |old| old.max(1)) {
                 Some(0) => return Ok(true),
-                Some(_) => thread::yield_now(),
+                Some(_) if goes_on() => thread::yield_now(),
+                Some(_) => return Ok(false),
                 None => return Err(self.fault(address, 4, Access::Update).into()),
             }
         }
-        Ok(false)
     }
 
     /// The cookie of the exception that the function threw which was called last.
@@ -204,7 +209,8 @@ impl<'m> ModelPort for Memory<'m> {
         if held.any(|lock| self.value_address(*lock) == Ok(place)) {
             return Ok(Err(Errno::EDEADLK));
         }
-        if !self.wait_for_lock(address)? {
+        let start = Instant::now();
+        if !self.wait_for_lock(address, || start.elapsed() < LOCK_TIMEOUT)? {
             return Ok(Err(Errno::ETIMEDOUT));
         }
         self.model.locks.push(address);

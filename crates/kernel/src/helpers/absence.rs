@@ -232,6 +232,15 @@ pub(super) fn copy_from_user_task<M: MemoryPort>(
     }
 }
 
+/// `struct socket *bpf_sock_from_file(struct file *file)`: null, no file is a socket.
+pub(super) fn sock_from_file<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(0)
+}
+
 /// `u64 bpf_get_attach_cookie(ctx)`: 0, a test run is attached nowhere.
 pub(super) fn get_attach_cookie<M: MemoryPort>(
     _: [u64; 5],

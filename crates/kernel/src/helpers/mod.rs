@@ -35,6 +35,7 @@ mod timer;
 mod trace_printk;
 mod tunnel;
 mod types;
+mod variables;
 mod vlan;
 mod xdp;
 
@@ -77,9 +78,15 @@ macro_rules! table {
         }
 
         /// The function of a helper that code of verified programs calls; `None` if it is
-        /// not built, or returns the model task, which only the checked engine's memory has.
+        /// not built, or returns the model task or variables of the kernel, which only the checked
+        /// engine's memory has.
         pub fn find_call(number: i32) -> Option<Call> {
-            if let numbers::get_current_task | numbers::get_current_task_btf = number {
+            if let numbers::get_current_task
+            | numbers::get_current_task_btf
+            | numbers::task_pt_regs
+            | numbers::per_cpu_ptr
+            | numbers::this_cpu_ptr = number
+            {
                 return None;
             }
             Some(match number {
@@ -223,6 +230,9 @@ table! {
     callbacks::for_each_map_elem,
     snprintf::snprintf,
     types::snprintf_btf,
+    variables::per_cpu_ptr,
+    variables::this_cpu_ptr,
+    absence::sock_from_file,
     system_calls::sys_bpf,
     types::btf_find_by_name_kind,
     system_calls::sys_close,
@@ -230,6 +240,7 @@ table! {
     timer::timer_set_callback,
     timer::timer_start,
     timer::timer_cancel,
+    storage::task_pt_regs,
     absence::get_func_ip,
     absence::get_attach_cookie,
     absence::get_branch_snapshot,

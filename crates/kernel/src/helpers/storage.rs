@@ -4,7 +4,7 @@
 //! that runs belongs to the process of [`vm::System`].
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext, ValueOf};
+use vm::{MemoryPort, RunContext, USER_REGISTERS, ValueOf};
 
 use super::bytes::Bytes;
 use super::map::status;
@@ -21,6 +21,16 @@ pub(super) fn get_current_task<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(memory.current_task())
+}
+
+/// `long bpf_task_pt_regs(struct task_struct *task)`: the address of the registers that the model
+/// task had in user space, which are zero: it never was there.
+pub(super) fn task_pt_regs<M: MemoryPort>(
+    [task, ..]: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(task + USER_REGISTERS)
 }
 
 /// `struct task_struct *bpf_get_current_task_btf(void)`: as [`get_current_task`].

@@ -48,6 +48,10 @@ impl MemoryPort for Buffer {
         CURRENT_TASK
     }
 
+    fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, Self::Fault> {
+        Ok(pointer + u64::from(cpu))
+    }
+
     fn find(&mut self, map: u64, _: ValueOf<'_>) -> Result<u64, u64> {
         Err(map)
     }

@@ -8,11 +8,4 @@ pub fn why_waiting(name: &str) -> Option<&'static str> {
 }
 
 /// Helpers by what they wait for.
-const WAITING: &[(&str, &[&str])] = &[
-    ("tail calls", &["bpf_tail_call"]),
-    ("model files", &["bpf_sock_from_file"]),
-    (
-        "model objects and variables of the kernel",
-        &["bpf_task_pt_regs", "bpf_per_cpu_ptr", "bpf_this_cpu_ptr"],
-    ),
-];
+const WAITING: &[(&str, &[&str])] = &[("tail calls", &["bpf_tail_call"])];

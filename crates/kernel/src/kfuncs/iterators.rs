@@ -129,6 +129,7 @@ pub(super) fn iter_bits_next<M: ModelPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
+    memory.opened(iterator, BITS_NAME)?;
     let place = read_int(memory, iterator + PLACE)?;
     let Opened::Bits(mask) = memory.opened(iterator, BITS_NAME)? else {
         return Ok(0);

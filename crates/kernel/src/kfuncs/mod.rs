@@ -9,6 +9,7 @@ mod arena;
 mod bits;
 mod casts;
 mod conntrack;
+mod cpumasks;
 mod dynptrs;
 mod exceptions;
 mod iterators;
@@ -21,6 +22,7 @@ mod state;
 mod streams;
 mod strings;
 mod trees;
+mod workqueues;
 mod xdp;
 
 use spec::bits::BitOp;
@@ -147,6 +149,35 @@ table! {
         iterators::iter_bits_next,
         iterators::iter_bits_destroy,
         exceptions::throw,
+        cpumasks::cpumask_create,
+        cpumasks::cpumask_acquire,
+        cpumasks::cpumask_release,
+        cpumasks::cpumask_set_cpu,
+        cpumasks::cpumask_clear_cpu,
+        cpumasks::cpumask_test_and_set_cpu,
+        cpumasks::cpumask_test_and_clear_cpu,
+        cpumasks::cpumask_test_cpu,
+        cpumasks::cpumask_setall,
+        cpumasks::cpumask_clear,
+        cpumasks::cpumask_copy,
+        cpumasks::cpumask_populate,
+        cpumasks::cpumask_and,
+        cpumasks::cpumask_or,
+        cpumasks::cpumask_xor,
+        cpumasks::cpumask_equal,
+        cpumasks::cpumask_intersects,
+        cpumasks::cpumask_subset,
+        cpumasks::cpumask_empty,
+        cpumasks::cpumask_full,
+        cpumasks::cpumask_weight,
+        cpumasks::cpumask_first,
+        cpumasks::cpumask_first_zero,
+        cpumasks::cpumask_first_and,
+        cpumasks::cpumask_any_distribute,
+        cpumasks::cpumask_any_and_distribute,
+        workqueues::wq_init,
+        workqueues::wq_set_callback_impl,
+        workqueues::wq_start,
         locks::local_irq_save,
         locks::local_irq_restore,
         locks::res_spin_lock,

@@ -66,14 +66,7 @@ const OTHERS: &[(CallState, &[&str])] = &[
         CallState::Waits("model tasks and control groups"),
         &["bpf_iter_*", "bpf_cgroup_read_xattr"],
     ),
-    (
-        CallState::Waits("masks of CPUs as objects"),
-        &["bpf_cpumask_*"],
-    ),
-    (
-        CallState::Waits("work queues and task work"),
-        &["bpf_wq_*", "bpf_task_work_*"],
-    ),
+    (CallState::Waits("task work"), &["bpf_task_work_*"]),
     (
         CallState::Waits("sockets that a program makes"),
         &["bpf_sk_assign_tcp_reqsk"],

@@ -459,10 +459,11 @@ impl Map {
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
+        let has_timers = definition.value.timers().next().is_some();
         Ok(Map {
             cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
-            timers: (definition.value.timer).map(|_| Arc::clone(&host.timers)),
+            timers: has_timers.then(|| Arc::clone(&host.timers)),
             objects: match definition.value.owning.is_empty() {
                 true => None,
                 false => Some(Arc::clone(&host.objects)),
@@ -614,10 +615,12 @@ impl Map {
         self.operations.next_key(key, next)
     }
 
-    /// `BPF_MAP_FREEZE`: from now on only programs change it. EBUSY if it is frozen already.
+    /// `BPF_MAP_FREEZE`: from now on only programs change it. EPERM if users cannot write to it,
+    /// also because it is frozen already.
     pub fn freeze(&self) -> Result<(), Errno> {
-        match self.is_frozen.swap(true, Ordering::AcqRel) {
-            true => Err(Errno::EBUSY),
+        let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
+        match is_read_only || self.is_frozen.swap(true, Ordering::AcqRel) {
+            true => Err(Errno::EPERM),
             false => Ok(()),
         }
     }

@@ -13,8 +13,8 @@ use super::{Definition, Host};
 pub(super) struct SpecialFields {
     /// Byte ranges that are zero in a new value: all but those of locks.
     cleared: Vec<Range<usize>>,
-    /// The timers of the host, if values have one, and its place.
-    timer: Option<(Arc<Timers>, Range<usize>)>,
+    /// The timers of the host, and the places of timers and work queues.
+    timers: (Arc<Timers>, Vec<Range<usize>>),
     /// The objects of the host, if values own some, and the fields that do.
     owning: Option<(Arc<Objects>, Vec<OwningField>)>,
 }
@@ -24,10 +24,11 @@ impl SpecialFields {
         let special = map.value.special.iter();
         let locks = [map.value.lock, map.value.resilient_lock];
         let cleared = special.filter(|field| !locks.contains(&Some(field.start)));
-        let timer = special_at(map, map.value.timer);
+        let timers = map.value.timers();
+        let timers = timers.filter_map(|offset| special_at(map, offset));
         SpecialFields {
             cleared: cleared.cloned().collect(),
-            timer: timer.map(|place| (Arc::clone(&host.timers), place)),
+            timers: (Arc::clone(&host.timers), timers.collect()),
             owning: match map.value.owning.is_empty() {
                 true => None,
                 false => Some((Arc::clone(&host.objects), map.value.owning.clone())),
@@ -42,7 +43,8 @@ impl SpecialFields {
             return;
         }
         let value = CellSlice::new(value, value.len() * 8);
-        if let Some((timers, place)) = &self.timer {
+        let (timers, places) = &self.timers;
+        for place in places {
             let start = value.address().addr() as u64;
             timers.free(start + place.start as u64..start + place.end as u64);
         }
@@ -67,7 +69,7 @@ pub(super) fn covers(cells: &[AtomicU64], address: u64, len: usize) -> bool {
 }
 
 /// The special field that starts at an offset.
-fn special_at(map: &Definition, offset: Option<usize>) -> Option<Range<usize>> {
+fn special_at(map: &Definition, offset: usize) -> Option<Range<usize>> {
     let mut special = map.value.special.iter();
-    special.find(|field| Some(field.start) == offset).cloned()
+    special.find(|field| field.start == offset).cloned()
 }

@@ -23,6 +23,8 @@ pub struct ValueLayout {
     pub resilient_lock: Option<usize>,
     /// Offset of the timer, which is one of the special fields.
     pub timer: Option<usize>,
+    /// Offset of the work queue, which is one of the special fields.
+    pub workqueue: Option<usize>,
     /// The special fields that own objects.
     pub owning: Vec<OwningField>,
 }
@@ -45,8 +47,14 @@ impl ValueLayout {
             lock: offset_of(FieldKind::SpinLock),
             resilient_lock: offset_of(FieldKind::ResSpinLock),
             timer: offset_of(FieldKind::Timer),
+            workqueue: offset_of(FieldKind::Workqueue),
             owning: owning_fields(fields),
         }
+    }
+
+    /// Offsets of fields that the timers of the host know.
+    pub(super) fn timers(&self) -> impl Iterator<Item = usize> {
+        self.timer.into_iter().chain(self.workqueue)
     }
 
     /// Takes the spin lock of a value, if there is one. EBUSY if nobody frees it: Linux waits

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use btf::{Btf, TypeId};
+use btf::{Btf, Shape, TypeId};
 use program::{MapDef, MapParams};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -63,7 +63,7 @@ impl Process {
             false => None,
         };
         if let Some(types) = &types {
-            check_sizes(&params, types)?;
+            check_types(&params, types)?;
         }
         let has_hash = attributes.u64(at::EXCLUSIVE_HASH) != 0;
         let hash_size = attributes.u32(at::EXCLUSIVE_HASH_SIZE);
@@ -158,15 +158,29 @@ fn read_key(map: &Map, address: u64, call: &BpfCall<'_>) -> Result<Vec<u8>, Errn
     }
 }
 
-/// Types of key and value have their sizes (`map_check_btf`). Kinds that check types by
-/// themselves take no type of a key.
-fn check_sizes(params: &MapParams, types: &Btf<'_>) -> Result<(), Errno> {
+/// Checks the types of key and value (`map_check_btf`): they have their sizes, an array's key is
+/// an integer, a prefix tree's a structure. Only a Bloom filter and the array of a section of
+/// variables have no key.
+fn check_types(params: &MapParams, types: &Btf<'_>) -> Result<(), Errno> {
     let fits = |ty: TypeId, size: u32| types.size_of(ty) == Some(size);
-    let key = match params.key_type {
-        TypeId::VOID => params.key_size == 0,
-        ty => fits(ty, params.key_size),
+    let shape = |ty: TypeId| {
+        let below = types.skip_modifiers(ty)?;
+        Some(types.at(below).shape())
     };
-    match key && fits(params.value_type, params.value_size) {
+    let is_known = match (params.kind(), params.key_type) {
+        (Some(MapKind::BloomFilter), key) => key.is_void(),
+        (Some(MapKind::Array), TypeId::VOID) => {
+            params.max_entries == 1 && matches!(shape(params.value_type), Some(Shape::Datasec(_)))
+        }
+        (_, TypeId::VOID) => false,
+        (Some(MapKind::Array | MapKind::PercpuArray), key) => {
+            matches!(shape(key), Some(Shape::Int(int)) if int.bits == 32 && int.offset == 0)
+        }
+        (Some(MapKind::LpmTrie), key) => matches!(shape(key), Some(Shape::Struct(_))),
+        _ => true,
+    };
+    let key_fits = params.key_type.is_void() || fits(params.key_type, params.key_size);
+    match is_known && key_fits && fits(params.value_type, params.value_size) {
         true => Ok(()),
         false => Err(Errno::EINVAL),
     }

@@ -14,12 +14,13 @@ use isa::ebpf::{Callee, Imm64, Insn, decode};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
 
+mod calls;
 mod containers;
 mod packets;
 
 use super::maps::{self, ALL, ARRAY, CONSTANTS, DATA, LPM, SHARED, VARIABLES};
 use crate::ebpf::Choices;
-use crate::registry::fields::with_callback;
+use crate::registry::fields::with_callback_and_lock;
 use crate::verifier::assembled;
 
 /// What generated programs may do.
@@ -27,6 +28,8 @@ use crate::verifier::assembled;
 pub struct Features {
     maps: &'static [u32],
     kinds: &'static [ProgramType],
+    /// Clock, randomness and values of other CPUs.
+    has_machine: bool,
 }
 
 impl Features {
@@ -38,12 +41,14 @@ impl Features {
             ProgramType::SchedCls,
             ProgramType::LwtXmit,
         ],
+        has_machine: true,
     };
     /// What gives the same in every test run of the kernel: no per-CPU values, and packets
     /// that begin with the link-layer header.
     pub const WITNESSED: Features = Features {
         maps: SHARED,
         kinds: &[ProgramType::Xdp, ProgramType::SchedCls],
+        has_machine: false,
     };
 }
 
@@ -77,8 +82,9 @@ pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
 pub fn build(kind: ProgramType, text: &str, maps: Vec<Arc<MapDef>>) -> Result<Program, String> {
     let insns = assembled(text)?;
     let functions = functions(&decode(&insns));
-    let (types, [main, callback]) = with_callback();
-    let types = Btf::parse(types).map_err(|error| error.to_string())?;
+    let types = with_callback_and_lock();
+    let [main, callback] = types.functions;
+    let types = Btf::parse(types.blob).map_err(|error| error.to_string())?;
     let function = |&insn: &u32| FuncInfo {
         insn,
         type_id: if insn == 0 { main } else { callback },
@@ -172,7 +178,13 @@ impl Writer<'_, '_> {
     }
 
     fn statement(&mut self) {
-        match self.choices.below(27) {
+        match self.choices.below(37) {
+            27 | 28 => self.call(),
+            29..=31 => self.locked(),
+            32 => self.filter(),
+            33 | 34 => self.tail(),
+            35 => self.event(),
+            36 => self.other_cpu(),
             19..=21 => self.packet_change(),
             22 | 23 => self.queue(),
             24 => self.record(),

@@ -7,6 +7,8 @@ use kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
 use program::{Image, InitialContents, MapDef, MapEntry, MapId, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
 
+use crate::registry::fields::with_callback_and_lock;
+
 // Indices in `definitions`.
 pub(super) const ARRAY: u32 = 0;
 const HASH: u32 = 1;
@@ -19,11 +21,16 @@ pub(super) const STACK: u32 = 9;
 pub(super) const RING: u32 = 10;
 pub(super) const ARRAY_OF_MAPS: u32 = 11;
 pub(super) const HASH_OF_MAPS: u32 = 12;
+pub(super) const BLOOM: u32 = 13;
+pub(super) const LOCKED: u32 = 14;
+pub(super) const PERF: u32 = 15;
+pub(super) const PERCPU_ARRAY: u32 = 6;
+pub(super) const PERCPU_HASH: u32 = 7;
 
 /// Maps that programs update by keys, without per-CPU maps.
 pub(super) const SHARED: &[u32] = &[ARRAY, 1, 2, LPM];
 /// The same with per-CPU maps.
-pub(super) const ALL: &[u32] = &[ARRAY, 1, 2, LPM, 6, 7];
+pub(super) const ALL: &[u32] = &[ARRAY, 1, 2, LPM, PERCPU_ARRAY, PERCPU_HASH];
 
 /// Bytes of the values that programs address directly.
 pub(super) const DATA: u32 = 32;
@@ -34,7 +41,8 @@ pub(super) fn constants() -> [u8; DATA as usize] {
 }
 
 /// Array, hash, LRU hash and LPM trie with values of 16 bytes; frozen and writable data;
-/// per-CPU array and hash; queue and stack; a ring buffer; maps of arrays and of hashes.
+/// per-CPU array and hash; queue and stack; a ring buffer; maps of arrays and of hashes; a
+/// Bloom filter; an array whose values have a spin lock; a perf event array without buffers.
 pub(super) fn definitions() -> Vec<Arc<MapDef>> {
     let map = |kind: MapKind, key_size, max_entries, flags| {
         let params = MapParams {
@@ -70,6 +78,13 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
     };
     let mut ring = map(MapKind::Ringbuf, 0, 1 << 12, 0);
     ring.params.value_size = 0;
+    let types = with_callback_and_lock();
+    let mut locked = map(MapKind::Array, 4, 3, 0);
+    locked.params.value_size = 24;
+    (locked.params.key_type, locked.params.value_type) = (types.key, types.value);
+    locked.has_btf = true;
+    let mut perf = map(MapKind::PerfEventArray, 4, 2, 0);
+    perf.params.value_size = 4;
     let all = [
         map(MapKind::Array, 4, 5, 0),
         map(MapKind::Hash, 4, 6, 0),
@@ -92,14 +107,19 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
             map(MapKind::Hash, 4, 6, 0),
             &[(1, HASH), (5, HASH)],
         ),
+        map(MapKind::BloomFilter, 0, 64, 0),
+        locked,
+        perf,
     ];
     all.map(Arc::new).to_vec()
 }
 
 /// The maps of a program with their initial values.
 pub fn create(program: &Program) -> Vec<Arc<Map>> {
+    let types = program.btf().map(|types| &**types);
     let plain = |def: &MapDef, inner: Option<&Map>| {
-        let value = ValueLayout::plain(def.params.value_size as usize);
+        let fields = def.value_fields(types, None);
+        let value = ValueLayout::with_fields(def.params.value_size as usize, &fields);
         let host = Host::new(4, 1);
         let map = Map::create_with(&def.params, value, &host, inner);
         map.expect("the definitions are valid")
@@ -153,7 +173,12 @@ pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Conte
         Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
             map.lookup_and_delete(&[], value, 0).is_ok()
         })),
-        Some(MapKind::ArrayOfMaps | MapKind::HashOfMaps) => None,
+        Some(
+            MapKind::ArrayOfMaps
+            | MapKind::HashOfMaps
+            | MapKind::BloomFilter
+            | MapKind::PerfEventArray,
+        ) => None,
         _ => {
             let lookup = |key: &[u8]| {
                 let mut value = vec![0; map.value_len()];
@@ -176,7 +201,13 @@ pub(super) fn contents_in_kernel(
             Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
                 map.lookup_and_delete(&[], value).is_ok()
             })),
-            Some(MapKind::Ringbuf | MapKind::ArrayOfMaps | MapKind::HashOfMaps) => None,
+            Some(
+                MapKind::Ringbuf
+                | MapKind::ArrayOfMaps
+                | MapKind::HashOfMaps
+                | MapKind::BloomFilter
+                | MapKind::PerfEventArray,
+            ) => None,
             _ => {
                 let lookup = |key: &[u8]| {
                     let mut value = vec![0; map.value_len()];

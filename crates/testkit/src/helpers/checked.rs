@@ -94,7 +94,8 @@ fn run(
 ) -> Result<u32, String> {
     let system = side.system;
     let process = side.process();
-    let host = Host::default();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let host = Host::new(cpus as u32, 0);
     let own = case.has_types.then(|| &*TYPES);
     let maps = case.maps.iter();
     let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
@@ -196,7 +197,7 @@ fn typed_map(
             ValueLayout::with_fields(size, &fields.expect("fields that Linux takes"))
         }
         (_, None) => ValueLayout {
-            special: vec![LOCK..LOCK + 4],
+            special: std::iter::once(LOCK..LOCK + 4).collect(),
             lock: Some(LOCK),
             ..ValueLayout::plain(size)
         },

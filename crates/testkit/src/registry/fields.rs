@@ -118,9 +118,49 @@ pub fn kptr_to(structure: &str) -> ValueType {
 /// ids for func_info.
 pub fn with_callback() -> (Vec<u8>, [TypeId; 2]) {
     let mut types = Types::new();
-    let main = types.function("main", 1, Linkage::GLOBAL);
-    let callback = types.function("callback", 4, Linkage::STATIC);
-    (types.into_blob(), [main, callback])
+    let functions = types.functions_with_callback();
+    (types.into_blob(), functions)
+}
+
+/// The types of a program with one static callback, and of a map value with a spin lock
+/// before two numbers of 8 bytes.
+pub struct WithLock {
+    /// The types.
+    pub blob: Vec<u8>,
+    /// The functions' ids for func_info: the program and the callback.
+    pub functions: [TypeId; 2],
+    /// The type of a key of 4 bytes.
+    pub key: TypeId,
+    /// The type of the value of 24 bytes.
+    pub value: TypeId,
+}
+
+/// As [`with_callback`], with a map value that has a spin lock.
+pub fn with_callback_and_lock() -> WithLock {
+    let mut types = Types::new();
+    let functions = types.functions_with_callback();
+    let lock = types.opaque("bpf_spin_lock", 4, 4);
+    let (key, number) = (types.u32, types.u64);
+    let members = [
+        (lock, "lock", 0),
+        (number, "first", 8),
+        (number, "second", 16),
+    ];
+    let value = types.structure("locked", 24, &members);
+    WithLock {
+        blob: types.into_blob(),
+        functions,
+        key,
+        value,
+    }
+}
+
+impl Types {
+    /// A program of one argument and a static callback of four.
+    fn functions_with_callback(&mut self) -> [TypeId; 2] {
+        let main = self.function("main", 1, Linkage::GLOBAL);
+        [main, self.function("callback", 4, Linkage::STATIC)]
+    }
 }
 
 /// Creates a map of a kind with this value.

@@ -120,6 +120,11 @@ impl Objects {
         }
     }
 
+    /// Number of CPUs of the machine.
+    pub fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

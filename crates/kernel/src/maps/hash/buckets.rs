@@ -521,6 +521,26 @@ mod model {
     }
 
     #[test]
+    fn a_key_is_found_while_its_element_goes_back_to_the_pool() {
+        is_found(
+            || Table::new(1, true),
+            0,
+            |table| {
+                let bucket = table.lock();
+                let old = bucket.find(HASH, |cells| cells[0].load(Relaxed) == 0);
+                let old = old.expect("the key is there");
+                let index = bucket.take_spare().expect("there is a spare element");
+                table.write_key(index, 0);
+                bucket.replace(old, index, HASH);
+                drop(bucket);
+                table.pool.give_back(0, old.index);
+                let index = table.pool.take(0).unwrap().expect("it was freed");
+                table.write_key(index, 7);
+            },
+        );
+    }
+
+    #[test]
     fn a_key_is_found_while_others_come_and_go() {
         is_found(
             || Table::new(2, false),

@@ -7,7 +7,7 @@ use super::{MIX, Writer};
 
 impl Writer<'_, '_> {
     /// A reference to a map in `r1`.
-    fn map(&mut self, map: u32) {
+    pub(super) fn map(&mut self, map: u32) {
         let pointer = 0x5118u64 | u64::from(map) << 32;
         let _ = write!(self.text, ".8byte {pointer:#x}\n.8byte 0\n");
     }

@@ -6,6 +6,7 @@
 mod absent;
 mod arenas;
 mod conntrack;
+mod cpumasks;
 mod dynptrs;
 mod exceptions;
 mod iterators;
@@ -36,6 +37,7 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         locks::FAMILIES,
         streams::FAMILIES,
         dynptrs::FAMILIES,
+        cpumasks::FAMILIES,
         arenas::FAMILIES,
     ];
     families.into_iter().flatten().copied()

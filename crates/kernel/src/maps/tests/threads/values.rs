@@ -14,7 +14,7 @@ use super::{CPUS, Random, THREADS, in_threads, map, rounds};
 /// A lock, and two numbers that are equal while it is free.
 fn locked_layout() -> ValueLayout {
     ValueLayout {
-        special: vec![0..4],
+        special: std::iter::once(0..4).collect(),
         lock: Some(0),
         ..ValueLayout::plain(24)
     }
