@@ -17,7 +17,7 @@ pub trait ArenaObject: fmt::Debug + Send + Sync {
     fn user_start(&self) -> u64;
 
     /// Bytes from the first to the end, a multiple of [`ARENA_PAGE`].
-    fn len(&self) -> u64;
+    fn bytes(&self) -> u64;
 
     /// True if programs keep pointers in their 32-bit form in memory too
     /// (`BPF_F_NO_USER_CONV`).

@@ -77,7 +77,7 @@ impl MapLayout {
         if let Some(arena) = arena {
             let start = arena.user_start();
             put(self.user[0], start);
-            put(self.user[1], start.wrapping_add(arena.len()));
+            put(self.user[1], start.wrapping_add(arena.bytes()));
         }
         structure
     }

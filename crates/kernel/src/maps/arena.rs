@@ -139,7 +139,7 @@ impl Arena {
     fn user_range(&self, address: u64, len: usize) -> Result<u32, Errno> {
         let offset = (address.checked_sub(self.user_start)).ok_or(Errno::EFAULT)?;
         let end = offset.checked_add(len as u64).ok_or(Errno::EFAULT)?;
-        if end > ArenaObject::len(self) {
+        if end > ArenaObject::bytes(self) {
             return Err(Errno::EFAULT);
         }
         for page in offset / PAGE..end.div_ceil(PAGE) {
@@ -220,7 +220,7 @@ impl ArenaObject for Arena {
         self.start()
     }
 
-    fn len(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         u64::from(self.pages) * PAGE
     }
 
