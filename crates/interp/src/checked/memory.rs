@@ -20,7 +20,7 @@ use std::sync::Arc;
 use spec::maps::MapKind;
 use vm::network::Sockets;
 use vm::{
-    ArenaObject, CURRENT_TASK, CellSlice, FRAME_BYTES, Iteration, MapHandle, MapObject, MemoryPort,
+    ArenaObject, CURRENT_TASK, CellSlice, FRAME_BYTES, Iteration, MapHandle, MapObject,
     ModelPrograms, Objects, PacketBuffer, RunGuard, USER_REGISTERS, VARIABLES,
 };
 
