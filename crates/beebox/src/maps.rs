@@ -8,9 +8,9 @@ pub use ::kernel::maps::{
 };
 
 pub use vm::{
-    CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellGroups, CellSlice, Cells,
-    ContextKind, Cursor, DirectAccess, Elements, FiredTimer, HashLookup, HashParts, Iteration,
-    IterationStep, MapFunction, MapHandle, MapObject, MemoryPort, OutOfMemory, RecordOutput,
-    Samples, SamplesReader, TailTable, TailTableError, TailTarget, TimerClock, Timers, ValueOf,
-    WordLookup,
+    ArenaObject, CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellGroups, CellSlice,
+    Cells, ContextKind, Cursor, DirectAccess, Elements, FiredTimer, HashLookup, HashParts,
+    Iteration, IterationStep, MapFunction, MapHandle, MapObject, MemoryPort, OutOfMemory,
+    RecordOutput, Samples, SamplesReader, TailTable, TailTableError, TailTarget, TimerClock,
+    Timers, ValueOf, WordLookup,
 };

@@ -59,7 +59,7 @@ fn results_and_pages_are_those_of_the_kernel() {
     let ours: Vec<_> = ours
         .map(|(address, bytes)| (address - arena.start(), bytes))
         .collect();
-    assert!(ours.len() > 2, "{} pages", ours.len());
+    assert!(ours.len() >= 2, "{} pages", ours.len());
     if let Some(theirs) = &theirs {
         let params = loaded.map("arena").expect("the arena").params();
         assert_eq!(read_pages(params).count(), 64);

@@ -5,6 +5,7 @@
 //! number of the CPU, in `cpu_number` and in the run queue.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use btf::{Btf, Shape, Type, TypeId};
 use vm::VARIABLES;
@@ -33,7 +34,8 @@ impl Variables {
             let Some((size, number)) = variable(types, id) else {
                 continue;
             };
-            if places.insert(id, block).is_none() {
+            if let Entry::Vacant(place) = places.entry(id) {
+                place.insert(block);
                 numbers.extend(number.map(|offset| block + offset));
                 block += size.next_multiple_of(ALIGNMENT);
             }

@@ -55,7 +55,7 @@ mod timers;
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
-pub use ::kernel::process::{Descriptor, LoadedProgram, Process};
+pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use data::{DataError, Plain, TypedMap};

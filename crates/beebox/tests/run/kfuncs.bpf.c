@@ -35,6 +35,12 @@ struct nf_conn {
 struct bpf_map {
 	u32 type;
 };
+struct bpf_crypto_ctx {
+	u32 use;
+};
+struct bpf_dynptr {
+	u64 __opaque[2];
+};
 
 extern void bpf_rcu_read_lock(void) __ksym;
 extern void bpf_rcu_read_unlock(void) __ksym;
@@ -45,7 +51,9 @@ extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tup
 extern void bpf_ct_release(struct nf_conn *entry) __ksym;
 extern int bpf_strlen(const char *s__ign) __ksym;
 extern void bpf_throw(u64 cookie) __ksym;
-extern int bpf_crypto_encrypt(void *ctx, void *src, void *dst, void *siv) __ksym;
+extern int bpf_crypto_encrypt(struct bpf_crypto_ctx *ctx, const struct bpf_dynptr *src,
+			      const struct bpf_dynptr *dst,
+			      const struct bpf_dynptr *siv__nullable) __ksym;
 
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
 				   u64 flags) = (void *)2;

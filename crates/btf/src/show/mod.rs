@@ -11,6 +11,8 @@
 mod name;
 mod number;
 
+use std::fmt;
+
 use crate::{Array, Btf, Composite, Enum, Int, Kind, Member, Shape, Type, TypeId};
 
 use number::printable;
@@ -45,6 +47,17 @@ pub enum ShowError {
     /// none).
     Memory(u64),
 }
+
+impl fmt::Display for ShowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShowError::Type => f.write_str("a type has no size or no values"),
+            ShowError::Memory(address) => write!(f, "memory at {address:#x} cannot be read"),
+        }
+    }
+}
+
+impl std::error::Error for ShowError {}
 
 /// The memory of an object: reads bytes at an address, false if it cannot.
 pub type ReadObject<'r> = dyn FnMut(u64, &mut [u8]) -> bool + 'r;

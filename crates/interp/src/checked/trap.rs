@@ -139,9 +139,7 @@ impl fmt::Display for Reason {
             }
             Reason::Deadline(_) => f.write_str("the deadline has passed"),
             Reason::Stopped => f.write_str("the observer ended the run"),
-            Reason::Unclosed(Unclosed { name, address }) => {
-                write!(f, "the function returns with a {name} open at {address:#x}")
-            }
+            Reason::Unclosed(unclosed) => write!(f, "{unclosed}"),
             Reason::Unreleased(pointer) => write!(
                 f,
                 "the program is left while it holds the object at {pointer:#x}"
@@ -155,6 +153,15 @@ impl fmt::Display for Reason {
         }
     }
 }
+
+impl fmt::Display for Unclosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unclosed { name, address } = self;
+        write!(f, "the function returns with a {name} open at {address:#x}")
+    }
+}
+
+impl std::error::Error for Unclosed {}
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -219,20 +219,20 @@ table! {
     stack::get_task_stack,
     absence::d_path,
     absence::copy_from_user,
+    types::snprintf_btf,
     absence::skb_cgroup_classid,
     redirect::redirect_neigh,
+    variables::per_cpu_ptr,
+    variables::this_cpu_ptr,
     redirect::redirect_peer,
     storage::task_storage_get,
     storage::task_storage_delete,
     storage::get_current_task_btf,
     run_context::ktime_get_coarse_ns,
+    absence::sock_from_file,
     mtu::check_mtu,
     callbacks::for_each_map_elem,
     snprintf::snprintf,
-    types::snprintf_btf,
-    variables::per_cpu_ptr,
-    variables::this_cpu_ptr,
-    absence::sock_from_file,
     system_calls::sys_bpf,
     types::btf_find_by_name_kind,
     system_calls::sys_close,
@@ -240,9 +240,9 @@ table! {
     timer::timer_set_callback,
     timer::timer_start,
     timer::timer_cancel,
-    storage::task_pt_regs,
     absence::get_func_ip,
     absence::get_attach_cookie,
+    storage::task_pt_regs,
     absence::get_branch_snapshot,
     trace_printk::trace_vprintk,
     socket_parts::skc_to_unix_sock,
@@ -274,10 +274,6 @@ table! {
     storage::cgrp_storage_get,
     storage::cgrp_storage_delete,
 }
-
-mod waiting;
-
-pub use waiting::why_waiting;
 
 /// The number of a helper; a wrong name does not compile.
 const fn number(name: &str) -> i32 {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kernel::helpers::{NUMBERS, is_about_absent, why_waiting};
+use kernel::helpers::{NUMBERS, is_about_absent};
 use spec::programs::ProgramType;
 use spec::registry::Registry;
+
+/// `bpf_tail_call`
+const TAIL_CALL: i32 = 12;
 
 /// Program types that Linux test-runs.
 const TYPES: [ProgramType; 13] = [
@@ -39,7 +42,8 @@ pub fn page(registry: &Registry, runs: &str) -> String {
             }
         }
     }
-    let is_built = |id: u32| NUMBERS.contains(&(id as i32));
+    // Engines make tail calls themselves.
+    let is_built = |id: u32| NUMBERS.contains(&(id as i32)) || id as i32 == TAIL_CALL;
     let built = users.keys().filter(|id| is_built(**id)).count();
     let absent = users.keys().filter(|id| is_about_absent(**id as i32));
     let absent = absent.count();
@@ -48,8 +52,7 @@ pub fn page(registry: &Registry, runs: &str) -> String {
         "# Helpers\n\n\
          Helpers that Linux 6.18 offers to the {} program types that it test-runs: Beebox runs\n\
          {built} of {all}, of which {absent} are about what does not exist here and return what Linux\n\
-         returns where it does not exist; {working} work as in Linux. A call of one that waits for\n\
-         another part of Beebox ends a run with an error that names it.\n\n\
+         returns where it does not exist; {working} work as in Linux.\n\n\
          Results, error numbers, packets and contexts are compared with the running kernel's\n\
          (`cargo xtask oracle helpers`). The page is made by `cargo xtask helpers`, from the\n\
          registry of the built-in kernel and the table of what is built.\n\n\
@@ -73,11 +76,10 @@ pub fn page(registry: &Registry, runs: &str) -> String {
     );
     for (id, kinds) in &users {
         let name = spec::helpers::helper(*id as i32).map_or("?", |helper| helper.name);
-        let state = match (is_built(*id), why_waiting(name)) {
-            (true, None) if is_about_absent(*id as i32) => "answers absence".to_owned(),
-            (true, None) => "runs".to_owned(),
-            (false, Some(why)) => format!("waits for {why}"),
-            (is_built, why) => panic!("{name}: built {is_built}, waiting {why:?}"),
+        let state = match (is_built(*id), is_about_absent(*id as i32)) {
+            (true, true) => "answers absence",
+            (true, false) => "runs",
+            (false, _) => panic!("{name} is not built"),
         };
         let kinds = match kinds.len() {
             len if len == TYPES.len() => "all".to_owned(),

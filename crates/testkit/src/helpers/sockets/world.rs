@@ -74,7 +74,7 @@ link set v0 up
 link set v1 up
 \
          addr add 10.9.0.1/24 dev v0\naddr add 2001:db8:9::1/64 dev v0 nodad\n\
-         addr add 10.9.0.2/24 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
+         addr add 10.9.0.2/32 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
     )?;
     let cookies = choices.pick(&[SynCookies::Never, SynCookies::WhenFull, SynCookies::Always]);
     let path = "/proc/sys/net/ipv4/tcp_syncookies";

@@ -230,6 +230,6 @@ fn batches_and_freezing_meet_updates() {
                 assert!(numbers.all(|number| u64::from_ne_bytes(*number) < threads.into()));
             }
         });
-        assert_eq!(map.freeze(), Err(Errno::EBUSY));
+        assert_eq!(map.freeze(), Err(Errno::EPERM));
     }
 }
