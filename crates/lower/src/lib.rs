@@ -3,7 +3,7 @@
 //! A [`LoweredCode`] is constructed from evidence only: the classic checker, which proves that
 //! jumps and scratch words are in range (the conversion adds only accesses to its own
 //! context and stack); or the caller's assertion of safety, after a check of the program's
-//! structure ([`Malformed`]); or the verifier's proof ([`Proof`]), by which references to
+//! structure ([`Malformed`]); or the verifier's proof ([`Proof`](verifier::Proof)), by which references to
 //! maps and accesses to the context are rewritten.
 //!
 //! A [`Lowered`] has its kind as a type ([`kind`]), from which engines derive its entry

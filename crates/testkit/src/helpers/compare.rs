@@ -58,7 +58,7 @@ pub fn compare_engines(
 }
 
 /// The results of a tc program of this text here and in the kernel, or why there are none. It has
-/// the types of [`super::program_types`], a map whose value holds objects (the first) and one
+/// the types of `program_types.rs`, a map whose value holds objects (the first) and one
 /// whose values have resilient locks.
 ///
 /// # Errors
