@@ -67,8 +67,9 @@ pub fn page(registry: &Registry, runs: &str) -> String {
          as not comparable.\n\n\
          What differs else has these reasons: the cookie of the machine's first network namespace,\n\
          which is 1 here and another number where namespaces were made before; kfuncs about objects\n\
-         that do not exist here (ciphers, control groups, slab caches); and the upper bits\n\
-         of addresses, which are those of a process here.\n\n\
+         that do not exist here (ciphers, control groups, slab caches) and references to tasks; members\n\
+         of the kernel's map structures that maps here do not have; how long a lock is waited for; and\n\
+         the upper bits of addresses, which are those of a process here.\n\n\
          <!-- runs -->\n{runs}<!-- /runs -->\n\n\
          ## Helpers by number\n\n\
          | number | helper | state | program types |\n|---:|---|---|---|\n",

@@ -192,16 +192,26 @@ impl MapsFile {
                     }
                     _ => put(map, &Types::of(map, types), entry),
                 };
-                put.map_err(|error| wrong(format!("map {map_name}: entry {at}: {error}")))?;
+                let form = match map.map.kind() {
+                    MapKind::Arena => arena::FORM,
+                    _ => FORM,
+                };
+                put.map_err(|error| {
+                    let file = &self.name;
+                    Failure::new(format_args!("{file}: map {map_name}: entry {at}: {error}"))
+                        .hint(form)
+                })?;
             }
         }
         Ok(())
     }
 }
 
+/// Form of the entries of maps.
+const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#;
+
 fn wrong(file: &str, what: String) -> Failure {
-    Failure::new(format_args!("{file}: {what}"))
-        .hint(r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#)
+    Failure::new(format_args!("{file}: {what}")).hint(FORM)
 }
 
 /// Puts a program into a program array: the value is its name.

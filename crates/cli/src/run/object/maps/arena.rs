@@ -5,6 +5,10 @@ use beebox::run::{Arena, Errno};
 use report::value::{Ordered, bytes_to_json};
 use serde_json::Value;
 
+/// Form of the entries of an arena.
+pub(super) const FORM: &str =
+    r#"{"MAP": [{"address": "0x7f0000000000", "value": [1, 2]}]}, as --dump-maps prints it"#;
+
 /// The pages of an arena that hold something.
 pub(super) fn dump(arena: &Arena) -> Ordered {
     let pages = arena.pages().filter_map(|(address, bytes)| {
