@@ -437,3 +437,32 @@ fn records_of_ring_buffers_are_shown_by_their_types() {
         assert!(code == 2 && said.contains(part), "{said}");
     }
 }
+
+#[test]
+fn pages_of_an_arena_are_printed_and_put_back() {
+    const ARENA: &str = "crates/beebox/tests/run/arena.bpf.o";
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let number = file("number", &18u64.to_le_bytes());
+    let pushed = json(&[ARENA, "--prog", "push", "--ctx", &number, "--dump-maps"]);
+    // The object begins with five; its list has the number that was pushed.
+    assert_eq!(pushed["retval"], 6);
+    let pages = pushed["maps"]["arena"].as_array().expect("pages");
+    assert_eq!(pages.len(), 2, "variables and a node");
+    let pages = serde_json::json!({ "arena": pages });
+    let maps = file("maps.json", pages.to_string().as_bytes());
+    assert_eq!(
+        json(&[ARENA, "--prog", "sum", "--maps", &maps])["retval"],
+        18
+    );
+    let again = json(&[ARENA, "--prog", "push", "--ctx", &number, "--maps", &maps]);
+    assert_eq!(again["retval"], 7);
+    let wrong = file("wrong.json", br#"{"arena": [{"address": 5}]}"#);
+    let (code, said) = complaint(&[ARENA, "--prog", "sum", "--maps", &wrong]);
+    assert_eq!(code, 2);
+    assert!(said.contains(r#"try: {"MAP": [{"address""#), "{said}");
+}
