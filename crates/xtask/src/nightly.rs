@@ -57,12 +57,12 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
         &[
             "tests::chains",
             "tests::random",
-            "memory_keeps_what_it_is_given",
+            "loads_return_what_was_stored",
             "a_failed_exchange_leaves_the_source",
-            "a_trusted_program_runs_on_memory",
-            "eight_functions_deep_each_has_its_frame",
-            "a_packet_load_beyond_the_packet_ends_its_function",
-            "helpers_tell_the_time_of_the_host",
+            "an_unchecked_program_runs_on_memory",
+            "each_of_eight_frames_is_separate",
+            "a_packet_load_outside_the_packet_ends_its_function",
+            "time_helpers_use_the_clock_of_the_host",
         ],
     ),
 ];
