@@ -337,7 +337,7 @@ pub(super) fn cpumask_first_and<M: ModelPort>(
 }
 
 /// `u32 bpf_cpumask_any_distribute(const struct cpumask *cpumask)`: a CPU whose bit is set, here
-/// the first one; Linux goes round from call to call.
+/// the first one; Linux continues behind the one of the last call.
 pub(super) fn cpumask_any_distribute<M: ModelPort>(
     arguments: [u64; 5],
     memory: &mut M,

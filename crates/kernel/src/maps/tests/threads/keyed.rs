@@ -45,7 +45,7 @@ fn key_of(kind: MapKind, number: u32) -> [u8; 8] {
 fn number_of(kind: MapKind, key: &[u8]) -> u32 {
     (0..KEYS)
         .find(|number| key_of(kind, *number) == *key)
-        .unwrap_or_else(|| panic!("{kind:?} has the key {key:?}, which nobody added"))
+        .unwrap_or_else(|| panic!("{kind:?} has the key {key:?}, which no thread added"))
 }
 
 /// The value of a number, as the system call takes it.
@@ -169,7 +169,7 @@ fn change(map: &Map, cpu: u32, random: &mut Random, counts: &[AtomicI32]) {
     }
 }
 
-/// Checks a value that was read while nobody changed it: where there is one for each CPU,
+/// Checks a value that was read while no thread changed it: where there is one for each CPU,
 /// each of them is the number's or zero.
 fn assert_is_value(map: &Map, value: &[u8], number: u32) {
     let is_percpu = map.value_len() != 12;
