@@ -100,10 +100,19 @@ impl Input {
         }
     }
 
-    /// The file, if it is mapped.
-    pub(crate) fn mapping(&self) -> Option<Arc<Mmap>> {
+    /// Offset of the next record or block in the (decompressed) capture.
+    pub(crate) fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+
+    /// The place of the next record, if the file is mapped.
+    pub(crate) fn place(&self) -> Option<Place> {
         match &self.file.as_ref()?.bytes {
-            Bytes::Mapped(mapping) => Some(mapping.clone()),
+            Bytes::Mapped(mapping) => Some(Place {
+                mapping: mapping.clone(),
+                offset: self.reader.offset(),
+                framing: self.reader.framing().clone(),
+            }),
             Bytes::Read(_) => None,
         }
     }
@@ -177,6 +186,59 @@ impl WholeFile {
         }
     }
 }
+
+/// A place in a mapped capture where a record or block begins.
+#[derive(Clone)]
+pub(crate) struct Place {
+    mapping: Arc<Mmap>,
+    offset: u64,
+    /// The framing there.
+    framing: Framing,
+}
+
+impl Place {
+    /// The capture from here on.
+    pub(crate) fn input(self) -> Input {
+        Input {
+            reader: Reader::resume_mapping(self.mapping, self.offset, self.framing),
+            file: None,
+            eager: false,
+        }
+    }
+
+    /// The first place from here on at the offset `end` or behind it; `None` if the capture
+    /// ends or cannot be read before.
+    pub(crate) fn after(self, end: u64) -> Option<Place> {
+        let mapping = self.mapping.clone();
+        let mut reader = self.input().reader;
+        while reader.offset() < end {
+            let skipped = reader.skip_packets(end, u64::MAX, |_, _| true);
+            if skipped.packets == 0 {
+                reader.next().ok()??;
+            }
+        }
+        Some(Place {
+            mapping,
+            offset: reader.offset(),
+            framing: reader.framing().clone(),
+        })
+    }
+
+    /// Loads the bytes from `start` to `end`, as far as there are, into the cache of this core.
+    pub(crate) fn load(&self, start: u64, end: u64) {
+        let in_file = |offset| {
+            usize::try_from(offset).map_or(self.mapping.len(), |offset: usize| {
+                offset.min(self.mapping.len())
+            })
+        };
+        for line in self.mapping[in_file(start)..in_file(end)].chunks(CACHE_LINE) {
+            std::hint::black_box(line[0]);
+        }
+    }
+}
+
+/// Bytes that a core loads at once.
+const CACHE_LINE: usize = 64;
 
 /// Bytes of a capture.
 pub(super) enum Source {

@@ -32,6 +32,7 @@ pub use capture::{
 };
 
 pub use input::Input;
+pub(crate) use input::Place;
 pub use merge::{Merged, merge};
 pub use programs::Programs;
 

@@ -68,6 +68,23 @@ pub enum CaptureStop {
     Output(io::Error),
 }
 
+impl CaptureStop {
+    /// Counts packets from the start of the capture instead of a part before which there are
+    /// so many.
+    pub(super) fn after(mut self, packets: u64) -> CaptureStop {
+        match &mut self {
+            CaptureStop::Capture(CaptureError::Fault(fault)) => fault.packets += packets,
+            CaptureStop::LinkType { packet, .. } | CaptureStop::Run { packet, .. } => {
+                *packet += packets;
+            }
+            CaptureStop::Capture(CaptureError::Io { .. })
+            | CaptureStop::OtherLinkType(_)
+            | CaptureStop::Output(_) => {}
+        }
+        self
+    }
+}
+
 impl fmt::Display for CaptureStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

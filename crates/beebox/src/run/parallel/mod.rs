@@ -1,0 +1,133 @@
+//! Runs on the packets of a capture in several threads.
+//!
+//! A capture is divided into segments at fixed offsets ([`segment_end`]); a packet belongs to
+//! the segment in which its record begins. Worker `n % jobs`, which is that CPU of the
+//! programs, runs the packets of segment `n`, and results are merged in the order of the
+//! packets. So a run repeats bit for bit for programs whose maps are per CPU, whether the
+//! capture is a file or a stream.
+//!
+//! Workers read a mapped file themselves (`segments`); the packets of other captures are read
+//! by the calling thread and handed out (`batches`). Either way a few segments of each worker
+//! wait at most.
+
+mod batches;
+mod results;
+mod segments;
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+
+use spec::maps::{MapFlags, MapKind};
+use spec::{Random, SplitMix};
+
+use super::{CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunnableProgram};
+use crate::captures::Input;
+use results::{Merger, Results};
+
+/// Bytes of the first segments, which share a short capture among the workers, and of later
+/// ones, which fit a core's cache and make handing over rare.
+const FIRST_SEGMENT: u64 = 32 << 10;
+const SEGMENT: u64 = 256 << 10;
+
+/// Number of short segments.
+const FIRST_SEGMENTS: u64 = 16;
+
+/// Segments of a worker whose results wait, at most.
+const WAITING: usize = 4;
+
+/// Offset in the capture at which a segment ends.
+fn segment_end(number: u64) -> u64 {
+    let next = number + 1;
+    next.min(FIRST_SEGMENTS) * FIRST_SEGMENT + next.saturating_sub(FIRST_SEGMENTS) * SEGMENT
+}
+
+impl LoadedObject {
+    /// Names of the maps that runs on different CPUs share and may write: all but those with
+    /// values for each CPU, those that programs cannot write, arrays of programs and of perf
+    /// buffers, and maps of devices, CPUs and AF_XDP sockets.
+    pub fn shared_maps(&self) -> Vec<&str> {
+        let shared = self.maps().filter(|map| is_shared(map));
+        shared.map(|map| map.def.name.as_str()).collect()
+    }
+
+    /// Runs a program on each packet of a capture in `jobs` threads, which are the CPUs from 0
+    /// on, as many as the object was loaded for at most. `set_up` is called for the program
+    /// of each CPU, `observe` after each run, in the order of packets. `None` if no such
+    /// program is loaded.
+    ///
+    /// Runs that share maps ([`LoadedObject::shared_maps`]) see each other's writes in any
+    /// order. When a run does not end with a value, runs on later packets may have begun.
+    pub fn run_capture_parallel(
+        &mut self,
+        program: &str,
+        input: Input,
+        jobs: u32,
+        set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
+        observe: &mut dyn FnMut(PacketRun<'_>),
+    ) -> Option<Result<CaptureSummary, CaptureStop>> {
+        let mut merger = Merger::new(self.program(program)?.kind(), observe);
+        let jobs = jobs.clamp(1, self.host.cpus);
+        let seeds: Vec<u64> = (0..jobs).map(|_| self.next_seed()).collect();
+        let object = &*self;
+        let ended = thread::scope(|scope| {
+            let start = |work: Box<dyn Work>, cpu: u32| -> Receiver<Results> {
+                let (done, results) = mpsc::sync_channel(WAITING);
+                let mut random = SplitMix::new(seeds[cpu as usize]);
+                scope.spawn(move || {
+                    if let Some(mut runnable) = object.program_on(program, cpu, &mut random) {
+                        set_up(&mut runnable);
+                        work.run(&mut runnable, &done);
+                    }
+                });
+                results
+            };
+            match input.place() {
+                Some(place) => segments::run(place, jobs, start, &mut merger),
+                None => batches::run(input, jobs, start, &mut merger),
+            }
+        });
+        Some(ended.map(|()| merger.finish()))
+    }
+
+    fn next_seed(&mut self) -> u64 {
+        let high = u64::from(self.random.next_u32());
+        high << 32 | u64::from(self.random.next_u32())
+    }
+}
+
+/// What a worker does in its thread.
+trait Work: Send {
+    /// Runs the program on the packets of the worker's segments, and sends the results of
+    /// each, until the capture ends or nobody takes them.
+    fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>);
+}
+
+fn is_shared(map: &ObjectMap) -> bool {
+    let is_read_only = map.def.params.flags.0 & MapFlags::RDONLY_PROG.0 != 0;
+    let is_apart = matches!(
+        map.map.kind(),
+        MapKind::PercpuArray
+            | MapKind::PercpuHash
+            | MapKind::LruPercpuHash
+            | MapKind::ProgArray
+            | MapKind::PerfEventArray
+            | MapKind::Devmap
+            | MapKind::DevmapHash
+            | MapKind::Cpumap
+            | MapKind::Xskmap
+    );
+    !is_read_only && !is_apart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_follow_each_other() {
+        assert_eq!(segment_end(0), FIRST_SEGMENT);
+        assert_eq!(segment_end(15), 16 * FIRST_SEGMENT);
+        assert_eq!(segment_end(16), 16 * FIRST_SEGMENT + SEGMENT);
+        assert!((0..100).all(|number| segment_end(number) < segment_end(number + 1)));
+    }
+}

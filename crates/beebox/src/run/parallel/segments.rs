@@ -1,0 +1,112 @@
+//! Workers that read the segments of a mapped capture themselves.
+//!
+//! Where a segment's first record begins, only the record before it tells. So each worker
+//! finds the records of its segment, tells the worker of the next one where it begins, and
+//! then runs the packets: finding records takes a small part of the time of running them, and
+//! the workers do it one after the other. Before its turn, a worker loads its segment into
+//! its cache, so that the way from record to record does not wait for memory.
+
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+
+use ::kernel::maps::RunGuard;
+use capture::Event;
+
+use super::results::{Merger, Results, frame_of};
+use super::{Work, segment_end};
+use crate::captures::{Input, Place};
+use crate::run::{CaptureStop, RunnableProgram};
+
+/// A worker of the segments `number`, `number + jobs` and so on.
+struct Segments {
+    number: u64,
+    jobs: u64,
+    /// The capture from its first record on.
+    capture: Place,
+    /// Where its next segment begins; closed at the end of the capture.
+    starts: Receiver<Place>,
+    /// Where the next worker's begins.
+    ends: Sender<Place>,
+}
+
+/// Runs the packets of a capture from a place on, and merges the results.
+pub(super) fn run(
+    capture: Place,
+    jobs: u32,
+    mut start: impl FnMut(Box<dyn Work>, u32) -> Receiver<Results>,
+    merger: &mut Merger<'_>,
+) -> Result<(), CaptureStop> {
+    let (first, mut starts) = mpsc::channel();
+    // The last worker tells the first one, whose receiver is at hand before any worker.
+    let _ = first.send(capture.clone());
+    let mut last = Some(first);
+    let mut workers = Vec::new();
+    for number in 0..jobs {
+        let (next, starts_of_next) = mpsc::channel();
+        let ends = match number + 1 == jobs {
+            true => last.take().unwrap_or(next),
+            false => next,
+        };
+        let work = Segments {
+            number: number.into(),
+            jobs: jobs.into(),
+            capture: capture.clone(),
+            starts: std::mem::replace(&mut starts, starts_of_next),
+            ends,
+        };
+        workers.push(start(Box::new(work), number));
+    }
+    for results in workers.iter().cycle() {
+        // Without results the capture has ended, or the worker panicked, which the end of the
+        // scope passes on.
+        let Ok(results) = results.recv() else { break };
+        merger.add(results)?;
+    }
+    Ok(())
+}
+
+impl Work for Segments {
+    fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>) {
+        let mut number = self.number;
+        loop {
+            let end = segment_end(number);
+            self.capture
+                .load(number.checked_sub(1).map_or(0, segment_end), end);
+            let Ok(place) = self.starts.recv() else {
+                return;
+            };
+            let next = place.clone().after(end);
+            let is_last = next.is_none();
+            if let Some(next) = next {
+                // Where the next worker has ended, nobody takes results either.
+                let _ = self.ends.send(next);
+            }
+            let results = run_segment(program, place.input(), end);
+            if done.send(results).is_err() || is_last {
+                return;
+            }
+            number += self.jobs;
+        }
+    }
+}
+
+/// Runs a program on the packets whose records begin before `end`.
+fn run_segment(program: &mut RunnableProgram<'_>, mut input: Input, end: u64) -> Results {
+    let mut results = Results::default();
+    let mut guard = RunGuard::new();
+    let mut packets = 0;
+    while input.offset() < end && !results.is_stopped() {
+        match input.next_event() {
+            Ok(None) => break,
+            Ok(Some(Event::Block(_))) => {}
+            Ok(Some(Event::Packet(record))) => {
+                packets += 1;
+                match frame_of(&record, packets) {
+                    Ok((frame, time)) => results.run(program, frame, time, &mut guard),
+                    Err(stop) => results.stop(stop),
+                }
+            }
+            Err(error) => results.stop(CaptureStop::Capture(error)),
+        }
+    }
+    results
+}
