@@ -389,7 +389,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let new = |old| eval::atomic(op, size, old, value, expected);
         let old = match size {
             Size::DW => self.cx.memory.update::<8>(address, new)?,
-            _ => self.cx.memory.update::<4>(address, new)?,
+            // Atomics of one and two bytes have no encoding.
+            Size::B | Size::H | Size::W => self.cx.memory.update::<4>(address, new)?,
         };
         if op.fetches_into_src() {
             self.regs[src.index()] = old;
@@ -688,23 +689,21 @@ fn after(pc: usize, off: i32) -> usize {
 fn wide(imm: Imm64, at: usize, memory: &Memory<'_>) -> Result<u64, Reason> {
     let map = |index: i32| u32::try_from(index).ok();
     let address = match imm {
+        Imm64::Value(value) => Some(value.get()),
+        Imm64::Func { off, .. } => {
+            let slot = after(at + 1, off) as u64;
+            Some(CODE.wrapping_add(slot.wrapping_mul(8)))
+        }
         Imm64::MapIndex { index, high: 0 } => map(index).and_then(|map| memory.map_pointer(map)),
         Imm64::MapIndexValue { index, offset } => map(index)
             .and_then(|map| memory.direct_value(map))
             .map(|value| value.wrapping_add(offset as u32 as u64)),
-        _ => None,
+        Imm64::MapIndex { .. }
+        | Imm64::MapFd { .. }
+        | Imm64::MapValue { .. }
+        | Imm64::BtfId { .. } => None,
     };
-    if let Some(address) = address {
-        return Ok(address);
-    }
-    match imm {
-        Imm64::Value(value) => Ok(value.get()),
-        Imm64::Func { off, .. } => {
-            let slot = after(at + 1, off) as u64;
-            Ok(CODE.wrapping_add(slot.wrapping_mul(8)))
-        }
-        _ => Err(Missing::Object(imm).into()),
-    }
+    address.ok_or_else(|| Missing::Object(imm).into())
 }
 
 /// The result of an address-space cast.

@@ -198,6 +198,13 @@ enum Bytes<'m> {
 }
 
 impl Bytes<'_> {
+    fn permission(&self) -> Permission {
+        match self {
+            Bytes::ReadOnly(_) => Permission::ReadOnly,
+            Bytes::ReadWrite(_) | Bytes::Packet(_) | Bytes::Frame(_) => Permission::ReadWrite,
+        }
+    }
+
     #[inline(always)]
     fn readable(&self) -> &[u8] {
         match self {
@@ -572,10 +579,7 @@ impl<'m> Memory<'m> {
             },
             start: region.start,
             len: region.len(),
-            permission: match region.bytes {
-                Bytes::ReadOnly(_) => Permission::ReadOnly,
-                _ => Permission::ReadWrite,
-            },
+            permission: region.bytes.permission(),
         }
     }
 
@@ -593,7 +597,7 @@ impl<'m> Memory<'m> {
     pub fn write(&mut self, address: u64, len: u64) -> Result<&mut [u8], BadAccess> {
         let writable = self
             .locate(address, len)
-            .filter(|index| !matches!(self.regions[*index].bytes, Bytes::ReadOnly(_)));
+            .filter(|index| self.regions[*index].bytes.permission() == Permission::ReadWrite);
         let Some(index) = writable else {
             return Err(self.fault(address, len, Access::Write));
         };
