@@ -138,8 +138,12 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Adds or changes an entry.
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
+    /// Adds or changes an entry; as bpf(2) does without open descriptors, if the kind does not
+    /// distinguish the two.
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let _ = cpu;
+        self.store(key, value, flags, &NoResources)
+    }
 
     /// Removes an entry.
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno>;
@@ -165,20 +169,15 @@ pub trait Operations: fmt::Debug + Send + Sync {
     /// Reads the value of a key, of all CPUs where there is one for each.
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno>;
 
-    /// Writes the value of a key, of all CPUs where there is one for each.
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
-
-    /// Writes the value of a key, which may name objects of the host.
-    fn store_object(
+    /// Writes the value of a key, of all CPUs where there is one for each. Key and value may
+    /// name objects of the host.
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
-    ) -> Result<(), Errno> {
-        let _ = resources;
-        self.store(key, value, flags)
-    }
+    ) -> Result<(), Errno>;
 
     /// Reads the value of a key, which may name an object of the host.
     fn copy_object(
@@ -317,11 +316,7 @@ pub(crate) struct Definition {
 
 impl Definition {
     fn is_percpu(&self) -> bool {
-        use MapKind::{LruPercpuHash, PercpuArray, PercpuHash};
-        matches!(
-            self.kind,
-            PercpuArray | PercpuHash | LruPercpuHash | MapKind::PercpuCgroupStorage
-        )
+        self.kind.is_percpu()
     }
 
     fn is_lru(&self) -> bool {
@@ -568,7 +563,7 @@ impl Map {
         self.check_write()?;
         self.check_sizes(Some(key), Some(value.len()))?;
         self.check_flags(flags, u64::MAX)?;
-        self.operations.store_object(key, value, flags, resources)
+        self.operations.store(key, value, flags, resources)
     }
 
     /// The checks of an update or deletion that come before its key and value are read.

@@ -82,19 +82,39 @@ pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
                 kept: known.is_some_and(|known| known.2).then_some(usize::MAX),
             };
         }
-        ProgramType::Syscall | ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
+        // Those behind the first three are not test-run.
+        ProgramType::Syscall
+        | ProgramType::RawTracepoint
+        | ProgramType::RawTracepointWritable
+        | ProgramType::Kprobe
+        | ProgramType::Tracepoint
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSock
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::CgroupSysctl
+        | ProgramType::CgroupSockopt
+        | ProgramType::Tracing
+        | ProgramType::StructOps
+        | ProgramType::Ext
+        | ProgramType::Lsm => {
             return PacketVerdict {
                 name: (retval as i32).to_string().into(),
                 kept: None,
             };
         }
-        _ if retval == u32::MAX => {
+        ProgramType::SchedCls | ProgramType::SchedAct if retval == u32::MAX => {
             return PacketVerdict {
                 name: "TC_ACT_UNSPEC".into(),
                 kept: Some(usize::MAX),
             };
         }
-        _ => (TC, true),
+        ProgramType::SchedCls | ProgramType::SchedAct => (TC, true),
     };
     match names.get(retval as usize) {
         Some(&(name, is_kept)) => PacketVerdict {
