@@ -66,7 +66,34 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
         ProgramType::StructOps => check_struct_ops(env, &mut check),
         ProgramType::Tracing | ProgramType::Lsm => check_kernel_target(env, &mut check),
         ProgramType::Ext => Err(Stop::unsupported("replacement of a function")),
-        _ => Ok(()),
+        ProgramType::SocketFilter
+        | ProgramType::Kprobe
+        | ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::Tracepoint
+        | ProgramType::Xdp
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::RawTracepoint
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::FlowDissector
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::SkLookup
+        | ProgramType::Syscall
+        | ProgramType::Netfilter => Ok(()),
     }
 }
 
