@@ -22,10 +22,9 @@ use vm::{
     ObjectLayout, Outcome, Redirect, Streams,
 };
 
-use super::map_structure::MapLayout;
 use super::native::Compiled;
 use super::services::{RunClock, Services};
-use super::task::TaskLayout;
+use super::shared::Shared;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
 /// A program in the form that its engine runs.
@@ -154,13 +153,9 @@ const TASK_HELPERS: [i32; 2] = [35, 158];
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
-    /// All programs of the object; tail calls go on with them.
-    pub(super) programs: &'o [Prepared],
+    /// The object, with all its programs: tail calls go on with them.
+    pub(super) shared: &'o Shared,
     prepared: &'o Prepared,
-    pub(super) maps: &'o [Option<ObjectMap>],
-    pub(super) task: Option<TaskLayout>,
-    map_layout: Option<MapLayout>,
-    variables: &'o Variables,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -194,24 +189,19 @@ pub struct TestRunOutput {
 }
 
 impl<'o> RunnableProgram<'o> {
+    /// The program at a place in the object.
     pub(super) fn new(
-        programs: &'o [Prepared],
+        shared: &'o Shared,
         place: usize,
-        maps: &'o [Option<ObjectMap>],
-        (task, map_layout, variables): (Option<TaskLayout>, Option<MapLayout>, &'o Variables),
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
-        let prepared = &programs[place];
+        let prepared = &shared.programs[place];
         let native = prepared.native.as_ref();
         let context = native.map(VerifiedNative::context_kind);
         RunnableProgram {
-            programs,
+            shared,
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
-            maps,
-            task,
-            map_layout,
-            variables,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -241,7 +231,7 @@ impl<'o> RunnableProgram<'o> {
     /// Takes the records of ring buffers after each packet, so that the buffers do not fill;
     /// otherwise they wait there for [`Ring::consume`](crate::run::Ring::consume).
     pub fn take_records(&mut self) {
-        let maps = self.maps.iter().flatten();
+        let maps = self.shared.maps.iter().flatten();
         self.record_maps = maps.filter(|map| records::has_some(map)).collect();
     }
 
@@ -316,10 +306,10 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, self.services.world);
+        let input = rules.test_input(packet, context, &self.shared.world);
         let mut input = input.map_err(refused)?;
         self.services.printed = PrintedText::default();
-        for map in self.maps.iter().flatten() {
+        for map in self.shared.maps.iter().flatten() {
             map.map.operations().reset();
         }
         let repeat = repeat.max(1);
@@ -330,7 +320,7 @@ impl<'o> RunnableProgram<'o> {
             retval = self.run(&mut input, &mut guard)?;
         }
         let duration = start.elapsed() / repeat;
-        let retval = input.end_run(retval, self.services.world);
+        let retval = input.end_run(retval, &self.shared.world);
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,
@@ -439,16 +429,17 @@ impl<'o> RunnableProgram<'o> {
         start: Start<'_>,
         guard: &RunGuard,
     ) -> Result<u32, RunError> {
-        let (programs, maps, limits) = (self.programs, self.maps, self.limits);
+        let (shared, limits) = (self.shared, self.limits);
+        let (programs, maps) = (&shared.programs[..], &shared.maps[..]);
         let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
         let inner: Vec<MapHandle> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
-        let layout = self.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(self.services.world));
+        let layout = shared.task.filter(|_| asks);
+        let task = layout.map(|layout| layout.task(&shared.world));
         let model = Model(programs);
         let structure = |map: &ObjectMap| {
-            let layout = self.map_layout?;
+            let layout = shared.map_layout?;
             Some(layout.structure(&map.map))
         };
         let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
@@ -468,13 +459,13 @@ impl<'o> RunnableProgram<'o> {
         for handle in &inner {
             memory.add_inner_map(handle, guard)?;
         }
-        memory.add_model(self.services.objects, &model);
+        memory.add_model(&shared.objects, &model);
         // These have addresses of the kernel, above all others.
-        memory.add_sockets(&self.services.world.network.sockets);
+        memory.add_sockets(&shared.world.network.sockets);
         if let Some(task) = &task {
             memory.add_task(task);
         }
-        memory.add_variables(self.variables.bytes(), self.variables.block());
+        memory.add_variables(shared.variables.bytes(), shared.variables.block());
         let mut slot = 0;
         if let Some(timer) = timer {
             // A value that another thread freed meanwhile is still there for the guard.
@@ -512,7 +503,7 @@ impl<'o> RunnableProgram<'o> {
             Err(trap) => {
                 let entered = finish.entered.as_ref();
                 let entered = entered.and_then(|entered| {
-                    let mut programs = self.programs.iter();
+                    let mut programs = programs.iter();
                     programs.find(|program| Arc::ptr_eq(&program.checked, entered))
                 });
                 let line = entered.unwrap_or(prepared).line_at(trap.at);

@@ -13,6 +13,7 @@ use lower::EntryFunction;
 use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
 use super::program::Start;
+use super::shared::Shared;
 use super::{RunError, RunnableProgram};
 
 /// Most calls between two runs: a timer that is started again for the same time whenever it
@@ -55,7 +56,7 @@ impl RunnableProgram<'_> {
 
     /// Calls the function of a timer.
     fn call(&mut self, timer: FiredTimer, guard: &RunGuard) -> Result<(), RunError> {
-        let programs = self.programs;
+        let programs = &self.shared.programs;
         let Some(program) = programs.get(timer.callback.program as usize) else {
             return Ok(());
         };
@@ -74,7 +75,7 @@ impl RunnableProgram<'_> {
         timer: FiredTimer,
         guard: &RunGuard,
     ) -> Result<(), RunError> {
-        let maps = self.maps.iter().flatten().map(|map| &map.map);
+        let maps = self.shared.maps.iter().flatten().map(|map| &map.map);
         let mut maps = maps.filter(|map| map.identity() == timer.map);
         let map = maps.next().map(|map| MapHandle::new(Arc::clone(map) as _));
         let Some(map) = map else {
@@ -95,12 +96,11 @@ impl RunnableProgram<'_> {
     }
 }
 
-/// The timers of a host, if values of these maps, or of maps in them, have some.
-pub(super) fn used<'o>(
-    timers: &'o Timers,
-    maps: &[Option<super::ObjectMap>],
-) -> Option<&'o Timers> {
-    let mut maps = maps.iter().flatten();
-    let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
-    has_some.then_some(timers)
+impl Shared {
+    /// The timers, if values of the maps, or of maps in them, have some.
+    pub(super) fn used_timers(&self) -> Option<&Timers> {
+        let mut maps = self.maps.iter().flatten();
+        let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
+        has_some.then_some(&*self.timers)
+    }
 }
