@@ -5,7 +5,7 @@
 //! So no frame of a helper is below a function of the program: limits, traps and deadlines
 //! end a run as they do elsewhere, and every engine makes the calls as it makes local calls.
 //!
-//! Native code asks through two functions, [`begin_calls`] and [`next_call`], which return
+//! Native code iterates through two functions, [`begin_calls`] and [`next_call`], which return
 //! the address of a [`CallBlock`]: lowering writes the loop around them.
 
 use std::cell::{Cell, RefCell};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use spec::programs::ProgramType;
 
-/// What a return value means, and what becomes of a packet.
+/// Meaning of a return value, and what becomes of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketVerdict {
     /// Its name: Linux's where there is one, and the number itself for program types whose
@@ -55,7 +55,7 @@ const RET_CODES: &[(u32, &str, bool)] = &[
     (129, "BPF_FLOW_DISSECTOR_CONTINUE", true),
 ];
 
-/// What a program of this type says by a return value. Values that have no meaning drop
+/// Meaning of the return value of a program of this type. Values that have no meaning drop
 /// packets in XDP, and let them go on in tc, as in Linux.
 pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
     let (names, of_others) = match kind {
