@@ -11,6 +11,7 @@ use vm::{ArenaObject, ModelPort as _, Stream, arena_address, arena_user_address}
 
 use isa::ebpf::Operand;
 
+use super::call_stack::CLOBBERED;
 use super::*;
 
 /// The place of an access: `size` bytes at `base + off`.
