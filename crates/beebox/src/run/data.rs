@@ -54,7 +54,7 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
     }
 }
 
-/// Why an element or a variable cannot be read or written.
+/// Reason why an element or a variable cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataError {

@@ -19,7 +19,7 @@ use vm::{HostFunction, MapHandle, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
-use super::program::Prepared;
+use super::prepared::Prepared;
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{

@@ -1,8 +1,8 @@
 //! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
 //!
 //! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
-//! compiles them to native code; what native code does not support yet runs in the checked
-//! engine ([`RunnableProgram::not_native`]). Time comes from the caller or the capture and
+//! compiles them to native code; programs that native code does not support run in the checked
+//! engine ([`RunnableProgram::not_native`] names the reason). Time comes from the caller or the capture and
 //! random numbers from a seed, so that equal input gives equal runs.
 //!
 //! A unit test of an object:
@@ -32,6 +32,7 @@
 //! ```
 
 mod capture;
+mod checked;
 mod data;
 mod error;
 mod inner_maps;
@@ -43,6 +44,7 @@ mod maps;
 mod native;
 mod options;
 mod parallel;
+mod prepared;
 mod printed;
 mod process;
 mod program;

@@ -1,10 +1,10 @@
 //! How an object is loaded.
 
-/// What runs programs.
+/// Engine that runs verified programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunEngine {
-    /// Native code without checks, of verified programs. Programs that it does not support
-    /// yet run in the checked engine.
+    /// Native code without checks. Programs that it does not support run in the checked
+    /// engine.
     #[default]
     Native,
     /// The interpreter that checks every access.
@@ -21,13 +21,13 @@ impl RunEngine {
     }
 }
 
-/// How to load.
+/// Options of [`LoadedObject::load`](super::LoadedObject::load).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Run programs that nothing verified, in the checked engine. What a verifier would have
-    /// refused ends a run with a trap.
+    /// Run programs without verification, in the checked engine: an access or call that the
+    /// verifier would have refused ends a run with a trap.
     pub unverified: bool,
-    /// What runs verified programs.
+    /// Engine of verified programs.
     pub engine: RunEngine,
     /// Native code checks the deadline of [`RunnableProgram::set_limits`]; its loops are
     /// slower then.

@@ -10,7 +10,7 @@ use spec::SplitMix;
 use vm::{MapHandle, Objects, System, Timers};
 
 use super::map_structure::MapLayout;
-use super::program::Prepared;
+use super::prepared::Prepared;
 use super::services::Services;
 use super::task::TaskLayout;
 use super::{ObjectMap, RunnableProgram};

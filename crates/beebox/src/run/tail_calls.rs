@@ -8,7 +8,7 @@ use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
-use super::program::Prepared;
+use super::prepared::Prepared;
 use super::{NotLoaded, ObjectMap};
 
 /// The programs of an object by descriptor, which is their place here.

@@ -12,7 +12,7 @@ use jit::Native;
 use lower::EntryFunction;
 use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
-use super::program::Start;
+use super::checked::Start;
 use super::shared::Shared;
 use super::{RunError, RunnableProgram};
 
@@ -21,12 +21,11 @@ use super::{RunError, RunnableProgram};
 const MOST_CALLS: u64 = 1 << 20;
 
 impl RunnableProgram<'_> {
-    /// Calls the functions of the timers whose time has come by the clock, in the order of
-    /// their times; the number of calls. Runs of programs do it by themselves, before and
-    /// after.
+    /// Fires the timers that are due by the clock, in the order of their times; returns the
+    /// number of callbacks run. Each run of a program does so before and after by itself.
     ///
     /// # Errors
-    /// [`RunError::Timers`] if they do not come to an end; those of runs.
+    /// [`RunError::Timers`] if callbacks start timers without end; those of runs.
     pub fn run_timers(&mut self) -> Result<u64, RunError> {
         match self.services.timers {
             Some(_) => self.run_timers_in(&mut RunGuard::new()),
