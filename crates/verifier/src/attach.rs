@@ -156,7 +156,7 @@ fn member_name(types: &Btf<'_>, structure: &str, member: u32) -> Option<String> 
     Some(types.string(member.name).to_string_lossy().into_owned())
 }
 
-/// What the attach target says of a program's return value.
+/// Constraint that the attach target puts on a program's return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returned {
     /// The program type and attach type decide.

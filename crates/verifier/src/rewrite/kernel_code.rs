@@ -249,7 +249,7 @@ impl Form<'_> {
         });
     }
 
-    /// Counts the rounds, and asks the kernel for more when they are used up.
+    /// Counts the rounds, and calls the kernel for more when they are used up.
     fn add_may_goto(&mut self, slot: usize, off: i16, old: u32) {
         let place = -(self.stack_of(old) as i16);
         self.push(raw(LOAD, AX, FRAME, place, 0));

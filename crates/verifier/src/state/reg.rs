@@ -217,7 +217,7 @@ impl RegKind {
     }
 }
 
-/// What is known of one register (kernel: `struct bpf_reg_state`).
+/// Abstract state of a register (kernel: `struct bpf_reg_state`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegState {
     /// Kind of value with its payload.
