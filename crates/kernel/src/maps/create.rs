@@ -25,8 +25,7 @@ impl Map {
         Map::create_with(params, value, host, None)
     }
 
-    /// Creates a map, of whose kind the maps in it have to be: `inner` is the template of a
-    /// map of maps.
+    /// Creates a map; `inner` is the template of a map of maps, which the maps in it must match.
     ///
     /// # Errors
     /// As [`Map::create`]; EBADF for a map of maps without a template.

@@ -5,8 +5,9 @@
 //! flags and permissions ([`Map::lookup`] and the like, `kernel/bpf/syscall.c`). Each kind
 //! is one file.
 //!
-//! Readers never block. What programs got a pointer to stays valid memory until their
-//! [`RunGuard`] is dropped; what it holds after a deletion is as in Linux (see each kind).
+//! Readers never block. A value that a program got a pointer to stays valid memory until the
+//! run's [`RunGuard`] is dropped; after a deletion it holds what it holds in Linux (see each
+//! kind).
 
 mod arena;
 mod array;
@@ -103,7 +104,7 @@ impl Definition {
     }
 }
 
-/// A map.
+/// A BPF map: its definition, the operations of its kind, and whether it is frozen.
 #[derive(Debug)]
 pub struct Map {
     definition: Definition,
@@ -147,8 +148,8 @@ impl Map {
         &*self.operations
     }
 
-    /// Bytes of a value as the operations below exchange it: where there is one for each CPU
-    /// those of all, each rounded up to 8.
+    /// Bytes of a value in the operations of bpf(2): of per-CPU maps the values of all CPUs, each
+    /// rounded up to 8.
     pub fn value_len(&self) -> usize {
         match self.definition.is_percpu() {
             true => self.definition.value.rounded() * self.cpus as usize,
@@ -259,8 +260,8 @@ impl Map {
         self.operations.next_key(key, next)
     }
 
-    /// `BPF_MAP_FREEZE`: from now on only programs change it. EPERM if users cannot write to it,
-    /// also because it is frozen already.
+    /// `BPF_MAP_FREEZE`: bpf(2) no longer changes it, only programs do. EPERM if users cannot
+    /// write to it, or it is frozen already.
     pub fn freeze(&self) -> Result<(), Errno> {
         let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
         match is_read_only || self.is_frozen.swap(true, Ordering::AcqRel) {

@@ -12,10 +12,10 @@ use super::{
     StoredMap, StoredProgram, UserRing,
 };
 
-/// What one kind of map does. Keys and values have the map's sizes; the caller checks that.
+/// Operations of a map kind. Keys and values have the map's sizes; the caller checks that.
 ///
-/// The first group is what programs call through helpers, the second what bpf(2) does. What
-/// a kind leaves out answers as the kernel's kinds do that lack the operation.
+/// Programs call the first group through helpers, bpf(2) the second. An operation that a kind
+/// does not define fails as in the kernel's kinds without it.
 pub trait Operations: fmt::Debug + Send + Sync {
     /// The value of a key, as a program on this CPU gets it.
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
