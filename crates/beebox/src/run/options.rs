@@ -29,8 +29,9 @@ pub struct LoadOptions {
     pub unverified: bool,
     /// Engine of verified programs.
     pub engine: RunEngine,
-    /// Native code checks the deadline of [`RunnableProgram::set_limits`]; its loops are
-    /// slower then.
+    /// Native code checks the deadline of
+    /// [`RunnableProgram::set_limits`](super::RunnableProgram::set_limits); its loops are slower
+    /// then.
     pub checks_deadline: bool,
     /// Indirect jumps and calls of native code go through a retpoline, which keeps processors
     /// from predicting them. Tail calls and calls of helpers are slower then.
