@@ -11,7 +11,7 @@ use jit::perf;
 use jit::{Entered, Native, OnPackets, Options};
 use lower::{ClassicFilter, Lowered, PacketFilter, SyscallFilter};
 
-/// What runs a program. All engines return the same values.
+/// Engine that runs a program. All engines return the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Engine {
     /// A plain switch over the classic instructions.

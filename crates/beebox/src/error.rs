@@ -9,7 +9,7 @@ use isa::classic::SockFilter;
 
 use crate::text::ReadError;
 
-/// Why there is no filter, by kind.
+/// Error of building a filter, by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {

@@ -53,8 +53,8 @@ struct Compiled {
 }
 
 impl Expression {
-    /// Loads libpcap for an expression. The expression is compiled when a filter is
-    /// asked for, with the default settings of a [`FilterBuilder`].
+    /// Loads libpcap for an expression. [`Expression::for_link_type`] compiles it, with the
+    /// default settings of a [`FilterBuilder`].
     pub fn new(text: &str) -> Result<Expression, FilterError> {
         Filter::builder().expression(text)
     }

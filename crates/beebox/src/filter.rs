@@ -49,8 +49,8 @@ impl Filter {
         Filter::builder().build(program)
     }
 
-    /// The same for a program in any form that tools write (see [`Form`]); the form
-    /// is detected.
+    /// Reads a program in any form that tools write (see [`Form`]), which is detected, and
+    /// prepares it as [`Filter::new`] does.
     pub fn parse(text: &[u8]) -> Result<Filter, FilterError> {
         Filter::builder().parse(text)
     }
@@ -70,8 +70,8 @@ impl Filter {
         self.semantics
     }
 
-    /// The engine that runs it, which is [`Engine::Interp`] where native code was asked
-    /// for and can't be had.
+    /// The engine that runs it: [`Engine::Interp`] where native code was requested and is not
+    /// available.
     pub fn engine(&self) -> Engine {
         self.prepared.engine()
     }
@@ -194,8 +194,8 @@ impl FilterBuilder {
         self.build(&classic::text::read(text, form)?)
     }
 
-    /// A filter expression as tcpdump takes it. It becomes a filter for each link type
-    /// when asked for it; libpcap is loaded now.
+    /// A filter expression as tcpdump takes it. Libpcap is loaded now;
+    /// [`Expression::for_link_type`] compiles the expression.
     pub fn expression(&self, text: &str) -> Result<Expression, FilterError> {
         Expression::with_settings(text, self.clone())
     }

@@ -5,16 +5,16 @@
 //! | run a packet filter | [`Filter`], [`Expression`] |
 //! | filter captures | [`captures`] |
 //! | read and write filters as text | [`text`] |
-//! | run a seccomp filter, or ask what it does | [`seccomp`] |
+//! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
 //! | run programs on packets and captures | [`run`], [`maps`] |
-//! | let programs call functions of yours | [`host`], [`kfunc!`] |
+//! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`world`] |
 //! | describe the kernel that answers are for | [`kernel`] |
-//! | run eBPF instructions that nothing verified | [`raw`] |
+//! | run unverified eBPF instructions | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
-//! | see the native code of a program | [`native`] |
+//! | show the native code of a program | [`native`] |
 //!
 //! Every type in a signature of this crate is exported from it, and every error
 //! implements [`std::error::Error`].
@@ -37,7 +37,7 @@
 //! }
 //! ```
 //!
-//! # Ask what a seccomp filter does
+//! # Query a seccomp filter
 //!
 //! ```
 //! use beebox::seccomp::{Action, Arch, SeccompFilter, call};

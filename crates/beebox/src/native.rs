@@ -28,7 +28,7 @@ pub enum Processor {
     Baseline,
 }
 
-/// How native code is made.
+/// Options of native code for inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CodeOptions {
     /// The processor that it is for.
@@ -64,7 +64,7 @@ impl CodeOptions {
     }
 }
 
-/// Machine code that a program would become, as it is at address 0. It cannot be run.
+/// Machine code of a program, as it would be at address 0. It cannot be run.
 #[derive(Clone, Debug)]
 pub struct NativeDraft {
     draft: Draft,

@@ -24,7 +24,7 @@ pub use ::seccomp::{
 };
 pub use classic::SeccompData;
 
-/// A filter that the kernel would install, ready to run. It can be shared between
+/// A checked seccomp filter, ready to run. It can be shared between
 /// threads; each thread runs it through a [`SeccompRunner`] of its own.
 ///
 /// ```
@@ -48,7 +48,8 @@ impl SeccompFilter {
         SeccompFilter::builder().build(program)
     }
 
-    /// The same for a program in any form that tools write; the form is detected.
+    /// Reads a program in any form that tools write, which is detected, and prepares it as
+    /// [`SeccompFilter::new`] does.
     pub fn parse(text: &[u8]) -> Result<SeccompFilter, FilterError> {
         SeccompFilter::builder().parse(text)
     }
@@ -63,8 +64,8 @@ impl SeccompFilter {
         self.filter.checked()
     }
 
-    /// The engine that runs it, which is [`Engine::Interp`] where native code was asked
-    /// for and can't be had.
+    /// The engine that runs it: [`Engine::Interp`] where native code was requested and is not
+    /// available.
     pub fn engine(&self) -> Engine {
         self.prepared.engine()
     }
@@ -220,13 +221,13 @@ impl FilterStack {
         Analysis::of(self.stack.clone())
     }
 
-    /// Where two stacks do different things, each with a call that shows it.
+    /// The calls on which two stacks take different actions, each with an example.
     pub fn diff(&self, other: &FilterStack) -> Result<Vec<Difference>, TooComplex> {
         ::seccomp::diff(&self.stack, &other.stack)
     }
 }
 
-/// What a stack of filters does with all calls.
+/// Symbolic analysis of a stack of filters: its actions for all calls.
 pub struct Analysis {
     inner: ::seccomp::Analysis,
     stack: ::seccomp::Stack,

@@ -137,7 +137,7 @@ pub trait Threaded: Kind {
     fn entry(facts: Self::Facts, code: &ThreadedCode) -> Self::Entry;
 }
 
-/// How a filter of packets is entered.
+/// Entry point of a packet filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FilterEntry {
     /// It uses registers and the packet's bytes only.
@@ -160,7 +160,7 @@ impl Threaded for PacketFilter {
     }
 }
 
-/// How a filter of system calls is entered.
+/// Entry point of a seccomp filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SyscallEntry {
     /// It uses registers and its context only.

@@ -3,8 +3,8 @@
 //! Compilation has three steps: `analysis` computes liveness and finds rewrites, a backend
 //! generates machine code with unresolved jumps, and a pool of executable memory receives
 //! the result ([`memory`]). A [`Native`] can only be made of a [`lower::Lowered`], whose
-//! evidence (the classic checker's, or the caller's assertion of safety) is what the code
-//! rests on.
+//! evidence (the classic checker's, the verifier's proof, or the caller's assertion of safety)
+//! is what the code rests on.
 
 mod analysis;
 mod backend;

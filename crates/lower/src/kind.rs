@@ -60,7 +60,7 @@ pub trait Verified: Kind<Facts = ContextKind> {}
 impl Verified for PacketProgram {}
 impl Verified for ContextProgram {}
 
-/// What a filter reads of its context.
+/// Part of its context that a filter reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterContext {
     /// Nothing: `r1` is not live at the entry.

@@ -1,10 +1,13 @@
 //! Lowering: from evidence that a program is safe to code that engines run unchecked.
 //!
-//! A [`LoweredCode`] is constructed from evidence only: the classic checker, which proves that
-//! jumps and scratch words are in range (the conversion adds only accesses to its own
-//! context and stack); or the caller's assertion of safety, after a check of the program's
-//! structure ([`Malformed`]); or the verifier's proof ([`Proof`](verifier::Proof)), by which references to
-//! maps and accesses to the context are rewritten.
+//! A [`LoweredCode`] is constructed from evidence only:
+//!
+//! * the classic checker, which proves that jumps and scratch words are in range (the
+//!   conversion adds only accesses to its own context and stack),
+//! * the caller's assertion of safety, after a check of the program's structure
+//!   ([`Malformed`]), or
+//! * the verifier's proof ([`Proof`](verifier::Proof)), by which references to maps and
+//!   accesses to the context are rewritten.
 //!
 //! A [`Lowered`] has its kind as a type ([`kind`]), from which engines derive its entry
 //! points; it dereferences to its [`LoweredCode`], which is not run by itself.

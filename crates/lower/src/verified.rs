@@ -14,10 +14,10 @@ use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
 use crate::{Malformed, callbacks};
 
-/// Why a verified program cannot be lowered.
+/// Reason why a verified program cannot be lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// Programs of this type have no native context yet.
+    /// Native code has no context for programs of this type.
     ProgramType(ProgramType),
     /// The map of this index is missing though an instruction refers to it, or is another
     /// than the program declares.

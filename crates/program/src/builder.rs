@@ -12,7 +12,7 @@ use isa::ebpf::RawInsn;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::externs::ExternSymbol;
-use crate::map_def::{InitialContents, MapDef, MapEntry};
+use crate::map_def::{MapDef, MapEntry};
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 /// Maximum number of instruction slots: sixteen times Linux's limit.
@@ -266,10 +266,7 @@ fn check_subprogs(program: &Program) -> Result<(), InvalidProgram> {
 
 fn check_maps(program: &Program) -> Result<(), InvalidProgram> {
     for map in program.maps.iter() {
-        let InitialContents::Entries(entries) = &map.contents else {
-            continue;
-        };
-        for (_, entry) in entries {
+        for (_, entry) in map.contents.entries() {
             if let MapEntry::Map(held) = entry
                 && program.map(*held).is_none()
             {
@@ -301,7 +298,7 @@ mod tests {
     use btf::TypeId;
 
     use super::*;
-    use crate::map_def::{MapId, MapParams};
+    use crate::map_def::{InitialContents, MapId, MapParams};
 
     fn exits(count: usize) -> ProgramBuilder {
         let exit = RawInsn {

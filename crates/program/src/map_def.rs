@@ -145,6 +145,19 @@ pub enum InitialContents {
     JumpTable(Vec<u32>),
 }
 
+impl InitialContents {
+    /// Maps or programs by key; none in maps with other contents.
+    pub fn entries(&self) -> &[(u32, MapEntry)] {
+        match self {
+            InitialContents::Entries(entries) => entries,
+            InitialContents::Value { .. }
+            | InitialContents::Arena { .. }
+            | InitialContents::StructOps { .. }
+            | InitialContents::JumpTable(_) => &[],
+        }
+    }
+}
+
 /// Element of a map of maps or of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapEntry {

@@ -2,7 +2,7 @@
 //! (`include/uapi/linux/bpf.h`; names of kinds are bpftool's).
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, [$($trait:ident)*];)*) => {
         /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u32)]
@@ -28,82 +28,102 @@ macro_rules! kinds {
                     $(MapKind::$kind => $name,)*
                 }
             }
+
+            const fn has(self, one: Trait) -> bool {
+                let traits = match self {
+                    $(MapKind::$kind => 0 $(| 1 << Trait::$trait as u32)*,)*
+                };
+                traits & 1 << one as u32 != 0
+            }
         }
     };
 }
 
-// Number and name.
+/// What the table says of a kind beside its number and name.
+#[derive(Clone, Copy)]
+enum Trait {
+    /// BTF may describe keys and values.
+    Btf,
+    /// An entry has a value for each CPU.
+    Percpu,
+    /// Values are maps.
+    OfMaps,
+    /// `max_entries` is the size of a ring in bytes.
+    Ring,
+}
+
+// Number, name and traits.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash";
+    Hash = 1, "hash", [Btf];
     /// Array: preallocated values by index.
-    Array = 2, "array";
+    Array = 2, "array", [Btf];
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array";
+    ProgArray = 3, "prog_array", [Btf];
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array";
+    PerfEventArray = 4, "perf_event_array", [];
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash";
+    PercpuHash = 5, "percpu_hash", [Btf Percpu];
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array";
+    PercpuArray = 6, "percpu_array", [Btf Percpu];
     /// Stack traces by identifier.
-    StackTrace = 7, "stack_trace";
+    StackTrace = 7, "stack_trace", [];
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array";
+    CgroupArray = 8, "cgroup_array", [];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash";
+    LruHash = 9, "lru_hash", [Btf];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash";
+    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu];
     /// Trie: values by longest matching prefix.
-    LpmTrie = 11, "lpm_trie";
+    LpmTrie = 11, "lpm_trie", [Btf];
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps";
+    ArrayOfMaps = 12, "array_of_maps", [OfMaps];
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps";
+    HashOfMaps = 13, "hash_of_maps", [OfMaps];
     /// Network devices by index, to redirect to.
-    Devmap = 14, "devmap";
+    Devmap = 14, "devmap", [];
     /// Sockets by index.
-    Sockmap = 15, "sockmap";
+    Sockmap = 15, "sockmap", [];
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap";
+    Cpumap = 16, "cpumap", [];
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap";
+    Xskmap = 17, "xskmap", [];
     /// Sockets by key.
-    Sockhash = 18, "sockhash";
+    Sockhash = 18, "sockhash", [];
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage";
+    CgroupStorage = 19, "cgroup_storage", [Btf];
     /// Sockets of a reuseport group by index.
-    ReuseportSockarray = 20, "reuseport_sockarray";
+    ReuseportSockarray = 20, "reuseport_sockarray", [Btf];
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage";
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", [Btf Percpu];
     /// FIFO queue; no keys.
-    Queue = 22, "queue";
+    Queue = 22, "queue", [];
     /// LIFO stack; no keys.
-    Stack = 23, "stack";
+    Stack = 23, "stack", [];
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage";
+    SkStorage = 24, "sk_storage", [Btf];
     /// Network devices by key, to redirect to.
-    DevmapHash = 25, "devmap_hash";
+    DevmapHash = 25, "devmap_hash", [];
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops";
+    StructOps = 26, "struct_ops", [Btf];
     /// Ring buffer: records from programs to user space.
-    Ringbuf = 27, "ringbuf";
+    Ringbuf = 27, "ringbuf", [Btf Ring];
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage";
+    InodeStorage = 28, "inode_storage", [Btf];
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage";
+    TaskStorage = 29, "task_storage", [Btf];
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter";
+    BloomFilter = 30, "bloom_filter", [Btf];
     /// User ring buffer: records from user space to programs.
-    UserRingbuf = 31, "user_ringbuf";
+    UserRingbuf = 31, "user_ringbuf", [Btf Ring];
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage";
+    CgrpStorage = 32, "cgrp_storage", [Btf];
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena";
+    Arena = 33, "arena", [];
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array";
+    InsnArray = 34, "insn_array", [Btf];
     /// Resizable hash table.
-    Rhash = 35, "rhash";
+    Rhash = 35, "rhash", [Btf];
 }
 
 impl MapKind {
@@ -114,34 +134,23 @@ impl MapKind {
 
     /// True for maps of maps.
     pub const fn is_map_of_maps(self) -> bool {
-        matches!(self, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
+        self.has(Trait::OfMaps)
     }
 
     /// True for ring buffers, whose `max_entries` is a size in bytes.
     pub const fn is_ring(self) -> bool {
-        matches!(self, MapKind::Ringbuf | MapKind::UserRingbuf)
+        self.has(Trait::Ring)
+    }
+
+    /// True for maps whose entries have a value for each CPU.
+    pub const fn is_percpu(self) -> bool {
+        self.has(Trait::Percpu)
     }
 
     /// True if BTF may describe keys and values. libbpf omits it for the other kinds, as
     /// the kernel refuses it for several of them.
     pub const fn supports_btf(self) -> bool {
-        !matches!(
-            self,
-            MapKind::PerfEventArray
-                | MapKind::CgroupArray
-                | MapKind::StackTrace
-                | MapKind::ArrayOfMaps
-                | MapKind::HashOfMaps
-                | MapKind::Devmap
-                | MapKind::DevmapHash
-                | MapKind::Cpumap
-                | MapKind::Xskmap
-                | MapKind::Sockmap
-                | MapKind::Sockhash
-                | MapKind::Queue
-                | MapKind::Stack
-                | MapKind::Arena
-        )
+        self.has(Trait::Btf)
     }
 }
 

@@ -66,7 +66,34 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
         ProgramType::StructOps => check_struct_ops(env, &mut check),
         ProgramType::Tracing | ProgramType::Lsm => check_kernel_target(env, &mut check),
         ProgramType::Ext => Err(Stop::unsupported("replacement of a function")),
-        _ => Ok(()),
+        ProgramType::SocketFilter
+        | ProgramType::Kprobe
+        | ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::Tracepoint
+        | ProgramType::Xdp
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::RawTracepoint
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::FlowDissector
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::SkLookup
+        | ProgramType::Syscall
+        | ProgramType::Netfilter => Ok(()),
     }
 }
 
@@ -129,7 +156,7 @@ fn member_name(types: &Btf<'_>, structure: &str, member: u32) -> Option<String> 
     Some(types.string(member.name).to_string_lossy().into_owned())
 }
 
-/// What the attach target says of a program's return value.
+/// Constraint that the attach target puts on a program's return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returned {
     /// The program type and attach type decide.

@@ -49,7 +49,7 @@ impl SubprogCost {
     }
 }
 
-/// What a function costs when it is reached by one call chain.
+/// Cost of a function on one call chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainCost {
     /// The chain that calls it: an index lower than its own; `None` for the functions that
@@ -63,7 +63,7 @@ pub struct ChainCost {
     pub insns: BTreeMap<u32, InsnCost>,
 }
 
-/// What a verification cost.
+/// Cost of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// By instruction slot.

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{MapRef, TypeRef};
 
-/// What a verification reads and never changes.
+/// Read-only input of a verification.
 pub struct Env<'a> {
     /// The program.
     pub program: &'a Program,

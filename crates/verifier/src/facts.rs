@@ -41,7 +41,7 @@ pub use stack_depth::check_max_stack_depth;
 /// there are fewer than two.
 pub type Successors = [u32; 2];
 
-/// What the passes find out about an instruction.
+/// Facts of an instruction that the passes before the walk compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsnFacts {
     /// States are compared here.
@@ -62,7 +62,7 @@ pub struct InsnFacts {
     pub live_regs: u16,
 }
 
-/// What the passes find out about a subprogram.
+/// Facts of a subprogram that the passes before the walk compute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubprogFacts {
     /// First instruction.
@@ -93,7 +93,7 @@ pub struct SubprogFacts {
     pub keep_fastcall_stack: bool,
 }
 
-/// What the passes find out.
+/// Results of the passes before the walk.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// By instruction.

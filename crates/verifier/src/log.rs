@@ -1,4 +1,4 @@
-//! The log: the kernel's text, written only if it is asked for.
+//! The log: the kernel's text, written only if it is requested.
 //!
 //! A verification that is not logged pays one comparison for each place that could
 //! write.
@@ -46,7 +46,7 @@ pub struct Sink {
     insn_end: usize,
     /// Bytes of the line of the instruction printed last.
     insn_width: usize,
-    /// The current path, if an explanation is asked for.
+    /// The current path, if an explanation is requested.
     trace: Option<Box<Trace>>,
 }
 

@@ -93,7 +93,7 @@ pub enum RefusalKind {
     Other,
 }
 
-/// Why a program is refused.
+/// Refusal of a program: reason, error number, place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Error number of bpf(2), positive.
@@ -208,10 +208,10 @@ pub struct Verification {
     pub duration_us: u64,
     /// Stack depth in bytes by subprogram.
     pub stack_depth: Vec<u32>,
-    /// What each instruction costs, if that was asked for and the walk began.
+    /// Cost of each instruction, if it was requested and the walk began.
     pub cost: Option<crate::Cost>,
-    /// Facts for a compiler, if they were asked for and the program is accepted.
+    /// Facts for a compiler, if they were requested and the program is accepted.
     pub facts: Option<crate::ProgramFacts>,
-    /// The log as the kernel writes it at the asked level; empty at level 0.
+    /// The log as the kernel writes it at the requested level; empty at level 0.
     pub log: String,
 }

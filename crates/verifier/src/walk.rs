@@ -1,7 +1,7 @@
 //! The current path and the requests that checks make.
 //!
 //! A check is a function of the form `fn check_x(walk: &mut Walk<'_>, ...) -> Result<T>`.
-//! It reads `env`, `facts` and `state`, changes `state`, and asks for what reaches beyond
+//! It reads `env`, `facts` and `state`, changes `state`, and requests what reaches beyond
 //! the path by a method: [`Walk::mark_precise`], [`Walk::push_branch`],
 //! [`Walk::new_id`], [`Walk::push_history`]. Only [`crate::explore`] forks, prunes and
 //! backtracks.
@@ -84,7 +84,7 @@ pub enum MapUse {
     Several,
 }
 
-/// Whether a call of `bpf_loop` can be inlined.
+/// State of the inlining of a `bpf_loop` call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopInline {
     /// The walk was here.
@@ -117,7 +117,7 @@ pub struct SubprogAux {
     pub verified: bool,
     /// Its BTF does not say what its arguments are.
     pub unreliable: bool,
-    /// What its arguments are, once it was asked.
+    /// What its arguments are, once it was computed.
     pub args: Option<Rc<[SubprogArg]>>,
 }
 
@@ -132,7 +132,7 @@ impl SubprogAux {
     }
 }
 
-/// The current path, with everything that checks read and ask.
+/// The current path, with everything that checks read and request.
 pub struct Walk<'a> {
     /// Program, kernel, options.
     pub env: &'a Env<'a>,

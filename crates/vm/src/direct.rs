@@ -30,15 +30,14 @@ pub struct Direct {
     stack_end: u64,
 }
 
-/// What stands for the task that runs: an address of the kernel where nothing is. Verified
+/// Address that stands for the current task: one of the kernel, where nothing is. Verified
 /// programs that read a task do not run as native code.
 pub const CURRENT_TASK: u64 = 0xffff_8000_0000_1000;
 
 /// Bytes from the address of the task that runs to its registers in user space.
 pub const USER_REGISTERS: u64 = 0x10_0000;
 
-/// What stands for the variables that the kernel has for each CPU: the address of the first one's
-/// block. Verified programs that read them do not run as native code.
+/// Address that stands for the per-CPU variables of the kernel: that of the first CPU's block. Verified programs that read them do not run as native code.
 pub const VARIABLES: u64 = 0xffff_9000_0000_0000;
 
 impl Direct {

@@ -2,7 +2,7 @@
 
 use crate::{CellSlice, Cells, HashLookup, MapFunction};
 
-/// How native code does in one map what it would call a helper for.
+/// Access of native code to one map in place of a helper call.
 #[derive(Clone, Debug)]
 pub enum DirectAccess {
     /// It looks up values at equal distances, by index.

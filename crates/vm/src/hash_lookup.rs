@@ -37,7 +37,7 @@ pub const fn hash_start(seed: u64) -> u64 {
     seed ^ HASH_MULTIPLIER.rotate_left(32)
 }
 
-/// A lookup in a hash table; see the module's text.
+/// Parameters of a lookup in a hash table that native code makes without a call.
 #[derive(Clone, Debug)]
 pub struct HashLookup {
     parts: HashParts,

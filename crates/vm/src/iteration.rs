@@ -5,7 +5,7 @@
 //! So no frame of a helper is below a function of the program: limits, traps and deadlines
 //! end a run as they do elsewhere, and every engine makes the calls as it makes local calls.
 //!
-//! Native code asks through two functions, [`begin_calls`] and [`next_call`], which return
+//! Native code iterates through two functions, [`begin_calls`] and [`next_call`], which return
 //! the address of a [`CallBlock`]: lowering writes the loop around them.
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use crate::{Direct, MemoryPort, RunContext};
 
-/// What follows the return of a function, or the start of an iteration.
+/// Next step of an iteration, after its start or the return of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IterationStep {
     /// A call of a function of the program, by what a reference to it is in the engine.
@@ -34,7 +34,7 @@ pub trait Iteration<M: MemoryPort> {
     fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault>;
 }
 
-/// Where a program visits the entries of a map (`bpf_for_each_map_elem`).
+/// Position of a program that visits the entries of a map (`bpf_for_each_map_elem`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Where the entries begin that are not visited: an index of an array or of a bucket.
@@ -46,7 +46,8 @@ pub struct Cursor {
     pub key_cell: Option<usize>,
 }
 
-/// What native code does next of an iteration. Its fields are read by lowered code.
+/// Next step of an iteration, for native code: the function to call with its arguments, or the
+/// result. Lowered code reads its fields.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CallBlock {

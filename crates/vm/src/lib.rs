@@ -33,6 +33,7 @@ mod objects;
 mod packet_buffer;
 mod packet_context;
 mod packet_load;
+mod packet_state;
 mod streams;
 pub mod sync;
 mod system;
@@ -66,13 +67,12 @@ pub use map_function::{MapFunction, RecordOutput, WordLookup};
 pub use meter::Meter;
 pub use model::{ModelPort, ModelPrograms, Opened};
 pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
-pub use packet_buffer::{
-    Checksum, ClonedPacket, HEADROOM, PacketBuffer, PacketState, Redirect, Tunnel,
-};
+pub use packet_buffer::{HEADROOM, PacketBuffer};
 pub use packet_context::{FLOW_DISSECTOR, PacketContext, SKB, XDP};
 pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
+pub use packet_state::{Checksum, ClonedPacket, PacketState, Redirect, Tunnel};
 pub use streams::{Stream, Streams};
 pub use system::System;
 pub use system_calls::{BpfCall, SystemCalls};

@@ -22,7 +22,7 @@ pub struct LockedValue<'a> {
 }
 
 impl<'a> LockedValue<'a> {
-    /// Takes the lock at an offset of a value, a multiple of 4; `None` if nobody frees it
+    /// Takes the lock at an offset of a value, a multiple of 4; `None` if it stays held
     /// although this thread waits.
     ///
     /// # Panics

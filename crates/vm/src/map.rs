@@ -54,8 +54,7 @@ impl Drop for SamplesReader {
     }
 }
 
-/// What programs do with a map, through helpers. Keys and values have the map's sizes; the
-/// caller checks that.
+/// A map as helpers reach it. Keys and values have the map's sizes; the caller checks that.
 pub trait MapObject: fmt::Debug + Send + Sync {
     /// The kind.
     fn kind(&self) -> MapKind;

@@ -85,7 +85,7 @@ impl MapFunction {
         self.call
     }
 
-    /// What the function gets in place of the pointer to the map.
+    /// First argument of the function, in place of the pointer to the map.
     pub fn address(&self) -> u64 {
         self.address
     }

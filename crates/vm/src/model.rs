@@ -47,7 +47,7 @@ pub trait ModelPrograms {
     fn streams(&self, program: u32) -> Option<&Streams>;
 }
 
-/// The memory of a run whose program nothing verified.
+/// The memory of a run of an unverified program.
 pub trait ModelPort: MemoryPort {
     /// A fault that says why a call is refused.
     fn refuse(&self, why: String) -> Self::Fault;

@@ -79,7 +79,7 @@ pub unsafe extern "C" fn load_from_packet(
     // SAFETY: guard and maps outlive the call, and the context is that of a verified program.
     let memory = unsafe { Direct::new(cx) };
     let Ok(packet) = memory.packet(context);
-    // The offset is 32 bits; all are asked of the packet, those inside as well.
+    // The offset is 32 bits; the packet decides about all, those inside as well.
     let bytes = packet.bytes_at_offset(offset as i32, size as usize);
     bytes.map_or(OUTSIDE_PACKET, |bytes| in_network_order(bytes).into())
 }

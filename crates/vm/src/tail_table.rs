@@ -50,7 +50,7 @@ pub struct TailTable {
     targets: Mutex<HashMap<u32, Arc<dyn TailTarget>>>,
 }
 
-/// Why a table does not take a target.
+/// Reason why a table does not take a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailTableError {
     /// The index is not below the number of entries.

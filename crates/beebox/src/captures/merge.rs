@@ -16,7 +16,7 @@ use super::{Input, Options, Output, Programs, Stop, Tally};
 /// Bytes of matching packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
 
-/// What was merged.
+/// Result of merging captures.
 pub struct Merged {
     /// The counts of each capture, in the order in which they were given.
     pub tallies: Vec<Tally>,

@@ -45,7 +45,7 @@ use crate::FilterError;
 /// small enough to keep the matching packets of a few segments in memory.
 const SEGMENT: u64 = 8 << 20;
 
-/// How to filter.
+/// Options of filtering captures.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Threads to use.
@@ -88,7 +88,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// Why filtering stopped before the end. Packets before it were delivered.
+/// Reason why filtering stopped before the end of a capture. Packets before it were delivered.
 #[derive(Debug)]
 pub enum Stop {
     /// The capture could not be read on.

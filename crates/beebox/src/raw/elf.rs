@@ -137,7 +137,7 @@ fn long(bytes: &[u8], at: usize) -> Result<u64, ElfError> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Why an object has no program that can be read alone.
+/// Reason why an object has no program that can be read alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ElfError {
     /// It is no ELF file.
@@ -155,7 +155,7 @@ pub enum ElfError {
     NoNames,
     /// No section has that name, or none holds code.
     NoCode {
-        /// The name that was asked for.
+        /// The requested name.
         section: Option<String>,
     },
     /// The section refers to other parts of the object.

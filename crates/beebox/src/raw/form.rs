@@ -92,7 +92,7 @@ fn text(file: &[u8]) -> Result<String, ProgramReadError> {
     }
 }
 
-/// Why a file is not a program.
+/// Reason why a file is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramReadError {
     /// The length is not a multiple of eight bytes.

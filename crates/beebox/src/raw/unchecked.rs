@@ -11,7 +11,7 @@ use lower::{Lowered, Malformed, MemoryProgram};
 use spec::{Clock, Random};
 use vm::{Deadline, Machine, Outcome, Unchecked};
 
-/// What runs a program without checks.
+/// Engine that runs a program without checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UncheckedEngine {
     /// The threaded interpreter.
@@ -86,7 +86,7 @@ impl UncheckedProgram {
     }
 }
 
-/// Why a program cannot be run without checks.
+/// Reason why a program cannot be run without checks.
 #[derive(Debug)]
 pub enum UncheckedError {
     /// Its structure is malformed.

@@ -54,7 +54,7 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
     }
 }
 
-/// Why an element or a variable cannot be read or written.
+/// Reason why an element or a variable cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataError {
@@ -266,7 +266,7 @@ impl LoadedObject {
     /// The map that holds a variable, and the variable's place in its value.
     fn variable(&self, name: &str) -> Result<(&ObjectMap, std::ops::Range<usize>), DataError> {
         let used = self.globals.iter().filter_map(|global| {
-            let map = self.maps.get(global.map.0 as usize)?.as_ref()?;
+            let map = self.shared.maps.get(global.map.0 as usize)?.as_ref()?;
             Some((global, map))
         });
         // A global variable takes precedence over static ones.

@@ -12,7 +12,7 @@ use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
 
-/// Why an object is not loaded.
+/// Reason why an object cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotLoaded {
@@ -154,7 +154,7 @@ impl Error for NotLoaded {
     }
 }
 
-/// Why a run does not end with a value.
+/// Reason why a run ends without a return value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ::kernel::maps::{Map, Resources, StoredMap};
-use program::{InitialContents, MapEntry};
+use program::MapEntry;
 use spec::Errno;
 
 use super::{DataError, LoadedObject, NotLoaded, ObjectMap};
@@ -28,10 +28,7 @@ pub(super) fn fill(maps: &[Option<ObjectMap>]) -> Result<(), NotLoaded> {
     let all = all.map(|(id, map)| Some(stored(id, &map.as_ref()?.map)));
     let all = Maps(all.collect());
     for outer in maps.iter().flatten() {
-        let InitialContents::Entries(entries) = &outer.def.contents else {
-            continue;
-        };
-        for (key, entry) in entries {
+        for (key, entry) in outer.def.contents.entries() {
             let MapEntry::Map(inner) = entry else {
                 continue;
             };
@@ -80,7 +77,7 @@ impl LoadedObject {
         inner: &InnerMap,
     ) -> Result<(), DataError> {
         let id = self.inner_maps.fetch_add(1, Ordering::Relaxed);
-        let id = self.maps.len() as u32 + 1 + id;
+        let id = self.shared.maps.len() as u32 + 1 + id;
         let maps = Maps(vec![Some(stored(id, &inner.0))]);
         let put = self.outer(outer)?.map.update_with(key, &[0; 4], 0, &maps);
         put.map_err(|errno| failed(outer, errno))

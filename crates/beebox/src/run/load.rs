@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use ::kernel::maps::{Arena, Host, Map};
-use ::kernel::process::Process;
+use ::kernel::maps::Host;
 use ::kernel::programs::TestProgram;
 use ::kernel::variables::Variables;
 use btf::TypeId;
@@ -12,115 +11,21 @@ use isa::ebpf::{Callee, Imm64, Insn};
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
-use program::{InitialContents, MapEntry, MapId, Program};
+use program::{MapEntry, MapId, Program};
 use spec::kfuncs::KernelFunction;
-use spec::maps::MapKind;
-use spec::{Errno, Kernel, SplitMix};
+use spec::{Kernel, SplitMix};
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, Stream, System};
+use vm::{HostFunction, MapHandle, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
-use super::program::Prepared;
-use super::services::Services;
+use super::prepared::Prepared;
+use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
-    NotLoaded, ObjectMap, RunnableProgram, inner_maps, native, process, tail_calls, timers,
+    LoadOptions, LoadedObject, NotLoaded, ObjectMap, RunEngine, inner_maps, native, process,
+    tail_calls,
 };
-
-/// What runs programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RunEngine {
-    /// Native code without checks, of verified programs. Programs that it does not support
-    /// yet run in the checked engine.
-    #[default]
-    Native,
-    /// The interpreter that checks every access.
-    Checked,
-}
-
-impl RunEngine {
-    /// Its name in options and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RunEngine::Native => "native",
-            RunEngine::Checked => "checked",
-        }
-    }
-}
-
-/// How to load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoadOptions {
-    /// Run programs that nothing verified, in the checked engine. What a verifier would have
-    /// refused ends a run with a trap.
-    pub unverified: bool,
-    /// What runs verified programs.
-    pub engine: RunEngine,
-    /// Native code checks the deadline of [`RunnableProgram::set_limits`]; its loops are
-    /// slower then.
-    pub checks_deadline: bool,
-    /// Indirect jumps and calls of native code go through a retpoline, which keeps processors
-    /// from predicting them. Tail calls and calls of helpers are slower then.
-    pub retpoline: bool,
-    /// Functions of native code begin with a slot of five bytes, which a call or jump can
-    /// replace.
-    pub entry_slots: bool,
-    /// Functions of native code save all callee-saved registers instead of those in use: for
-    /// measurements.
-    pub save_all_registers: bool,
-    /// Possible CPUs, more than `cpu`: per-CPU maps hold a value for each.
-    pub cpus: u32,
-    /// The CPU that programs run on.
-    pub cpu: u32,
-    /// Seed of random numbers and hashes.
-    pub seed: u64,
-}
-
-impl Default for LoadOptions {
-    /// Verified, native, one CPU, seed 0.
-    fn default() -> LoadOptions {
-        LoadOptions {
-            unverified: false,
-            engine: RunEngine::Native,
-            checks_deadline: false,
-            retpoline: false,
-            entry_slots: false,
-            save_all_registers: false,
-            cpus: 1,
-            cpu: 0,
-            seed: 0,
-        }
-    }
-}
-
-/// The programs and maps of an object, ready to run. The maps last over all runs.
-#[derive(Debug)]
-pub struct LoadedObject {
-    pub(super) maps: Vec<Option<ObjectMap>>,
-    /// The maps as native code refers to them.
-    handles: Vec<MapHandle>,
-    programs: Vec<Prepared>,
-    /// The same as program arrays hold them.
-    stored: tail_calls::Programs,
-    pub(super) globals: Vec<Global>,
-    pub(super) random: SplitMix,
-    cpu: u32,
-    pub(super) world: System,
-    pub(super) host: Host,
-    /// The layout of tasks, if the kernel's types are known.
-    task: Option<TaskLayout>,
-    /// The layout of maps, if the kernel's types are known.
-    map_layout: Option<MapLayout>,
-    /// The layout of sockets, as far as the kernel's types are known.
-    socket_layout: SocketLayout,
-    /// The variables of the kernel that its programs refer to.
-    variables: Variables,
-    /// The process of its programs.
-    process: Process,
-    /// Number of maps that the host put into maps of maps.
-    pub(super) inner_maps: AtomicU32,
-}
 
 impl LoadedObject {
     /// Links an object for a kernel, verifies its programs that are to be loaded
@@ -200,26 +105,9 @@ impl LoadedObject {
     ) -> Result<LoadedObject, NotLoaded> {
         let cpus = options.cpus.max(options.cpu.saturating_add(1));
         let host = Host::new(cpus, options.seed);
-        let mut loaded = LoadedObject {
-            maps: Vec::new(),
-            handles: Vec::new(),
-            programs: Vec::new(),
-            stored: tail_calls::Programs::default(),
-            globals,
-            random: SplitMix::new(options.seed),
-            cpu: options.cpu,
-            world: System::DEFAULT,
-            host: host.clone(),
-            task: kernel.btf().and_then(|types| TaskLayout::of(types)),
-            map_layout: kernel.btf().and_then(|types| MapLayout::of(types)),
-            socket_layout: match kernel.btf() {
-                Some(types) => SocketLayout::of(types),
-                None => SocketLayout::default(),
-            },
-            variables: variables(&linked, kernel, cpus),
-            process: process::new(kernel, &host),
-            inner_maps: AtomicU32::new(0),
-        };
+        // Made before its maps hold programs: it releases them whenever it is dropped.
+        let mut loaded = LoadedObject::empty(globals, kernel, options, &host);
+        loaded.shared.variables = variables(&linked, kernel, cpus);
         let mut programs = Vec::new();
         for program in linked {
             let Some(rules) = TestProgram::of(program.kind()) else {
@@ -233,11 +121,12 @@ impl LoadedObject {
                 false => Some(prove(&program, kernel)?),
             };
             check_functions(&program, kernel, proof.as_ref())?;
-            loaded.create_maps(&program, kernel, &host)?;
+            create_maps(&mut loaded.shared.maps, &program, kernel, &host)?;
             programs.push((program, rules, proof));
         }
         let pool = Pool::new();
-        let handles = loaded.maps.iter().map(|map| {
+        let shared = &mut loaded.shared;
+        let handles = shared.maps.iter().map(|map| {
             let map = map.as_ref()?;
             Some(MapHandle::new(map.map.clone()))
         });
@@ -248,7 +137,7 @@ impl LoadedObject {
             retpoline: options.retpoline,
             entry_slots: options.entry_slots,
             save_all_registers: options.save_all_registers,
-            tail_target: tail_calls::are_used(&loaded.maps),
+            tail_target: tail_calls::are_used(&shared.maps),
             ..jit::Options::default()
         };
         for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
@@ -258,177 +147,70 @@ impl LoadedObject {
                 native::compile((&proof, number), &handles, functions, &pool, &compiler)
             });
             let host = functions.clone();
-            let source = (program, number, kernel, &loaded.variables);
-            let prepared = Prepared::new(source, rules, native, &loaded.maps, host);
-            loaded.programs.push(prepared);
+            let source = (program, number, kernel, &shared.variables);
+            let prepared = Prepared::new(source, rules, native, &shared.maps, host);
+            shared.programs.push(prepared);
         }
-        loaded.handles = handles.into_iter().flatten().collect();
-        inner_maps::fill(&loaded.maps)?;
-        tail_calls::choose_engine(&loaded.maps, &mut loaded.programs);
-        loaded.stored = tail_calls::fill(&loaded.maps, &loaded.programs)?;
+        shared.handles = handles.into_iter().flatten().collect();
+        inner_maps::fill(&shared.maps)?;
+        tail_calls::choose_engine(&shared.maps, &mut shared.programs);
+        loaded.stored = tail_calls::fill(&shared.maps, &shared.programs)?;
         Ok(loaded)
     }
 
-    /// Opens a perf buffer of `bytes` for each CPU in every `perf_event_array`, so that
-    /// programs can write records, which
-    /// [`RunnableProgram::take_records`] takes. Before, `bpf_perf_event_output` returns
-    /// `-ENOENT`, as in Linux.
-    ///
-    /// # Errors
-    /// Those of the updates of the maps.
-    pub fn open_perf_buffers(&mut self, bytes: usize) -> Result<(), Errno> {
-        let cpus = self.host.cpus;
-        let mut maps = self.maps.iter_mut().flatten();
-        maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
-    }
-
-    /// Sets the machine, the process and the network that helpers report:
-    /// [`System::DEFAULT`] until then.
-    pub fn set_world(&mut self, mut world: System) {
-        self.socket_layout.describe(&mut world.network.sockets);
-        self.world = world;
-    }
-
-    /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.
-    pub fn process(&self) -> &Process {
-        &self.process
-    }
-
-    /// Name of the program at an index of a program array.
-    pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
-        let stored = map.operations().program(index)?;
-        let prepared = self.programs.get(stored.id as usize)?;
-        Some(prepared.program.name())
-    }
-
-    /// Creates the maps of a program that are not there yet.
-    fn create_maps(
-        &mut self,
-        program: &Program,
+    /// An object without programs and maps.
+    fn empty(
+        globals: Vec<Global>,
         kernel: &Kernel,
+        options: &LoadOptions,
         host: &Host,
-    ) -> Result<(), NotLoaded> {
-        let types = [program.btf(), kernel.btf()].map(|types| types.map(|types| &**types));
-        let used = program.used_maps().into_iter();
-        // With the maps that maps of maps hold from the start.
-        let held = program
-            .used_maps()
-            .into_iter()
-            .flat_map(|id| held(program, id));
-        for id in used.chain(held) {
-            let index = id.0 as usize;
-            if self.maps.len() <= index {
-                self.maps.resize_with(index + 1, || None);
-            }
-            if let (None, Some(def)) = (&self.maps[index], program.map(id)) {
-                self.maps[index] = Some(ObjectMap::create(def, types, host)?);
-            }
+    ) -> LoadedObject {
+        let types = kernel.btf().map(|types| &**types);
+        LoadedObject {
+            shared: Shared {
+                programs: Vec::new(),
+                maps: Vec::new(),
+                handles: Vec::new(),
+                world: System::DEFAULT,
+                timers: Arc::clone(&host.timers),
+                objects: Arc::clone(&host.objects),
+                process: process::new(kernel, host),
+                variables: Variables::default(),
+                task: types.and_then(TaskLayout::of),
+                map_layout: types.and_then(MapLayout::of),
+            },
+            stored: tail_calls::Programs::default(),
+            globals,
+            random: SplitMix::new(options.seed),
+            cpu: options.cpu,
+            host: host.clone(),
+            socket_layout: types.map_or_else(SocketLayout::default, SocketLayout::of),
+            inner_maps: AtomicU32::new(0),
         }
-        Ok(())
-    }
-
-    /// A program by its name.
-    pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
-        let place = self.place(name)?;
-        let (random, world, handles) = (&mut self.random, &self.world, &self.handles);
-        let timers = timers::used(&self.host.timers, &self.maps);
-        let objects = (&self.host.objects, &self.process);
-        let services = Services::new(random, self.cpu, world, handles, timers, objects);
-        let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout, &self.variables);
-        Some(RunnableProgram::new(
-            programs, place, maps, layouts, services,
-        ))
-    }
-
-    fn place(&self, name: &str) -> Option<usize> {
-        let mut programs = self.programs.iter();
-        programs.position(|prepared| prepared.program.name() == name)
-    }
-
-    /// A program by its name, to run on another CPU and with random numbers of its own: threads
-    /// that run programs at the same time have one each.
-    pub fn program_on<'o>(
-        &'o self,
-        name: &str,
-        cpu: u32,
-        random: &'o mut SplitMix,
-    ) -> Option<RunnableProgram<'o>> {
-        let place = self.place(name)?;
-        let timers = timers::used(&self.host.timers, &self.maps);
-        let (world, handles) = (&self.world, &self.handles);
-        let objects = (&self.host.objects, &self.process);
-        let services = Services::new(random, cpu, world, handles, timers, objects);
-        let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout, &self.variables);
-        Some(RunnableProgram::new(
-            programs, place, maps, layouts, services,
-        ))
-    }
-
-    /// Puts a program of the object into a slot of a program array, or empties the slot: tail
-    /// calls reach it from the next one on, those of runs on other threads too.
-    ///
-    /// # Errors
-    /// ENOENT if there is no such array or program, or the slot is empty already; otherwise
-    /// those of the kernel: E2BIG beyond the array, EINVAL if it takes programs of another
-    /// class.
-    pub fn set_tail_call(
-        &self,
-        array: &str,
-        index: u32,
-        program: Option<&str>,
-    ) -> Result<(), Errno> {
-        let mut maps = self.maps();
-        let array = maps.find(|map| map.def.name == array && map.map.kind() == MapKind::ProgArray);
-        let array = array.ok_or(Errno::ENOENT)?;
-        let place = |name: &str| {
-            let mut programs = self.programs.iter();
-            let place = programs.position(|prepared| prepared.program.name() == name);
-            place.ok_or(Errno::ENOENT)
-        };
-        let place = program.map(place).transpose()?;
-        tail_calls::set(array, index, place, &self.stored)
-    }
-
-    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
-    /// all runs since they were taken last; `None` if there is no such program. A stream that
-    /// holds almost 100,000 bytes takes no more.
-    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
-        let place = self.place(program)?;
-        Some(self.programs[place].streams.take(stream))
-    }
-
-    /// Bytes of native code, with the tables behind it, of all programs that have some.
-    pub fn code_len(&self) -> usize {
-        let natives = self.programs.iter().flat_map(|prepared| &prepared.native);
-        natives.map(|native| native.image().len()).sum()
-    }
-
-    /// The map of this name, if a program uses it.
-    pub fn map(&self, name: &str) -> Option<&Map> {
-        let mut maps = self.maps();
-        maps.find(|map| map.def.name == name).map(|map| &*map.map)
-    }
-
-    /// The memory of the arena of this name, if a program uses it.
-    pub fn arena(&self, name: &str) -> Option<&Arena> {
-        self.map(name)?.operations().arena()
-    }
-
-    /// The maps that programs use, in the object's order.
-    pub fn maps(&self) -> impl Iterator<Item = &ObjectMap> {
-        self.maps.iter().flatten()
     }
 }
 
-impl Drop for LoadedObject {
-    /// Program arrays and the programs that they hold and that use them keep each other.
-    fn drop(&mut self) {
-        for map in self.maps() {
-            map.map.release();
+/// Creates the maps of a program that are not there yet.
+fn create_maps(
+    maps: &mut Vec<Option<ObjectMap>>,
+    program: &Program,
+    kernel: &Kernel,
+    host: &Host,
+) -> Result<(), NotLoaded> {
+    let types = [program.btf(), kernel.btf()].map(|types| types.map(|types| &**types));
+    let used = program.used_maps();
+    // With the maps that maps of maps hold from the start.
+    let held = used.iter().flat_map(|id| held(program, *id));
+    for id in used.iter().copied().chain(held) {
+        let index = id.0 as usize;
+        if maps.len() <= index {
+            maps.resize_with(index + 1, || None);
+        }
+        if let (None, Some(def)) = (&maps[index], program.map(id)) {
+            maps[index] = Some(ObjectMap::create(def, types, host)?);
         }
     }
+    Ok(())
 }
 
 /// The variables of the kernel that programs refer to.
@@ -477,10 +259,8 @@ fn check_functions(
 
 /// The maps that a map holds from the start.
 fn held(program: &Program, map: MapId) -> Vec<MapId> {
-    let entries = match program.map(map).map(|def| &def.contents) {
-        Some(InitialContents::Entries(entries)) => &entries[..],
-        _ => &[],
-    };
+    let def = program.map(map);
+    let entries = def.map_or(&[][..], |def| def.contents.entries());
     let maps = entries.iter().filter_map(|(_, entry)| match entry {
         MapEntry::Map(held) => Some(*held),
         MapEntry::Program(_) => None,

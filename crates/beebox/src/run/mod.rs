@@ -1,8 +1,8 @@
 //! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
 //!
 //! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
-//! compiles them to native code; what native code does not support yet runs in the checked
-//! engine ([`RunnableProgram::not_native`]). Time comes from the caller or the capture and
+//! compiles them to native code; programs that native code does not support run in the checked
+//! engine ([`RunnableProgram::not_native`] names the reason). Time comes from the caller or the capture and
 //! random numbers from a seed, so that equal input gives equal runs.
 //!
 //! A unit test of an object:
@@ -32,20 +32,25 @@
 //! ```
 
 mod capture;
+mod checked;
 mod data;
 mod error;
 mod inner_maps;
 mod kernel_sockets;
 mod load;
+mod loaded;
 mod map_structure;
 mod maps;
 mod native;
+mod options;
 mod parallel;
+mod prepared;
 mod printed;
 mod process;
 mod program;
 mod records;
 mod services;
+mod shared;
 mod sockets;
 mod summary;
 mod tail_calls;
@@ -62,8 +67,9 @@ pub use data::{DataError, Plain, TypedMap};
 pub use error::{NotLoaded, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
-pub use load::{LoadOptions, LoadedObject, RunEngine};
+pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap};
+pub use options::{LoadOptions, RunEngine};
 pub use printed::PrintedText;
 pub use program::{RunnableProgram, TestRunOutput};
 pub use records::RunRecord;

@@ -1,166 +1,26 @@
 //! Runs of a program on a packet.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
-use ::kernel::object_layout;
-use ::kernel::programs::{PacketVerdict, TestInput, TestProgram, verdict};
-use ::kernel::variables::Variables;
-use btf::TypeId;
-use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
-use isa::ebpf::{Callee, Imm64, Insn, Value64};
-use jit::{Native, VerifiedNative};
-use lower::EntryFunction;
-use program::Program;
-use spec::Kernel;
-use spec::kfuncs::KernelFunction;
-use spec::programs::{AttachType, ProgramType};
-use vm::{
-    Deadline, DirectContext, FiredTimer, HostFunction, MapHandle, MapObject as _, ModelPrograms,
-    ObjectLayout, Outcome, Redirect, Streams,
-};
+use ::kernel::programs::{PacketVerdict, TestInput, verdict};
+use interp::checked::Limits;
+use jit::VerifiedNative;
+use spec::programs::ProgramType;
+use vm::{Deadline, DirectContext, Outcome, Redirect};
 
-use super::map_structure::MapLayout;
-use super::native::Compiled;
+use super::checked::Start;
+use super::prepared::Prepared;
 use super::services::{RunClock, Services};
-use super::task::TaskLayout;
+use super::shared::Shared;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
-
-/// A program in the form that its engine runs.
-pub(super) struct Prepared {
-    pub(super) program: Program,
-    rules: TestProgram,
-    /// Instructions name maps by their place among those that are created.
-    checked: Arc<CheckedProgram>,
-    pub(super) native: Option<VerifiedNative>,
-    /// Functions that timers call, as native code by their first slots.
-    pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
-    /// It calls a helper that returns the task that runs.
-    asks_for_task: bool,
-    /// Why there is no native code although it was asked for.
-    not_native: Option<String>,
-    /// The functions of the host that it may call.
-    host: Arc<[HostFunction]>,
-    /// Its standard output and error.
-    pub(super) streams: Streams,
-}
-
-impl Prepared {
-    /// Refuses what Linux does not test-run.
-    fn check_attach_type(&self) -> Result<(), RunError> {
-        let attach = AttachType::from_number(self.program.expected_attach_type());
-        match (self.program.kind(), attach) {
-            (ProgramType::Xdp, Some(attach @ (AttachType::XdpDevmap | AttachType::XdpCpumap))) => {
-                Err(RunError::AttachType(attach))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Prepares a program for the checked engine, and to run as native code if there is any.
-    pub(super) fn new(
-        (program, number, kernel, variables): (Program, u32, &Kernel, &Variables),
-        rules: TestProgram,
-        native: Option<Result<Compiled, String>>,
-        maps: &[Option<ObjectMap>],
-        host: Arc<[HostFunction]>,
-    ) -> Prepared {
-        let (native, not_native) = match native {
-            None => (None, None),
-            Some(Ok(native)) => (Some(native), None),
-            Some(Err(why)) => (None, Some(why)),
-        };
-        let (native, callbacks) = match native {
-            Some(Compiled { program, callbacks }) => (Some(program), callbacks),
-            None => (None, BTreeMap::new()),
-        };
-        let place = |index: &mut i32| {
-            let before = maps.iter().take(usize::try_from(*index).unwrap_or(0));
-            *index = before.flatten().count() as i32;
-        };
-        let mut insns = program.decode();
-        for insn in &mut insns {
-            if let Some(function) = KernelFunction::of_insn(kernel, insn) {
-                *insn = function.resolved(*insn);
-            }
-            if let Insn::LoadImm64 { imm, .. } = insn
-                && let Imm64::MapIndex { index, .. } | Imm64::MapIndexValue { index, .. } = imm
-            {
-                place(index);
-            }
-            if let Insn::LoadImm64 { imm, .. } = insn
-                && let Imm64::BtfId { id, .. } = imm
-                && let Some(address) = variables.address(TypeId(*id as u32))
-            {
-                *imm = Imm64::Value(Value64::new(address));
-            }
-        }
-        let asks_for_task = insns.iter().any(|insn| {
-            matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
-        });
-        let exception_callback = program.exception_callback().map(|slot| slot as usize);
-        let checked = CheckedProgram::new(insns)
-            .with_number(number)
-            .with_exception_callback(exception_callback);
-        Prepared {
-            asks_for_task,
-            rules,
-            checked: Arc::new(checked),
-            native,
-            callbacks,
-            not_native,
-            program,
-            host,
-            streams: Streams::new(),
-        }
-    }
-
-    /// Has it run in the checked engine after all, for this reason.
-    pub(super) fn drop_native(&mut self, why: String) {
-        self.callbacks.clear();
-        if self.native.take().is_some() {
-            self.not_native = Some(why);
-        }
-    }
-
-    /// What native code does not support, in one line, if it was asked for.
-    pub(super) fn not_native(&self) -> Option<&str> {
-        self.not_native.as_deref()
-    }
-
-    /// File, number and text of the source line of an instruction.
-    fn line_at(&self, insn: usize) -> Option<(String, u32, String)> {
-        let line = self.program.line_at(insn as u32)?;
-        let types = self.program.btf()?;
-        let (file, text) = (types.string(line.file), types.string(line.text));
-        Some((file.to_string(), line.line, text.to_string()))
-    }
-}
-
-impl std::fmt::Debug for Prepared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Prepared")
-            .field("program", &self.program.name())
-            .field("native", &self.native.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-/// `bpf_get_current_task` and `bpf_get_current_task_btf`.
-const TASK_HELPERS: [i32; 2] = [35, 158];
 
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
-    /// All programs of the object; tail calls go on with them.
-    pub(super) programs: &'o [Prepared],
-    prepared: &'o Prepared,
-    pub(super) maps: &'o [Option<ObjectMap>],
-    pub(super) task: Option<TaskLayout>,
-    map_layout: Option<MapLayout>,
-    variables: &'o Variables,
+    /// The object, with all its programs: tail calls go on with them.
+    pub(super) shared: &'o Shared,
+    pub(super) prepared: &'o Prepared,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -172,14 +32,14 @@ pub struct RunnableProgram<'o> {
     captured: Option<Box<TestInput>>,
 }
 
-/// What a test run returns.
+/// Result of a test run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRunOutput {
     /// The low 32 bits of `r0` of the last run.
     pub retval: u32,
-    /// What that means.
+    /// Its meaning.
     pub verdict: PacketVerdict,
-    /// Where the last run redirected the packet.
+    /// Target to which the last run redirected the packet.
     pub redirect: Option<Redirect>,
     /// The packet after the runs.
     pub data_out: Vec<u8>,
@@ -187,31 +47,26 @@ pub struct TestRunOutput {
     pub ctx_out: Vec<u8>,
     /// Mean time of a run.
     pub duration: Duration,
-    /// What all runs printed.
+    /// Text that all runs printed.
     pub printk: PrintedText,
-    /// Records of ring buffers, if they are taken.
+    /// Records of ring and perf buffers, if [`RunnableProgram::take_records`] was called.
     pub records: Vec<RunRecord>,
 }
 
 impl<'o> RunnableProgram<'o> {
+    /// The program at a place in the object.
     pub(super) fn new(
-        programs: &'o [Prepared],
+        shared: &'o Shared,
         place: usize,
-        maps: &'o [Option<ObjectMap>],
-        (task, map_layout, variables): (Option<TaskLayout>, Option<MapLayout>, &'o Variables),
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
-        let prepared = &programs[place];
+        let prepared = &shared.programs[place];
         let native = prepared.native.as_ref();
         let context = native.map(VerifiedNative::context_kind);
         RunnableProgram {
-            programs,
+            shared,
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
-            maps,
-            task,
-            map_layout,
-            variables,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -238,10 +93,10 @@ impl<'o> RunnableProgram<'o> {
         self.limits = limits;
     }
 
-    /// Takes the records of ring buffers after each packet, so that the buffers do not fill;
-    /// otherwise they wait there for [`Ring::consume`](crate::run::Ring::consume).
+    /// Has each run take the records of ring and perf buffers, so that the buffers do not fill;
+    /// otherwise records stay there for [`Ring::consume`](crate::run::Ring::consume).
     pub fn take_records(&mut self) {
-        let maps = self.maps.iter().flatten();
+        let maps = self.shared.maps.iter().flatten();
         self.record_maps = maps.filter(|map| records::has_some(map)).collect();
     }
 
@@ -263,8 +118,8 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    /// What native code does not support, in one line, if the program runs in the checked
-    /// engine for that reason.
+    /// The construct that native code does not support, in one line, if the program runs in the
+    /// checked engine for that reason.
     pub fn not_native(&self) -> Option<&str> {
         self.prepared.not_native()
     }
@@ -277,8 +132,8 @@ impl<'o> RunnableProgram<'o> {
         self.test_run_repeated(packet, 1)
     }
 
-    /// Runs the program so many times, at least once, on a packet: each run gets the packet
-    /// as the one before left it; flow dissectors begin with the same keys each time.
+    /// Runs the program `repeat` times, at least once, on a packet: each run gets the packet
+    /// as the previous one left it; flow dissectors begin with the same keys each time.
     pub fn test_run_repeated(
         &mut self,
         packet: &[u8],
@@ -316,10 +171,10 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, self.services.world);
+        let input = rules.test_input(packet, context, &self.shared.world);
         let mut input = input.map_err(refused)?;
         self.services.printed = PrintedText::default();
-        for map in self.maps.iter().flatten() {
+        for map in self.shared.maps.iter().flatten() {
             map.map.operations().reset();
         }
         let repeat = repeat.max(1);
@@ -330,7 +185,7 @@ impl<'o> RunnableProgram<'o> {
             retval = self.run(&mut input, &mut guard)?;
         }
         let duration = start.elapsed() / repeat;
-        let retval = input.end_run(retval, self.services.world);
+        let retval = input.end_run(retval, &self.shared.world);
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,
@@ -431,137 +286,4 @@ impl<'o> RunnableProgram<'o> {
             Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
         }
     }
-
-    /// Runs a program, or what a timer calls of it, in the checked engine.
-    pub(super) fn run_checked(
-        &mut self,
-        prepared: &Prepared,
-        start: Start<'_>,
-        guard: &RunGuard,
-    ) -> Result<u32, RunError> {
-        let (programs, maps, limits) = (self.programs, self.maps, self.limits);
-        let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
-        let inner: Vec<MapHandle> = inner.collect();
-        // Only programs that ask for the task can read it.
-        let asks = prepared.asks_for_task || self.prepared.asks_for_task;
-        let layout = self.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(self.services.world));
-        let model = Model(programs);
-        let structure = |map: &ObjectMap| {
-            let layout = self.map_layout?;
-            Some(layout.structure(&map.map))
-        };
-        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
-        let mut memory = Memory::new();
-        let mut arguments = [0; 5];
-        let timer = match start {
-            Start::Program(input) => {
-                arguments[0] = add_input(&mut memory, input)?;
-                None
-            }
-            Start::Timer(timer) => Some(timer),
-        };
-        for (map, structure) in maps.iter().flatten().zip(&structures) {
-            memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
-            memory.describe_map(structure.as_deref().unwrap_or_default());
-        }
-        for handle in &inner {
-            memory.add_inner_map(handle, guard)?;
-        }
-        memory.add_model(self.services.objects, &model);
-        // These have addresses of the kernel, above all others.
-        memory.add_sockets(&self.services.world.network.sockets);
-        if let Some(task) = &task {
-            memory.add_task(task);
-        }
-        memory.add_variables(self.variables.bytes(), self.variables.block());
-        let mut slot = 0;
-        if let Some(timer) = timer {
-            // A value that another thread freed meanwhile is still there for the guard.
-            let Some(entry) = memory.entry_at(timer.map, timer.address)? else {
-                return Ok(0);
-            };
-            arguments[..3].copy_from_slice(&entry);
-            slot = timer.callback.slot as usize;
-        }
-        let host = &prepared.host;
-        let finish = self.services.with_context(timer, |mut cx| {
-            let mut calls = Calls::resolved(|number, arguments, memory| {
-                if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
-                    return Some(host.get(usize::from(index))?.call(arguments, memory));
-                }
-                let helper = ::kernel::find(number)?;
-                Some(helper(arguments, memory, &mut cx))
-            });
-            calls.set_tail_targets(|array: u32, index: u32| {
-                let array = maps.iter().flatten().nth(array as usize)?;
-                let stored = array.map.operations().program(index)?;
-                let target = programs.get(stored.id as usize)?;
-                Some(target.checked.clone())
-            });
-            let cx = CheckedContext {
-                memory: &mut memory,
-                calls: &mut calls,
-                packet: None,
-            };
-            let entry = Entry { arguments };
-            (prepared.checked).run_function(slot, cx, entry, &limits)
-        });
-        match finish.outcome {
-            Ok(value) => Ok(value as u32),
-            Err(trap) => {
-                let entered = finish.entered.as_ref();
-                let entered = entered.and_then(|entered| {
-                    let mut programs = self.programs.iter();
-                    programs.find(|program| Arc::ptr_eq(&program.checked, entered))
-                });
-                let line = entered.unwrap_or(prepared).line_at(trap.at);
-                let entered = entered.map(|program| program.program.name().to_owned());
-                Err(RunError::of_trap(trap, entered, line))
-            }
-        }
-    }
-}
-
-/// The programs of an object, as functions that they call know them.
-struct Model<'o>(&'o [Prepared]);
-
-impl ModelPrograms for Model<'_> {
-    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
-        let program = &self.0.get(program as usize)?.program;
-        object_layout(program.btf()?, None, TypeId(type_id))
-    }
-
-    fn streams(&self, program: u32) -> Option<&Streams> {
-        Some(&self.0.get(program as usize)?.streams)
-    }
-}
-
-/// What a run begins with.
-pub(super) enum Start<'i> {
-    /// A program, with its input.
-    Program(&'i mut TestInput),
-    /// The function that a timer calls.
-    Timer(FiredTimer),
-}
-
-/// Adds the input of a program to its memory; the address of the context.
-fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u64, RunError> {
-    if let Some(packet) = &mut input.packet {
-        memory.add_packet(packet)?;
-    }
-    if let Some(keys) = &mut input.flow_keys {
-        let keys = memory.add("flow keys", keys)?;
-        let address = memory.address(keys).to_le_bytes();
-        let field = TestInput::FLOW_KEYS;
-        input.context[field..field + address.len()].copy_from_slice(&address);
-    }
-    if let Some(socket) = &input.packet_socket {
-        let socket = memory.add_packet_socket(&socket.0)?;
-        let address = memory.address(socket).to_le_bytes();
-        let field = TestInput::SOCKET;
-        input.context[field..field + address.len()].copy_from_slice(&address);
-    }
-    let context = memory.add_context(&mut input.context)?;
-    Ok(memory.address(context))
 }

@@ -2,15 +2,14 @@
 //! process that helpers report, the maps and timers of the object, and a place for what they
 //! print. Set once, and used by run after run.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use ::kernel::process::Process;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
-use vm::{FiredTimer, MapHandle, Objects, RunContext, System, Timers};
+use vm::{FiredTimer, RunContext, Timers};
 
 use super::PrintedText;
+use super::shared::Shared;
 
 /// The clock of the time helpers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +26,9 @@ pub enum RunClock {
 /// Services of the host for the runs of a program on one CPU.
 #[derive(Debug)]
 pub(super) struct Services<'o> {
-    pub(super) world: &'o System,
+    shared: &'o Shared,
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
-    /// The objects that programs allocate.
-    pub(super) objects: &'o Arc<Objects>,
-    /// The process of the object's programs.
-    process: &'o Process,
-    handles: &'o [MapHandle],
     random: &'o mut SplitMix,
     /// Names the CPU.
     metadata: Metadata,
@@ -47,20 +41,10 @@ pub(super) struct Services<'o> {
 
 impl<'o> Services<'o> {
     /// Services with the clock of captures.
-    pub(super) fn new(
-        random: &'o mut SplitMix,
-        cpu: u32,
-        world: &'o System,
-        handles: &'o [MapHandle],
-        timers: Option<&'o Timers>,
-        (objects, process): (&'o Arc<Objects>, &'o Process),
-    ) -> Services<'o> {
+    pub(super) fn new(shared: &'o Shared, cpu: u32, random: &'o mut SplitMix) -> Services<'o> {
         Services {
-            world,
-            timers,
-            objects,
-            process,
-            handles,
+            shared,
+            timers: shared.used_timers(),
             random,
             metadata: Metadata::of_cpu(cpu),
             clock: RunClock::Capture,
@@ -100,10 +84,10 @@ impl<'o> Services<'o> {
         let no_packet = Packet::whole(&[], &self.metadata);
         run(RunContext {
             printk: Some(&mut self.printed),
-            system: self.world,
-            types: self.process.types(),
-            process: Some(self.process),
-            maps: self.handles,
+            system: &self.shared.world,
+            types: self.shared.process.types(),
+            process: Some(&self.shared.process),
+            maps: &self.shared.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),
             ..RunContext::new(&no_packet, self.random, Some(&mut clock))

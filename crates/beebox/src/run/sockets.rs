@@ -60,7 +60,7 @@ impl LoadedObject {
         let mut maps = self.maps();
         let found = maps.find(|found| found.def.name == map && found.holds_sockets());
         let found = found.ok_or(Errno::ENOENT)?;
-        let sockets = ByNumber(&self.world.network.sockets);
+        let sockets = ByNumber(&self.shared.world.network.sockets);
         let number = sockets.number_of(cookie).unwrap_or(NO_SOCKET) as u64;
         let value = &number.to_ne_bytes()[..found.map.value_len()];
         found.map.update_with(key, value, 0, &sockets)

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{ProgramClass, Resources, StoredProgram};
-use program::{InitialContents, MapEntry};
+use program::MapEntry;
 use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
-use super::program::Prepared;
+use super::prepared::Prepared;
 use super::{NotLoaded, ObjectMap};
 
 /// The programs of an object by descriptor, which is their place here.
@@ -35,11 +35,8 @@ pub(super) fn are_used(maps: &[Option<ObjectMap>]) -> bool {
 
 /// The programs that an array holds from the start, by index.
 fn contents(array: &ObjectMap) -> impl Iterator<Item = (u32, &str)> {
-    let entries = match &array.def.contents {
-        InitialContents::Entries(entries) => &entries[..],
-        _ => &[],
-    };
-    entries.iter().filter_map(|(key, entry)| match entry {
+    let entries = array.def.contents.entries().iter();
+    entries.filter_map(|(key, entry)| match entry {
         MapEntry::Program(program) => Some((*key, &*program.name)),
         MapEntry::Map(_) => None,
     })

@@ -12,7 +12,8 @@ use jit::Native;
 use lower::EntryFunction;
 use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
-use super::program::Start;
+use super::checked::Start;
+use super::shared::Shared;
 use super::{RunError, RunnableProgram};
 
 /// Most calls between two runs: a timer that is started again for the same time whenever it
@@ -20,12 +21,11 @@ use super::{RunError, RunnableProgram};
 const MOST_CALLS: u64 = 1 << 20;
 
 impl RunnableProgram<'_> {
-    /// Calls the functions of the timers whose time has come by the clock, in the order of
-    /// their times; the number of calls. Runs of programs do it by themselves, before and
-    /// after.
+    /// Fires the timers that are due by the clock, in the order of their times; returns the
+    /// number of callbacks run. Each run of a program does so before and after by itself.
     ///
     /// # Errors
-    /// [`RunError::Timers`] if they do not come to an end; those of runs.
+    /// [`RunError::Timers`] if callbacks start timers without end; those of runs.
     pub fn run_timers(&mut self) -> Result<u64, RunError> {
         match self.services.timers {
             Some(_) => self.run_timers_in(&mut RunGuard::new()),
@@ -55,7 +55,7 @@ impl RunnableProgram<'_> {
 
     /// Calls the function of a timer.
     fn call(&mut self, timer: FiredTimer, guard: &RunGuard) -> Result<(), RunError> {
-        let programs = self.programs;
+        let programs = &self.shared.programs;
         let Some(program) = programs.get(timer.callback.program as usize) else {
             return Ok(());
         };
@@ -74,7 +74,7 @@ impl RunnableProgram<'_> {
         timer: FiredTimer,
         guard: &RunGuard,
     ) -> Result<(), RunError> {
-        let maps = self.maps.iter().flatten().map(|map| &map.map);
+        let maps = self.shared.maps.iter().flatten().map(|map| &map.map);
         let mut maps = maps.filter(|map| map.identity() == timer.map);
         let map = maps.next().map(|map| MapHandle::new(Arc::clone(map) as _));
         let Some(map) = map else {
@@ -95,12 +95,11 @@ impl RunnableProgram<'_> {
     }
 }
 
-/// The timers of a host, if values of these maps, or of maps in them, have some.
-pub(super) fn used<'o>(
-    timers: &'o Timers,
-    maps: &[Option<super::ObjectMap>],
-) -> Option<&'o Timers> {
-    let mut maps = maps.iter().flatten();
-    let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
-    has_some.then_some(timers)
+impl Shared {
+    /// The timers, if values of the maps, or of maps in them, have some.
+    pub(super) fn used_timers(&self) -> Option<&Timers> {
+        let mut maps = self.maps.iter().flatten();
+        let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
+        has_some.then_some(&*self.timers)
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use program::Program;
 use verifier::{Cost, InsnCost, SubprogCost};
 
-/// What a source line costs.
+/// Verification cost of a source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCost {
     /// The function that holds it.
@@ -26,7 +26,7 @@ pub struct LineCost {
     pub states: u64,
 }
 
-/// What a function costs.
+/// Verification cost of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCost {
     /// Name.
@@ -97,7 +97,7 @@ pub fn cost_by_line(program: &Program, cost: &Cost) -> Vec<LineCost> {
     lines
 }
 
-/// What a function costs when it is reached by one call chain, without what it calls.
+/// Verification cost of a function on one call chain, without its callees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallChainCost {
     /// Names of the functions, outermost first.

@@ -73,7 +73,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Adds load flags to those that sections ask for.
+    /// Adds load flags to those of the sections.
     #[must_use]
     pub fn with_flags(self, flags: LoadFlags) -> Loader<'a> {
         Loader { flags, ..self }

@@ -103,7 +103,7 @@ fn judge_program(engine: &Engine, program: &Program) -> Verdict {
     let found = match unsafe { engine.run(&setting, &mut memory) } {
         Answer::Refused => return Verdict::Refused,
         Answer::Returned(value) => Expected::Returned(value, memory),
-        Answer::Trapped(trap) => Expected::Trapped(program::word(&trap).to_owned(), trap.at),
+        Answer::Trapped(trap) => Expected::Trapped(trap.reason.name().to_owned(), trap.at),
     };
     match found == program.expected {
         true => Verdict::Right,

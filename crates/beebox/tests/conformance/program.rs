@@ -5,7 +5,6 @@
 //! needed, the program indented, and what is expected: `-> VALUE`, with
 //! `memory HEX` after it if that changes, or `-> trap KIND` with the instruction.
 
-use beebox::raw::{Reason, Trap};
 use isa::ebpf::{Insn, Op, assemble, table::ROWS};
 
 use crate::case::{bytes, number};
@@ -96,26 +95,5 @@ fn expectation(text: &str, memory: &[u8]) -> Expected {
         [value] => Expected::Returned(number(value), memory.to_vec()),
         [value, "memory", hex] => Expected::Returned(number(value), bytes(hex)),
         _ => panic!("{text}"),
-    }
-}
-
-/// A word for each reason.
-pub(crate) fn word(trap: &Trap) -> &'static str {
-    match trap.reason {
-        Reason::Invalid(_) => "invalid",
-        Reason::SecondSlot => "second-slot",
-        Reason::LeftProgram(_) => "left-program",
-        Reason::Memory(_) => "memory",
-        Reason::UnknownHelper(_) => "unknown-helper",
-        Reason::Call(..) => "helper",
-        Reason::NoFunction(_) => "no-function",
-        Reason::Missing(_) => "missing",
-        Reason::FrameLimit(_) => "frame-limit",
-        Reason::InstructionLimit(_) => "budget",
-        Reason::Deadline(_) => "deadline",
-        Reason::Stopped => "stopped",
-        Reason::Unclosed(_) => "unclosed",
-        Reason::Unreleased(_) => "unreleased",
-        Reason::Locked(_) => "locked",
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 mod changes;
 mod check;
+mod check_report;
 mod choice;
 mod expect;
 mod maps;

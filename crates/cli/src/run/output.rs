@@ -90,34 +90,13 @@ pub(super) fn trap_record(trap: &Trap) -> Value {
     let mut record = json!({
         "at": trap.at,
         "insn": trap.insn.map(|insn| insn.to_string()),
-        "kind": kind(&trap.reason),
+        "kind": trap.reason.name(),
         "message": trap.reason.to_string(),
     });
     if let Reason::Memory(access) | Reason::Call(_, CallFault::Memory(access)) = &trap.reason {
         record["access"] = access_record(access);
     }
     record
-}
-
-/// The name of a reason in JSON.
-fn kind(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::Invalid(_) => "invalid",
-        Reason::SecondSlot => "second-slot",
-        Reason::LeftProgram(_) => "left-program",
-        Reason::Memory(_) => "memory",
-        Reason::UnknownHelper(_) => "unknown-helper",
-        Reason::Call(..) => "helper",
-        Reason::NoFunction(_) => "no-function",
-        Reason::Missing(_) => "missing",
-        Reason::FrameLimit(_) => "frame-limit",
-        Reason::InstructionLimit(_) => "budget",
-        Reason::Deadline(_) => "deadline",
-        Reason::Stopped => "stopped",
-        Reason::Unclosed(_) => "unclosed",
-        Reason::Unreleased(_) => "unreleased",
-        Reason::Locked(_) => "locked",
-    }
 }
 
 fn access_record(access: &BadAccess) -> Value {

@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use spec::maps::MapKind;
 use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard, ValueOf};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
@@ -349,9 +348,9 @@ impl<'m> Maps<'m> {
 
 /// Bytes of the longest key or value of a map.
 fn longest(map: &dyn MapObject) -> u64 {
-    match map.kind() {
-        MapKind::Ringbuf | MapKind::UserRingbuf => map.max_entries().into(),
-        _ => map.value_size().max(map.key_size()) as u64,
+    match map.kind().is_ring() {
+        true => map.max_entries().into(),
+        false => map.value_size().max(map.key_size()) as u64,
     }
 }
 

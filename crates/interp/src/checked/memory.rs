@@ -11,7 +11,9 @@
 //! otherwise linear in the number of regions.
 
 mod access;
+mod bad_access;
 mod port;
+mod region;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -28,8 +30,11 @@ use super::calls::CallFault;
 use super::maps::Maps;
 use super::model::Model;
 
+pub use bad_access::{Access, AccessError, BadAccess, NoRoom};
 use port::no_map;
 pub(super) use port::refused;
+use region::{Bytes, Region};
+pub use region::{Permission, RegionId, RegionInfo};
 
 /// Address of the memory of model sockets: an address of the kernel where nothing is.
 const SOCKETS: u64 = 0xffff_8000_4000_0000;
@@ -50,93 +55,6 @@ const MOST_WAITS: u32 = 1 << 20;
 
 /// The registers of a task that never was in user space (`struct pt_regs`).
 static NO_REGISTERS: [u8; 168] = [0; 168];
-
-/// Kind of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// A load.
-    Read,
-    /// A store.
-    Write,
-    /// An atomic read-modify-write.
-    Update,
-}
-
-impl Access {
-    /// A verb for messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Access::Read => "reads",
-            Access::Write => "writes",
-            Access::Update => "updates",
-        }
-    }
-}
-
-/// Permissions of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Permission {
-    /// Readable.
-    ReadOnly,
-    /// Readable and writable.
-    ReadWrite,
-}
-
-/// Identifier of a region of a [`Memory`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegionId(usize);
-
-/// Name, address range and permissions of a region.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionInfo {
-    /// Name.
-    pub name: String,
-    /// First address.
-    pub start: u64,
-    /// Length in bytes.
-    pub len: u64,
-    /// Permissions.
-    pub permission: Permission,
-}
-
-/// Reason why an access is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AccessError {
-    /// No byte lies in a region.
-    Outside,
-    /// Only this many bytes lie in a region.
-    Crosses(u64),
-    /// A write to a read-only region.
-    ReadOnly,
-    /// An atomic access that is not aligned to its size.
-    Misaligned,
-    /// The address range wraps around.
-    Wraps,
-    /// A borrow of a map value, which other threads may change: it can only be copied.
-    Shared,
-}
-
-/// An invalid access.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadAccess {
-    /// First address.
-    pub address: u64,
-    /// Size in bytes.
-    pub size: u64,
-    /// Kind of access.
-    pub access: Access,
-    /// Reason.
-    pub error: AccessError,
-    /// The region that holds some of the bytes, otherwise the nearest one.
-    pub nearest: Option<RegionInfo>,
-}
-
-/// A region does not fit into the address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRoom {
-    /// Length of the region in bytes.
-    pub len: usize,
-}
 
 /// The memory of a program: regions of the caller and, during a run, stack frames.
 #[derive(Default)]
@@ -183,62 +101,6 @@ struct PacketRegion {
     stride: u64,
     /// Moves of the packet when it was added, at its first place.
     moves: u32,
-}
-
-struct Region<'m> {
-    start: u64,
-    bytes: Bytes<'m>,
-}
-
-enum Bytes<'m> {
-    ReadOnly(&'m [u8]),
-    ReadWrite(&'m mut [u8]),
-    Packet(&'m mut PacketBuffer),
-    Frame(Box<[u8]>),
-}
-
-impl Bytes<'_> {
-    #[inline(always)]
-    fn readable(&self) -> &[u8] {
-        match self {
-            Bytes::ReadOnly(bytes) => bytes,
-            Bytes::ReadWrite(bytes) => bytes,
-            Bytes::Packet(packet) => packet.visible(),
-            Bytes::Frame(bytes) => bytes,
-        }
-    }
-
-    #[inline(always)]
-    fn writable(&mut self) -> Option<&mut [u8]> {
-        match self {
-            Bytes::ReadOnly(_) => None,
-            Bytes::ReadWrite(bytes) => Some(bytes),
-            Bytes::Packet(packet) => Some(packet.visible_mut()),
-            Bytes::Frame(bytes) => Some(bytes),
-        }
-    }
-}
-
-impl Region<'_> {
-    fn len(&self) -> u64 {
-        self.bytes.readable().len() as u64
-    }
-
-    /// Number of addresses between the region and the bytes from `first` to `last`; 0 if
-    /// they touch.
-    fn distance(&self, first: u64, last: u64) -> u64 {
-        let end = self.start + self.len();
-        first
-            .saturating_sub(end.saturating_sub(1))
-            .max(self.start.saturating_sub(last))
-    }
-
-    /// Number of bytes from `first` to `last` that lie in the region.
-    fn overlap(&self, first: u64, last: u64) -> u64 {
-        let end = self.start + self.len();
-        let after = last.saturating_add(1);
-        after.min(end).saturating_sub(first.max(self.start))
-    }
 }
 
 impl<'m> Memory<'m> {
@@ -572,10 +434,7 @@ impl<'m> Memory<'m> {
             },
             start: region.start,
             len: region.len(),
-            permission: match region.bytes {
-                Bytes::ReadOnly(_) => Permission::ReadOnly,
-                _ => Permission::ReadWrite,
-            },
+            permission: region.bytes.permission(),
         }
     }
 
@@ -593,7 +452,7 @@ impl<'m> Memory<'m> {
     pub fn write(&mut self, address: u64, len: u64) -> Result<&mut [u8], BadAccess> {
         let writable = self
             .locate(address, len)
-            .filter(|index| !matches!(self.regions[*index].bytes, Bytes::ReadOnly(_)));
+            .filter(|index| self.regions[*index].bytes.permission() == Permission::ReadWrite);
         let Some(index) = writable else {
             return Err(self.fault(address, len, Access::Write));
         };

@@ -55,6 +55,29 @@ pub enum Reason {
     Locked(u64),
 }
 
+impl Reason {
+    /// Name of the reason without its details, as in JSON output.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Reason::Invalid(_) => "invalid",
+            Reason::SecondSlot => "second-slot",
+            Reason::LeftProgram(_) => "left-program",
+            Reason::Memory(_) => "memory",
+            Reason::UnknownHelper(_) => "unknown-helper",
+            Reason::Call(..) => "helper",
+            Reason::NoFunction(_) => "no-function",
+            Reason::Missing(_) => "missing",
+            Reason::FrameLimit(_) => "frame-limit",
+            Reason::InstructionLimit(_) => "budget",
+            Reason::Deadline(_) => "deadline",
+            Reason::Stopped => "stopped",
+            Reason::Unclosed(_) => "unclosed",
+            Reason::Unreleased(_) => "unreleased",
+            Reason::Locked(_) => "locked",
+        }
+    }
+}
+
 /// Something that is open in the frame of a function that returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclosed {
@@ -173,7 +196,15 @@ impl fmt::Display for Missing {
                         "it needs the kernel variable with BTF id {id}, which raw instructions do not have"
                     )
                 }
-                _ => f.write_str("it needs a map, which raw instructions do not have"),
+                Imm64::MapFd { .. }
+                | Imm64::MapValue { .. }
+                | Imm64::MapIndex { .. }
+                | Imm64::MapIndexValue { .. } => {
+                    f.write_str("it needs a map, which raw instructions do not have")
+                }
+                Imm64::Value(_) | Imm64::Func { .. } => {
+                    f.write_str("it needs an object, which raw instructions do not have")
+                }
             },
             Missing::Function(_) => {
                 f.write_str("it calls a kfunc, which raw instructions do not have")

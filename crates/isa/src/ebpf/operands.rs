@@ -139,47 +139,59 @@ pub enum Flow {
     Nowhere,
 }
 
+impl Operand {
+    const fn registers(self) -> RegSet {
+        match self {
+            Operand::Reg(reg) => RegSet::of(reg),
+            Operand::Imm(_) => RegSet::EMPTY,
+        }
+    }
+}
+
 impl Insn {
     /// Registers that the instruction reads.
     pub const fn reads(self) -> RegSet {
-        let dst = match self {
-            Insn::Alu { op: AluOp::Mov, .. } => RegSet::EMPTY,
-            Insn::Alu { dst, .. }
-            | Insn::Neg { dst, .. }
-            | Insn::Endian { dst, .. }
-            | Insn::Store { base: dst, .. }
-            | Insn::Atomic { base: dst, .. }
-            | Insn::StoreRelease { base: dst, .. }
-            | Insn::Jump { dst, .. }
-            | Insn::GotoReg { dst }
-            | Insn::CallReg { dst } => RegSet::of(dst),
-            _ => RegSet::EMPTY,
-        };
-        let src = match self {
-            Insn::Alu { src, .. } | Insn::Store { src, .. } | Insn::Jump { src, .. } => match src {
-                Operand::Reg(src) => RegSet::of(src),
-                Operand::Imm(_) => RegSet::EMPTY,
-            },
-            Insn::MovSx { src, .. }
-            | Insn::Cast { src, .. }
-            | Insn::Load { base: src, .. }
-            | Insn::LoadAcquire { base: src, .. }
-            | Insn::StoreRelease { src, .. }
-            | Insn::Atomic { src, .. }
-            | Insn::PacketInd { src, .. } => RegSet::of(src),
-            _ => RegSet::EMPTY,
-        };
-        let implied = match self {
-            Insn::Call(_) | Insn::CallReg { .. } => RegSet::ARGUMENTS,
-            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => RegSet::of(Reg::R6),
-            Insn::Atomic {
-                op: AtomicOp::CmpXchg,
+        match self {
+            Insn::Alu {
+                op: AluOp::Mov,
+                src,
                 ..
+            } => src.registers(),
+            Insn::Alu { dst, src, .. } | Insn::Jump { dst, src, .. } => {
+                RegSet::of(dst).union(src.registers())
             }
-            | Insn::Exit => RegSet::of(Reg::R0),
-            _ => RegSet::EMPTY,
-        };
-        dst.union(src).union(implied)
+            Insn::Store { base, src, .. } => RegSet::of(base).union(src.registers()),
+            Insn::Neg { dst, .. } | Insn::Endian { dst, .. } | Insn::GotoReg { dst } => {
+                RegSet::of(dst)
+            }
+            Insn::MovSx { src, .. } | Insn::Cast { src, .. } => RegSet::of(src),
+            Insn::Load { base, .. } | Insn::LoadAcquire { base, .. } => RegSet::of(base),
+            Insn::StoreRelease { base, src, .. } => RegSet::of(base).union(RegSet::of(src)),
+            Insn::Atomic { op, base, src, .. } => {
+                let operands = RegSet::of(base).union(RegSet::of(src));
+                match op {
+                    AtomicOp::CmpXchg => operands.union(RegSet::of(Reg::R0)),
+                    AtomicOp::Add { .. }
+                    | AtomicOp::Or { .. }
+                    | AtomicOp::And { .. }
+                    | AtomicOp::Xor { .. }
+                    | AtomicOp::Xchg => operands,
+                }
+            }
+            Insn::PacketAbs { .. } => RegSet::of(Reg::R6),
+            Insn::PacketInd { src, .. } => RegSet::of(src).union(RegSet::of(Reg::R6)),
+            Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. } | Callee::Local(_)) => {
+                RegSet::ARGUMENTS
+            }
+            Insn::CallReg { dst } => RegSet::of(dst).union(RegSet::ARGUMENTS),
+            Insn::Exit => RegSet::of(Reg::R0),
+            Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Invalid { .. } => RegSet::EMPTY,
+        }
     }
 
     /// Registers that the instruction writes or clobbers.
@@ -193,45 +205,75 @@ impl Insn {
             | Insn::LoadImm64 { dst, .. }
             | Insn::Load { dst, .. }
             | Insn::LoadAcquire { dst, .. } => RegSet::of(dst),
-            Insn::Atomic { op, src, .. } => match op {
-                AtomicOp::CmpXchg => RegSet::of(Reg::R0),
-                _ if op.fetches_into_src() => RegSet::of(src),
-                _ => RegSet::EMPTY,
-            },
-            Insn::Call(_)
+            Insn::Atomic { op, src, .. } => {
+                if op.fetches_into_src() {
+                    RegSet::of(src)
+                } else if op.fetches_into_r0() {
+                    RegSet::of(Reg::R0)
+                } else {
+                    RegSet::EMPTY
+                }
+            }
+            Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. } | Callee::Local(_))
             | Insn::CallReg { .. }
             | Insn::PacketAbs { .. }
             | Insn::PacketInd { .. } => RegSet::ARGUMENTS.union(RegSet::of(Reg::R0)),
-            _ => RegSet::EMPTY,
+            Insn::Store { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::Imm64High
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => RegSet::EMPTY,
         }
     }
 
     /// The memory access through a register; `None` for packet loads.
     pub const fn access(self) -> Option<Access> {
-        let (base, off, size) = match self {
+        let (base, off, size, reads, writes) = match self {
             Insn::Load {
                 base, off, size, ..
             }
             | Insn::LoadAcquire {
                 base, off, size, ..
-            }
-            | Insn::Store {
+            } => (base, off, size, true, false),
+            Insn::Store {
                 base, off, size, ..
             }
             | Insn::StoreRelease {
                 base, off, size, ..
-            }
-            | Insn::Atomic {
+            } => (base, off, size, false, true),
+            Insn::Atomic {
                 base, off, size, ..
-            } => (base, off, size),
-            _ => return None,
+            } => (base, off, size, true, true),
+            Insn::Alu { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => return None,
         };
         Some(Access {
             base,
             off,
             size,
-            reads: !matches!(self, Insn::Store { .. } | Insn::StoreRelease { .. }),
-            writes: !matches!(self, Insn::Load { .. } | Insn::LoadAcquire { .. }),
+            reads,
+            writes,
         })
     }
 
@@ -381,6 +423,13 @@ impl AtomicOp {
 
     /// True if `r0` receives the old value.
     pub const fn fetches_into_r0(self) -> bool {
-        matches!(self, AtomicOp::CmpXchg)
+        match self {
+            AtomicOp::CmpXchg => true,
+            AtomicOp::Add { .. }
+            | AtomicOp::Or { .. }
+            | AtomicOp::And { .. }
+            | AtomicOp::Xor { .. }
+            | AtomicOp::Xchg => false,
+        }
     }
 }

@@ -132,7 +132,7 @@ pub trait Entered: Kind {
     fn entry(facts: Self::Facts, entry: Entry) -> Self::Entry;
 }
 
-/// How a filter of packets is entered.
+/// Entry point of a packet filter.
 #[derive(Clone, Copy)]
 pub enum FilterEntry {
     /// It uses the packet's bytes only: `r1` is not live at its entry.
@@ -173,7 +173,7 @@ impl Entered for MemoryProgram {
     }
 }
 
-/// How a verified program is entered.
+/// Entry point of a verified program.
 #[derive(Clone, Copy)]
 pub struct VerifiedEntry {
     pub(super) entry: Entry,
@@ -197,7 +197,7 @@ impl Entered for ContextProgram {
     }
 }
 
-/// How a function of a verified program is entered.
+/// Entry point of a function of a verified program.
 #[derive(Clone, Copy)]
 pub struct FunctionEntry {
     pub(super) entry: Entry,

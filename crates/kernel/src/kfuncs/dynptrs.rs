@@ -23,7 +23,7 @@ fn from_packet<M: ModelPort>(
     let packet = memory.packet(context)?;
     let size = match kind {
         DynptrKind::SkbMeta => packet.metadata_len(),
-        _ => packet.len(),
+        DynptrKind::Skb | DynptrKind::Xdp | DynptrKind::Local | DynptrKind::Ringbuf => packet.len(),
     };
     let made = Dynptr::new(kind, context, size as u32);
     let made = match packet.state.is_read_only {

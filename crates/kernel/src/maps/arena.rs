@@ -15,6 +15,7 @@ use spec::Errno;
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells};
 
 use self::free_ranges::FreeRanges;
+use super::resources::Resources;
 use super::slots::Slots;
 use super::{Definition, Operations, flags};
 
@@ -323,10 +324,6 @@ impl Operations for Arena {
         Some(self)
     }
 
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -335,7 +332,7 @@ impl Operations for Arena {
         Err(Errno::EINVAL)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

@@ -9,6 +9,8 @@ use spec::maps::MapKind;
 use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
+use super::key;
+use super::resources::Resources;
 use super::special::SpecialFields;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 
@@ -200,7 +202,7 @@ impl Operations for Array {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         if self.is_percpu && flags > EXIST {
             return Err(Errno::EINVAL);
         }
@@ -212,12 +214,7 @@ impl Operations for Array {
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
-        let following = match key.and_then(|key| self.index(key)) {
-            None => 0,
-            Some(index) if index + 1 == self.entries => return Err(Errno::ENOENT),
-            Some(index) => index + 1,
-        };
-        next.copy_from_slice(&following.to_ne_bytes());
-        Ok(())
+        let index = key.and_then(|key| self.index(key));
+        key::write_next_index(index, self.entries, next)
     }
 }

@@ -9,7 +9,7 @@ use vm::sync::atomic::Ordering::{Acquire, Release};
 use spec::Errno;
 use vm::{Cells, DirectAccess, Elements, MapHandle};
 
-use super::resources::{NoResources, Resources, StoredMap};
+use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
 use super::{Definition, Map, Operations, RunGuard};
@@ -48,10 +48,6 @@ impl ArrayOfMaps {
 }
 
 impl Operations for ArrayOfMaps {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
         match self.set(index, None) {
@@ -67,21 +63,14 @@ impl Operations for ArrayOfMaps {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.slots.index_to_store(key, flags, 0)?;
         let inner = self.template.find(slots::number(value)?, resources)?;
         self.set(index, Some(inner));
         Ok(())

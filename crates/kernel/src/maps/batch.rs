@@ -43,14 +43,21 @@ enum Batches {
 impl Batches {
     fn of(kind: MapKind) -> Batches {
         use MapKind::{
-            Array, ArrayOfMaps, Hash, HashOfMaps, LpmTrie, LruHash, LruPercpuHash, PercpuArray,
-            PercpuHash,
+            Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage,
+            Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie,
+            LruHash, LruPercpuHash, PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray,
+            ProgArray, Queue, ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap,
+            Stack, StackTrace, StructOps, TaskStorage, UserRingbuf, Xskmap,
         };
         match kind {
             Array | PercpuArray | ArrayOfMaps => Batches::Array,
             LpmTrie => Batches::Trie,
             Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps => Batches::Hash,
-            _ => Batches::None,
+            ProgArray | PerfEventArray | CgroupArray | StackTrace | Devmap | DevmapHash
+            | Cpumap | Xskmap | Sockmap | Sockhash | ReuseportSockarray | CgroupStorage
+            | PercpuCgroupStorage | SkStorage | InodeStorage | TaskStorage | CgrpStorage
+            | Queue | Stack | BloomFilter | Ringbuf | UserRingbuf | Arena | StructOps
+            | InsnArray | Rhash => Batches::None,
         }
     }
 }
@@ -72,7 +79,7 @@ impl Map {
         let elements = self.elements(keys, values.len())?;
         let store = |index: usize| {
             let (key, value) = (self.nth_key(keys, index), self.nth_value(values, index));
-            self.operations.store_object(key, value, flags, resources)
+            self.operations.store(key, value, flags, resources)
         };
         Ok(until_error(elements, store))
     }
@@ -111,7 +118,8 @@ impl Map {
         let most = self.elements(keys, values.len())?;
         match batches {
             Batches::Hash => self.read_buckets(from, keys, values, most, delete),
-            _ => self.read_elements(from, keys, values, most),
+            Batches::Array | Batches::Trie => self.read_elements(from, keys, values, most),
+            Batches::None => Err(Errno::ENOTSUPP),
         }
     }
 

@@ -6,6 +6,7 @@ use spec::Errno;
 use vm::{CellSlice, Cells};
 
 use super::flags;
+use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, key};
 
 /// Bits of which each value sets some. A value that was pushed is always found; one that
@@ -112,7 +113,7 @@ impl Operations for BloomFilter {
         self.peek(out)
     }
 
-    fn store(&self, _: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         self.push(value, flags)
     }
 

@@ -2,7 +2,7 @@
 
 use spec::Errno;
 
-use super::resources::{Cgroup, NoResources, Resources};
+use super::resources::{Cgroup, Resources};
 use super::slots::{self, Slots};
 use super::{Definition, Operations};
 
@@ -17,10 +17,6 @@ impl CgroupArray {
 }
 
 impl Operations for CgroupArray {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.0.delete(key)
     }
@@ -29,21 +25,14 @@ impl Operations for CgroupArray {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.0.index_to_store(key, flags, 0)?;
         let cgroup = resources.cgroup(slots::number(value)?);
         self.0.set(index, Some(cgroup.ok_or(Errno::EBADF)?));
         Ok(())

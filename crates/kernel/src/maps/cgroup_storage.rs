@@ -7,6 +7,7 @@ use spec::maps::MapKind;
 use vm::{CellSlice, Cells, ValueOf};
 
 use super::flags::{self, EXIST, LOCK};
+use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 
 /// Values of attached programs.
@@ -80,10 +81,6 @@ impl Operations for CgroupStorage {
         self.cells.slice(0, zeros.len()).write(0, &zeros);
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store(key, value, flags)
-    }
-
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
@@ -92,7 +89,7 @@ impl Operations for CgroupStorage {
         Err(Errno::ENOENT)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         let is_known = match self.is_percpu {
             true => flags == 0 || flags == EXIST,
             false => flags & !(LOCK | EXIST) == 0,

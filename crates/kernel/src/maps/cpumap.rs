@@ -9,7 +9,7 @@ use vm::CellSlice;
 
 use super::array::Array;
 use super::flags::{self, EXIST, NOEXIST};
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, slots};
 
 /// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
@@ -58,10 +58,6 @@ impl Operations for Cpumap {
         (queue != [0; 4]).then_some(value)
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         clear(&self.values, cpu, key)
     }
@@ -70,11 +66,7 @@ impl Operations for Cpumap {
         copy_filled(&self.values, key, out)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
@@ -100,7 +92,7 @@ impl Operations for Cpumap {
             stored[..4].copy_from_slice(&value[..4]);
             stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
         }
-        self.values.store(key, &stored, 0)
+        self.values.store(key, &stored, 0, resources)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

@@ -11,7 +11,7 @@ use vm::CellSlice;
 use super::array::Array;
 use super::flags::{self, EXIST, NOEXIST};
 use super::hash::Hash;
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, slots};
 
 /// The value of an update with ids in place of descriptors.
@@ -66,10 +66,6 @@ impl Operations for Devmap {
         (interface != [0; 4]).then_some(value)
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         super::cpumap::clear(&self.0, cpu, key)
     }
@@ -78,11 +74,7 @@ impl Operations for Devmap {
         super::cpumap::copy_filled(&self.0, key, out)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
@@ -90,7 +82,7 @@ impl Operations for Devmap {
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
         super::cpumap::check_update(&self.0, key, flags)?;
-        self.0.store(key, &resolve(value, resources)?, 0)
+        self.0.store(key, &resolve(value, resources)?, 0, resources)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
@@ -113,10 +105,6 @@ impl Operations for DevmapHash {
         self.0.lookup(guard, cpu, key)
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         self.0.delete(cpu, key)
     }
@@ -125,11 +113,7 @@ impl Operations for DevmapHash {
         self.0.copy(key, out)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
@@ -143,8 +127,8 @@ impl Operations for DevmapHash {
             return Err(Errno::EEXIST);
         }
         // Linux adds an entry for BPF_EXIST too.
-        self.0
-            .store(key, &resolve(value, resources)?, flags & NOEXIST)
+        let stored = resolve(value, resources)?;
+        self.0.store(key, &stored, flags & NOEXIST, resources)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

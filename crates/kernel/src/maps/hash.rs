@@ -29,6 +29,7 @@ use vm::{
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::{LINE_CELLS, Line, Pool};
+use super::resources::Resources;
 use super::special::SpecialFields;
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
@@ -535,7 +536,7 @@ impl Operations for Hash {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         self.put(0, key, value, flags)
     }
 

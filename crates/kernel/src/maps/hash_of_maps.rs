@@ -10,7 +10,7 @@ use vm::MapHandle;
 use super::array_of_maps::retire;
 use super::flags::{EXIST, NOEXIST};
 use super::hash::Hash;
-use super::resources::{NoResources, Resources, StoredMap};
+use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
 use super::{Definition, Entries, Host, Map, Operations, RunGuard, key};
@@ -83,10 +83,6 @@ impl HashOfMaps {
 }
 
 impl Operations for HashOfMaps {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let mut count = self.lock();
         let bucket = self.bucket(key);
@@ -105,11 +101,7 @@ impl Operations for HashOfMaps {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],

@@ -1,4 +1,4 @@
-//! What maps use of the machine that they stand for.
+//! The machine that maps belong to.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Keys in cells: comparison, copy and hash.
 
+use spec::Errno;
 use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vm::{hash_start, hash_words};
 
@@ -59,4 +60,18 @@ pub(super) fn write(cells: &[AtomicU64], key: &[u8]) {
 #[inline(always)]
 pub(super) fn hash(key: &[u8], seed: u64) -> u32 {
     hash_words(words(key), hash_start(seed))
+}
+
+/// Writes the index after this one, of so many: the first after none. ENOENT after the last.
+pub(super) fn write_next_index(
+    index: Option<u32>,
+    count: u32,
+    next: &mut [u8],
+) -> Result<(), Errno> {
+    let following = index.map_or(0, |index| index + 1);
+    if following == count && index.is_some() {
+        return Err(Errno::ENOENT);
+    }
+    next.copy_from_slice(&following.to_ne_bytes());
+    Ok(())
 }

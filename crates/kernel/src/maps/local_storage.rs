@@ -99,10 +99,6 @@ impl LocalStorage {
 }
 
 impl Operations for LocalStorage {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.delete_object(key, &NoResources)
     }
@@ -127,11 +123,7 @@ impl Operations for LocalStorage {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],

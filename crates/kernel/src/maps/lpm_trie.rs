@@ -18,6 +18,7 @@ use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};
 
 use super::flags::{self, EXIST, NOEXIST};
 use super::pool::Pool;
+use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout, key};
 
 const CHILDREN: usize = 0;
@@ -349,7 +350,7 @@ impl Operations for LpmTrie {
         found.map(|node| CellSlice::new(self.value(node), self.value.size))
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         if flags > EXIST {
             return Err(Errno::EINVAL);
         }
@@ -425,10 +426,6 @@ impl Operations for LpmTrie {
         let value = self.lookup(&guard, 0, key).ok_or(Errno::ENOENT)?;
         value.read(0, out);
         Ok(())
-    }
-
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.update(0, key, value, flags)
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {

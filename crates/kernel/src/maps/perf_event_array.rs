@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
 
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::{Definition, Operations};
 
@@ -24,10 +24,6 @@ impl PerfEventArray {
 }
 
 impl Operations for PerfEventArray {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.slots.delete(key)
     }
@@ -36,21 +32,14 @@ impl Operations for PerfEventArray {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.slots.index_to_store(key, flags, 0)?;
         let buffer = resources.perf_buffer(slots::number(value)?);
         self.slots.set(index, Some(buffer.ok_or(Errno::EBADF)?));
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use spec::Errno;
 use vm::TailTable;
 
-use super::resources::{NoResources, ProgramClass, Resources, StoredProgram};
+use super::resources::{ProgramClass, Resources, StoredProgram};
 use super::slots::{self, Slots};
 use super::{Definition, Host, Operations};
 
@@ -61,10 +61,6 @@ impl ProgArray {
 }
 
 impl Operations for ProgArray {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let table = self.lock();
         self.slots.delete(key)?;
@@ -81,21 +77,14 @@ impl Operations for ProgArray {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.slots.index_to_store(key, flags, 0)?;
         let descriptor = slots::number(value)?;
         let Some(program) = resources.program(descriptor) else {
             return Err(match resources.is_open(descriptor) {

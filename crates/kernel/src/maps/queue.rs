@@ -7,6 +7,7 @@ use spec::Errno;
 use spec::maps::MapKind;
 
 use super::flags::{self, EXIST, NOEXIST};
+use super::resources::Resources;
 use super::{Definition, Operations};
 
 /// Values of one size in the order in which they were pushed.
@@ -97,7 +98,7 @@ impl Operations for Queue {
         self.peek(out)
     }
 
-    fn store(&self, _: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         self.push(value, flags)
     }
 

@@ -6,7 +6,7 @@ use vm::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use spec::Errno;
 
 use super::flags::{self, EXIST};
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
 use super::{Definition, Operations};
@@ -37,10 +37,6 @@ impl ReuseportSockarray {
 }
 
 impl Operations for ReuseportSockarray {
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.0.index(key).ok_or(Errno::E2BIG)?;
         let socket = self.0.set(index, None).ok_or(Errno::ENOENT)?;
@@ -52,21 +48,14 @@ impl Operations for ReuseportSockarray {
         socket::read_cookie(out, || self.0.get(self.0.index(key)?))
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.0.index_to_store(key, flags, EXIST)?;
         let descriptor = match value.try_into() {
             Ok(value) => socket::descriptor_of_8(value)?,
             Err(_) => slots::number(value)?,

@@ -15,6 +15,7 @@ use vm::sync::{Mutex, MutexGuard};
 use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, RecordOutput};
 
 use super::flags;
+use super::resources::Resources;
 use super::spin_lock::SpinLock;
 use super::{Definition, Operations};
 
@@ -209,10 +210,6 @@ impl Operations for Ring {
         Some(MapFunction::output(self))
     }
 
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::ENOTSUPP)
-    }
-
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
@@ -221,7 +218,7 @@ impl Operations for Ring {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
 

@@ -6,6 +6,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use spec::Errno;
 
 use super::flags::{EXIST, NOEXIST};
+use super::key;
 
 /// Slots of a block. A block is allocated when one of its slots is first filled.
 const BLOCK: usize = 1024;
@@ -46,6 +47,15 @@ impl<T> Slots<T> {
     pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
         let index = u32::from_ne_bytes(key.try_into().ok()?);
         (index < self.count).then_some(index)
+    }
+
+    /// The index of an update whose flags are at most `most`. EINVAL for other flags, E2BIG for
+    /// an index out of range.
+    pub(super) fn index_to_store(&self, key: &[u8], flags: u64, most: u64) -> Result<u32, Errno> {
+        if flags > most {
+            return Err(Errno::EINVAL);
+        }
+        self.index(key).ok_or(Errno::E2BIG)
     }
 
     /// Number of slots.
@@ -112,13 +122,8 @@ impl<T> Slots<T> {
     /// The index after this one; the first after none and after one out of range. ENOENT
     /// after the last.
     pub(super) fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
-        let following = match key.and_then(|key| self.index(key)) {
-            None => 0,
-            Some(index) if index + 1 == self.count => return Err(Errno::ENOENT),
-            Some(index) => index + 1,
-        };
-        next.copy_from_slice(&following.to_ne_bytes());
-        Ok(())
+        let index = key.and_then(|key| self.index(key));
+        key::write_next_index(index, self.count, next)
     }
 
     /// `BPF_MAP_DELETE_ELEM` of arrays of descriptors.

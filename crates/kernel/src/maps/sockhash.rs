@@ -8,7 +8,7 @@ use spec::Errno;
 use vm::network::NetSocket;
 
 use super::flags::{EXIST, NOEXIST};
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::socket::{self, Socket};
 use super::{Definition, Operations};
 
@@ -82,11 +82,7 @@ impl Operations for Sockhash {
         socket::read_cookie(out, || self.find(key))
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],

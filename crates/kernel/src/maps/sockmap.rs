@@ -6,7 +6,7 @@ use spec::Errno;
 use vm::network::NetSocket;
 
 use super::flags::EXIST;
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::slots::Slots;
 use super::socket::{self, Socket};
 use super::{Definition, Operations};
@@ -30,10 +30,7 @@ impl Sockmap {
 
     /// Puts a socket at a key, as the flags of an update allow.
     fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result<(), Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.0.index_to_store(key, flags, EXIST)?;
         self.0.put(index, socket, flags).map(drop)
     }
 }
@@ -53,11 +50,7 @@ impl Operations for Sockmap {
         socket::read_cookie(out, || self.0.get(self.0.index(key)?))
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],

@@ -3,6 +3,7 @@
 
 use spec::Errno;
 
+use super::resources::Resources;
 use super::{Definition, Operations, flags};
 
 /// Places for stack traces.
@@ -55,10 +56,6 @@ impl StackTrace {
 }
 
 impl Operations for StackTrace {
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::EINVAL)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let id = super::slots::number(key)?;
         Err(match id < self.buckets {
@@ -71,7 +68,7 @@ impl Operations for StackTrace {
         Err(Errno::ENOENT)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
 

@@ -14,6 +14,7 @@ use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use spec::Errno;
 use vm::{CELL_BYTES, CellSlice, Cells, RunGuard, Samples, SamplesReader, ValueOf};
 
+use super::resources::Resources;
 use super::{Definition, Operations};
 
 /// Bytes of the header of a sample.
@@ -155,10 +156,6 @@ impl Operations for UserRing {
         }
     }
 
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::ENOTSUPP)
-    }
-
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
@@ -167,7 +164,7 @@ impl Operations for UserRing {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
 

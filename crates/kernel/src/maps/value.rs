@@ -57,7 +57,7 @@ impl ValueLayout {
         self.timer.into_iter().chain(self.workqueue)
     }
 
-    /// Takes the spin lock of a value, if there is one. EBUSY if nobody frees it: Linux waits
+    /// Takes the spin lock of a value, if there is one. EBUSY if it stays held: Linux waits
     /// for ever.
     pub(super) fn lock<'a>(
         &self,

@@ -9,7 +9,7 @@ use spec::Errno;
 use vm::{CellSlice, Cells};
 
 use super::flags::{self, EXIST, NOEXIST};
-use super::resources::{NoResources, Resources};
+use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
 use super::{Definition, Operations, RunGuard};
@@ -76,10 +76,6 @@ impl Operations for Xskmap {
         Some(CellSlice::new(guard.keep(entry.view.clone()), VIEW))
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.0.index(key).ok_or(Errno::EINVAL)?;
         self.0.set(index, None);
@@ -90,21 +86,14 @@ impl Operations for Xskmap {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.store_object(key, value, flags, &NoResources)
-    }
-
-    fn store_object(
+    fn store(
         &self,
         key: &[u8],
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.0.index(key).ok_or(Errno::E2BIG)?;
+        let index = self.0.index_to_store(key, flags, EXIST)?;
         let entry = Entry::new(socket::find(slots::number(value)?, resources)?)?;
         match self.0.get(index) {
             Some(old) if old.socket.cookie == entry.socket.cookie => return Ok(()),

@@ -16,9 +16,9 @@ pub(crate) fn lookup<'n>(
 ) -> Result<Found<'n>, NoRoute> {
     let custom = network.rules.custom(true);
     let answer = match (tables, custom) {
-        (Tables::Only(number), custom) => ask(network, flow, number, custom.is_some()),
+        (Tables::Only(number), custom) => search(network, flow, number, custom.is_some()),
         (Tables::ByRules, Some(rules)) => Some(rules::lookup(network, rules, flow, |number| {
-            ask(network, flow, number, true)
+            search(network, flow, number, true)
         })),
         (Tables::ByRules, None) => by_default(network, flow),
     };
@@ -29,14 +29,14 @@ pub(crate) fn lookup<'n>(
     })
 }
 
-/// Without custom rules the table for defaults is asked when the main one has no answer.
+/// Without custom rules: the main table, then the default one.
 fn by_default<'n>(network: &'n Network, flow: &Flow) -> Answer<'n> {
-    let main = ask(network, flow, table::MAIN, false);
-    main.or_else(|| ask(network, flow, table::DEFAULT, false))
+    let main = search(network, flow, table::MAIN, false);
+    main.or_else(|| search(network, flow, table::DEFAULT, false))
 }
 
-/// Asks one table. Without custom rules main and local table are one.
-fn ask<'n>(network: &'n Network, flow: &Flow, number: u32, has_rules: bool) -> Answer<'n> {
+/// Searches one table. Without custom rules main and local table are one.
+fn search<'n>(network: &'n Network, flow: &Flow, number: u32, has_rules: bool) -> Answer<'n> {
     let is_joined = !has_rules && matches!(number, table::MAIN | table::LOCAL);
     if !is_joined {
         return first(network, flow, &[number]);

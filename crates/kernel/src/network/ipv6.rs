@@ -20,13 +20,13 @@ pub(crate) fn lookup<'n>(
 ) -> Result<Found<'n>, NoRoute> {
     let custom = network.rules.custom(false);
     let found = match (tables, custom) {
-        (Tables::Only(number), _) => ask(network, flow, number),
+        (Tables::Only(number), _) => search(network, flow, number),
         (Tables::ByRules, None) => {
-            ask(network, flow, table::LOCAL).or_else(|| ask(network, flow, table::MAIN))
+            search(network, flow, table::LOCAL).or_else(|| search(network, flow, table::MAIN))
         }
         (Tables::ByRules, Some(rules)) => {
             let answer = rules::lookup(network, rules, flow, |number| {
-                ask(network, flow, number).map(Ok)
+                search(network, flow, number).map(Ok)
             });
             match answer {
                 Err(NoRoute::Blackhole) => return Err(NoRoute::BlackholeRule),
@@ -72,7 +72,7 @@ pub(crate) fn mtu(network: &Network, found: &Found<'_>) -> u32 {
 /// routes for some sources hide those of their prefix for all, but for default routes. From
 /// there it goes to shorter prefixes of the source, then to the routes for all sources, then
 /// to shorter prefixes of the destination, and nothing is hidden any more.
-fn ask<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> {
+fn search<'n>(network: &'n Network, flow: &Flow, number: u32) -> Option<Found<'n>> {
     let table = network.routes.table(false, number)?;
     let mut has_begun = false;
     table.matching(flow.destination).find_map(|(len, routes)| {

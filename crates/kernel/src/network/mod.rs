@@ -38,7 +38,7 @@ fn is_usable(network: &Network, hop: &NextHop, is_ipv4: bool) -> bool {
     !(hop.is_dead || hop.is_link_down && ignores_linkdown)
 }
 
-/// Which tables a lookup asks.
+/// The tables that a lookup searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tables {
     /// Those that the rules say.

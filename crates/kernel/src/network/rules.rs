@@ -1,16 +1,16 @@
-//! Policy rules: a lookup asks the tables of the rules that match, until one has an answer.
+//! Policy rules: a lookup searches the tables of the rules that match, until one has an answer.
 
 use vm::network::{Network, PolicyRule, RuleAction};
 
 use super::{Flow, Found, NoRoute};
 
-/// Asks the tables of the rules that match a packet. `ask` answers `None` if the table has no
+/// Searches the tables of the rules that match a packet. `search` returns `None` if the table has no
 /// route for it.
 pub(super) fn lookup<'n>(
     network: &'n Network,
     rules: &'n [PolicyRule],
     flow: &Flow,
-    mut ask: impl FnMut(u32) -> Option<Result<Found<'n>, NoRoute>>,
+    mut search: impl FnMut(u32) -> Option<Result<Found<'n>, NoRoute>>,
 ) -> Result<Found<'n>, NoRoute> {
     let mut place = 0;
     while let Some(rule) = rules.get(place) {
@@ -36,7 +36,7 @@ pub(super) fn lookup<'n>(
             RuleAction::Unreachable => return Err(NoRoute::NoneMatches),
             RuleAction::Prohibit => return Err(NoRoute::Prohibited),
         };
-        match table.and_then(&mut ask) {
+        match table.and_then(&mut search) {
             None => {}
             Some(Ok(found)) if is_suppressed(rule, &found) => {}
             Some(answer) => return answer,

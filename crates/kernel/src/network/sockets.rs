@@ -24,7 +24,7 @@ pub(crate) struct SocketQuery {
     pub(crate) device: u32,
     /// The same if the device belongs to a VRF; otherwise 0.
     pub(crate) vrf_device: u32,
-    /// The CPU that asks.
+    /// The CPU of the lookup.
     pub(crate) cpu: u32,
 }
 

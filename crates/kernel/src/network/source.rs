@@ -90,7 +90,7 @@ pub(crate) fn source_ipv6_on(
     let wanted = address_scope(destination);
     let label = label(destination);
     let mut best: Option<([u32; 6], Ipv6Addr)> = None;
-    // Linux asks the device of the route first, then the others.
+    // Linux tries the device of the route first, then the others.
     let others = (network.devices.iter()).filter(|other| other.index != device.index);
     for candidate in std::iter::once(device).chain(others) {
         // Of another link only global addresses serve.

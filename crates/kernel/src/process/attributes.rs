@@ -156,7 +156,7 @@ impl Attributes {
         }
     }
 
-    /// The log that is asked for. EINVAL if buffer, size and level do not fit each other.
+    /// The requested log. EINVAL if buffer, size and level do not fit each other.
     pub(super) fn log(&self, buffer: usize, size: usize, level: usize) -> Result<Log, Errno> {
         /// `BPF_LOG_MASK` with `BPF_LOG_FIXED`.
         const LEVELS: u32 = 15;

@@ -22,7 +22,7 @@ use vm::{BpfCall, SystemCalls};
 use crate::maps::{Host, Map, Resources, StoredMap, StoredProgram};
 use attributes::{Attributes, Log};
 
-/// Judges programs that programs load.
+/// Verifies the programs that programs load by bpf(2).
 pub trait ProgramVerifier: fmt::Debug + Send + Sync {
     /// Verifies a program.
     ///
@@ -42,7 +42,7 @@ pub struct LoadedProgram {
     pub stored: Arc<StoredProgram>,
 }
 
-/// What is open at a descriptor.
+/// Object that is open at a descriptor.
 #[derive(Clone, Debug)]
 pub enum Descriptor {
     /// A file: nothing of BPF.

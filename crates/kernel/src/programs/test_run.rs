@@ -91,7 +91,23 @@ impl TestProgram {
                 most: context_only::MOST_ARGUMENTS,
                 is_returned: false,
             },
-            _ => return None,
+            ProgramType::Kprobe
+            | ProgramType::Tracepoint
+            | ProgramType::PerfEvent
+            | ProgramType::CgroupSock
+            | ProgramType::SockOps
+            | ProgramType::SkSkb
+            | ProgramType::CgroupDevice
+            | ProgramType::SkMsg
+            | ProgramType::CgroupSockAddr
+            | ProgramType::LircMode2
+            | ProgramType::SkReuseport
+            | ProgramType::CgroupSysctl
+            | ProgramType::CgroupSockopt
+            | ProgramType::Tracing
+            | ProgramType::StructOps
+            | ProgramType::Ext
+            | ProgramType::Lsm => return None,
         };
         Some(TestProgram {
             kind,
@@ -111,10 +127,10 @@ impl TestProgram {
 
     /// True for types that get packets.
     pub fn has_packet(self) -> bool {
-        matches!(
-            self.rules,
-            Rules::Xdp | Rules::Skb(_) | Rules::FlowDissector | Rules::Netfilter
-        )
+        match self.rules {
+            Rules::Xdp | Rules::Skb(_) | Rules::FlowDissector | Rules::Netfilter => true,
+            Rules::SkLookup | Rules::ContextOnly { .. } => false,
+        }
     }
 
     /// Input of a test run: a frame, and the context that is given, empty for none. Types
@@ -256,7 +272,11 @@ impl TestInput {
                 sk_lookup::end_run(&self.context, &mut self.given, result, sockets)?;
                 Ok(sk_lookup::retval(result))
             }
-            _ => Ok(result),
+            Rules::Xdp
+            | Rules::Skb(_)
+            | Rules::FlowDissector
+            | Rules::Netfilter
+            | Rules::ContextOnly { .. } => Ok(result),
         }
     }
 
@@ -288,13 +308,16 @@ impl TestInput {
 
     /// What a test run returns as data: the packet after the run, or the flow keys.
     pub fn data_out(&self) -> Vec<u8> {
-        match (&self.rules, &self.packet) {
-            (Rules::Xdp, Some(packet)) => xdp::data_out(packet),
-            (Rules::Skb(has_link_header), Some(packet)) => skb::data_out(packet, *has_link_header),
-            (Rules::FlowDissector, Some(packet)) => {
+        let Some(packet) = &self.packet else {
+            return Vec::new();
+        };
+        match self.rules {
+            Rules::Xdp => xdp::data_out(packet),
+            Rules::Skb(has_link_header) => skb::data_out(packet, has_link_header),
+            Rules::FlowDissector => {
                 flow_dissector::data_out(self.flow_keys.as_deref().unwrap_or(&[]), packet)
             }
-            _ => Vec::new(),
+            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => Vec::new(),
         }
     }
 
@@ -323,7 +346,12 @@ impl TestInput {
         }
         match self.rules {
             Rules::Skb(false) => Cow::Owned([skb::link_header(packet), &kept].concat()),
-            _ => kept,
+            Rules::Skb(true)
+            | Rules::Xdp
+            | Rules::FlowDissector
+            | Rules::Netfilter
+            | Rules::SkLookup
+            | Rules::ContextOnly { .. } => kept,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use spec::programs::ProgramType;
 
-/// What a return value means, and what becomes of a packet.
+/// Meaning of a return value, and what becomes of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketVerdict {
     /// Its name: Linux's where there is one, and the number itself for program types whose
@@ -55,7 +55,7 @@ const RET_CODES: &[(u32, &str, bool)] = &[
     (129, "BPF_FLOW_DISSECTOR_CONTINUE", true),
 ];
 
-/// What a program of this type says by a return value. Values that have no meaning drop
+/// Meaning of the return value of a program of this type. Values that have no meaning drop
 /// packets in XDP, and let them go on in tc, as in Linux.
 pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
     let (names, of_others) = match kind {
@@ -82,19 +82,39 @@ pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
                 kept: known.is_some_and(|known| known.2).then_some(usize::MAX),
             };
         }
-        ProgramType::Syscall | ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
+        // Those behind the first three are not test-run.
+        ProgramType::Syscall
+        | ProgramType::RawTracepoint
+        | ProgramType::RawTracepointWritable
+        | ProgramType::Kprobe
+        | ProgramType::Tracepoint
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSock
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::CgroupSysctl
+        | ProgramType::CgroupSockopt
+        | ProgramType::Tracing
+        | ProgramType::StructOps
+        | ProgramType::Ext
+        | ProgramType::Lsm => {
             return PacketVerdict {
                 name: (retval as i32).to_string().into(),
                 kept: None,
             };
         }
-        _ if retval == u32::MAX => {
+        ProgramType::SchedCls | ProgramType::SchedAct if retval == u32::MAX => {
             return PacketVerdict {
                 name: "TC_ACT_UNSPEC".into(),
                 kept: Some(usize::MAX),
             };
         }
-        _ => (TC, true),
+        ProgramType::SchedCls | ProgramType::SchedAct => (TC, true),
     };
     match names.get(retval as usize) {
         Some(&(name, is_kept)) => PacketVerdict {

@@ -1,13 +1,13 @@
 //! Reaching definitions: the instructions whose result a register may hold at a slot.
 //!
-//! They are searched backward along all edges when a pass asks for them, as few registers are
-//! asked about. Cost: a search looks at no more than [`REACH`] slots.
+//! They are searched backward along all edges on demand, as passes query few registers. Cost: a
+//! search visits at most [`REACH`] slots.
 
 use isa::ebpf::{Insn, Reg};
 
 use super::{DefUse, Function};
 
-/// Number of slots that a search looks at.
+/// Most slots that a search visits.
 const REACH: usize = 64;
 
 /// Searches for definitions; a search reuses the memory of the one before it.

@@ -67,7 +67,7 @@ pub struct DefUse {
     /// The slots of the jumps, ascending.
     jumps: Vec<u32>,
     has_loops: bool,
-    /// Few programs have their edges asked for.
+    /// Computed on demand: few programs need them.
     cfg: OnceLock<Cfg>,
 }
 

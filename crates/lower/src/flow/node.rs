@@ -30,7 +30,7 @@ impl Marks {
     }
 }
 
-/// What is known of one slot.
+/// Definitions, uses and control flow of one slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
     transfer: Transfer,

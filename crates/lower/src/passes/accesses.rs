@@ -106,7 +106,8 @@ impl Accesses<'_> {
         let map = self.maps.get(map as usize)?.as_ref()?.map();
         let access = match helper {
             MAP_LOOKUP_ELEM => map.direct_lookup()?,
-            _ => DirectAccess::Function(map.direct_output()?),
+            RINGBUF_OUTPUT => DirectAccess::Function(map.direct_output()?),
+            _ => return None,
         };
         let access = match access {
             DirectAccess::Hash(lookup) if !self.passes.contains(Pass::HashLookups) => {

@@ -135,15 +135,13 @@ pub fn create(program: &Program) -> Vec<Arc<Map>> {
     };
     let maps = Maps(program.maps().iter().map(create).collect());
     for (def, map) in program.maps().iter().zip(&maps.0) {
-        if let InitialContents::Entries(entries) = &def.contents {
-            for (key, entry) in entries {
-                let MapEntry::Map(inner) = entry else {
-                    panic!("{entry:?} is no map");
-                };
-                let (key, inner) = (key.to_ne_bytes(), inner.0.to_ne_bytes());
-                let put = map.update_with(&key, &inner, 0, &maps);
-                put.expect("the inner map fits");
-            }
+        for (key, entry) in def.contents.entries() {
+            let MapEntry::Map(inner) = entry else {
+                panic!("{entry:?} is no map");
+            };
+            let (key, inner) = (key.to_ne_bytes(), inner.0.to_ne_bytes());
+            let put = map.update_with(&key, &inner, 0, &maps);
+            put.expect("the inner map fits");
         }
     }
     maps.0

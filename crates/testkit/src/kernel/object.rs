@@ -1,7 +1,7 @@
 //! All programs of an object in the running kernel, with the same maps: program arrays hold
 //! the programs that the object puts there.
 
-use program::{InitialContents, MapEntry, Program};
+use program::{MapEntry, Program};
 use sys::bpf::{LoadedProgram, Map};
 
 use super::load::{LoadRequest, Resources};
@@ -46,12 +46,10 @@ impl ObjectInKernel {
             resources,
         };
         for def in first.maps() {
-            if let InitialContents::Entries(entries) = &def.contents {
-                for (index, entry) in entries {
-                    if let MapEntry::Program(program) = entry {
-                        let set = object.set_tail_call(&def.name, *index, Some(&program.name));
-                        set.map_err(|errno| format!("{}: errno {errno}", def.name))?;
-                    }
+            for (index, entry) in def.contents.entries() {
+                if let MapEntry::Program(program) = entry {
+                    let set = object.set_tail_call(&def.name, *index, Some(&program.name));
+                    set.map_err(|errno| format!("{}: errno {errno}", def.name))?;
                 }
             }
         }

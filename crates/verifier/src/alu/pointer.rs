@@ -95,7 +95,15 @@ pub(super) fn check(
                 symbol(op)
             ));
         }
-        _ => {
+        AluOp::Mul
+        | AluOp::Div
+        | AluOp::SDiv
+        | AluOp::Mod
+        | AluOp::SMod
+        | AluOp::Lsh
+        | AluOp::Rsh
+        | AluOp::Arsh
+        | AluOp::Mov => {
             return Err(refuse!(
                 walk,
                 EACCES,

@@ -13,7 +13,7 @@ use crate::state::{
 use crate::walk::Walk;
 use crate::{Result, Stop, errno, refuse, verbose};
 
-/// What calls the callback.
+/// Caller of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Callback {
     /// `bpf_for_each_map_elem`.
@@ -118,7 +118,7 @@ fn set_args(
     frame.in_async_callback_fn = callback == Callback::Timer;
     frame.callback_ret_range = match callback {
         Callback::Timer => (0, 0),
-        _ => (0, 1),
+        Callback::MapElement | Callback::Loop | Callback::FindVma | Callback::UserRingbuf => (0, 1),
     };
     let regs = &mut frame.regs;
     match callback {

@@ -249,7 +249,8 @@ fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     ))
 }
 
-/// Rules of single helpers, after the arguments are known to be good.
+/// Rules of single helpers, after the arguments are known to be good. Other helpers have the
+/// effects of their prototypes only.
 fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     match meta.func {
         TAIL_CALL => leak::check_resource_leak(walk, false, true, "tail_call"),

@@ -4,7 +4,7 @@
 //! Declaration tags `arg:ctx`, `arg:trusted`, `arg:untrusted`, `arg:nonnull`,
 //! `arg:nullable` and `arg:arena` take precedence over the type. A refusal of a
 //! static function is silent: its BTF merely counts as unreliable. Complexity:
-//! linear in the types of the blob for each argument that is asked about.
+//! linear in the types of the blob for each argument.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub enum SubprogArg {
     Dynptr,
 }
 
-/// Why a prototype is of no use.
+/// Reason why a prototype cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrototypeError {
     /// The error number, positive.
@@ -69,7 +69,7 @@ impl fmt::Display for PrototypeError {
 
 impl std::error::Error for PrototypeError {}
 
-/// What is asked: the function and the program around it.
+/// The function, and the program around it.
 pub(super) struct Question<'a> {
     /// The BTF of the program.
     pub btf: &'a Btf<'a>,

@@ -16,7 +16,7 @@ pub fn acquire(walk: &mut Walk<'_>) -> u32 {
     id
 }
 
-/// Gives up a reference without touching registers; false if it is not held
+/// Releases a reference without touching registers; false if it is not held
 /// (`release_reference_nomark`).
 pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
@@ -29,7 +29,7 @@ pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
     }
 }
 
-/// Gives up a reference and invalidates all registers that hold it
+/// Releases a reference and invalidates all registers that hold it
 /// (`release_reference`); false if it is not held.
 pub fn release(walk: &mut Walk<'_>, id: u32) -> bool {
     if !release_only(walk, id) {
@@ -54,7 +54,7 @@ pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: Lo
     state.active_lock_owner = owner;
 }
 
-/// Gives a lock back; the one taken before becomes the innermost
+/// Releases a lock; the one taken before becomes the innermost
 /// (`release_lock_state`). False if it is not held.
 pub fn release_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) -> bool {
     let state = &mut walk.state;

@@ -8,7 +8,7 @@
 
 use super::Tnum;
 
-/// What is known of a 64-bit value.
+/// Abstract 64-bit value: known bits and ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scalar {
     /// Known bits.
@@ -31,7 +31,7 @@ pub struct Scalar {
     pub u32_max: u32,
 }
 
-/// How a value contradicts itself, in the kernel's words.
+/// Contradiction within an abstract value, in the kernel's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Violation {
     /// A range is empty.

@@ -70,11 +70,11 @@ pub struct Explorer {
     pub(super) outlines: Outlines,
     /// Counts for the statistics.
     pub statistics: Statistics,
-    /// What instructions and call chains cost, if that is asked for.
+    /// Cost of instructions and call chains, if it is requested.
     pub(crate) cost: Option<Box<crate::cost::CostCounter>>,
-    /// Collects facts, if that is asked for.
+    /// Collects facts, if they are requested.
     pub(crate) collector: Option<Box<Collector>>,
-    /// Keeps states, if that is asked for.
+    /// Keeps states, if they are requested.
     pub(crate) recorder: Option<Box<Recorder>>,
     /// Counts of precision tracking.
     pub precision: crate::precise::PrecisionCounts,

@@ -341,8 +341,3 @@ pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
                     && old.num == cur.num
             })
 }
-
-/// True if an active iterator has another depth (`iter_active_depths_differ`).
-pub(super) fn iter_depths_differ(_old: &State, _cur: &State) -> bool {
-    false
-}

@@ -2,7 +2,7 @@
 //! decides whether it becomes a checkpoint itself (`is_state_visited`).
 
 use super::checkpoint::Checkpoint;
-use super::equal::{Comparison, Exactness, iter_depths_differ, may_be_looping};
+use super::equal::{Comparison, Exactness, may_be_looping};
 use super::{scc, widen};
 use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMasks, StateId};
 use crate::walk::Walk;
@@ -157,8 +157,7 @@ fn compare_open(
         && compare(walk, comparison, id, Exactness::Exact)
     {
         let (old, cur) = (walk.explorer.state(id), &walk.state);
-        if !iter_depths_differ(old, cur)
-            && old.may_goto_depth == cur.may_goto_depth
+        if old.may_goto_depth == cur.may_goto_depth
             && old.callback_unroll_depth == cur.callback_unroll_depth
         {
             return Err(refuse_loop(walk, id));

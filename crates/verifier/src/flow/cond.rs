@@ -237,7 +237,7 @@ fn refine_both(
             _ => {}
         }
     }
-    // The kernel asks the fall-through state here, after equal pointers lost their null.
+    // The kernel reads the fall-through state here, after equal pointers lost their null.
     let may_be_null = this.reg(dst).may_be_null();
     let is_eq = cond == Cond::Eq;
     if width == Width::W64

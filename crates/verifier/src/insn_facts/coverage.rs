@@ -10,7 +10,7 @@
 //! Complexity: linear in the instructions for each round; rounds end at the fixpoint, as
 //! bits are only added.
 
-use isa::ebpf::{AluOp, AtomicOp, Callee, Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
 
 use super::collect::Proof;
 use crate::env::Env;
@@ -168,6 +168,7 @@ impl Compared {
                 }
                 true
             }
+            // Pruning compared all that facts say of the other kinds.
             _ => true,
         }
     }
@@ -300,10 +301,10 @@ impl Spread<'_> {
             Insn::Atomic { op, src, .. } => {
                 // What it leaves in a slot is any number.
                 let is_tainted = self.is_loaded_tainted(flow, before);
-                match op {
-                    AtomicOp::CmpXchg => set(Reg::R0, is_tainted),
-                    _ if op.fetches_into_src() => set(src, is_tainted),
-                    _ => {}
+                if op.fetches_into_src() {
+                    set(src, is_tainted);
+                } else if op.fetches_into_r0() {
+                    set(Reg::R0, is_tainted);
                 }
             }
             Insn::Jump { dst, src, .. } => {

@@ -146,19 +146,19 @@ fn transfer(insn: Insn, after: u16) -> u16 {
         } => after,
         Insn::Endian { size, dst, .. } => match size {
             Size::DW => after | bit(dst),
-            _ => after & !bit(dst),
+            Size::B | Size::H | Size::W => after & !bit(dst),
         },
         Insn::Store {
             size, base, src, ..
         } => match size {
             Size::DW => after | bit(base) | of(src),
-            _ => after | bit(base),
+            Size::B | Size::H | Size::W => after | bit(base),
         },
         Insn::StoreRelease {
             size, base, src, ..
         } => match size {
             Size::DW => after | bit(base) | bit(src),
-            _ => after | bit(base),
+            Size::B | Size::H | Size::W => after | bit(base),
         },
         Insn::Load { base, dst, .. } | Insn::LoadAcquire { base, dst, .. } => {
             after & !bit(dst) | bit(base)

@@ -4,7 +4,7 @@ use super::cause::Cause;
 use crate::domain::Scalar;
 use crate::verdict::Refusal;
 
-/// Why a program is refused, for a person.
+/// Explanation of a refusal for the author of the program.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// Name of the program; empty if it has none.

@@ -243,11 +243,8 @@ impl Values {
                 off,
                 size,
                 ..
-            } => {
-                let kind = self.load(trace, step, base, off, size.bytes());
-                self.set(step, frame, dst, kind);
             }
-            Insn::LoadAcquire {
+            | Insn::LoadAcquire {
                 dst,
                 base,
                 off,

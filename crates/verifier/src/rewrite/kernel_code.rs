@@ -249,7 +249,7 @@ impl Form<'_> {
         });
     }
 
-    /// Counts the rounds, and asks the kernel for more when they are used up.
+    /// Counts the rounds, and calls the kernel for more when they are used up.
     fn add_may_goto(&mut self, slot: usize, off: i16, old: u32) {
         let place = -(self.stack_of(old) as i16);
         self.push(raw(LOAD, AX, FRAME, place, 0));
@@ -379,7 +379,22 @@ fn reads_whole_result(insn: Insn) -> bool {
         Insn::Store { size, .. } | Insn::StoreRelease { size, .. } | Insn::Atomic { size, .. } => {
             size == Size::DW
         }
-        _ => true,
+        // Addresses, arguments and results.
+        Insn::Cast { .. }
+        | Insn::LoadImm64 { .. }
+        | Insn::Imm64High
+        | Insn::Load { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::GotoReg { .. }
+        | Insn::MayGoto { .. }
+        | Insn::Call(_)
+        | Insn::CallReg { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => true,
     };
     is_whole && insn.reads().contains(Reg::R0)
 }

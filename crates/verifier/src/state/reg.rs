@@ -172,7 +172,7 @@ impl RegKind {
         }
     }
 
-    /// A number that tells payloads of this kind apart; 0 for kinds without payload.
+    /// A number that tells apart what pointers of this kind point to; 0 for the other kinds.
     pub const fn residue(self) -> u32 {
         match self {
             RegKind::MapPtr { map, .. }
@@ -180,7 +180,26 @@ impl RegKind {
             | RegKind::MapKey { map, .. } => 1 + map.0,
             RegKind::BtfId { ty } => 1 << 30 | ty.id,
             RegKind::Mem { size, .. } => 1 << 31 | size,
-            _ => 0,
+            RegKind::NotInit
+            | RegKind::Scalar
+            | RegKind::Ctx
+            | RegKind::Stack { .. }
+            | RegKind::PacketMeta { .. }
+            | RegKind::Packet { .. }
+            | RegKind::PacketEnd
+            | RegKind::FlowKeys
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::TpBuffer
+            | RegKind::XdpSock
+            | RegKind::Arena
+            | RegKind::Buf
+            | RegKind::Func { .. }
+            | RegKind::ConstDynptr { .. }
+            | RegKind::Dynptr { .. }
+            | RegKind::Iter { .. }
+            | RegKind::Irq { .. } => 0,
         }
     }
 
@@ -198,7 +217,7 @@ impl RegKind {
     }
 }
 
-/// What is known of one register (kernel: `struct bpf_reg_state`).
+/// Abstract state of a register (kernel: `struct bpf_reg_state`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegState {
     /// Kind of value with its payload.

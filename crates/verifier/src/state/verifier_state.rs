@@ -196,7 +196,7 @@ impl PreciseMasks {
     }
 }
 
-/// What is known at one point of one path (kernel: `struct bpf_verifier_state`).
+/// Abstract state at one point of a path (kernel: `struct bpf_verifier_state`).
 #[derive(Clone, Debug)]
 pub struct State {
     frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Numbers of route tables.
 pub mod table {
-    /// The table that rules ask last.
+    /// The table that rules search last.
     pub const DEFAULT: u32 = 253;
     /// The table of most routes.
     pub const MAIN: u32 = 254;

@@ -1,4 +1,4 @@
-//! Policy rules: which route table is asked for which packets.
+//! Policy rules: which route table is searched for which packets.
 
 use std::ops::RangeInclusive;
 
@@ -128,7 +128,7 @@ impl PolicyRules {
     }
 
     /// The rules of a family; `None` if they are those that Linux has at first, without which
-    /// it asks the tables directly.
+    /// it searches the tables directly.
     pub fn custom(&self, is_ipv4: bool) -> Option<&[PolicyRule]> {
         let rules = match is_ipv4 {
             true => &self.ipv4,

@@ -7,38 +7,17 @@ use beebox::object::Object;
 use beebox::run::{
     CaptureStop, LoadedObject, ObjectMap, RunError, RunRecord, RunnableProgram, TestRunOutput,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::memory::Source;
 use super::super::output::hex_rows;
 use super::capture::unreadable;
+use super::check_report::{Checked, Difference, Report};
 use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
-use super::output::{Summary, one_line};
+use super::output::Summary;
 use super::records::RecordTypes;
 use crate::answer::Failure;
-
-/// An expectation that was checked.
-pub(super) struct Checked {
-    line: usize,
-    text: String,
-    /// The last run before it: its number and program.
-    run: Option<(usize, String)>,
-    difference: Option<Difference>,
-}
-
-/// What differs, in one line, and the bytes around it.
-struct Difference {
-    what: String,
-    excerpt: String,
-}
-
-impl From<String> for Difference {
-    fn from(what: String) -> Difference {
-        let excerpt = String::new();
-        Difference { what, excerpt }
-    }
-}
 
 /// What the last run gave.
 enum Ran {
@@ -50,13 +29,6 @@ enum Ran {
     Capture(Summary),
     /// It did not end with a value.
     Stopped,
-}
-
-/// All results of a file.
-pub(super) struct Report {
-    pub(super) file: String,
-    pub(super) runs: usize,
-    pub(super) checked: Vec<Checked>,
 }
 
 /// A file, and the object whose programs it runs.
@@ -470,122 +442,4 @@ fn of_value(expected: &Value, wanted: &[u8], got: &[u8], shown: &str) -> Option<
     let mut pairs = wanted.iter().zip(got);
     let at = pairs.position(|(wanted, got)| wanted != got)?;
     Some(format!("expected {expected}, got {shown} (differs from byte {at} on)").into())
-}
-
-impl Report {
-    /// True if nothing differs.
-    pub(super) fn is_met(&self) -> bool {
-        self.checked
-            .iter()
-            .all(|checked| checked.difference.is_none())
-    }
-
-    fn differing(&self) -> usize {
-        let differing = self
-            .checked
-            .iter()
-            .filter(|checked| checked.difference.is_some());
-        differing.count()
-    }
-
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        for checked in &self.checked {
-            let Some(difference) = &checked.difference else {
-                continue;
-            };
-            let run = match &checked.run {
-                Some((number, program)) => format!("run {number} ({program}): "),
-                None => String::new(),
-            };
-            let _ = writeln!(
-                text,
-                "{}:{}: {}\n  {run}{}",
-                self.file,
-                checked.line,
-                checked.text,
-                one_line(&difference.what)
-            );
-            text.push_str(&difference.excerpt);
-        }
-        let (all, runs) = (self.checked.len(), self.runs);
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let runs = format!("{runs} run{}", plural(runs));
-        let _ = match self.differing() {
-            0 => writeln!(text, "{all} expectation{} met, {runs}", plural(all)),
-            some => writeln!(text, "{some} of {all} expectations not met, {runs}"),
-        };
-        text
-    }
-
-    pub(super) fn record(&self) -> Value {
-        let differences = self.checked.iter().filter_map(|checked| {
-            let difference = checked.difference.as_ref()?;
-            Some(json!({
-                "line": checked.line,
-                "expectation": checked.text,
-                "run": checked.run.as_ref().map(|(number, _)| number),
-                "prog": checked.run.as_ref().map(|(_, program)| program),
-                "difference": difference.what,
-            }))
-        });
-        json!({
-            "file": self.file,
-            "runs": self.runs,
-            "expectations": self.checked.len(),
-            "differences": differences.collect::<Value>(),
-        })
-    }
-
-    /// JUnit's XML, a test case for each expectation.
-    pub(super) fn junit(&self) -> String {
-        let (tests, failures) = (self.checked.len(), self.differing());
-        let file = xml(&self.file);
-        let mut text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <testsuites tests=\"{tests}\" failures=\"{failures}\">\n\
-             <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n"
-        );
-        for checked in &self.checked {
-            let class = match &checked.run {
-                Some((number, program)) => format!("run {number} ({program})"),
-                None => "maps".to_owned(),
-            };
-            let name = xml(&format!("line {}: {}", checked.line, checked.text));
-            let _ = write!(
-                text,
-                "<testcase classname=\"{}\" name=\"{name}\"",
-                xml(&class)
-            );
-            let _ = match &checked.difference {
-                None => writeln!(text, "/>"),
-                Some(difference) => writeln!(
-                    text,
-                    "><failure message=\"{}\">{}</failure></testcase>",
-                    xml(&difference.what),
-                    xml(&difference.excerpt)
-                ),
-            };
-        }
-        text += "</testsuite>\n</testsuites>\n";
-        text
-    }
-}
-
-/// Text in XML; characters that XML does not have are replaced.
-fn xml(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\n' => escaped += "&#10;",
-            '\t' => escaped.push(character),
-            character if character.is_control() => escaped.push('\u{fffd}'),
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }

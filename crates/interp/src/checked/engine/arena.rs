@@ -11,7 +11,16 @@ use vm::{ArenaObject, ModelPort as _, Stream, arena_address, arena_user_address}
 
 use isa::ebpf::Operand;
 
+use super::call_stack::CLOBBERED;
 use super::*;
+
+/// The place of an access: `size` bytes at `base + off`.
+#[derive(Clone, Copy)]
+struct Place {
+    size: Size,
+    base: Reg,
+    off: i16,
+}
 
 impl<'m> Run<'_, '_, 'm, '_> {
     /// Executes an instruction of a program with an arena; returns the slot of the next one.
@@ -45,6 +54,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 };
                 let (width, is_pointer) = match op {
                     AluOp::Mov => (width, of_source && width == Width::W64),
+                    // The verifier has all other operations on pointers compute in 32 bits.
                     _ if of_source || self.pointers.contains(dst) => (Width::W32, true),
                     _ => (width, false),
                 };
@@ -73,9 +83,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 base,
                 off,
             } if self.pointers.contains(base) => {
-                let value = self.load_from_arena(arena, size, base, off);
+                let place = Place { size, base, off };
+                let value = self.load_from_arena(arena, place);
                 if value.is_none() {
-                    self.report(arena, "READ", base, off);
+                    self.report(arena, "READ", place);
                 }
                 self.regs[dst.index()] = eval::loaded(size, signed, value.unwrap_or(0));
                 self.mark_pointer(dst, false);
@@ -88,10 +99,11 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 off,
             } if self.pointers.contains(base) => {
                 self.check_aligned(size, base, off, Access::Read)?;
+                let place = Place { size, base, off };
                 // The handler of faults takes it for a store.
-                match self.load_from_arena(arena, size, base, off) {
+                match self.load_from_arena(arena, place) {
                     Some(value) => self.regs[dst.index()] = eval::loaded(size, false, value),
-                    None => self.report(arena, "WRITE", base, off),
+                    None => self.report(arena, "WRITE", place),
                 }
                 self.mark_pointer(dst, false);
                 Ok(next)
@@ -122,7 +134,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 src,
             } if self.pointers.contains(base) => {
                 let value = eval::operand(src, named(&self.regs));
-                self.store_to_arena(arena, size, base, off, value);
+                self.store_to_arena(arena, Place { size, base, off }, value);
                 Ok(next)
             }
             Insn::StoreRelease {
@@ -132,7 +144,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 src,
             } if self.pointers.contains(base) => {
                 self.check_aligned(size, base, off, Access::Write)?;
-                self.store_to_arena(arena, size, base, off, self.regs[src.index()]);
+                let value = self.regs[src.index()];
+                self.store_to_arena(arena, Place { size, base, off }, value);
                 Ok(next)
             }
             Insn::Store {
@@ -145,22 +158,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
                     Operand::Reg(src) => size == Size::DW && self.pointers.contains(src),
                     Operand::Imm(_) => false,
                 };
-                let address = eval::address(self.regs[base.index()], off);
-                let next = self.execute_plain(program, insn, at)?;
-                (self.cx.memory).mark_spilled(address, size.bytes().into(), is_pointer);
-                Ok(next)
-            }
-            Insn::Atomic {
-                op,
-                size,
-                base,
-                off,
-                src,
-            } if self.pointers.contains(base) => {
-                self.check_aligned(size, base, off, Access::Update)?;
-                self.update_in_arena(arena, op, size, (base, off), src);
-                self.mark_fetched(op, src);
-                Ok(next)
+                self.execute_store(program, at, Place { size, base, off }, is_pointer)
             }
             Insn::Atomic {
                 op,
@@ -169,20 +167,21 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 off,
                 src,
             } => {
-                let address = eval::address(self.regs[base.index()], off);
-                let next = self.execute_plain(program, insn, at)?;
-                (self.cx.memory).mark_spilled(address, size.bytes().into(), false);
+                let place = Place { size, base, off };
+                let next = match self.pointers.contains(base) {
+                    true => {
+                        self.check_aligned(size, base, off, Access::Update)?;
+                        self.update_in_arena(arena, op, place, src);
+                        next
+                    }
+                    false => self.execute_store(program, at, place, false)?,
+                };
                 self.mark_fetched(op, src);
                 Ok(next)
             }
             Insn::StoreRelease {
                 size, base, off, ..
-            } => {
-                let address = eval::address(self.regs[base.index()], off);
-                let next = self.execute_plain(program, insn, at)?;
-                (self.cx.memory).mark_spilled(address, size.bytes().into(), false);
-                Ok(next)
-            }
+            } => self.execute_store(program, at, Place { size, base, off }, false),
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
                 self.pointers = self.pointers.without(CLOBBERED);
                 self.execute_plain(program, insn, at)
@@ -205,6 +204,22 @@ impl<'m> Run<'_, '_, 'm, '_> {
         }
     }
 
+    /// Executes a store to other memory than the arena, which holds a pointer into the arena
+    /// from now on, or none.
+    fn execute_store(
+        &mut self,
+        program: &CheckedProgram,
+        at: usize,
+        place: Place,
+        is_pointer: bool,
+    ) -> Result<usize, Stop> {
+        let address = eval::address(self.regs[place.base.index()], place.off);
+        let next = self.execute_plain(program, program.insns[at], at)?;
+        let len = place.size.bytes().into();
+        self.cx.memory.mark_spilled(address, len, is_pointer);
+        Ok(next)
+    }
+
     /// Notes whether a register holds a pointer into the arena.
     pub(super) fn mark_pointer(&mut self, reg: Reg, is_pointer: bool) {
         let set = RegSet::of(reg);
@@ -223,17 +238,16 @@ impl<'m> Run<'_, '_, 'm, '_> {
         }
     }
 
+    /// The address in the arena of a place; `None` if the arena does not reach so far.
+    fn arena_address(&self, place: Place) -> Option<u32> {
+        arena_address(self.regs[place.base.index()], place.off.into())
+    }
+
     /// A number in the arena; `None` if its page is not there.
-    fn load_from_arena(
-        &self,
-        arena: &dyn ArenaObject,
-        size: Size,
-        base: Reg,
-        off: i16,
-    ) -> Option<u64> {
-        let address = arena_address(self.regs[base.index()], off.into())?;
+    fn load_from_arena(&self, arena: &dyn ArenaObject, place: Place) -> Option<u64> {
+        let address = self.arena_address(place)?;
         let mut bytes = [0; 8];
-        let len = size.bytes() as usize;
+        let len = place.size.bytes() as usize;
         let is_read = arena.read(address, &mut bytes[..len]);
         is_read.then(|| u64::from_le_bytes(bytes))
     }
@@ -241,9 +255,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
     /// Writes into the program's standard error that a page is not there
     /// (`bpf_prog_report_arena_violation`). Linux adds the stack of the kernel.
     #[cold]
-    fn report(&self, arena: &dyn ArenaObject, what: &str, base: Reg, off: i16) {
+    fn report(&self, arena: &dyn ArenaObject, what: &str, place: Place) {
         let upper = arena.user_start() & !u64::from(u32::MAX);
-        let address = eval::address(self.regs[base.index()], off).wrapping_add(upper);
+        let address = eval::address(self.regs[place.base.index()], place.off);
+        let address = address.wrapping_add(upper);
         let line = format!("ERROR: Arena {what} access at unmapped address {address:#x}\n");
         if let Ok(streams) = self.cx.memory.streams() {
             // A full stream loses reports, as in Linux.
@@ -252,39 +267,25 @@ impl<'m> Run<'_, '_, 'm, '_> {
     }
 
     /// Writes a number to the arena, if its page is there.
-    fn store_to_arena(
-        &mut self,
-        arena: &dyn ArenaObject,
-        size: Size,
-        base: Reg,
-        off: i16,
-        value: u64,
-    ) {
-        let bytes = value.to_le_bytes();
-        let address = arena_address(self.regs[base.index()], off.into());
-        let bytes = &bytes[..size.bytes() as usize];
+    fn store_to_arena(&mut self, arena: &dyn ArenaObject, place: Place, value: u64) {
+        let bytes = &value.to_le_bytes()[..place.size.bytes() as usize];
+        let address = self.arena_address(place);
         if !address.is_some_and(|address| arena.write(address, bytes)) {
-            self.report(arena, "WRITE", base, off);
+            self.report(arena, "WRITE", place);
         }
     }
 
     /// Changes a number in the arena in one step, if its page is there; without it registers
     /// stay as they are. So does all of `r0` where a compare-and-exchange of 32 bits succeeds:
     /// Linux clears its upper half outside of arenas only.
-    fn update_in_arena(
-        &mut self,
-        arena: &dyn ArenaObject,
-        op: AtomicOp,
-        size: Size,
-        (base, off): (Reg, i16),
-        src: Reg,
-    ) {
+    fn update_in_arena(&mut self, arena: &dyn ArenaObject, op: AtomicOp, place: Place, src: Reg) {
+        let size = place.size;
         let (value, expected) = (self.regs[src.index()], self.regs[R0]);
         let new = |old| eval::atomic(op, size, old, value, expected);
-        let address = arena_address(self.regs[base.index()], off.into());
+        let address = self.arena_address(place);
         let old = address.and_then(|address| arena.replace(address, size.bytes() as usize, &new));
         let Some(old) = old else {
-            self.report(arena, "WRITE", base, off);
+            self.report(arena, "WRITE", place);
             return;
         };
         if op.fetches_into_src() {

@@ -2,7 +2,7 @@
 
 use crate::reason::explanation::PointerTarget;
 
-/// Why a register holds nothing.
+/// Reason why a register is not initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritten {
     /// No instruction of the function writes it.

@@ -1,0 +1,150 @@
+//! Runs in the checked engine: the memory of a run, the calls of its program, and its trap.
+
+use std::sync::Arc;
+
+use ::kernel::maps::RunGuard;
+use ::kernel::object_layout;
+use ::kernel::programs::TestInput;
+use btf::TypeId;
+use interp::checked::{Calls, CheckedContext, Entry, Memory};
+use spec::kfuncs::KernelFunction;
+use vm::{FiredTimer, MapHandle, MapObject as _, ModelPrograms, ObjectLayout, Streams};
+
+use super::prepared::Prepared;
+use super::{ObjectMap, RunError, RunnableProgram};
+
+/// What a run begins with.
+pub(super) enum Start<'i> {
+    /// A program, with its input.
+    Program(&'i mut TestInput),
+    /// The function that a timer calls.
+    Timer(FiredTimer),
+}
+
+impl RunnableProgram<'_> {
+    /// Runs a program, or what a timer calls of it, in the checked engine.
+    pub(super) fn run_checked(
+        &mut self,
+        prepared: &Prepared,
+        start: Start<'_>,
+        guard: &RunGuard,
+    ) -> Result<u32, RunError> {
+        let (shared, limits) = (self.shared, self.limits);
+        let (programs, maps) = (&shared.programs[..], &shared.maps[..]);
+        let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
+        let inner: Vec<MapHandle> = inner.collect();
+        // Only programs that ask for the task can read it.
+        let asks = prepared.asks_for_task || self.prepared.asks_for_task;
+        let layout = shared.task.filter(|_| asks);
+        let task = layout.map(|layout| layout.task(&shared.world));
+        let model = Model(programs);
+        let structure = |map: &ObjectMap| {
+            let layout = shared.map_layout?;
+            Some(layout.structure(&map.map))
+        };
+        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
+        let mut memory = Memory::new();
+        let mut arguments = [0; 5];
+        let timer = match start {
+            Start::Program(input) => {
+                arguments[0] = add_input(&mut memory, input)?;
+                None
+            }
+            Start::Timer(timer) => Some(timer),
+        };
+        for (map, structure) in maps.iter().flatten().zip(&structures) {
+            memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
+            memory.describe_map(structure.as_deref().unwrap_or_default());
+        }
+        for handle in &inner {
+            memory.add_inner_map(handle, guard)?;
+        }
+        memory.add_model(&shared.objects, &model);
+        // These have addresses of the kernel, above all others.
+        memory.add_sockets(&shared.world.network.sockets);
+        if let Some(task) = &task {
+            memory.add_task(task);
+        }
+        memory.add_variables(shared.variables.bytes(), shared.variables.block());
+        let mut slot = 0;
+        if let Some(timer) = timer {
+            // A value that another thread freed meanwhile is still there for the guard.
+            let Some(entry) = memory.entry_at(timer.map, timer.address)? else {
+                return Ok(0);
+            };
+            arguments[..3].copy_from_slice(&entry);
+            slot = timer.callback.slot as usize;
+        }
+        let host = &prepared.host;
+        let finish = self.services.with_context(timer, |mut cx| {
+            let mut calls = Calls::resolved(|number, arguments, memory| {
+                if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
+                    return Some(host.get(usize::from(index))?.call(arguments, memory));
+                }
+                let helper = ::kernel::find(number)?;
+                Some(helper(arguments, memory, &mut cx))
+            });
+            calls.set_tail_targets(|array: u32, index: u32| {
+                let array = maps.iter().flatten().nth(array as usize)?;
+                let stored = array.map.operations().program(index)?;
+                let target = programs.get(stored.id as usize)?;
+                Some(target.checked.clone())
+            });
+            let cx = CheckedContext {
+                memory: &mut memory,
+                calls: &mut calls,
+                packet: None,
+            };
+            let entry = Entry { arguments };
+            (prepared.checked).run_function(slot, cx, entry, &limits)
+        });
+        match finish.outcome {
+            Ok(value) => Ok(value as u32),
+            Err(trap) => {
+                let entered = finish.entered.as_ref();
+                let entered = entered.and_then(|entered| {
+                    let mut programs = programs.iter();
+                    programs.find(|program| Arc::ptr_eq(&program.checked, entered))
+                });
+                let line = entered.unwrap_or(prepared).line_at(trap.at);
+                let entered = entered.map(|program| program.program.name().to_owned());
+                Err(RunError::of_trap(trap, entered, line))
+            }
+        }
+    }
+}
+
+/// The programs of an object, as functions that they call know them.
+struct Model<'o>(&'o [Prepared]);
+
+impl ModelPrograms for Model<'_> {
+    fn layout(&self, program: u32, type_id: u32) -> Option<ObjectLayout> {
+        let program = &self.0.get(program as usize)?.program;
+        object_layout(program.btf()?, None, TypeId(type_id))
+    }
+
+    fn streams(&self, program: u32) -> Option<&Streams> {
+        Some(&self.0.get(program as usize)?.streams)
+    }
+}
+
+/// Adds the input of a program to its memory; the address of the context.
+fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u64, RunError> {
+    if let Some(packet) = &mut input.packet {
+        memory.add_packet(packet)?;
+    }
+    if let Some(keys) = &mut input.flow_keys {
+        let keys = memory.add("flow keys", keys)?;
+        let address = memory.address(keys).to_le_bytes();
+        let field = TestInput::FLOW_KEYS;
+        input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    if let Some(socket) = &input.packet_socket {
+        let socket = memory.add_packet_socket(&socket.0)?;
+        let address = memory.address(socket).to_le_bytes();
+        let field = TestInput::SOCKET;
+        input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    let context = memory.add_context(&mut input.context)?;
+    Ok(memory.address(context))
+}

@@ -1,0 +1,143 @@
+//! A loaded object: its programs by name, its maps, and what the host sets between runs.
+
+use std::sync::atomic::AtomicU32;
+
+use ::kernel::maps::{Arena, Host, Map};
+use ::kernel::process::Process;
+use object::maps::Global;
+use spec::maps::MapKind;
+use spec::{Errno, SplitMix};
+use vm::{Stream, System};
+
+use super::kernel_sockets::SocketLayout;
+use super::shared::Shared;
+use super::{ObjectMap, RunnableProgram, tail_calls};
+
+/// The programs and maps of an object, ready to run. The maps last over all runs.
+#[derive(Debug)]
+pub struct LoadedObject {
+    pub(super) shared: Shared,
+    /// The programs as program arrays hold them.
+    pub(super) stored: tail_calls::Programs,
+    pub(super) globals: Vec<Global>,
+    pub(super) random: SplitMix,
+    pub(super) cpu: u32,
+    pub(super) host: Host,
+    /// The layout of sockets, as far as the kernel's types are known.
+    pub(super) socket_layout: SocketLayout,
+    /// Number of maps that the host put into maps of maps.
+    pub(super) inner_maps: AtomicU32,
+}
+
+impl LoadedObject {
+    /// Opens a perf buffer of `bytes` for each CPU in every `perf_event_array`, so that
+    /// programs can write records, which [`RunnableProgram::take_records`] takes. Before, `bpf_perf_event_output` returns
+    /// `-ENOENT`, as in Linux.
+    ///
+    /// # Errors
+    /// Those of the updates of the maps.
+    pub fn open_perf_buffers(&mut self, bytes: usize) -> Result<(), Errno> {
+        let cpus = self.host.cpus;
+        let mut maps = self.shared.maps.iter_mut().flatten();
+        maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
+    }
+
+    /// Sets the machine, the process and the network that helpers report:
+    /// [`System::DEFAULT`] until then.
+    pub fn set_world(&mut self, mut world: System) {
+        self.socket_layout.describe(&mut world.network.sockets);
+        self.shared.world = world;
+    }
+
+    /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.
+    pub fn process(&self) -> &Process {
+        &self.shared.process
+    }
+
+    /// Name of the program at an index of a program array.
+    pub fn program_at(&self, map: &Map, index: u32) -> Option<&str> {
+        let stored = map.operations().program(index)?;
+        let prepared = self.shared.programs.get(stored.id as usize)?;
+        Some(prepared.program.name())
+    }
+
+    /// A program by its name.
+    pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
+        self.shared.program(name, self.cpu, &mut self.random)
+    }
+
+    /// A program by its name, to run on another CPU and with random numbers of its own: threads
+    /// that run programs at the same time have one each.
+    pub fn program_on<'o>(
+        &'o self,
+        name: &str,
+        cpu: u32,
+        random: &'o mut SplitMix,
+    ) -> Option<RunnableProgram<'o>> {
+        self.shared.program(name, cpu, random)
+    }
+
+    /// Puts a program of the object into a slot of a program array, or empties the slot: tail
+    /// calls reach it from the next one on, those of runs on other threads too.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such array or program, or the slot is empty already; otherwise
+    /// those of the kernel: E2BIG beyond the array, EINVAL if it takes programs of another
+    /// class.
+    pub fn set_tail_call(
+        &self,
+        array: &str,
+        index: u32,
+        program: Option<&str>,
+    ) -> Result<(), Errno> {
+        let mut maps = self.maps();
+        let array = maps.find(|map| map.def.name == array && map.map.kind() == MapKind::ProgArray);
+        let array = array.ok_or(Errno::ENOENT)?;
+        let place = |name: &str| self.shared.place(name).ok_or(Errno::ENOENT);
+        let place = program.map(place).transpose()?;
+        tail_calls::set(array, index, place, &self.stored)
+    }
+
+    /// Takes the bytes that a program wrote into one of its streams (`bpf_stream_vprintk`), in
+    /// all runs since they were taken last; `None` if there is no such program. A stream that
+    /// holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
+        let place = self.shared.place(program)?;
+        Some(self.shared.programs[place].streams.take(stream))
+    }
+
+    /// Bytes of native code, with the tables behind it, of all programs that have some.
+    pub fn code_len(&self) -> usize {
+        let natives = self
+            .shared
+            .programs
+            .iter()
+            .flat_map(|prepared| &prepared.native);
+        natives.map(|native| native.image().len()).sum()
+    }
+
+    /// The map of this name, if a program uses it.
+    pub fn map(&self, name: &str) -> Option<&Map> {
+        let mut maps = self.maps();
+        maps.find(|map| map.def.name == name).map(|map| &*map.map)
+    }
+
+    /// The memory of the arena of this name, if a program uses it.
+    pub fn arena(&self, name: &str) -> Option<&Arena> {
+        self.map(name)?.operations().arena()
+    }
+
+    /// The maps that programs use, in the object's order.
+    pub fn maps(&self) -> impl Iterator<Item = &ObjectMap> {
+        self.shared.maps.iter().flatten()
+    }
+}
+
+impl Drop for LoadedObject {
+    /// Program arrays and the programs that they hold and that use them keep each other.
+    fn drop(&mut self) {
+        for map in self.maps() {
+            map.map.release();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A loaded program in the forms that engines run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::kernel::programs::TestProgram;
+use ::kernel::variables::Variables;
+use btf::TypeId;
+use interp::checked::CheckedProgram;
+use isa::ebpf::{Callee, Imm64, Insn, Value64};
+use jit::{Native, VerifiedNative};
+use lower::EntryFunction;
+use program::Program;
+use spec::Kernel;
+use spec::kfuncs::KernelFunction;
+use spec::programs::{AttachType, ProgramType};
+use vm::{HostFunction, Streams};
+
+use super::native::Compiled;
+use super::{ObjectMap, RunError};
+
+/// `bpf_get_current_task` and `bpf_get_current_task_btf`.
+const TASK_HELPERS: [i32; 2] = [35, 158];
+
+/// A program in the form that its engine runs.
+pub(super) struct Prepared {
+    pub(super) program: Program,
+    pub(super) rules: TestProgram,
+    /// Instructions name maps by their place among those that are created.
+    pub(super) checked: Arc<CheckedProgram>,
+    pub(super) native: Option<VerifiedNative>,
+    /// Functions that timers call, as native code by their first slots.
+    pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
+    /// It calls a helper that returns the task that runs.
+    pub(super) asks_for_task: bool,
+    /// Reason why there is no native code although it was requested.
+    not_native: Option<String>,
+    /// The functions of the host that it may call.
+    pub(super) host: Arc<[HostFunction]>,
+    /// Its standard output and error.
+    pub(super) streams: Streams,
+}
+
+impl Prepared {
+    /// Prepares a program for the checked engine, and to run as native code if there is any.
+    pub(super) fn new(
+        (program, number, kernel, variables): (Program, u32, &Kernel, &Variables),
+        rules: TestProgram,
+        native: Option<Result<Compiled, String>>,
+        maps: &[Option<ObjectMap>],
+        host: Arc<[HostFunction]>,
+    ) -> Prepared {
+        let (native, not_native) = match native {
+            None => (None, None),
+            Some(Ok(native)) => (Some(native), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
+        let (native, callbacks) = match native {
+            Some(Compiled { program, callbacks }) => (Some(program), callbacks),
+            None => (None, BTreeMap::new()),
+        };
+        let place = |index: &mut i32| {
+            let before = maps.iter().take(usize::try_from(*index).unwrap_or(0));
+            *index = before.flatten().count() as i32;
+        };
+        let mut insns = program.decode();
+        for insn in &mut insns {
+            if let Some(function) = KernelFunction::of_insn(kernel, insn) {
+                *insn = function.resolved(*insn);
+            }
+            if let Insn::LoadImm64 { imm, .. } = insn
+                && let Imm64::MapIndex { index, .. } | Imm64::MapIndexValue { index, .. } = imm
+            {
+                place(index);
+            }
+            if let Insn::LoadImm64 { imm, .. } = insn
+                && let Imm64::BtfId { id, .. } = imm
+                && let Some(address) = variables.address(TypeId(*id as u32))
+            {
+                *imm = Imm64::Value(Value64::new(address));
+            }
+        }
+        let asks_for_task = insns.iter().any(|insn| {
+            matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
+        });
+        let exception_callback = program.exception_callback().map(|slot| slot as usize);
+        let checked = CheckedProgram::new(insns)
+            .with_number(number)
+            .with_exception_callback(exception_callback);
+        Prepared {
+            asks_for_task,
+            rules,
+            checked: Arc::new(checked),
+            native,
+            callbacks,
+            not_native,
+            program,
+            host,
+            streams: Streams::new(),
+        }
+    }
+
+    /// Refuses what Linux does not test-run.
+    pub(super) fn check_attach_type(&self) -> Result<(), RunError> {
+        let attach = AttachType::from_number(self.program.expected_attach_type());
+        match (self.program.kind(), attach) {
+            (ProgramType::Xdp, Some(attach @ (AttachType::XdpDevmap | AttachType::XdpCpumap))) => {
+                Err(RunError::AttachType(attach))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has it run in the checked engine after all, for this reason.
+    pub(super) fn drop_native(&mut self, why: String) {
+        self.callbacks.clear();
+        if self.native.take().is_some() {
+            self.not_native = Some(why);
+        }
+    }
+
+    /// What native code does not support, in one line, if it was requested.
+    pub(super) fn not_native(&self) -> Option<&str> {
+        self.not_native.as_deref()
+    }
+
+    /// File, number and text of the source line of an instruction.
+    pub(super) fn line_at(&self, insn: usize) -> Option<(String, u32, String)> {
+        let line = self.program.line_at(insn as u32)?;
+        let types = self.program.btf()?;
+        let (file, text) = (types.string(line.file), types.string(line.text));
+        Some((file.to_string(), line.line, text.to_string()))
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("program", &self.program.name())
+            .field("native", &self.native.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! Creation of maps (`map_create` of `kernel/bpf/syscall.c`): the checks that all kinds share,
+//! then those of the kind.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use program::MapParams;
+use spec::Errno;
+use spec::maps::{MapFlags, MapKind};
+
+use super::{
+    Definition, Host, Map, Operations, ValueLayout, arena, array, array_of_maps, bloom_filter,
+    cgroup_array, cgroup_storage, cpumap, devmap, flags, hash, hash_of_maps, local_storage,
+    lpm_trie, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf, sockhash, sockmap,
+    stack_trace, struct_ops, user_ringbuf, xskmap,
+};
+
+impl Map {
+    /// Creates a map by the kernel's rules. `value` is the layout of its values, of the size
+    /// that the parameters say. Maps of maps are made by [`Map::create_with`].
+    ///
+    /// # Errors
+    /// Those of `BPF_MAP_CREATE`; [`Errno::ENOTSUPP`] for kinds that are not built yet.
+    pub fn create(params: &MapParams, value: ValueLayout, host: &Host) -> Result<Map, Errno> {
+        Map::create_with(params, value, host, None)
+    }
+
+    /// Creates a map; `inner` is the template of a map of maps, which the maps in it must match.
+    ///
+    /// # Errors
+    /// As [`Map::create`]; EBADF for a map of maps without a template.
+    pub fn create_with(
+        params: &MapParams,
+        value: ValueLayout,
+        host: &Host,
+        inner: Option<&Map>,
+    ) -> Result<Map, Errno> {
+        use MapKind::{
+            Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage,
+            Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie,
+            LruHash, LruPercpuHash, PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray,
+            ProgArray, Queue, ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap,
+            Stack, StackTrace, StructOps, TaskStorage, UserRingbuf, Xskmap,
+        };
+        let kind = params.kind().ok_or(Errno::EINVAL)?;
+        if params.extra != 0 && !matches!(kind, BloomFilter | MapKind::Arena) {
+            return Err(Errno::EINVAL);
+        }
+        let accesses = flags::RDONLY | flags::WRONLY;
+        let has_node = params.flags.0 & flags::NUMA_NODE != 0;
+        if params.flags.0 & accesses == accesses || has_node && params.numa_node != 0 {
+            return Err(Errno::EINVAL);
+        }
+        // The flag is checked last: there are no tokens.
+        let token = params.flags.0 & flags::TOKEN_FD;
+        let definition = Definition {
+            params: MapParams {
+                flags: MapFlags(params.flags.0 & !token),
+                ..*params
+            },
+            kind,
+            value,
+        };
+        let map = &definition;
+        match kind {
+            Array | PercpuArray => array::Array::check(map)?,
+            Hash | PercpuHash | LruHash | LruPercpuHash => hash::Hash::check(map)?,
+            LpmTrie => lpm_trie::LpmTrie::check(map)?,
+            Queue | Stack => queue::Queue::check(map)?,
+            BloomFilter => bloom_filter::BloomFilter::check(map)?,
+            ProgArray | PerfEventArray | CgroupArray | ArrayOfMaps => {
+                array::Array::check_objects(map)?;
+            }
+            HashOfMaps => hash_of_maps::HashOfMaps::check(map)?,
+            Devmap | DevmapHash => devmap::check(map)?,
+            Cpumap => cpumap::Cpumap::check(map)?,
+            Xskmap => xskmap::Xskmap::check(map)?,
+            Ringbuf | UserRingbuf => ringbuf::Ring::check(map)?,
+            StackTrace => stack_trace::StackTrace::check(map)?,
+            CgroupStorage | PercpuCgroupStorage => cgroup_storage::CgroupStorage::check(map)?,
+            SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
+                local_storage::LocalStorage::check(map)?;
+            }
+            ReuseportSockarray => reuseport_sockarray::ReuseportSockarray::check(map)?,
+            Sockmap => sockmap::Sockmap::check(map)?,
+            Sockhash => sockhash::Sockhash::check(map)?,
+            Arena => arena::Arena::check(map)?,
+            StructOps => struct_ops::check(map)?,
+            // Linux 6.18 does not know them.
+            InsnArray | Rhash => return Err(Errno::EINVAL),
+        }
+        if token != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let operations: Arc<dyn Operations> = match kind {
+            Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
+            Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
+            LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
+            Queue | Stack => Arc::new(queue::Queue::new(map)),
+            BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
+            ProgArray => Arc::new(prog_array::ProgArray::new(map, host)?),
+            PerfEventArray => Arc::new(perf_event_array::PerfEventArray::new(map)?),
+            ArrayOfMaps => Arc::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
+            HashOfMaps => Arc::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
+            Devmap => Arc::new(devmap::Devmap::new(map, host)?),
+            DevmapHash => Arc::new(devmap::DevmapHash::new(map, host)?),
+            Cpumap => Arc::new(cpumap::Cpumap::new(map, host)?),
+            Xskmap => Arc::new(xskmap::Xskmap::new(map)?),
+            Ringbuf => Arc::new(ringbuf::Ring::new(map)?),
+            UserRingbuf => Arc::new(user_ringbuf::UserRing::new(map)?),
+            CgroupArray => Arc::new(cgroup_array::CgroupArray::new(map)?),
+            StackTrace => Arc::new(stack_trace::StackTrace::new(map)?),
+            CgroupStorage | PercpuCgroupStorage => {
+                Arc::new(cgroup_storage::CgroupStorage::new(map, host)?)
+            }
+            SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
+                Arc::new(local_storage::LocalStorage::new(map))
+            }
+            ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
+            Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
+            Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
+            Arena => Arc::new(arena::Arena::new(map)?),
+            // The check refuses them.
+            StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
+        };
+        let has_timers = definition.value.timers().next().is_some();
+        Ok(Map {
+            cpus: host.cpus,
+            is_frozen: AtomicBool::new(false),
+            timers: has_timers.then(|| Arc::clone(&host.timers)),
+            objects: match definition.value.owning.is_empty() {
+                true => None,
+                false => Some(Arc::clone(&host.objects)),
+            },
+            definition,
+            operations,
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! The walk of one request: back over the history of the current state, then over that of the
+//! checkpoints above it, with a mark in each checkpoint that it passes.
+
+use super::backtrack::{self, Backtrack, Step};
+use super::{ARGS, bits, force_all_precise};
+use crate::Result;
+use crate::env::Env;
+use crate::explore::Explorer;
+use crate::facts::Facts;
+use crate::log::{self, Sink};
+use crate::state::{MAIN_CALLSITE, RegKind, State, StateId};
+
+/// One request, carried from a state up to the checkpoints that need no more marks.
+pub(super) struct Tracker<'w, 'a> {
+    pub(super) env: &'a Env<'a>,
+    pub(super) facts: &'a Facts,
+    pub(super) explorer: &'w mut Explorer,
+    pub(super) sink: &'w mut Sink,
+    /// Where the walk stands, for refusals.
+    pub(super) insn_idx: u32,
+}
+
+impl Tracker<'_, '_> {
+    /// Marks what the requested registers and slots come from; true if a mark is new.
+    pub(super) fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
+        let mut changed = false;
+        if bt.is_empty() {
+            return Ok(false);
+        }
+        let mut last_idx = start.insn_idx as i32;
+        let mut first_idx = start.first_insn_idx;
+        let mut subseq_idx = -1;
+        let mut at: Option<StateId> = None;
+        let mut skip_first = true;
+        loop {
+            if self.sink.is_full() {
+                let frame = bt.frame;
+                self.sink.write(format_args!(
+                    "mark_precise: frame{frame}: last_idx {last_idx} first_idx {first_idx} subseq_idx {subseq_idx} \n"
+                ));
+            }
+            if last_idx < 0 {
+                return self
+                    .mark_entry(at, start, &bt)
+                    .map(|marked| changed | marked);
+            }
+            let state = match at {
+                Some(id) => self.explorer.state(id),
+                None => start,
+            };
+            let (parent, first) = (state.parent, state.first_insn_idx);
+            let mut history = state.history.len();
+            let mut idx = last_idx as u32;
+            loop {
+                let step = if skip_first {
+                    skip_first = false;
+                    Step::Done
+                } else {
+                    let entries = match at {
+                        Some(id) => &self.explorer.state(id).history,
+                        None => &start.history,
+                    };
+                    let entry = entries[..history]
+                        .last()
+                        .filter(|entry| entry.idx == idx)
+                        .copied();
+                    self.explorer.precision.insns += 1;
+                    bt.step(
+                        self.env,
+                        self.facts,
+                        self.sink,
+                        idx,
+                        subseq_idx,
+                        entry.as_ref(),
+                    )
+                };
+                match step {
+                    Step::Done => {}
+                    Step::Unsupported => {
+                        force_all_precise(self.explorer, self.sink, start);
+                        return Ok(changed);
+                    }
+                    Step::Bug(message) => {
+                        return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: {message}"));
+                    }
+                }
+                if bt.is_empty() {
+                    return Ok(changed);
+                }
+                subseq_idx = idx as i32;
+                let entries = match at {
+                    Some(id) => &self.explorer.state(id).history,
+                    None => &start.history,
+                };
+                if idx == first && (history == 0 || history == 1 && entries[0].idx == idx) {
+                    break;
+                }
+                match entries[..history].last() {
+                    Some(entry) if entry.idx == idx => {
+                        idx = entry.prev_idx();
+                        history -= 1;
+                    }
+                    _ => idx = idx.wrapping_sub(1),
+                }
+                if idx as usize >= self.env.insns.len() {
+                    let idx = idx as i32;
+                    return Err(refuse!(
+                        self,
+                        EFAULT,
+                        KernelBug,
+                        "verifier bug: backtracking idx {idx}"
+                    ));
+                }
+            }
+            let Some(id) = parent else { break };
+            at = Some(id);
+            changed |= self.mark_checkpoint(id, &mut bt)?;
+            if bt.is_empty() {
+                return Ok(changed);
+            }
+            let state = self.explorer.state(id);
+            subseq_idx = first_idx as i32;
+            last_idx = state.last_insn_idx;
+            first_idx = state.first_insn_idx;
+        }
+        if !bt.is_empty() {
+            force_all_precise(self.explorer, self.sink, start);
+        }
+        Ok(changed)
+    }
+
+    /// Marks requested scalars in a checkpoint, and drops requests for what is precise
+    /// already or no scalar.
+    fn mark_checkpoint(&mut self, id: StateId, bt: &mut Backtrack) -> Result<bool> {
+        let mut changed = false;
+        for number in (0..=bt.frame).rev() {
+            let state = &mut self.explorer.checkpoint_mut(id).state;
+            let frame = state.frame(number);
+            let mut mask = state.precise.of(number);
+            for reg in bits(u64::from(bt.regs[number])) {
+                if !frame.regs[reg].is_scalar() || mask.regs & 1 << reg != 0 {
+                    bt.regs[number] &= !(1 << reg);
+                } else {
+                    mask.regs |= 1 << reg;
+                    changed = true;
+                }
+            }
+            let total = frame.stack.len();
+            for spi in bits(bt.slots[number]) {
+                let Some(slot) = frame.stack.get(spi) else {
+                    return Err(refuse!(
+                        self,
+                        EFAULT,
+                        KernelBug,
+                        "verifier bug: stack slot {spi}, total slots {total}"
+                    ));
+                };
+                if !slot.is_spilled_scalar() || mask.slots & 1 << spi != 0 {
+                    bt.slots[number] &= !(1 << spi);
+                } else {
+                    mask.slots |= 1 << spi;
+                    changed = true;
+                }
+            }
+            state.precise.set(number, mask);
+            if self.sink.is_full() {
+                let (regs, slots) = (
+                    backtrack::format_regs(bt.regs[number]),
+                    backtrack::format_slots(bt.slots[number]),
+                );
+                self.sink.write(format_args!(
+                    "mark_precise: frame{number}: parent state regs={regs} stack={slots}: "
+                ));
+                let state = self.explorer.state(id);
+                log::print_verifier_state(self.env, self.sink, state, number, true);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Ends at the entry of a function that is verified on its own: its arguments may be
+    /// requested.
+    fn mark_entry(&mut self, at: Option<StateId>, start: &State, bt: &Backtrack) -> Result<bool> {
+        let (regs, slots) = (bt.regs[bt.frame], bt.slots[bt.frame]);
+        let Some(id) = at else {
+            let subprog = start.frame(0).subprogno;
+            return Err(refuse!(
+                self,
+                EFAULT,
+                KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
+            ));
+        };
+        let state = &mut self.explorer.checkpoint_mut(id).state;
+        let frame = state.frame(0);
+        let subprog = frame.subprogno;
+        let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
+        if !is_entry || slots != 0 || regs & !ARGS != 0 {
+            return Err(refuse!(
+                self,
+                EFAULT,
+                KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
+            ));
+        }
+        let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
+        let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
+        let mut precise = state.precise.of(0);
+        precise.regs |= mask;
+        state.precise.set(0, precise);
+        Ok(mask != 0)
+    }
+}

@@ -1,0 +1,114 @@
+//! What the kernel knows of a packet beside its bytes and the fields of its context.
+
+/// What the kernel knows of a packet beside the fields of its context.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketState {
+    /// Position of the link-layer header.
+    pub link_header: usize,
+    /// Position of the network header.
+    pub network_header: usize,
+    /// Bytes of the link-layer header, when a helper last measured it; 0 before.
+    pub measured_link_header: usize,
+    /// Position of the transport header, if it is known.
+    pub transport_header: Option<usize>,
+    /// What the device said of the checksum.
+    pub checksum: Checksum,
+    /// A program put a header in front of the network header.
+    pub is_encapsulated: bool,
+    /// A lightweight tunnel sends it.
+    pub is_sent: bool,
+    /// Programs of the type that gets it only read it.
+    pub is_read_only: bool,
+    /// Index of the device of its route, if a program changed that.
+    pub route_device: Option<u32>,
+    /// The hash in the context is valid.
+    pub has_hash: bool,
+    /// The tunnel that a program chose.
+    pub tunnel: Option<Tunnel>,
+    /// Where a program redirects the packet: what its last call said.
+    pub redirect: Option<Redirect>,
+    /// Copies that a program sent.
+    pub clones: Vec<ClonedPacket>,
+}
+
+/// What a device said of the checksum of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// Nothing.
+    #[default]
+    None,
+    /// The checksums of so many layers and one more are correct.
+    Unnecessary(u8),
+    /// The sum of all bytes behind the link-layer header.
+    Complete(u32),
+}
+
+/// A tunnel as `bpf_skb_set_tunnel_key` and `bpf_skb_set_tunnel_opt` describe it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Tunnel id.
+    pub id: u32,
+    /// Remote address; IPv4 in the first word.
+    pub remote: [u32; 4],
+    /// Local address; IPv4 in the first word.
+    pub local: [u32; 4],
+    /// Type of service.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Flow label of IPv6.
+    pub label: u32,
+    /// True for IPv6.
+    pub is_ipv6: bool,
+    /// `TUNNEL_` flags (`include/uapi/linux/if_tunnel.h`).
+    pub flags: u16,
+    /// Options.
+    pub options: Vec<u8>,
+}
+
+/// Where a program redirects a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Redirect {
+    /// To an interface (`bpf_redirect`).
+    Interface {
+        /// Its index.
+        index: u32,
+        /// Flags of the call.
+        flags: u64,
+    },
+    /// To the neighbour that the routes say, on an interface (`bpf_redirect_neigh`).
+    Neighbour {
+        /// Its index.
+        index: u32,
+    },
+    /// To the other end of an interface (`bpf_redirect_peer`).
+    Peer {
+        /// Its index.
+        index: u32,
+    },
+    /// To the target in a map (`bpf_redirect_map`).
+    Map {
+        /// Key.
+        key: u32,
+        /// Flags of the call.
+        flags: u64,
+    },
+    /// To an AF_XDP socket in a map (`bpf_redirect_map`).
+    Socket {
+        /// Its cookie.
+        cookie: u64,
+        /// It gets the packet: it is bound to the queue that the packet came from.
+        is_delivered: bool,
+    },
+}
+
+/// A copy of a packet that a program sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClonedPacket {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Index of the interface.
+    pub interface: u32,
+    /// True if the interface received it instead of sending it.
+    pub is_ingress: bool,
+}
