@@ -25,6 +25,7 @@ mod values;
 pub use checked::own_system;
 pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
+pub(crate) use routes::run_ip;
 
 use case::Case;
 use sys::Errno;
