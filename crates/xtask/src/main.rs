@@ -33,7 +33,7 @@ usage: cargo xtask CHORE
 
   asan         run the fuzz targets of the engines under AddressSanitizer, ten
                seconds each, or as many as given, tail calls whose targets change, and
-               generated programs with maps for 90 seconds (needs nightly Rust; says so
+               generated programs with maps for 60 seconds (needs nightly Rust; says so
                where there is none)
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it

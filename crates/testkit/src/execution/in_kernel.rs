@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use program::Program;
 use sys::bpf::{LoadedProgram, TestRun};
+use sys::network::pin_to_cpu;
 
 use super::engines::Left;
 use super::maps::{self, Contents, PROGRAMS, TARGETS, TIMED};
@@ -69,8 +70,10 @@ impl InKernel {
         Ok(())
     }
 
-    /// Runs the first program on a packet and compares what it leaves.
-    pub(super) fn compare(&self, packet: &[u8], ours: &Left) -> Result<(), String> {
+    /// Runs the first program on a packet, on a CPU on which the thread stays, and compares what
+    /// it leaves.
+    pub(super) fn compare(&self, packet: &[u8], cpu: u32, ours: &Left) -> Result<(), String> {
+        pin_to_cpu(cpu).map_err(|errno| format!("CPU {cpu}: {errno}"))?;
         let mut data = vec![0; packet.len() + ROOM];
         let result = self.programs[0].test_run(&TestRun::on(packet), &mut data, &mut []);
         let result = result.map_err(|errno| format!("the kernel's test run: {errno}"))?;

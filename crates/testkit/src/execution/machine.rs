@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use sys::Errno;
 use sys::inet::{InetOption, InetSocket};
-use sys::network::{OwnNamespace, pin_to_cpu};
+use sys::network::OwnNamespace;
 use vm::System;
 use vm::network::{NetDevice, NetSocket, SocketState};
 
@@ -24,9 +24,7 @@ const SOCKETS: &[(bool, &str, Option<&str>)] = &[
 #[derive(Debug)]
 pub struct Machine {
     pub(super) system: System,
-    /// The CPU that programs run on.
-    pub(super) cpu: u32,
-    /// Possible CPUs.
+    /// Possible CPUs, on which programs run in turn.
     pub(super) cpus: u32,
     /// The sockets, which are open as long as the machine is there.
     _open: Vec<InetSocket>,
@@ -41,21 +39,18 @@ impl Machine {
         }
         Machine {
             system,
-            cpu: 1,
             cpus: 4,
             _open: Vec::new(),
         }
     }
 
     /// The machine of the running kernel. The calling thread moves to a network namespace of
-    /// its own with real sockets, and stays on one CPU; it cannot go back.
+    /// its own with real sockets; it cannot go back.
     ///
     /// # Errors
     /// The kernel's.
     pub fn enter() -> Result<Machine, Errno> {
         let cpus = sys::bpf::possible_cpus() as u32;
-        let cpu = 1.min(cpus - 1);
-        pin_to_cpu(cpu)?;
         let _namespace = OwnNamespace::enter()?;
         run_ip(None, "link set lo up")?;
         let mut system = own_system();
@@ -70,10 +65,16 @@ impl Machine {
         }
         Ok(Machine {
             system,
-            cpu,
             cpus,
             _open: open,
         })
+    }
+}
+
+impl Machine {
+    /// The CPU of a run.
+    pub(super) fn cpu(&self, run: u64) -> u32 {
+        (run + 1) as u32 % self.cpus
     }
 }
 

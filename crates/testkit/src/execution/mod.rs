@@ -25,7 +25,7 @@ use engines::{Checked, Native};
 use in_kernel::InKernel;
 use lower::{Pass, Passes};
 
-/// Runs of a program, each on a packet of its own; maps last from run to run.
+/// Runs of a program, each on a packet of its own and on the next CPU; maps last from run to run.
 const RUNS: u64 = 4;
 
 /// The kernel that programs are verified for.
@@ -168,7 +168,7 @@ impl Runs<'_> {
                 equal.runs += 1;
             }
             if let Some(theirs) = &theirs {
-                theirs.compare(&packet, &expected)?;
+                theirs.compare(&packet, machine.cpu(run), &expected)?;
                 if calls > 0 {
                     theirs.await_timers(program, &maps::timed(program, &checked.maps))?;
                 }

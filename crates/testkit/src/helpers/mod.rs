@@ -5,6 +5,7 @@ mod callbacks;
 mod case;
 mod checked;
 mod compare;
+mod cpus;
 mod encap;
 mod in_kernel;
 mod kfuncs;
@@ -78,6 +79,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         packet_loads::FAMILIES,
         encap::FAMILIES,
         types::FAMILIES,
+        cpus::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }
