@@ -88,11 +88,26 @@ impl Lowered<EntryFunction> {
         host: &Arc<[HostFunction]>,
         (number, slot): (u32, u32),
     ) -> Result<Lowered<EntryFunction>, Unfit> {
+        Lowered::from_function_with(proof, maps, find_call, host, (number, slot), Passes::ALL)
+    }
+
+    /// As [`Lowered::from_function`], with only these passes.
+    ///
+    /// # Errors
+    /// As [`Lowered::from_function`].
+    pub fn from_function_with(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (number, slot): (u32, u32),
+        passes: Passes,
+    ) -> Result<Lowered<EntryFunction>, Unfit> {
         let sizes = EntrySizes::of_timers(maps).ok_or(Unfit::Callback(slot as usize))?;
         let part = Part {
             number,
             function: Some(slot),
-            passes: Passes::ALL,
+            passes,
         };
         let (code, _) = lower(proof, maps, find_call, host, part)?;
         Ok(Lowered::new(code, sizes))

@@ -31,7 +31,7 @@ pub use arena::ArenaMapping;
 pub use btf_load::{BtfAnswer, BtfObject, btf_load};
 pub use info::ProgramInfo;
 pub use link::{Link, LinkKind};
-pub use map::{Batch, Map, MapInfo, MapRequest};
+pub use map::{Batch, Map, MapInfo, MapRequest, possible_cpus};
 pub use prog_load::{LoadAnswer, LoadError, LogLevel, MAX_LOG_SIZE, ProgLoad};
 pub use ring_buffer::RingBuffer;
 pub use test_run::{TestRun, TestRunResult};

@@ -3,7 +3,7 @@
 
 use crate::Errno;
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -48,6 +48,36 @@ impl OwnNamespace {
         }
         let [first, second] = NAMES.map(|name| describe(&control, name));
         Ok([first?, second?])
+    }
+}
+
+/// An open network namespace, which lasts as long as this or a socket in it.
+#[derive(Debug)]
+pub struct NetworkNamespace(File);
+
+impl NetworkNamespace {
+    /// That of the calling thread.
+    pub fn own() -> Result<NetworkNamespace, Errno> {
+        Ok(NetworkNamespace(File::open("/proc/thread-self/ns/net")?))
+    }
+
+    /// Gives the namespace an id, by which that of the calling thread knows it.
+    ///
+    /// # Errors
+    /// EEXIST if it has one already, or another namespace has this one. Needs CAP_NET_ADMIN.
+    pub fn set_id(&self, id: u32) -> Result<(), Errno> {
+        const NETNSA_NSID: u16 = 1;
+        const NETNSA_FD: u16 = 3;
+        const GENERAL_HEADER: [u8; 4] = [0; 4]; // struct rtgenmsg, all zero
+        let descriptor = self.0.as_raw_fd() as u32;
+        let body = [
+            &GENERAL_HEADER[..],
+            &attribute(NETNSA_NSID, &id.to_ne_bytes()),
+            &attribute(NETNSA_FD, &descriptor.to_ne_bytes()),
+        ]
+        .concat();
+        let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK;
+        netlink_request(&message(libc::RTM_NEWNSID, flags, &body))
     }
 }
 
@@ -173,14 +203,19 @@ fn request_pair([name, peer]: [&CStr; 2]) -> Result<(), Errno> {
     ]
     .concat();
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    netlink_request(&message(libc::RTM_NEWLINK, flags, &body))
+}
+
+/// A netlink message: its header and its body.
+fn message(kind: u16, flags: libc::c_int, body: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     message.extend((16 + body.len() as u32).to_ne_bytes());
-    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
     message.extend((flags as u16).to_ne_bytes());
     message.extend(1u32.to_ne_bytes());
     message.extend(0u32.to_ne_bytes());
-    message.extend(&body);
-    netlink_request(&message)
+    message.extend(body);
+    message
 }
 
 /// One netlink attribute, padded.

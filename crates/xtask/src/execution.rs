@@ -1,28 +1,29 @@
 //! `cargo xtask soak execution`: generated programs with maps on every engine for verified
 //! programs, and a part of them in the running kernel.
 
-use testkit::execution::{Equal, Setting, compare};
+use testkit::execution::{Equal, Machine, Setting, compare};
 
 use crate::Outcome;
 
 /// Programs if no number is given.
 const PROGRAMS: u64 = 100_000;
 
-/// Of so many programs, one runs in the kernel too.
+/// Of so many programs, one runs in the kernel too, if no number is given.
 const WITNESSED: u64 = 10;
 
-/// Compares programs: `[PROGRAMS [SEED]]`.
+/// Compares programs: `[PROGRAMS [SEED [WITNESSED]]]`.
 pub(crate) fn compare_runs(numbers: &[&str]) -> Outcome {
     let read = |text: &&str| {
         let number = text.parse::<u64>();
         number.map_err(|_| format!("{text:?} is no number"))
     };
     let numbers = numbers.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let (programs, first) = match numbers[..] {
-        [] => (PROGRAMS, 0),
-        [programs] => (programs, 0),
-        [programs, seed] => (programs, seed),
-        _ => return Err("a soak takes PROGRAMS and SEED".into()),
+    let (programs, first, witnessed) = match numbers[..] {
+        [] => (PROGRAMS, 0, WITNESSED),
+        [programs] => (programs, 0, WITNESSED),
+        [programs, seed] => (programs, seed, WITNESSED),
+        [programs, seed, witnessed] if witnessed > 0 => (programs, seed, witnessed),
+        _ => return Err("the soak takes PROGRAMS, SEED and WITNESSED, which is not 0".into()),
     };
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
@@ -31,22 +32,18 @@ pub(crate) fn compare_runs(numbers: &[&str]) -> Outcome {
         kernel: &kernel,
         registry: &registry,
     };
+    let machine = Machine::enter().map_err(|errno| format!("the running kernel: {errno}"))?;
     let mut sum = Equal::default();
     for number in 0..programs {
-        let asks_kernel = number % WITNESSED == 0;
-        let equal = compare(setting, first + number, asks_kernel)
+        let asks_kernel = number % witnessed == 0;
+        let equal = compare(setting, &machine, first + number, asks_kernel)
             .map_err(|difference| difference.to_string())?;
-        sum.runs += equal.runs;
-        sum.witnessed += equal.witnessed;
+        sum += equal;
         if (number + 1) % 1_000 == 0 {
             eprint!("\r{} programs", number + 1);
         }
     }
     eprintln!();
-    println!(
-        "{programs} programs, {} runs as native code equal those in the checked engine, {} \
-         those in the running kernel",
-        sum.runs, sum.witnessed
-    );
+    println!("{programs} programs, {sum}");
     Ok(())
 }

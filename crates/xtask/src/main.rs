@@ -32,8 +32,9 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   asan         run the fuzz targets of the engines under AddressSanitizer, ten
-               seconds each, or as many as given, and tail calls whose targets change
-               (needs nightly Rust; says so where there is none)
+               seconds each, or as many as given, tail calls whose targets change, and
+               generated programs with maps for 60 seconds (needs nightly Rust; says so
+               where there is none)
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
@@ -115,11 +116,11 @@ usage: cargo xtask CHORE
                machine that does nothing else; needs tcpdump)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)
-  soak execution [PROGRAMS [SEED]]
+  soak execution [PROGRAMS [SEED [WITNESSED]]]
                run generated programs with maps, 100,000 or so many from a seed on, as
                native code with and without each pass and in the checked engine, every
-               tenth in the running kernel too, and stop at the first difference (as root;
-               compile with --release)
+               tenth or so in the running kernel too, and stop at the first difference (as
+               root; compile with --release)
   soak gateway [SETS [PACKETS]]
                judges random packets by random sets of rules, by default 1,000 sets and 10,000
                packets each: verdict and rule of the gateway's program here and in the running

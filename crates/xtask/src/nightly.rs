@@ -15,8 +15,12 @@ use crate::Outcome;
 /// The fuzz targets that run engines.
 const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
 
-/// The tests that run native code whose tail calls find freed and new targets.
-const TESTS: &[&str] = &["--test", "tail_call_stress"];
+/// The tests that run native code whose tail calls find freed and new targets, and generated
+/// programs with maps, timers and packets as native code.
+const TESTS: &[&str] = &["--test", "tail_call_stress", "--test", "execution"];
+
+/// Seconds of generated programs.
+const EXECUTION_SECONDS: &str = "60";
 
 /// Seconds that an input may take under a sanitizer, where a generated program has been
 /// seen to take 9 on a busy machine.
@@ -83,8 +87,9 @@ pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
         .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
     run(&mut fuzzer, "the fuzzer")?;
     let mut tests = with_asan("test", "beebox-testkit", &host);
+    tests.env("BEEBOX_EXECUTION_SECONDS", EXECUTION_SECONDS);
     tests.args(TESTS);
-    run(&mut tests, "tests of tail calls")
+    run(&mut tests, "tests of native code")
 }
 
 /// Cargo's command for a package under AddressSanitizer.

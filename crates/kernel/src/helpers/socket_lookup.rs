@@ -17,7 +17,7 @@ const IPV6_TUPLE: usize = 36;
 /// `struct bpf_sock *bpf_sk_lookup_tcp(ctx, struct bpf_sock_tuple *tuple, u32 size, u64 netns,
 /// u64 flags)`: the TCP socket that a packet between these ends is for; of a connection that is
 /// asked for the socket that waits for it. Null for other sizes than those of addresses, for
-/// flags and for namespaces that there are not.
+/// flags and for namespaces that there are not. The namespace is a `u32` for programs of XDP.
 pub(super) fn sk_lookup_tcp<M: MemoryPort>(
     arguments: [u64; 5],
     memory: &mut M,
@@ -68,6 +68,11 @@ fn lookup<M: MemoryPort>(
     let tuple = Bytes::read(memory, tuple, len)?;
     let Some([source, destination]) = ends(tuple.get()) else {
         return Ok(0);
+    };
+    // Programs of XDP give a number of 32 bits.
+    let namespace = match memory.packet(context)?.context() == XDP {
+        true => namespace & 0xffff_ffff,
+        false => namespace,
     };
     let namespace = match namespace as i32 {
         ..0 => None,

@@ -369,7 +369,7 @@ fn info(fd: BorrowedFd<'_>) -> Result<BpfMapInfo, Errno> {
 
 /// Number of possible CPUs: a per-CPU value is copied for all of them. Where the number
 /// cannot be read, the maximum that Linux supports.
-fn possible_cpus() -> usize {
+pub fn possible_cpus() -> usize {
     const MOST: usize = 8192;
     static CPUS: OnceLock<usize> = OnceLock::new();
     *CPUS.get_or_init(|| {

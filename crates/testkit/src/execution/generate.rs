@@ -3,7 +3,8 @@
 //! do not depend on addresses or on stack that was not written.
 //!
 //! `r6` is the context, `r7` the packet, `r8` counts loops, `r9` is the sum of all results;
-//! 40 bytes of the packet are proven and 32 bytes of stack written.
+//! 40 bytes of the packet are proven and 32 bytes of stack written. Below are the ends of a
+//! packet (36 bytes at `r10 - 80`) and the counters of loops around statements.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,11 +15,19 @@ use isa::ebpf::{Callee, Imm64, Insn, decode};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
 
+mod atomics;
+mod branches;
+mod callbacks;
 mod calls;
 mod containers;
+mod headers;
+mod numbers;
 mod packets;
+mod sockets;
+mod tails;
+mod timers;
 
-use super::maps::{self, ALL, ARRAY, CONSTANTS, DATA, LPM, SHARED, VARIABLES};
+use super::maps::{self, ALL, ARRAY, CONSTANTS, DATA, LPM, VARIABLES};
 use crate::ebpf::Choices;
 use crate::registry::fields::with_callback_and_lock;
 use crate::verifier::assembled;
@@ -26,16 +35,14 @@ use crate::verifier::assembled;
 /// What generated programs may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    maps: &'static [u32],
     kinds: &'static [ProgramType],
-    /// Clock, randomness and values of other CPUs.
+    /// Clock and randomness.
     has_machine: bool,
 }
 
 impl Features {
     /// Everything.
     pub const ALL: Features = Features {
-        maps: ALL,
         kinds: &[
             ProgramType::Xdp,
             ProgramType::SchedCls,
@@ -43,39 +50,52 @@ impl Features {
         ],
         has_machine: true,
     };
-    /// What gives the same in every test run of the kernel: no per-CPU values, and packets
-    /// that begin with the link-layer header.
+    /// What gives the same in every test run of the kernel: packets that begin with the
+    /// link-layer header.
     pub const WITNESSED: Features = Features {
-        maps: SHARED,
         kinds: &[ProgramType::Xdp, ProgramType::SchedCls],
         has_machine: false,
     };
 }
 
-/// A generated program.
+/// Generated programs.
 #[derive(Debug)]
 pub struct Generated {
-    /// Its text.
+    /// Their text.
     pub text: String,
-    /// The program, or why it is none.
-    pub program: Result<Program, String>,
+    /// The program, and those that it calls through the program array; or why there are none.
+    pub programs: Result<Vec<Program>, String>,
 }
 
-/// Generates a program.
+/// Generates a program, and those that it calls.
 pub fn generate(choices: &mut Choices<'_>, features: Features) -> Generated {
     let kind = choices.pick(features.kinds);
-    let mut writer = Writer {
-        choices,
-        features,
-        kind,
-        text: String::new(),
-        callbacks: String::new(),
-        labels: 0,
-    };
-    writer.program();
-    let text = writer.text;
-    let program = build(kind, &text, maps::definitions());
-    Generated { text, program }
+    let mut texts = Vec::new();
+    // Those of `maps::TARGETS`.
+    for number in 0..3 {
+        let mut writer = Writer {
+            choices,
+            features,
+            kind,
+            text: String::new(),
+            callbacks: String::new(),
+            labels: 0,
+            is_target: number > 0,
+            has_tail_calls: false,
+            depth: 0,
+        };
+        writer.program();
+        let (text, is_alone) = (writer.text, !writer.has_tail_calls);
+        texts.push(text);
+        if number == 0 && is_alone {
+            break;
+        }
+    }
+    let maps = maps::definitions();
+    let programs = texts.iter().map(|text| build(kind, text, maps.clone()));
+    let programs = programs.collect();
+    let text = texts.join("\n; what it calls:\n");
+    Generated { text, programs }
 }
 
 /// A program of this text, in which every function but the first may be a callback.
@@ -125,6 +145,12 @@ struct Writer<'c, 'b> {
     /// The functions that helpers call.
     callbacks: String,
     labels: u32,
+    /// It is called by a program, and starts no timers.
+    is_target: bool,
+    /// It calls programs.
+    has_tail_calls: bool,
+    /// Branches and loops around a statement.
+    depth: u32,
 }
 
 impl Writer<'_, '_> {
@@ -147,7 +173,12 @@ impl Writer<'_, '_> {
         // All functions are called, so that the verifier reaches them.
         self.text += "r1 = r6\nr2 = 3\ncall length\nr9 = r0\n";
         self.call_mix();
-        for _ in 0..3 + self.choices.below(12) {
+        let most = match self.choices.one_in(10) {
+            _ if self.is_target => 4,
+            true => 50,
+            false => 12,
+        };
+        for _ in 0..3 + self.choices.below(most) {
             self.statement();
         }
         let _ = write!(
@@ -178,17 +209,7 @@ impl Writer<'_, '_> {
     }
 
     fn statement(&mut self) {
-        match self.choices.below(37) {
-            27 | 28 => self.call(),
-            29..=31 => self.locked(),
-            32 => self.filter(),
-            33 | 34 => self.tail(),
-            35 => self.event(),
-            36 => self.other_cpu(),
-            19..=21 => self.packet_change(),
-            22 | 23 => self.queue(),
-            24 => self.record(),
-            25 | 26 => self.inner_lookup(),
+        match self.choices.below(56) {
             0..=2 => self.lookup(),
             3 | 4 => self.update(),
             5 => self.delete(),
@@ -202,6 +223,25 @@ impl Writer<'_, '_> {
             14 | 15 => self.rounds(),
             16 => self.visits(),
             17 => self.packet_load(),
+            18..=20 => self.packet_change(),
+            21 | 22 => self.queue(),
+            23 => self.record(),
+            24 | 25 => self.inner_lookup(),
+            26 | 27 => self.call(),
+            28..=30 => self.locked(),
+            31 => self.filter(),
+            32 | 33 => self.tail(),
+            34 => self.event(),
+            35 => self.other_cpu(),
+            36..=38 => self.atomics(),
+            39 | 40 => self.headers(),
+            41 => self.options(),
+            42..=44 => self.timer(),
+            45 | 46 => self.socket(),
+            47 => self.tail_call(),
+            48 => self.circles(),
+            49 | 50 => self.branch(),
+            51 => self.again(),
             _ => self.call_mix(),
         }
     }
@@ -214,7 +254,7 @@ impl Writer<'_, '_> {
 
     /// A key at `r10 - 8`, a map in `r1`, the key's address in `r2`; the map.
     fn map_and_key(&mut self) -> u32 {
-        let map = self.choices.pick(self.features.maps);
+        let map = self.choices.pick(ALL);
         match self.choices.one_in(4) {
             true => {
                 let number = self.choices.below(8);
@@ -276,55 +316,6 @@ impl Writer<'_, '_> {
                           r1 = *(u32 *)(r6 + 8)\n*(u32 *)(r6 + 52) = r1\n";
         }
         let _ = write!(self.text, "r1 = r6\nr2 = r9\ncall length\n{MIX}");
-    }
-
-    fn arithmetic(&mut self) {
-        for _ in 0..1 + self.choices.below(5) {
-            let imm = self.choices.between(-1000, 1000);
-            let count = self.choices.below(31);
-            let operation = match self.choices.below(16) {
-                0 => format!("r9 += {imm}"),
-                1 => format!("w9 -= {imm}"),
-                2 => format!("r9 ^= {imm}"),
-                3 => format!("r9 /= {}", imm.unsigned_abs() + 1),
-                4 => format!("w9 %= {}", imm.unsigned_abs() + 2),
-                5 => format!("r9 <<= {count}"),
-                6 => format!("r9 >>= {count}"),
-                7 => format!("w9 s>>= {count}"),
-                8 => "r9 = be16 r9".to_owned(),
-                9 => "r9 = be64 r9".to_owned(),
-                10 => "r9 = -r9".to_owned(),
-                11 => "r9 = (s8)r9".to_owned(),
-                12 => format!("w1 = w9\nr9 |= {imm}\nr9 *= r1"),
-                13 => self.masked(),
-                _ => format!("r1 = {imm}\nr1 <<= {count}\nr9 += r1"),
-            };
-            self.text += &operation;
-            self.text.push('\n');
-        }
-        if self.choices.one_in(2) {
-            let label = self.label();
-            let condition = self.choices.pick(&["==", "!=", ">", "s<", "&"]);
-            let imm = self.choices.between(-5, 100);
-            let _ = write!(
-                self.text,
-                "if w9 {condition} {imm} goto over{label}\nr9 += 77\nover{label}:\n"
-            );
-        }
-    }
-
-    /// A field of the packet, and operations that clear none of its bits or some.
-    fn masked(&mut self) -> String {
-        let load = self.choices.pick(&["u8", "u16", "u32"]);
-        let mask = self.choices.pick(&[
-            "w1 = w1",
-            "r1 &= 255",
-            "w1 &= 65535",
-            "r1 <<= 32\nr1 >>= 32",
-            "r1 <<= 56\nr1 >>= 56",
-            "r1 &= -2",
-        ]);
-        format!("r1 = *({load} *)(r7 + 26)\n{mask}\nr9 += r1")
     }
 
     /// The value of a map in `r2`, at an offset.
@@ -426,87 +417,6 @@ impl Writer<'_, '_> {
             self.text,
             "r1 = r9\nr2 = *(u64 *)(r7 + {byte})\nr3 = {imm}\nr4 = *(u32 *)(r10 - 20)\n\
              r5 = *(u64 *)(r10 - 32)\ncall mix\n{MIX}"
-        );
-    }
-
-    /// A callback of a loop, which may stop it and loop itself; its name. Linux refuses
-    /// programs with callbacks that no run reaches.
-    fn round(&mut self, depth: u32) -> String {
-        let name = format!("round{}", self.label());
-        let (stop, factor) = (self.choices.below(40), 2 * self.choices.below(500) + 3);
-        let inner = (depth < 2 && self.choices.one_in(3)).then(|| self.round(depth + 1));
-        let inner = inner.map_or(String::new(), |inner| {
-            let rounds = 1 + self.choices.below(4);
-            format!(
-                "r6 = r1\nr7 = r2\nr1 = {rounds}\nr3 = r2\nr2 = func({inner}) ll\nr4 = 0\n\
-                 call 181\nr3 = *(u64 *)(r7 + 0)\nr3 += r0\n*(u64 *)(r7 + 0) = r3\nr1 = r6\n\
-                 r2 = r7\n"
-            )
-        });
-        let _ = write!(
-            self.callbacks,
-            "{name}:\n{inner}r3 = *(u64 *)(r2 + 0)\nr3 *= {factor}\nr3 += r1\n\
-             *(u64 *)(r2 + 0) = r3\n*(u64 *)(r10 - 8) = r1\nr1 = *(u32 *)(r10 - 8)\nr0 = 0\n\
-             if w1 != {stop} goto {name}_out\nr0 = 1\n{name}_out:\nexit\n"
-        );
-        name
-    }
-
-    /// `bpf_loop` over a word of the stack, with one or two callbacks; with two, Linux does
-    /// not put a loop in place of the call, and too many rounds return another number. A byte of
-    /// the packet chooses, of which the verifier knows nothing.
-    fn rounds(&mut self) {
-        let (round, has_two) = (self.round(0), self.choices.one_in(4));
-        match self.choices.one_in(2) && !has_two {
-            true => {
-                let rounds = self.choices.pick(&[1, 2, 9, 50, (1 << 23) + 1]);
-                let _ = writeln!(self.text, "r1 = {rounds}");
-            }
-            false => self.number(),
-        }
-        let _ = writeln!(self.text, "r2 = func({round}) ll");
-        if has_two {
-            let (other, label) = (self.round(1), self.label());
-            let _ = write!(
-                self.text,
-                "r5 = *(u8 *)(r7 + 23)\nif w5 & 1 goto same{label}\nr2 = func({other}) ll\nsame{label}:\n"
-            );
-        }
-        let _ = write!(
-            self.text,
-            "r3 = r10\nr3 += -24\nr4 = {}\ncall 181\n{MIX}r1 = *(u64 *)(r10 - 24)\nr9 += r1\n",
-            u32::from(self.choices.one_in(10))
-        );
-    }
-
-    /// `bpf_for_each_map_elem` with a sum that does not depend on the order.
-    fn visits(&mut self) {
-        let maps: Vec<u32> = (self.features.maps.iter().copied())
-            .filter(|map| *map != LPM)
-            .collect();
-        let (map, label) = (self.choices.pick(&maps), self.label());
-        let pointer = 0x5118u64 | u64::from(map) << 32;
-        let number = self.choices.below(100);
-        let stop = match map == ARRAY {
-            true => self.choices.below(8),
-            false => 1000,
-        };
-        let _ = write!(
-            self.text,
-            ".8byte {pointer:#x}\n.8byte 0\nr2 = func(visit{label}) ll\nr3 = r10\nr3 += -32\n\
-             r4 = 0\ncall 164\n{MIX}r1 = *(u64 *)(r10 - 32)\nr9 += r1\n"
-        );
-        let change = match self.choices.below(4) {
-            0 if map != ARRAY => "r2 = r7\ncall 3\nr6 += r0\n".to_owned(),
-            1 => "r2 = r7\nr3 = r8\nr4 = 2\ncall 2\nr6 += r0\n".to_owned(),
-            _ => format!("lock *(u64 *)(r8 + 8) += r6\n*(u16 *)(r8 + 2) = {number}\n"),
-        };
-        let _ = write!(
-            self.callbacks,
-            "visit{label}:\nr6 = *(u32 *)(r2 + 0)\nr7 = r2\nr8 = r3\nr9 = r4\nr2 = r6\nr6 *= 31\n\
-             *(u64 *)(r10 - 8) = r2\nr5 = *(u64 *)(r3 + 8)\nr6 += r5\n{change}r5 = *(u64 *)(r9 + 0)\n\
-             r5 += r6\n*(u64 *)(r9 + 0) = r5\nr1 = *(u64 *)(r10 - 8)\nr0 = 0\n\
-             if w1 != {stop} goto visit{label}_out\nr0 = 1\nvisit{label}_out:\nexit\n"
         );
     }
 }

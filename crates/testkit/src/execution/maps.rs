@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
 use program::{Image, InitialContents, MapDef, MapEntry, MapId, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
+use sys::Errno;
+use sys::bpf::RingBuffer;
 
 use crate::registry::fields::with_callback_and_lock;
 
@@ -26,14 +28,21 @@ pub(super) const LOCKED: u32 = 14;
 pub(super) const PERF: u32 = 15;
 pub(super) const PERCPU_ARRAY: u32 = 6;
 pub(super) const PERCPU_HASH: u32 = 7;
+pub(super) const PERCPU_LRU: u32 = 16;
+pub(super) const TIMED: u32 = 17;
+pub(super) const PROGRAMS: u32 = 18;
 
-/// Maps that programs update by keys, without per-CPU maps.
-pub(super) const SHARED: &[u32] = &[ARRAY, 1, 2, LPM];
-/// The same with per-CPU maps.
-pub(super) const ALL: &[u32] = &[ARRAY, 1, 2, LPM, PERCPU_ARRAY, PERCPU_HASH];
+/// Maps that programs update by keys and whose values are numbers.
+pub(super) const ALL: &[u32] = &[ARRAY, 1, 2, LPM, PERCPU_ARRAY, PERCPU_HASH, PERCPU_LRU];
+
+/// The programs that the program array holds, by index; nothing is at index 2.
+pub(super) const TARGETS: &[(u32, usize)] = &[(0, 1), (1, 2), (3, 0)];
 
 /// Bytes of the values that programs address directly.
 pub(super) const DATA: u32 = 32;
+
+/// Bytes of the values with timers.
+const TIMED_SIZE: u32 = 32;
 
 /// Bytes of the frozen value.
 pub(super) fn constants() -> [u8; DATA as usize] {
@@ -42,7 +51,8 @@ pub(super) fn constants() -> [u8; DATA as usize] {
 
 /// Array, hash, LRU hash and LPM trie with values of 16 bytes; frozen and writable data;
 /// per-CPU array and hash; queue and stack; a ring buffer; maps of arrays and of hashes; a
-/// Bloom filter; an array whose values have a spin lock; a perf event array without buffers.
+/// Bloom filter; an array whose values have a spin lock; a perf event array without buffers;
+/// a per-CPU LRU hash; a hash whose values have a timer; a program array.
 pub(super) fn definitions() -> Vec<Arc<MapDef>> {
     let map = |kind: MapKind, key_size, max_entries, flags| {
         let params = MapParams {
@@ -85,6 +95,12 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
     locked.has_btf = true;
     let mut perf = map(MapKind::PerfEventArray, 4, 2, 0);
     perf.params.value_size = 4;
+    let mut timed = map(MapKind::Hash, 4, 5, 0);
+    timed.params.value_size = TIMED_SIZE;
+    (timed.params.key_type, timed.params.value_type) = (types.key, types.timed);
+    timed.has_btf = true;
+    let mut programs = map(MapKind::ProgArray, 4, 4, 0);
+    programs.params.value_size = 4;
     let all = [
         map(MapKind::Array, 4, 5, 0),
         map(MapKind::Hash, 4, 6, 0),
@@ -110,18 +126,25 @@ pub(super) fn definitions() -> Vec<Arc<MapDef>> {
         map(MapKind::BloomFilter, 0, 64, 0),
         locked,
         perf,
+        map(MapKind::LruPercpuHash, 4, 1024, 0),
+        timed,
+        programs,
     ];
     all.map(Arc::new).to_vec()
 }
 
-/// The maps of a program with their initial values.
+/// The maps of a program with their initial values, on a machine with four CPUs.
 pub fn create(program: &Program) -> Vec<Arc<Map>> {
+    create_on(program, &Host::new(4, 1))
+}
+
+/// As [`create`], on this machine.
+pub(super) fn create_on(program: &Program, host: &Host) -> Vec<Arc<Map>> {
     let types = program.btf().map(|types| &**types);
     let plain = |def: &MapDef, inner: Option<&Map>| {
         let fields = def.value_fields(types, None);
         let value = ValueLayout::with_fields(def.params.value_size as usize, &fields);
-        let host = Host::new(4, 1);
-        let map = Map::create_with(&def.params, value, &host, inner);
+        let map = Map::create_with(&def.params, value, host, inner);
         map.expect("the definitions are valid")
     };
     let create = |def: &Arc<MapDef>| {
@@ -158,7 +181,7 @@ impl Resources for Maps {
 }
 
 /// Values by the keys of generated programs; `None` where there is none.
-type Contents = Vec<Option<Vec<u8>>>;
+pub(super) type Contents = Vec<Option<Vec<u8>>>;
 
 /// What the maps hold in the end: queues and ring buffers are emptied.
 pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Contents>> {
@@ -171,51 +194,73 @@ pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Conte
         Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
             map.lookup_and_delete(&[], value, 0).is_ok()
         })),
-        Some(
-            MapKind::ArrayOfMaps
-            | MapKind::HashOfMaps
-            | MapKind::BloomFilter
-            | MapKind::PerfEventArray,
-        ) => None,
-        _ => {
-            let lookup = |key: &[u8]| {
-                let mut value = vec![0; map.value_len()];
-                map.lookup(key, &mut value, 0).is_ok().then_some(value)
-            };
-            Some(keys(def).iter().map(|key| lookup(key)).collect())
-        }
+        kind if is_opaque(kind) => None,
+        _ => Some(values(def, map)),
     };
     program.maps().iter().zip(maps).map(of).collect()
 }
 
-/// As [`contents`], of the maps in the kernel, without ring buffers.
-pub(super) fn contents_in_kernel(
+/// What the map whose values have timers holds.
+pub(super) fn timed(program: &Program, maps: &[Arc<Map>]) -> Contents {
+    let at = TIMED as usize;
+    values(&program.maps()[at], &maps[at])
+}
+
+fn values(def: &MapDef, map: &Map) -> Contents {
+    let lookup = |key: &[u8]| {
+        let mut value = vec![0; map.value_len()];
+        map.lookup(key, &mut value, 0).is_ok().then_some(value)
+    };
+    keys(def).iter().map(|key| lookup(key)).collect()
+}
+
+/// True for maps whose values are not read.
+fn is_opaque(kind: Option<MapKind>) -> bool {
+    matches!(
+        kind,
+        Some(
+            MapKind::ArrayOfMaps
+                | MapKind::HashOfMaps
+                | MapKind::BloomFilter
+                | MapKind::PerfEventArray
+                | MapKind::ProgArray
+        )
+    )
+}
+
+/// As [`contents`], of the maps in the kernel, those of which are absent that no program uses.
+pub(super) fn contents_in_kernel<'m>(
     program: &Program,
-    maps: &[Option<sys::bpf::Map>],
-) -> Vec<Option<Contents>> {
-    let of = |(def, map): (&Arc<MapDef>, &Option<sys::bpf::Map>)| {
-        let map = map.as_ref()?;
-        match def.kind() {
+    map: impl Fn(usize) -> Option<&'m sys::bpf::Map>,
+) -> Result<Vec<Option<Contents>>, Errno> {
+    let of = |(at, def): (usize, &Arc<MapDef>)| {
+        let Some(map) = map(at) else { return Ok(None) };
+        Ok(match def.kind() {
+            Some(MapKind::Ringbuf) => {
+                let mut ring = RingBuffer::open(map)?;
+                Some(iter::from_fn(|| ring.next_record().map(Some)).collect())
+            }
             Some(MapKind::Queue | MapKind::Stack) => Some(emptied(def, |value| {
                 map.lookup_and_delete(&[], value).is_ok()
             })),
-            Some(
-                MapKind::Ringbuf
-                | MapKind::ArrayOfMaps
-                | MapKind::HashOfMaps
-                | MapKind::BloomFilter
-                | MapKind::PerfEventArray,
-            ) => None,
-            _ => {
-                let lookup = |key: &[u8]| {
-                    let mut value = vec![0; map.value_len()];
-                    map.lookup(key, &mut value).is_ok().then_some(value)
-                };
-                Some(keys(def).iter().map(|key| lookup(key)).collect())
-            }
-        }
+            kind if is_opaque(kind) => None,
+            _ => Some(values_in_kernel(def, map)),
+        })
     };
-    program.maps().iter().zip(maps).map(of).collect()
+    program.maps().iter().enumerate().map(of).collect()
+}
+
+/// As [`timed`], of the map in the kernel.
+pub(super) fn timed_in_kernel(program: &Program, map: &sys::bpf::Map) -> Contents {
+    values_in_kernel(&program.maps()[TIMED as usize], map)
+}
+
+fn values_in_kernel(def: &MapDef, map: &sys::bpf::Map) -> Contents {
+    let lookup = |key: &[u8]| {
+        let mut value = vec![0; map.value_len()];
+        map.lookup(key, &mut value).is_ok().then_some(value)
+    };
+    keys(def).iter().map(|key| lookup(key)).collect()
 }
 
 /// The values of a queue, each of which `take` removes.

@@ -1,31 +1,32 @@
 //! Verified programs with maps, run as native code with and without each pass, in the
-//! checked engine and in the running kernel: equal results, packets, contexts and maps.
+//! checked engine and in the running kernel: equal results, packets, contexts and maps, those
+//! of the programs that they call and of the timers that they start included.
 
 mod engines;
 mod generate;
+mod in_kernel;
+mod machine;
 mod maps;
 
 pub use generate::{Features, Generated, build, generate};
+pub use machine::Machine;
 pub use maps::create as create_maps;
 
 use std::fmt;
+use std::ops::AddAssign;
 
 use program::Program;
 use spec::Kernel;
 use spec::registry::Registry;
-use sys::bpf::TestRun;
 use verifier::Proof;
 
 use crate::ebpf::Choices;
-use crate::kernel::load::{LoadRequest, Loaded, load};
-use engines::{Checked, Left, Native};
+use engines::{Checked, Native};
+use in_kernel::InKernel;
 use lower::{Pass, Passes};
 
-/// Runs of a program, each on a packet of its own; maps last from run to run.
+/// Runs of a program, each on a packet of its own and on the next CPU; maps last from run to run.
 const RUNS: u64 = 4;
-
-/// Bytes by which programs make packets longer at most.
-const ROOM: usize = 4096;
 
 /// The kernel that programs are verified for.
 #[derive(Clone, Copy)]
@@ -43,6 +44,33 @@ pub struct Equal {
     pub runs: u64,
     /// Runs that the running kernel made too.
     pub witnessed: u64,
+    /// Functions that timers called after runs.
+    pub timers: u64,
+    /// Sockets that programs found.
+    pub sockets: u64,
+    /// Tail calls.
+    pub tail_calls: u64,
+}
+
+impl AddAssign for Equal {
+    fn add_assign(&mut self, other: Equal) {
+        self.runs += other.runs;
+        self.witnessed += other.witnessed;
+        self.timers += other.timers;
+        self.sockets += other.sockets;
+        self.tail_calls += other.tail_calls;
+    }
+}
+
+impl fmt::Display for Equal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} runs as native code equal those in the checked engine, {} those in the running \
+             kernel; in the checked engine {} functions of timers, {} sockets found, {} tail calls",
+            self.runs, self.witnessed, self.timers, self.sockets, self.tail_calls
+        )
+    }
 }
 
 /// A program that does not run alike everywhere, or does not run at all.
@@ -63,81 +91,115 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Generates the program of a seed and compares its runs: native code with all passes, with
-/// none and without one of them, the checked engine and, if `asks_kernel`, the running
-/// kernel.
-pub fn compare(setting: Setting<'_>, seed: u64, asks_kernel: bool) -> Result<Equal, Difference> {
+/// Generates the program of a seed and compares its runs on a machine: native code with all
+/// passes, with none and without one of them, the checked engine and, if `asks_kernel`, the
+/// running kernel, whose machine it is then.
+pub fn compare(
+    setting: Setting<'_>,
+    machine: &Machine,
+    seed: u64,
+    asks_kernel: bool,
+) -> Result<Equal, Difference> {
     let mut choices = Choices::from_seed(seed);
     let features = match asks_kernel {
         true => Features::WITNESSED,
         false => Features::ALL,
     };
-    let Generated { text, program } = generate(&mut choices, features);
+    let Generated { text, programs } = generate(&mut choices, features);
     let difference = |what: String| Difference {
         seed,
         what,
         text: text.clone(),
     };
-    let program = program.map_err(difference)?;
-    run_all(setting, &program, &mut choices, seed, asks_kernel).map_err(difference)
+    let programs = programs.map_err(difference)?;
+    let run = Runs {
+        setting,
+        machine,
+        programs: &programs,
+    };
+    run.compare(&mut choices, seed, asks_kernel)
+        .map_err(difference)
 }
 
-fn run_all(
-    setting: Setting<'_>,
-    program: &Program,
-    choices: &mut Choices<'_>,
-    seed: u64,
-    asks_kernel: bool,
-) -> Result<Equal, String> {
-    let proof = Proof::of(program, setting.kernel, setting.registry)
-        .map_err(|refused| format!("{:?}", refused.verdict))?;
-    let left_out = Pass::ALL[seed as usize % Pass::ALL.len()];
-    let native = [Passes::ALL, Passes::NONE, Passes::ALL.without(left_out)]
-        .map(|passes| Native::new(&proof, passes).map_err(|unfit| format!("{passes:?}: {unfit}")));
-    let native = native.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let checked = Checked::new(program);
-    let theirs = match asks_kernel {
-        true => Some(loaded(program)?),
-        false => None,
-    };
-    let mut equal = Equal::default();
-    for run in 0..RUNS {
-        let packet = packet(choices);
-        let input = engines::input(program, &packet);
-        let expected = checked.run(input.clone(), run)?;
+/// Runs of programs, the first of which may call the others.
+struct Runs<'r> {
+    setting: Setting<'r>,
+    machine: &'r Machine,
+    programs: &'r [Program],
+}
+
+impl Runs<'_> {
+    fn compare(
+        &self,
+        choices: &mut Choices<'_>,
+        seed: u64,
+        asks_kernel: bool,
+    ) -> Result<Equal, String> {
+        let (machine, program) = (self.machine, &self.programs[0]);
+        let proofs = self.proofs()?;
+        let left_out = Pass::ALL[seed as usize % Pass::ALL.len()];
+        let native = [Passes::ALL, Passes::NONE, Passes::ALL.without(left_out)].map(|passes| {
+            let native = Native::new(&proofs, passes, machine);
+            native.map_err(|unfit| format!("{passes:?}: {unfit}"))
+        });
+        let native = native.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let checked = Checked::new(self.programs, machine);
+        let theirs = match asks_kernel {
+            true => Some(InKernel::load(self.programs)?),
+            false => None,
+        };
+        let mut equal = Equal::default();
+        for run in 0..RUNS {
+            let packet = packet(choices);
+            let input = engines::input(program, &packet, machine);
+            let expected = checked.run(input.clone(), machine, run)?;
+            let calls = checked.fire(machine, run)?;
+            equal.timers += calls;
+            for native in &native {
+                let found = native.run(input.clone(), machine, run);
+                let found_calls = native.fire(machine, run)?;
+                if (&found, found_calls) != (&expected, calls) {
+                    return Err(format!(
+                        "run {run}, native with {:?}: {found:?}, {found_calls} timers, checked: \
+                         {expected:?}, {calls}",
+                        native.passes
+                    ));
+                }
+                equal.runs += 1;
+            }
+            if let Some(theirs) = &theirs {
+                theirs.compare(&packet, machine.cpu(run), &expected)?;
+                if calls > 0 {
+                    theirs.await_timers(program, &maps::timed(program, &checked.maps))?;
+                }
+                equal.witnessed += 1;
+            }
+        }
+        [equal.sockets, equal.tail_calls] = checked.found.get();
+        let expected = maps::contents(program, &checked.maps);
         for native in &native {
-            let found = native.run(input.clone(), run);
+            let found = maps::contents(program, &native.maps);
             if found != expected {
                 return Err(format!(
-                    "run {run}, native with {:?}: {found:?}, checked: {expected:?}",
+                    "maps, native with {:?}: {found:?}, checked: {expected:?}",
                     native.passes
                 ));
             }
-            equal.runs += 1;
         }
         if let Some(theirs) = &theirs {
-            compare_with_kernel(theirs, &packet, &expected)?;
-            equal.witnessed += 1;
+            theirs.compare_maps(program, &expected)?;
         }
+        Ok(equal)
     }
-    let expected = maps::contents(program, &checked.maps);
-    for native in &native {
-        let found = maps::contents(program, &native.maps);
-        if found != expected {
-            return Err(format!(
-                "maps, native with {:?}: {found:?}, checked: {expected:?}",
-                native.passes
-            ));
-        }
+
+    fn proofs(&self) -> Result<Vec<Proof>, String> {
+        let Setting { kernel, registry } = self.setting;
+        let prove = |program| {
+            let proof = Proof::of(program, kernel, registry);
+            proof.map_err(|refused| format!("{:?}", refused.verdict))
+        };
+        self.programs.iter().map(prove).collect()
     }
-    if let Some(theirs) = &theirs {
-        let found = maps::contents_in_kernel(program, &theirs.maps);
-        let ours = expected.iter().zip(&found);
-        if let Some((ours, theirs)) = ours.filter(|(_, it)| it.is_some()).find(|(a, b)| a != b) {
-            return Err(format!("maps: {ours:?}, in the kernel {theirs:?}"));
-        }
-    }
-    Ok(equal)
 }
 
 /// A packet: an Ethernet frame, often with the start of an IPv4 or IPv6 packet.
@@ -150,33 +212,4 @@ fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
         _ => {}
     }
     packet
-}
-
-fn loaded(program: &Program) -> Result<Loaded, String> {
-    let request = LoadRequest {
-        log_level: 1,
-        log_size: 1 << 20,
-    };
-    let loaded = load(program, request).map_err(|fault| format!("{fault:?}"))?;
-    match &loaded.answer.result {
-        Ok(_) => Ok(loaded),
-        Err(errno) => Err(format!("the kernel: {errno}\n{}", loaded.log)),
-    }
-}
-
-fn compare_with_kernel(theirs: &Loaded, packet: &[u8], ours: &Left) -> Result<(), String> {
-    let Ok(loaded) = &theirs.answer.result else {
-        return Err("the kernel has no program".into());
-    };
-    let mut data = vec![0; packet.len() + ROOM];
-    let result = loaded.test_run(&TestRun::on(packet), &mut data, &mut []);
-    let result = result.map_err(|errno| format!("the kernel's test run: {errno}"))?;
-    data.truncate(result.data_len);
-    match result.retval == ours.r0 as u32 && data == ours.data {
-        true => Ok(()),
-        false => Err(format!(
-            "{ours:?}, in the kernel {} {data:02x?}",
-            result.retval
-        )),
-    }
 }

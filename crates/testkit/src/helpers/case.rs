@@ -38,6 +38,9 @@ pub(super) struct Case {
     pub(super) has_types: bool,
     /// The function that gets the cookie of an exception.
     pub(super) exception_callback: Option<String>,
+    /// The CPUs of several runs with the same maps, of which the results count together, and
+    /// data and context of the last one; without any the program runs once, on any CPU.
+    pub(super) cpus: Vec<u32>,
 }
 
 impl Case {
@@ -52,6 +55,7 @@ impl Case {
             has_fragments: false,
             has_types: false,
             exception_callback: None,
+            cpus: Vec::new(),
         }
     }
 
@@ -98,6 +102,20 @@ impl Case {
     pub(super) fn exception_callback_at(&self, slots: &[RawInsn]) -> Option<usize> {
         let callback = self.exception_callback.as_ref()?;
         Some(slots.len() - assembled(callback).len())
+    }
+
+    /// The CPUs that the program runs on, one after the other; `None` for any.
+    pub(super) fn runs(&self) -> Vec<Option<u32>> {
+        match self.cpus[..] {
+            [] => vec![None],
+            _ => self.cpus.iter().copied().map(Some).collect(),
+        }
+    }
+
+    /// The result of all runs.
+    pub(super) fn result(&self, results: &[u32]) -> u32 {
+        let mix = |sum: u32, result: &u32| sum.wrapping_mul(31).wrapping_add(*result);
+        results.iter().fold(0, mix)
     }
 
     /// The instructions, with what `resolve` says in place of maps and values: the source

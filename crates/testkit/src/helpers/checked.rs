@@ -74,33 +74,59 @@ impl OurSide<'_> {
 pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
     let system = side.system;
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");
-    let input = rules.test_input(&case.packet, &case.context, system);
-    let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
-    let result = run(case, &mut input, side, calls)?;
-    let retval = input.end_run(result, system);
-    let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
-    let context = match is_returned(case) {
-        true => input.context_out(),
-        false => Vec::new(),
-    };
-    Ok((retval, input.data_out(), context))
+    let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let maps = OurMaps::create(case, system);
+    for cpu in case.runs() {
+        let input = rules.test_input(&case.packet, &case.context, system);
+        let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
+        let result = run(case, &mut input, (side, &maps, cpu), calls)?;
+        let retval = input.end_run(result, system);
+        results.push(retval.map_err(|errno| format!("errno {}", errno.0))?);
+        data = input.data_out();
+        context = match is_returned(case) {
+            true => input.context_out(),
+            false => Vec::new(),
+        };
+    }
+    Ok((case.result(&results), data, context))
+}
+
+/// The maps of a program, and its host.
+struct OurMaps {
+    host: Host,
+    maps: Vec<Map>,
+}
+
+impl OurMaps {
+    fn create(case: &Case, system: &System) -> OurMaps {
+        let host = own_host();
+        let own = case.has_types.then(|| &*TYPES);
+        let maps = case.maps.iter();
+        let maps = maps.map(|map| typed_map(map, system, &host, own)).collect();
+        OurMaps { host, maps }
+    }
+}
+
+/// A host with as many CPUs as this machine.
+pub(super) fn own_host() -> Host {
+    Host::new(sys::bpf::possible_cpus() as u32, 0)
+}
+
+/// The metadata of a run on a CPU.
+pub(super) fn metadata(cpu: Option<u32>) -> Metadata {
+    cpu.map_or(Metadata::UNKNOWN, Metadata::of_cpu)
 }
 
 fn run(
     case: &Case,
     input: &mut TestInput,
-    side: &OurSide<'_>,
+    (side, OurMaps { host, maps }, cpu): (&OurSide<'_>, &OurMaps, Option<u32>),
     calls: &Cell<u64>,
 ) -> Result<u32, String> {
     let system = side.system;
     let process = side.process();
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let host = Host::new(cpus as u32, 0);
-    let own = case.has_types.then(|| &*TYPES);
-    let maps = case.maps.iter();
-    let maps: Vec<Map> = maps.map(|map| typed_map(map, system, &host, own)).collect();
     let model = Model {
-        types: own,
+        types: case.has_types.then(|| &*TYPES),
         streams: Streams::new(),
     };
     let guard = RunGuard::new();
@@ -119,7 +145,7 @@ fn run(
         input.context[TestInput::SOCKET..][..8].copy_from_slice(&address.to_le_bytes());
     }
     let context = (memory.add_context(&mut input.context)).expect("room for the context");
-    for map in &maps {
+    for map in maps {
         let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
         added.expect("room for the map");
     }
@@ -136,10 +162,11 @@ fn run(
     let entry = Entry {
         arguments: [memory.address(context), 0, 0, 0, 0],
     };
+    let metadata = metadata(cpu);
     let mut table = Calls::resolved(|number, arguments, memory| {
         calls.set(calls.get() + 1);
         let (mut random, mut clock) = (SplitMix::new(0), || 0);
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let packet = Packet::whole(&[], &metadata);
         let mut cx = RunContext {
             system,
             types: Some(side.types),
@@ -179,8 +206,8 @@ impl ModelPrograms for Model<'_> {
 }
 
 /// A map of a program without types.
-pub(super) fn our_map(setup: &Setup, system: &System) -> Map {
-    typed_map(setup, system, &Host::default(), None)
+pub(super) fn our_map(setup: &Setup, system: &System, host: &Host) -> Map {
+    typed_map(setup, system, host, None)
 }
 
 fn typed_map(

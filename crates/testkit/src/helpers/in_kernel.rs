@@ -6,6 +6,7 @@ use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, TestRun};
+use sys::network::pin_to_cpu;
 
 use super::case::{Case, Setup, callbacks, holds_sockets};
 use super::compare::{Left, attach_type, is_returned};
@@ -25,6 +26,9 @@ const PSEUDO_KFUNC_CALL: u8 = 2;
 const SLEEPABLE: u32 = 1 << 4;
 /// `BPF_F_XDP_HAS_FRAGS`: the program takes packets in several pieces.
 const XDP_HAS_FRAGS: u32 = 1 << 5;
+
+/// `BPF_F_TEST_RUN_ON_CPU`.
+const RUN_ON_CPU: u32 = 1 << 0;
 
 /// Most bytes that a test run returns.
 const MOST_DATA: usize = 128 << 10;
@@ -136,21 +140,32 @@ pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
         case.kind,
         ProgramType::SkLookup | ProgramType::Syscall | ProgramType::RawTracepoint
     );
-    let mut data = vec![0; if has_data { MOST_DATA } else { 0 }];
-    let mut context = vec![0; if is_returned(case) { 256 } else { 0 }];
-    let test = TestRun {
-        context: &case.context,
-        repeat: u32::from(!matches!(
-            case.kind,
-            ProgramType::Syscall | ProgramType::RawTracepoint
-        )),
-        ..TestRun::on(&case.packet)
-    };
-    let result = match loaded.test_run(&test, &mut data, &mut context) {
-        Ok(result) => result,
-        Err(errno) => return Ok(Err(format!("errno {}", errno.0))),
-    };
-    data.truncate(result.data_len);
-    context.truncate(result.context_len);
-    Ok(Ok((result.retval, data, context)))
+    let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for cpu in case.runs() {
+        data.resize(if has_data { MOST_DATA } else { 0 }, 0);
+        context.resize(if is_returned(case) { 256 } else { 0 }, 0);
+        // Runs of tracepoints go to a CPU by themselves.
+        let goes = cpu.filter(|_| case.kind == ProgramType::RawTracepoint);
+        if let Some(cpu) = cpu.filter(|_| goes.is_none()) {
+            pin_to_cpu(cpu)?;
+        }
+        let test = TestRun {
+            context: &case.context,
+            repeat: u32::from(!matches!(
+                case.kind,
+                ProgramType::Syscall | ProgramType::RawTracepoint
+            )),
+            flags: goes.map_or(0, |_| RUN_ON_CPU),
+            cpu: goes.unwrap_or(0),
+            ..TestRun::on(&case.packet)
+        };
+        let result = match loaded.test_run(&test, &mut data, &mut context) {
+            Ok(result) => result,
+            Err(errno) => return Ok(Err(format!("errno {}", errno.0))),
+        };
+        data.truncate(result.data_len);
+        context.truncate(result.context_len);
+        results.push(result.retval);
+    }
+    Ok(Ok((case.result(&results), data, context)))
 }

@@ -5,6 +5,7 @@ mod callbacks;
 mod case;
 mod checked;
 mod compare;
+mod cpus;
 mod encap;
 mod in_kernel;
 mod kfuncs;
@@ -25,6 +26,7 @@ mod values;
 pub use checked::own_system;
 pub use compare::{Comparison, compare, compare_engines, compare_text};
 pub use page::page;
+pub(crate) use routes::run_ip;
 
 use case::Case;
 use sys::Errno;
@@ -77,6 +79,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         packet_loads::FAMILIES,
         encap::FAMILIES,
         types::FAMILIES,
+        cpus::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

@@ -11,7 +11,7 @@ use kernel::maps::RunGuard;
 use kernel::process::ProgramVerifier;
 use kernel::programs::TestProgram;
 use lower::VerifiedProgram;
-use packet::{Metadata, Packet};
+use packet::Packet;
 use program::{MapDef, Program};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::Registry;
@@ -20,8 +20,7 @@ use verifier::{Proof, Verdict};
 use vm::{DirectContext, MapHandle, RunContext};
 
 use super::case::{Case, MAP};
-use super::checked::OurSide;
-use super::checked::our_map;
+use super::checked::{OurSide, metadata, our_map, own_host};
 use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
@@ -35,14 +34,15 @@ pub(super) fn left(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Opt
 }
 
 fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
-    let system = side.system;
     let program = program(case)?;
     let proof = Proof::of(&program, setting.kernel, setting.registry)
         .map_err(|refused| format!("refused: {:?}", refused.verdict))?;
-    let maps = case
-        .maps
-        .iter()
-        .map(|map| Some(MapHandle::new(Arc::new(our_map(map, system)))));
+    let host = own_host();
+    let maps = case.maps.iter();
+    let maps = maps.map(|map| {
+        let map = Arc::new(our_map(map, side.system, &host));
+        Some(MapHandle::new(map))
+    });
     let maps: Vec<Option<MapHandle>> = maps.collect();
     let lowered = VerifiedProgram::from_proof(&proof, &maps, ::kernel::find_call);
     let lowered = lowered.map_err(|unfit| unfit.to_string())?;
@@ -52,7 +52,17 @@ fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
     };
     let native = VerifiedNative::compile(&lowered, &options, &Pool::new());
     let native = native.map_err(|error| error.to_string())?;
-    let kind = native.context_kind();
+    let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for cpu in case.runs() {
+        let retval;
+        (retval, data, context) = run_on(&native, case, side, cpu)?;
+        results.push(retval);
+    }
+    Ok((case.result(&results), data, context))
+}
+
+fn run_on(native: &VerifiedNative, case: &Case, side: &OurSide<'_>, cpu: Option<u32>) -> Left {
+    let (system, kind) = (side.system, native.context_kind());
     let rules = TestProgram::of(case.kind).ok_or("a type that is not test-run")?;
     let input = rules.test_input(&case.packet, &case.context, system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
@@ -61,9 +71,9 @@ fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
     if let Some(socket) = &input.packet_socket {
         context.set_socket(socket);
     }
-    let process = side.process();
+    let (process, metadata) = (side.process(), metadata(cpu));
     let (mut random, mut clock) = (SplitMix::new(0), || 0);
-    let no_packet = Packet::whole(&[], &Metadata::UNKNOWN);
+    let no_packet = Packet::whole(&[], &metadata);
     let cx = RunContext {
         system,
         types: Some(side.types),
@@ -71,7 +81,7 @@ fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();
-    let outcome = match (&native, &mut input.packet) {
+    let outcome = match (native, &mut input.packet) {
         (VerifiedNative::Packet(program), Some(packet)) => {
             program.run_until(packet, &mut context, &guard, cx, None)
         }

@@ -25,6 +25,10 @@ pub(super) struct ProgramTypes {
     pub(super) holder: TypeId,
     /// A value with a resilient lock.
     pub(super) locked: TypeId,
+    /// An object with a copy for each CPU: two numbers of 8 bytes.
+    pub(super) counters: TypeId,
+    /// A value that holds one: see [`counted`].
+    pub(super) counted: TypeId,
 }
 
 /// Offsets in an object that trees, lists and pointers hold.
@@ -44,6 +48,12 @@ pub(super) mod holder {
     pub(in crate::helpers) const POINTER: u32 = 40;
     pub(super) const PLAIN: u32 = 48;
     pub(in crate::helpers) const SIZE: u32 = 56;
+}
+
+/// Offsets in a value that holds an object with copies.
+pub(super) mod counted {
+    pub(in crate::helpers) const POINTER: u32 = 8;
+    pub(in crate::helpers) const SIZE: u32 = 16;
 }
 
 /// Offset of the resilient lock in its value, and bytes of that.
@@ -83,6 +93,11 @@ fn program_types() -> ProgramTypes {
     types.contains(holder, 2, "contains:beebox_item:tree");
     let members = [(number, "plain", 0), (resilient, "lock", LOCK)];
     let locked = types.structure("beebox_locked", LOCKED_SIZE, &members);
+    let members = [(number, "first", 0), (number, "second", 8)];
+    let counters = types.structure("beebox_counters", 16, &members);
+    let pointer = types.tagged_pointer("percpu_kptr", counters);
+    let members = [(number, "plain", 0), (pointer, "pointer", counted::POINTER)];
+    let counted = types.structure("beebox_counted", counted::SIZE, &members);
     let main = types.function("main", 1, Linkage::GLOBAL);
     let throwing_main = types.function("throwing_main", 1, Linkage::GLOBAL);
     types.tag(throwing_main, "exception_callback:caught");
@@ -101,5 +116,7 @@ fn program_types() -> ProgramTypes {
         item,
         holder,
         locked,
+        counters,
+        counted,
     }
 }

@@ -316,7 +316,7 @@ fn rule(choices: &mut Choices<'_>, is_ipv4: bool, commands: &mut String) {
 
 /// Gives commands to `ip`, each for itself: a batch ends at the first one that `ip` does not
 /// understand. What it or the kernel refuses is not there afterwards.
-pub(super) fn run_ip(family: Option<&str>, commands: &str) -> Result<(), Errno> {
+pub(crate) fn run_ip(family: Option<&str>, commands: &str) -> Result<(), Errno> {
     for command in commands.lines() {
         let mut ip = Command::new("ip");
         ip.args(family).args(command.split_ascii_whitespace());

@@ -20,6 +20,10 @@ pub(super) const FAMILIES: &[Family] = &[
         world: Some(world_of_sockets),
         ..Family::new("lookups of sockets", lookups)
     },
+    Family {
+        world: Some(world::world_of_namespaces),
+        ..Family::new("lookups of sockets in namespaces", in_namespaces)
+    },
     Family::new("sockets of packets", of_packets),
     Family {
         world: Some(world_of_sockets),
@@ -148,6 +152,25 @@ fn reads_of_family(choices: &mut Choices<'_>) -> String {
 const TUPLE: u32 = 80;
 
 fn lookups(choices: &mut Choices<'_>) -> Case {
+    let namespace = match choices.one_in(6) {
+        true => choices.pick(&[0, 1, 5, 0x7fff_ffff, 0x8000_0000, 1 << 32, u64::MAX - 1]),
+        false => u64::MAX,
+    };
+    lookup(choices, namespace)
+}
+
+/// Lookups in namespaces by their ids.
+fn in_namespaces(choices: &mut Choices<'_>) -> Case {
+    let ids = world::NAMESPACES.map(u64::from);
+    let namespace = match choices.below(8) {
+        0 => u64::MAX,
+        1 => choices.pick(&[0, 6, ids[0] | 1 << 32, ids[0] | 1 << 31, ids[1] - 1]),
+        _ => choices.pick(&ids),
+    };
+    lookup(choices, namespace)
+}
+
+fn lookup(choices: &mut Choices<'_>, namespace: u64) -> Case {
     let kind = choices.pick(&[
         ProgramType::Xdp,
         ProgramType::SchedCls,
@@ -160,10 +183,6 @@ fn lookups(choices: &mut Choices<'_>) -> Case {
     let len = match choices.one_in(12) {
         true => choices.pick(&[1, 4, 8, 11, 13, 35, 36, 12]),
         false => tuple.len() as u32,
-    };
-    let namespace = match choices.one_in(6) {
-        true => choices.pick(&[0, 1, 5, 0x7fff_ffff, 0x8000_0000, 1 << 32, u64::MAX - 1]),
-        false => u64::MAX,
     };
     let flags = if choices.one_in(12) {
         choices.value()

@@ -122,8 +122,8 @@ pub fn with_callback() -> (Vec<u8>, [TypeId; 2]) {
     (types.into_blob(), functions)
 }
 
-/// The types of a program with one static callback, and of a map value with a spin lock
-/// before two numbers of 8 bytes.
+/// The types of a program with one static callback, of a map value with a spin lock before
+/// two numbers of 8 bytes, and of one with a timer between two such numbers.
 pub struct WithLock {
     /// The types.
     pub blob: Vec<u8>,
@@ -133,9 +133,11 @@ pub struct WithLock {
     pub key: TypeId,
     /// The type of the value of 24 bytes.
     pub value: TypeId,
+    /// The type of the value of 32 bytes.
+    pub timed: TypeId,
 }
 
-/// As [`with_callback`], with a map value that has a spin lock.
+/// As [`with_callback`], with map values that have a spin lock and a timer.
 pub fn with_callback_and_lock() -> WithLock {
     let mut types = Types::new();
     let functions = types.functions_with_callback();
@@ -147,11 +149,19 @@ pub fn with_callback_and_lock() -> WithLock {
         (number, "second", 16),
     ];
     let value = types.structure("locked", 24, &members);
+    let timer = types.opaque("bpf_timer", 16, 8);
+    let members = [
+        (number, "count", 0),
+        (timer, "timer", 8),
+        (number, "last", 24),
+    ];
+    let timed = types.structure("timed", 32, &members);
     WithLock {
         blob: types.into_blob(),
         functions,
         key,
         value,
+        timed,
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use spec::programs::ProgramType;
 
-use super::super::maps::{BLOOM, LOCKED, PERCPU_ARRAY, PERCPU_HASH, PERF};
+use super::super::maps::{BLOOM, LOCKED, PERCPU_ARRAY, PERCPU_HASH, PERCPU_LRU, PERF};
 use super::{MIX, Writer};
 
 /// Helpers whose arguments are a context, stack and numbers: name and arguments.
@@ -28,6 +28,8 @@ const ALWAYS: &[(&str, &str)] = &[
     ),
     ("bpf_redirect", "r1 = 1\nr2 = 0\n"),
     ("bpf_redirect", "r1 = 1\nr2 = 6\n"),
+    ("bpf_get_smp_processor_id", ""),
+    ("bpf_get_numa_node_id", ""),
 ];
 
 /// Those of socket buffers beside them.
@@ -50,7 +52,6 @@ const SKB: &[(&str, &str)] = &[
 const MACHINE: &[(&str, &str)] = &[
     ("bpf_ktime_get_ns", ""),
     ("bpf_get_prandom_u32", ""),
-    ("bpf_get_smp_processor_id", ""),
     ("bpf_jiffies64", ""),
     ("bpf_get_hash_recalc", "r1 = r6\n"),
 ];
@@ -150,12 +151,9 @@ impl Writer<'_, '_> {
         self.packet();
     }
 
-    /// The value of another CPU; another statement where those may differ.
+    /// The value of another CPU, which may not be there.
     pub(super) fn other_cpu(&mut self) {
-        if !self.features.has_machine {
-            return self.locked();
-        }
-        let map = self.choices.pick(&[PERCPU_ARRAY, PERCPU_HASH]);
+        let map = self.choices.pick(&[PERCPU_ARRAY, PERCPU_HASH, PERCPU_LRU]);
         let (label, cpu) = (self.label(), self.choices.below(6));
         self.number();
         self.text += "*(u32 *)(r10 - 8) = r1\n";

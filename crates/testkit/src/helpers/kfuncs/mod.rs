@@ -6,6 +6,7 @@
 mod absent;
 mod arenas;
 mod conntrack;
+mod cpu_objects;
 mod cpumasks;
 mod dynptrs;
 mod exceptions;
@@ -39,6 +40,7 @@ pub(super) fn families() -> impl Iterator<Item = Family> {
         dynptrs::FAMILIES,
         cpumasks::FAMILIES,
         arenas::FAMILIES,
+        cpu_objects::FAMILIES,
     ];
     families.into_iter().flatten().copied()
 }

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
+use std::thread;
 
 use sys::Errno;
 use sys::bpf::Map as KernelMap;
 use sys::inet::{InetOption, InetSocket};
-use sys::network::{interface_index, pin_to_cpu};
+use sys::network::{NetworkNamespace, OwnNamespace, interface_index, pin_to_cpu};
 use sys::socket::{PacketLayer, PacketSocket};
 use vm::System;
 use vm::network::{NetDevice, NetSocket, SocketProtocol, SocketState, Sockets, SynCookies};
@@ -65,21 +66,69 @@ fn any(is_ipv6: bool) -> SocketAddr {
 
 /// A random network of the calling thread's namespace, with what is open in it.
 pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
+    let mut described = system;
+    let open = add_sockets(choices, &mut described)?;
+    OPEN.replace(open);
+    DESCRIBED.replace(described.network.sockets.clone());
+    Ok(described)
+}
+
+/// Ids of other namespaces with sockets.
+pub(super) const NAMESPACES: [u32; 2] = [5, 1000];
+
+/// As [`world_of_sockets`], with two other namespaces of the same kind, which have ids in it.
+pub(super) fn world_of_namespaces(
+    choices: &mut Choices<'_>,
+    system: System,
+) -> Result<System, Errno> {
+    let mut described = system;
+    let mut open = add_sockets(choices, &mut described)?;
+    for id in NAMESPACES {
+        let seed = choices.value();
+        let made = thread::scope(|scope| scope.spawn(|| namespace_of_sockets(seed)).join());
+        let (namespace, sockets, more) =
+            made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        namespace.set_id(id)?;
+        for mut socket in sockets {
+            socket.namespace = Some(id);
+            described.network.sockets.add(socket);
+        }
+        open.extend(more);
+    }
+    OPEN.replace(open);
+    DESCRIBED.replace(described.network.sockets.clone());
+    Ok(described)
+}
+
+/// A namespace, what its sockets are, and those that are open.
+type Namespace = (NetworkNamespace, Vec<NetSocket>, Vec<Option<InetSocket>>);
+
+/// Moves the calling thread to a new namespace with random sockets.
+fn namespace_of_sockets(seed: u64) -> Result<Namespace, Errno> {
+    let _own = OwnNamespace::enter()?;
+    let mut described = System::DEFAULT;
+    let open = add_sockets(&mut Choices::from_seed(seed), &mut described)?;
+    let sockets = described.network.sockets.list().to_vec();
+    Ok((NetworkNamespace::own()?, sockets, open))
+}
+
+/// Makes a random network in the calling thread's namespace, and describes it; what is open
+/// in it.
+fn add_sockets(
+    choices: &mut Choices<'_>,
+    described: &mut System,
+) -> Result<Vec<Option<InetSocket>>, Errno> {
     pin_to_cpu(0)?;
     run_ip(
         Some("-4"),
-        "link set lo up
-link add v0 address 02:00:00:00:00:10 type veth peer name v1
-link set v0 up
-link set v1 up
-\
+        "link set lo up\nlink add v0 address 02:00:00:00:00:10 type veth peer name v1\n\
+         link set v0 up\nlink set v1 up\n\
          addr add 10.9.0.1/24 dev v0\naddr add 2001:db8:9::1/64 dev v0 nodad\n\
          addr add 10.9.0.2/32 dev lo\naddr add 2001:db8:9::2/128 dev lo nodad\n",
     )?;
     let cookies = choices.pick(&[SynCookies::Never, SynCookies::WhenFull, SynCookies::Always]);
     let path = "/proc/sys/net/ipv4/tcp_syncookies";
     std::fs::write(path, (cookies as u8).to_string()).map_err(Errno::from)?;
-    let mut described = system;
     described.network.syncookies = cookies;
     described.network.add_device(NetDevice::LOOPBACK);
     for index in &DEVICES[1..] {
@@ -110,9 +159,7 @@ link set v1 up
             open.resize_with(sockets.list().len(), || None);
         }
     }
-    OPEN.replace(open);
-    DESCRIBED.replace(described.network.sockets.clone());
-    Ok(described)
+    Ok(open)
 }
 
 type Made = Vec<(InetSocket, NetSocket)>;
@@ -212,6 +259,20 @@ fn connection(
         _ => return Ok(Vec::new()),
     };
     if matches!(to, IpAddr::V6(to) if to.to_ipv4_mapped().is_some()) {
+        return Ok(Vec::new());
+    }
+    // Where another socket may take the connection, this one would wait for it for ever.
+    let takes = |other: &NetSocket| {
+        let is_there = match other.local.ip() {
+            IpAddr::V6(local) => local.to_ipv4_mapped().map_or(local.into(), IpAddr::V4),
+            local => local,
+        };
+        other.state == SocketState::Listen
+            && other.local.port() == their.local.port()
+            && (is_there.is_unspecified() || is_there == to)
+    };
+    let mut others = sockets.list().iter().enumerate();
+    if others.any(|(number, other)| number != at && takes(other)) {
         return Ok(Vec::new());
     }
     let remote = SocketAddr::new(to, their.local.port());
