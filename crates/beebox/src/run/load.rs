@@ -19,9 +19,10 @@ use spec::{Errno, Kernel, SplitMix};
 use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, Stream, System};
 
+use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
-use super::program::Prepared;
+use super::program::{KernelLayouts, Prepared};
 use super::services::Services;
 use super::task::TaskLayout;
 use super::{
@@ -110,6 +111,8 @@ pub struct LoadedObject {
     pub(super) host: Host,
     /// The layout of tasks, if the kernel's types are known.
     task: Option<TaskLayout>,
+    /// The layouts of what contexts of netfilter programs point to, if the kernel has them.
+    hook_layout: Option<HookLayout>,
     /// The layout of maps, if the kernel's types are known.
     map_layout: Option<MapLayout>,
     /// The layout of sockets, as far as the kernel's types are known.
@@ -211,6 +214,7 @@ impl LoadedObject {
             world: System::DEFAULT,
             host: host.clone(),
             task: kernel.btf().and_then(|types| TaskLayout::of(types)),
+            hook_layout: kernel.btf().and_then(|types| HookLayout::of(types)),
             map_layout: kernel.btf().and_then(|types| MapLayout::of(types)),
             socket_layout: match kernel.btf() {
                 Some(types) => SocketLayout::of(types),
@@ -335,7 +339,12 @@ impl LoadedObject {
         let objects = (&self.host.objects, &self.process);
         let services = Services::new(random, self.cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout, &self.variables);
+        let layouts = KernelLayouts {
+            task: self.task,
+            map: self.map_layout,
+            hook: self.hook_layout.as_ref(),
+            variables: &self.variables,
+        };
         Some(RunnableProgram::new(
             programs, place, maps, layouts, services,
         ))
@@ -360,7 +369,12 @@ impl LoadedObject {
         let objects = (&self.host.objects, &self.process);
         let services = Services::new(random, cpu, world, handles, timers, objects);
         let (programs, maps) = (&self.programs, &self.maps);
-        let layouts = (self.task, self.map_layout, &self.variables);
+        let layouts = KernelLayouts {
+            task: self.task,
+            map: self.map_layout,
+            hook: self.hook_layout.as_ref(),
+            variables: &self.variables,
+        };
         Some(RunnableProgram::new(
             programs, place, maps, layouts, services,
         ))

@@ -22,6 +22,7 @@ use vm::{
     ObjectLayout, Outcome, Redirect, Streams,
 };
 
+use super::hook::{HookLayout, HookObjects};
 use super::map_structure::MapLayout;
 use super::native::Compiled;
 use super::services::{RunClock, Services};
@@ -151,6 +152,16 @@ impl std::fmt::Debug for Prepared {
 /// `bpf_get_current_task` and `bpf_get_current_task_btf`.
 const TASK_HELPERS: [i32; 2] = [35, 158];
 
+/// Layouts of the kernel's objects that programs read, as far as the kernel's types have them, and
+/// its variables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelLayouts<'o> {
+    pub(super) task: Option<TaskLayout>,
+    pub(super) map: Option<MapLayout>,
+    pub(super) hook: Option<&'o HookLayout>,
+    pub(super) variables: &'o Variables,
+}
+
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
@@ -158,9 +169,7 @@ pub struct RunnableProgram<'o> {
     pub(super) programs: &'o [Prepared],
     prepared: &'o Prepared,
     pub(super) maps: &'o [Option<ObjectMap>],
-    pub(super) task: Option<TaskLayout>,
-    map_layout: Option<MapLayout>,
-    variables: &'o Variables,
+    layouts: KernelLayouts<'o>,
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
@@ -198,7 +207,7 @@ impl<'o> RunnableProgram<'o> {
         programs: &'o [Prepared],
         place: usize,
         maps: &'o [Option<ObjectMap>],
-        (task, map_layout, variables): (Option<TaskLayout>, Option<MapLayout>, &'o Variables),
+        layouts: KernelLayouts<'o>,
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &programs[place];
@@ -209,9 +218,7 @@ impl<'o> RunnableProgram<'o> {
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
             maps,
-            task,
-            map_layout,
-            variables,
+            layouts,
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -432,6 +439,14 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
+    /// The objects that the context of a netfilter program points to.
+    fn hook_objects(&self, input: &TestInput) -> Option<HookObjects<'o>> {
+        let (hook, packet) = (input.hook?, input.packet.as_ref()?);
+        let frame = [packet.before(), &packet.contents()].concat();
+        let layout = self.layouts.hook?;
+        Some(layout.objects(hook, &frame, self.services.world))
+    }
+
     /// Runs a program, or what a timer calls of it, in the checked engine.
     pub(super) fn run_checked(
         &mut self,
@@ -444,19 +459,23 @@ impl<'o> RunnableProgram<'o> {
         let inner: Vec<MapHandle> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
-        let layout = self.task.filter(|_| asks);
+        let layout = self.layouts.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(self.services.world));
         let model = Model(programs);
         let structure = |map: &ObjectMap| {
-            let layout = self.map_layout?;
+            let layout = self.layouts.map?;
             Some(layout.structure(&map.map))
         };
         let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
+        let hook = match &start {
+            Start::Program(input) => self.hook_objects(input),
+            Start::Timer(_) => None,
+        };
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
             Start::Program(input) => {
-                arguments[0] = add_input(&mut memory, input)?;
+                arguments[0] = add_input(&mut memory, input, hook.as_ref())?;
                 None
             }
             Start::Timer(timer) => Some(timer),
@@ -474,7 +493,10 @@ impl<'o> RunnableProgram<'o> {
         if let Some(task) = &task {
             memory.add_task(task);
         }
-        memory.add_variables(self.variables.bytes(), self.variables.block());
+        memory.add_variables(
+            self.layouts.variables.bytes(),
+            self.layouts.variables.block(),
+        );
         let mut slot = 0;
         if let Some(timer) = timer {
             // A value that another thread freed meanwhile is still there for the guard.
@@ -546,7 +568,11 @@ pub(super) enum Start<'i> {
 }
 
 /// Adds the input of a program to its memory; the address of the context.
-fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u64, RunError> {
+fn add_input<'m>(
+    memory: &mut Memory<'m>,
+    input: &'m mut TestInput,
+    hook: Option<&'m HookObjects<'_>>,
+) -> Result<u64, RunError> {
     if let Some(packet) = &mut input.packet {
         memory.add_packet(packet)?;
     }
@@ -561,6 +587,10 @@ fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u6
         let address = memory.address(socket).to_le_bytes();
         let field = TestInput::SOCKET;
         input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    if let Some(hook) = hook {
+        let pointers = hook.add(memory)?.map(u64::to_le_bytes);
+        input.context.copy_from_slice(pointers.as_flattened());
     }
     let context = memory.add_context(&mut input.context)?;
     Ok(memory.address(context))

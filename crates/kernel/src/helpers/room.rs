@@ -102,9 +102,6 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
         (ETHERTYPE_IPV6, ETHERTYPE_IPV4) => false,
         _ => return Ok(Errno::ENOTSUPP.negated()),
     };
-    if is_gso(memory, context)? {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
     let result = memory.change_packet(context, |packet| {
         let at = packet.link_header_len();
         match is_longer {

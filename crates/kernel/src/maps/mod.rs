@@ -62,8 +62,7 @@ use vm::{
 pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
-pub use local_storage::LocalStorage;
-pub(crate) use local_storage::PACKET_SOCKET;
+pub use local_storage::{LocalStorage, PACKET_SOCKET};
 pub use perf_event_array::PerfBuffer;
 pub use resources::{Cgroup, NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
 pub use ringbuf::{Record, Ring};
