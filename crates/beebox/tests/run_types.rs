@@ -99,7 +99,7 @@ fn netfilter_programs_read_the_objects_that_the_kernels_read() {
         },
     );
     let mut three = Three::load_for(HOOK, &kernel);
-    let (mut random, mut results) = (SplitMix::new(4), [0; 3]);
+    let (mut random, mut results, mut devices) = (SplitMix::new(4), [0; 3], [0; 3]);
     for packet in packets() {
         let given = match random.next_u32() % 3 {
             0 => Vec::new(),
@@ -110,11 +110,14 @@ fn netfilter_programs_read_the_objects_that_the_kernels_read() {
                 state
             }
         };
+        let run = three.run_checked_on("null_objects", &packet, &given);
+        devices[run.map_or(2, |result| result as usize)] += 1;
         let run = three.run_checked_on("hook_objects", &packet, &given);
         results[run.map_or(2, |result| result as usize)] += 1;
         three.number("trace");
     }
     assert!(results.iter().all(|count| *count > 10), "{results:?}");
+    assert!(devices.iter().all(|count| *count > 10), "{devices:?}");
 }
 
 #[test]

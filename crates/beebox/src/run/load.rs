@@ -22,7 +22,7 @@ use vm::{HostFunction, MapHandle, Stream, System};
 use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
-use super::program::{KernelLayouts, Prepared};
+use super::program::{KernelLayouts, Prepared, Source};
 use super::services::Services;
 use super::task::TaskLayout;
 use super::{
@@ -258,11 +258,18 @@ impl LoadedObject {
         for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
             let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
+            let probing = proof.as_ref().map(probing_loads).unwrap_or_default();
             let native = proof.filter(|_| is_native).map(|proof| {
                 native::compile((&proof, number), &handles, functions, &pool, &compiler)
             });
             let host = functions.clone();
-            let source = (program, number, kernel, &loaded.variables);
+            let source = Source {
+                program,
+                number,
+                kernel,
+                variables: &loaded.variables,
+                probing,
+            };
             let prepared = Prepared::new(source, rules, native, &loaded.maps, host);
             loaded.programs.push(prepared);
         }
@@ -500,6 +507,13 @@ fn held(program: &Program, map: MapId) -> Vec<MapId> {
         MapEntry::Program(_) => None,
     });
     maps.collect()
+}
+
+/// Slots of the loads of kernel objects, whose memory need not be there.
+fn probing_loads(proof: &Proof) -> Vec<usize> {
+    let facts = proof.facts().insns.iter().enumerate();
+    let probing = facts.filter(|(_, fact)| fact.accesses_object);
+    probing.map(|(slot, _)| slot).collect()
 }
 
 /// Verifies a program.

@@ -78,4 +78,16 @@ int hook_objects(struct bpf_nf_ctx *ctx)
 	return skb->len & 1;
 }
 
+/* Follows pointers that may be null, without a check. */
+SEC("netfilter")
+int null_objects(struct bpf_nf_ctx *ctx)
+{
+	const struct nf_hook_state *state = ctx->state;
+
+	note(state->in->ifindex);
+	note(state->out->mtu);
+	note(ctx->skb->dev->ifindex);
+	return ctx->skb->dev->ifindex == 1;
+}
+
 const char LICENSE[] SEC("license") = "GPL";
