@@ -10,6 +10,7 @@ use support::packets;
 use three::Three;
 
 const OBJECT: &str = "tests/run/types.bpf.o";
+const HOOK: &str = "tests/run/hook.bpf.o";
 
 /// Bytes by a generator, often small or equal to others.
 fn bytes(random: &mut SplitMix, len: usize) -> Vec<u8> {
@@ -84,6 +85,39 @@ fn netfilter_programs_decide_as_the_kernels_do() {
         results[run.map_or(2, |result| result as usize)] += 1;
     }
     assert!(results.iter().all(|count| *count > 20), "{results:?}");
+}
+
+#[test]
+fn netfilter_programs_read_the_objects_that_the_kernels_read() {
+    // Members lie where the kernel that runs them has them.
+    let kernel = sys::kernel::running().map_or_else(
+        |_| kernel_data::linux_6_18(),
+        |kernel| {
+            let types = kernel.btf().expect("a kernel that runs has types").clone();
+            let make = move || kernel_data::linux_6_18_registry(&types);
+            kernel.with_registry(Box::new(make), kernel_data::SOURCE)
+        },
+    );
+    let mut three = Three::load_for(HOOK, &kernel);
+    let (mut random, mut results, mut devices) = (SplitMix::new(4), [0; 3], [0; 3]);
+    for packet in packets() {
+        let given = match random.next_u32() % 3 {
+            0 => Vec::new(),
+            _ => {
+                let mut state = vec![0; 48];
+                state[0] = (random.next_u32() % 6) as u8;
+                state[1] = [2, 10][random.next_u32() as usize % 2];
+                state
+            }
+        };
+        let run = three.run_checked_on("null_objects", &packet, &given);
+        devices[run.map_or(2, |result| result as usize)] += 1;
+        let run = three.run_checked_on("hook_objects", &packet, &given);
+        results[run.map_or(2, |result| result as usize)] += 1;
+        three.number("trace");
+    }
+    assert!(results.iter().all(|count| *count > 10), "{results:?}");
+    assert!(devices.iter().all(|count| *count > 10), "{devices:?}");
 }
 
 #[test]

@@ -183,6 +183,30 @@ fn files_that_cannot_be_used_are_named() {
             &["a.expect:1", "EINVAL", "14 to"],
         ),
         (
+            "run report zero:60\nverdict XDP_PAS\n",
+            &[
+                "a.expect:2",
+                "type xdp have no verdict \"XDP_PAS\"",
+                "XDP_PASS",
+            ],
+        ),
+        (
+            "run report zero:60\nverdict XDP_PASS 1\n",
+            &["a.expect:2", "a count is of packets of a capture"],
+        ),
+        (
+            "capture report SAMPLE\ndata unchanged\n",
+            &["a.expect:2", "of a run on one packet"],
+        ),
+        (
+            "run report zero:60\nrecord report.bss = 1\n",
+            &[
+                "a.expect:2",
+                "map report.bss is of kind array",
+                "ring buffers",
+            ],
+        ),
+        (
             "capture report none.pcap\nverdict XDP_PASS\n",
             &["a.expect:1", "none.pcap"],
         ),
@@ -195,7 +219,9 @@ fn files_that_cannot_be_used_are_named() {
             &["a.expect:1", "two digits"],
         ),
     ] {
-        let (code, out, said) = expect(text, &[REPORT]);
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
+        let text = text.replace("SAMPLE", sample.to_str().unwrap());
+        let (code, out, said) = expect(&text, &[REPORT]);
         assert_eq!((code, &*out), (2, ""), "{text}: {said}");
         for part in parts {
             assert!(said.contains(part), "{text}: {said}");

@@ -245,6 +245,31 @@ fn threads_give_the_verdicts_of_one() {
 }
 
 #[test]
+fn values_of_local_storage_are_shown_and_set() {
+    let words = ["--prog", "count_runs", "--ctx", "zero:8", "--dump-maps"];
+    let one = record(&words);
+    assert_eq!(one["retval"], 1);
+    assert_eq!(one["maps"]["runs"], json!([{"owner": "task", "value": 1}]));
+    let directory = tempfile::tempdir().unwrap();
+    let maps = directory.path().join("maps.json");
+    let maps = maps.to_str().unwrap();
+    std::fs::write(maps, one.to_string()).unwrap();
+    let again = record(&[&words[..], &["--maps", maps, "--repeat", "2"]].concat());
+    assert_eq!(again["retval"], 3);
+    for (text, part) in [
+        (
+            r#"{"runs": [{"owner": "nobody", "value": 1}]}"#,
+            "owner: \"nobody\"",
+        ),
+        (r#"{"runs": [{"owner": "task"}]}"#, "it has no value"),
+    ] {
+        std::fs::write(maps, text).unwrap();
+        let said = complaint(&[&words[..], &["--maps", maps]].concat());
+        assert!(said.contains(part) && said.contains("try:"), "{said}");
+    }
+}
+
+#[test]
 fn input_that_a_type_does_not_take_is_refused_with_the_reason() {
     for (words, parts) in [
         (

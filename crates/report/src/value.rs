@@ -5,7 +5,7 @@
 //! numbers; printable characters and arrays of them are strings; bit fields are strings in
 //! hexadecimal. Structures keep the order of their members.
 
-use btf::{Btf, Composite, Encoding, Int, Shape, TypeId};
+use btf::{Btf, Composite, Encoding, Int, Member, Shape, Type, TypeId};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -75,6 +75,7 @@ impl Reader<'_> {
         Some(match types.get(ty)?.shape() {
             Shape::Int(int) => Ordered::Scalar(int_to_json(int, bytes.get(..int.size as usize)?)),
             Shape::Ptr(_) => Ordered::Scalar(little(bytes.get(..8)?).into()),
+            Shape::Float(size) => Ordered::Scalar(float_to_json(bytes.get(..size as usize)?)),
             Shape::Enum(of) => {
                 let raw = little(bytes.get(..of.size as usize)?);
                 let raw = extend(raw, of.size * 8, of.signed);
@@ -130,16 +131,31 @@ impl Reader<'_> {
 
     /// The text of an array of characters that ends within it.
     fn text(&self, element: TypeId, bytes: &[u8]) -> Option<String> {
-        let Shape::Int(int) = self.types.get(element)?.shape() else {
+        let element = skip_qualifiers(self.types, element)?;
+        let Shape::Int(int) = element.shape() else {
             return None;
         };
-        let is_char =
-            int.encoding == Encoding::CHAR || &*self.types.at(element).name().to_string() == "char";
+        let is_char = int.encoding == Encoding::CHAR || &*element.name().to_string() == "char";
         let end = bytes.iter().position(|byte| *byte == 0)?;
         let text = &bytes[..end];
         let is_text = int.size == 1 && is_char && text.iter().all(is_printable);
         is_text.then(|| text.iter().map(|byte| char::from(*byte)).collect())
     }
+}
+
+/// A type without `const`, `volatile`, `restrict` and type tags. Arrays of a typedef of `char` are
+/// numbers, as in bpftool's dumps.
+fn skip_qualifiers<'b>(types: &'b Btf<'b>, ty: TypeId) -> Option<Type<'b>> {
+    let mut found = types.get(ty)?;
+    for _ in 0..DEEPEST {
+        match found.shape() {
+            Shape::Const(of) | Shape::Volatile(of) | Shape::Restrict(of) | Shape::TypeTag(of) => {
+                found = types.get(of)?;
+            }
+            _ => break,
+        }
+    }
+    Some(found)
 }
 
 fn is_printable(byte: &u8) -> bool {
@@ -185,6 +201,13 @@ fn int_to_json(int: Int, bytes: &[u8]) -> Value {
         true => (extend(value, int.size * 8, true) as i64).into(),
         false => value.into(),
     }
+}
+
+/// A number of 4 or 8 bytes; null for other sizes, infinities and what is no number.
+fn float_to_json(bytes: &[u8]) -> Value {
+    let single = <[u8; 4]>::try_from(bytes).map(|bytes| f64::from(f32::from_le_bytes(bytes)));
+    let number = single.or_else(|_| <[u8; 8]>::try_from(bytes).map(f64::from_le_bytes));
+    number.map_or(Value::Null, Value::from)
 }
 
 fn little(bytes: &[u8]) -> u64 {
@@ -280,6 +303,10 @@ impl Writer<'_> {
                 if let (Some(text), 1) = (value.as_str(), size) {
                     let place = into.get_mut(..text.len()).filter(|_| text.len() <= count);
                     place.ok_or_else(too_long)?.copy_from_slice(text.as_bytes());
+                    // The text ends there: what is behind its end says nothing.
+                    if let Some(end) = into.get_mut(text.len()).filter(|_| text.len() < count) {
+                        *end = 0;
+                    }
                 } else {
                     let items = value.as_array().ok_or_else(|| wrong("array"))?;
                     if items.len() > count {
@@ -293,7 +320,35 @@ impl Writer<'_> {
                     }
                 }
             }
+            Shape::Float(size) => put_float(value, into.get_mut(..size as usize))
+                .ok_or_else(|| wrong("number of 4 or 8 bytes"))?,
             Shape::Struct(of) | Shape::Union(of) => self.members(of, value, into)?,
+            Shape::Datasec(section) => {
+                let form = || {
+                    wrong(&format!(
+                        "{{{:?}: [{{NAME: VALUE}}]}}",
+                        types.at(ty).name().to_string()
+                    ))
+                };
+                let name = types.at(ty).name().to_string();
+                let vars = value.get(&*name).and_then(Value::as_array);
+                for given in vars.ok_or_else(form)? {
+                    for (name, value) in given.as_object().ok_or_else(form)? {
+                        let found = section
+                            .vars()
+                            .find(|var| types.at(var.var).name() == **name);
+                        let found = found.and_then(|var| match types.at(var.var).shape() {
+                            Shape::Var(of) => Some((var.offset as usize, var.size as usize, of.ty)),
+                            _ => None,
+                        });
+                        let (start, size, ty) =
+                            found.ok_or_else(|| format!("there is no variable {name:?}"))?;
+                        let place = into.get_mut(start..start + size).ok_or_else(no_form)?;
+                        let written = self.value(ty, value, place);
+                        written.map_err(|error| format!("{name}: {error}"))?;
+                    }
+                }
+            }
             _ => return Err(no_form()),
         }
         self.depth -= 1;
@@ -302,20 +357,34 @@ impl Writer<'_> {
 
     fn members(&mut self, of: Composite<'_>, value: &Value, into: &mut [u8]) -> Result<(), String> {
         let types = self.types;
-        let name = |offset| types.string(offset).to_string();
         let object = value.as_object();
         let object = object.ok_or_else(|| format!("{value} is no object"))?;
         for (key, value) in object {
-            let member = of.members().find(|member| name(member.name) == *key);
-            let Some(member) = member else {
-                let names: Vec<String> = of.members().map(|member| name(member.name)).collect();
-                return Err(format!(
-                    "there is no member {key:?}; members are {}",
-                    names.join(", ")
-                ));
+            let is_named = |member: &Member| !key.is_empty() && types.string(member.name) == **key;
+            let Some(member) = of.members().find(is_named) else {
+                // As in C, members of unnamed members are named as if they were its own; dumps
+                // have them in an object of that name.
+                let inner = match &**key {
+                    "" => value.clone(),
+                    key => serde_json::json!({ key: value }),
+                };
+                let Some(member) = unnamed_with(types, of, &inner, DEEPEST) else {
+                    let mut names = Vec::new();
+                    member_names(types, of, DEEPEST, &mut names);
+                    return Err(format!(
+                        "there is no member {key:?}; members are {}",
+                        names.join(", ")
+                    ));
+                };
+                let place = into.get_mut((member.bit_offset / 8) as usize..);
+                let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
+                self.value(member.ty, &inner, place)?;
+                continue;
             };
-            if field_bits(types, member.ty, member.bits).is_some() {
-                return Err(format!("{key}: bit fields cannot be written"));
+            if let Some(bits) = field_bits(types, member.ty, member.bits) {
+                let put = put_bits(value, member.bit_offset, bits, into);
+                put.map_err(|error| format!("{key}: {error}"))?;
+                continue;
             }
             let place = into.get_mut((member.bit_offset / 8) as usize..);
             let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
@@ -324,6 +393,82 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
+
+/// The members of a structure or union; `None` for other types.
+fn composite_of<'b>(types: &'b Btf<'b>, ty: TypeId) -> Option<Composite<'b>> {
+    match types.get(types.skip_modifiers(ty)?)?.shape() {
+        Shape::Struct(of) | Shape::Union(of) => Some(of),
+        _ => None,
+    }
+}
+
+/// Names of members, with those of unnamed members.
+fn member_names(types: &Btf<'_>, of: Composite<'_>, depth: u32, names: &mut Vec<String>) {
+    for member in of.members() {
+        match types.string(member.name).to_string() {
+            name if !name.is_empty() => names.push(name),
+            _ if depth == 0 => {}
+            _ => {
+                if let Some(inner) = composite_of(types, member.ty) {
+                    member_names(types, inner, depth - 1, names);
+                }
+            }
+        }
+    }
+}
+
+/// The first unnamed member that has all members which an object names.
+fn unnamed_with(types: &Btf<'_>, of: Composite<'_>, object: &Value, depth: u32) -> Option<Member> {
+    let keys = object.as_object()?;
+    of.members().find(|member| {
+        let inner = composite_of(types, member.ty);
+        let Some(inner) = inner.filter(|_| depth > 0 && types.string(member.name) == *"") else {
+            return false;
+        };
+        let mut names = Vec::new();
+        member_names(types, inner, depth - 1, &mut names);
+        let is_there = |(key, value): (&String, &Value)| match &**key {
+            "" => unnamed_with(types, inner, value, depth - 1).is_some(),
+            key => names.iter().any(|name| name == key),
+        };
+        keys.iter().all(is_there)
+    })
+}
+
+/// Writes a number into a bit field: an unsigned one, or one of two's complement, that has so many
+/// bits.
+fn put_bits(value: &Value, bit_offset: u32, bits: u32, into: &mut [u8]) -> Result<(), String> {
+    let number = number(value).ok_or_else(|| format!("{value} is no number"))?;
+    let bits = bits.min(64);
+    let fits = (-(1i128 << (bits.max(1) - 1))..1 << bits).contains(&number);
+    let (start, shift) = ((bit_offset / 8) as usize, bit_offset % 8);
+    let end = (bit_offset + bits).div_ceil(8) as usize;
+    let place = into.get_mut(start..end).filter(|_| fits);
+    let place = place.ok_or_else(|| format!("{number} does not fit a bit field of {bits} bits"))?;
+    let mut wide = [0; 16];
+    wide[..place.len()].copy_from_slice(place);
+    let mask = ((1u128 << bits) - 1) << shift;
+    let kept = u128::from_le_bytes(wide) & !mask;
+    let new = kept | (number as u128) << shift & mask;
+    place.copy_from_slice(&new.to_le_bytes()[..end - start]);
+    Ok(())
+}
+
+/// Writes a floating-point number of 4 or 8 bytes; null stands for what has no JSON form, and
+/// leaves the bytes.
+fn put_float(value: &Value, into: Option<&mut [u8]>) -> Option<()> {
+    let into = into?;
+    if value.is_null() {
+        return Some(());
+    }
+    let number = value.as_f64()?;
+    match into.len() {
+        4 => into.copy_from_slice(&(number as f32).to_le_bytes()),
+        8 => into.copy_from_slice(&number.to_le_bytes()),
+        _ => return None,
+    }
+    Some(())
 }
 
 /// A number, or one as a string, in decimal or after `0x`.
@@ -352,4 +497,170 @@ fn put(number: i128, size: u32, is_signed: bool, into: &mut [u8]) -> Result<(), 
     })?;
     place.copy_from_slice(&number.to_le_bytes()[..size as usize]);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use btf::{Array, Builder, Kind, Linkage, StrOffset, Var, VarSecinfo};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A type of every kind that has a JSON form, and the section of a variable of it.
+    fn types() -> (Vec<u8>, TypeId, TypeId) {
+        let mut it = Builder::new();
+        let int = |it: &mut Builder, name: &str, size: u32, encoding| {
+            let name = it.string(name);
+            let (bits, offset) = (size * 8, 0);
+            it.int(
+                name,
+                Int {
+                    size,
+                    bits,
+                    offset,
+                    encoding,
+                },
+            )
+        };
+        let unsigned = int(&mut it, "unsigned int", 4, Encoding(0));
+        let character = int(&mut it, "char", 1, Encoding::SIGNED);
+        let constant = it.reference(Kind::Const, StrOffset::EMPTY, character);
+        let name = it.string("char_t");
+        let typedef = it.reference(Kind::Typedef, name, character);
+        let [text, numbers] = [constant, typedef].map(|element| {
+            it.array(Array {
+                element,
+                index: unsigned,
+                count: 4,
+            })
+        });
+        let name = it.string("float");
+        let float = it.float(name, 4);
+        let mut composite = |kind, name: &str, size, members: &[(&str, TypeId, u32, u32)]| {
+            let members: Vec<Member> = members
+                .iter()
+                .map(|&(name, ty, bit_offset, bits)| Member {
+                    name: it.string(name),
+                    ty,
+                    bit_offset,
+                    bits,
+                })
+                .collect();
+            let name = it.string(name);
+            it.composite(kind, name, size, &members)
+        };
+        let first = composite(
+            Kind::Union,
+            "",
+            4,
+            &[("a", unsigned, 0, 0), ("b", text, 0, 0)],
+        );
+        let second = composite(Kind::Struct, "", 4, &[("c", unsigned, 0, 0)]);
+        let all = composite(
+            Kind::Struct,
+            "all",
+            24,
+            &[
+                ("low", unsigned, 0, 3),
+                ("high", unsigned, 3, 29),
+                ("", first, 32, 0),
+                ("", second, 64, 0),
+                ("text", text, 96, 0),
+                ("numbers", numbers, 128, 0),
+                ("float", float, 160, 0),
+            ],
+        );
+        let name = it.string("value");
+        let var = it.var(
+            name,
+            Var {
+                ty: all,
+                linkage: Linkage(1),
+            },
+        );
+        let name = it.string(".data");
+        let section = it.datasec(
+            name,
+            32,
+            &[VarSecinfo {
+                var,
+                offset: 8,
+                size: 24,
+            }],
+        );
+        (it.finish(), all, section)
+    }
+
+    fn shown(value: &Ordered) -> Value {
+        serde_json::to_value(value).expect("keys are strings")
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        let (blob, all, section) = types();
+        let types = Btf::parse(&blob).unwrap();
+        let value = [
+            &0xffff_fffdu32.to_le_bytes()[..],
+            b"ab\0\0",
+            &[7, 0, 0, 0],
+            b"cde\0",
+            b"fg\0\0",
+            &1.5f32.to_le_bytes(),
+        ]
+        .concat();
+        let json = shown(&to_json(&types, all, &value));
+        assert_eq!(json["low"], "0x5");
+        assert_eq!(json["high"], "0x1fffffff");
+        assert_eq!(json["text"], "cde");
+        assert_eq!(json["numbers"], json!([102, 103, 0, 0]));
+        assert_eq!(json["float"], 1.5);
+        // JSON has one of the unnamed members: the second.
+        let mut read = vec![0; 24];
+        from_json(&types, all, &json, &mut read).unwrap();
+        let mut expected = value.clone();
+        expected[4..8].fill(0);
+        assert_eq!(read, expected);
+
+        let data = [&[0xff; 8][..], &value].concat();
+        let json = shown(&to_json(&types, section, &data));
+        let mut read = vec![0xff; 32];
+        from_json(&types, section, &json, &mut read).unwrap();
+        expected[4..8].fill(0xff);
+        assert_eq!(read[8..], expected);
+        let wrong = from_json(&types, section, &json!({".data": [{"x": 1}]}), &mut read);
+        assert_eq!(wrong.unwrap_err(), "there is no variable \"x\"");
+    }
+
+    #[test]
+    fn members_that_are_written_replace_their_bits_only() {
+        let (blob, all, _) = types();
+        let types = Btf::parse(&blob).unwrap();
+        let mut bytes = vec![0xff; 24];
+        let value = json!({"low": -3, "b": "x", "c": 9, "text": "y"});
+        from_json(&types, all, &value, &mut bytes).unwrap();
+        assert_eq!(bytes[..4], 0xffff_fffdu32.to_le_bytes());
+        assert_eq!(bytes[4..8], [b'x', 0, 0xff, 0xff]);
+        assert_eq!(bytes[8..12], [9, 0, 0, 0]);
+        assert_eq!(bytes[12..16], [b'y', 0, 0xff, 0xff]);
+        for (value, why) in [
+            (
+                json!({"low": 8}),
+                "low: 8 does not fit a bit field of 3 bits",
+            ),
+            (
+                json!({"b": "abcde"}),
+                "b: \"abcde\" has more than 4 elements",
+            ),
+            (
+                json!({"float": "x"}),
+                "float: \"x\" is no number of 4 or 8 bytes",
+            ),
+            (
+                json!({"d": 1}),
+                "there is no member \"d\"; members are low, high, a, b, c, text, numbers, float",
+            ),
+        ] {
+            assert_eq!(from_json(&types, all, &value, &mut bytes).unwrap_err(), why);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Results of a verification: verdict, reason, statistics.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Error numbers of bpf(2) that refusals carry.
@@ -106,15 +107,26 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The reason in one line: the message, or of an infinite loop, whose last line is a state of
+    /// registers, the line of the kernel's log that names it.
+    pub fn reason(&self) -> Cow<'_, str> {
+        match (self.kind, self.insn, &*self.message) {
+            (RefusalKind::Loop, Some(insn), message) if message.starts_with("old state:") => {
+                format!("infinite loop detected at insn {insn}").into()
+            }
+            (_, _, "") => format!("the kernel refuses it with error {}", self.errno).into(),
+            (_, _, message) => message.into(),
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(insn) = self.insn {
             write!(f, "instruction {insn}: ")?;
         }
-        match &*self.message {
-            "" => write!(f, "the kernel refuses it with error {}", self.errno),
-            message => f.write_str(message),
-        }
+        f.write_str(&self.reason())
     }
 }
 
@@ -214,4 +226,27 @@ pub struct Verification {
     pub facts: Option<crate::ProgramFacts>,
     /// The log as the kernel writes it at the requested level; empty at level 0.
     pub log: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_named_and_not_its_state() {
+        let mut refusal = Refusal {
+            errno: errno::EINVAL,
+            insn: Some(7),
+            kind: RefusalKind::Loop,
+            message: "old state: R0=1".to_owned(),
+        };
+        assert_eq!(refusal.reason(), "infinite loop detected at insn 7");
+        refusal.message = "back-edge from insn 3 to 1".to_owned();
+        assert_eq!(refusal.reason(), "back-edge from insn 3 to 1");
+        refusal.message.clear();
+        assert_eq!(
+            refusal.to_string(),
+            "instruction 7: the kernel refuses it with error 22"
+        );
+    }
 }

@@ -10,6 +10,7 @@ use interp::checked::{Calls, CheckedContext, Entry, Memory};
 use spec::kfuncs::KernelFunction;
 use vm::{FiredTimer, MapHandle, MapObject as _, ModelPrograms, ObjectLayout, Streams};
 
+use super::hook::HookObjects;
 use super::prepared::Prepared;
 use super::{ObjectMap, RunError, RunnableProgram};
 
@@ -21,7 +22,15 @@ pub(super) enum Start<'i> {
     Timer(FiredTimer),
 }
 
-impl RunnableProgram<'_> {
+impl<'o> RunnableProgram<'o> {
+    /// The objects that the context of a netfilter program points to.
+    fn hook_objects(&self, input: &TestInput) -> Option<HookObjects<'o>> {
+        let (hook, packet) = (input.hook?, input.packet.as_ref()?);
+        let frame = [packet.before(), &packet.contents()].concat();
+        let layout = self.shared.hook_layout.as_ref()?;
+        Some(layout.objects(hook, &frame, &self.shared.world))
+    }
+
     /// Runs a program, or what a timer calls of it, in the checked engine.
     pub(super) fn run_checked(
         &mut self,
@@ -43,11 +52,15 @@ impl RunnableProgram<'_> {
             Some(layout.structure(&map.map))
         };
         let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
+        let hook = match &start {
+            Start::Program(input) => self.hook_objects(input),
+            Start::Timer(_) => None,
+        };
         let mut memory = Memory::new();
         let mut arguments = [0; 5];
         let timer = match start {
             Start::Program(input) => {
-                arguments[0] = add_input(&mut memory, input)?;
+                arguments[0] = add_input(&mut memory, input, hook.as_ref())?;
                 None
             }
             Start::Timer(timer) => Some(timer),
@@ -129,7 +142,11 @@ impl ModelPrograms for Model<'_> {
 }
 
 /// Adds the input of a program to its memory; the address of the context.
-fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u64, RunError> {
+fn add_input<'m>(
+    memory: &mut Memory<'m>,
+    input: &'m mut TestInput,
+    hook: Option<&'m HookObjects<'_>>,
+) -> Result<u64, RunError> {
     if let Some(packet) = &mut input.packet {
         memory.add_packet(packet)?;
     }
@@ -144,6 +161,10 @@ fn add_input<'m>(memory: &mut Memory<'m>, input: &'m mut TestInput) -> Result<u6
         let address = memory.address(socket).to_le_bytes();
         let field = TestInput::SOCKET;
         input.context[field..field + address.len()].copy_from_slice(&address);
+    }
+    if let Some(hook) = hook {
+        let pointers = hook.add(memory)?.map(u64::to_le_bytes);
+        input.context.copy_from_slice(pointers.as_flattened());
     }
     let context = memory.add_context(&mut input.context)?;
     Ok(memory.address(context))

@@ -124,7 +124,7 @@ impl fmt::Display for NotLoaded {
                 kind.name()
             ),
             NotLoaded::Refused { program, refusal } => {
-                write!(f, "program {program} is refused: {}", refusal.message)
+                write!(f, "program {program} is refused: {}", refusal.reason())
             }
             NotLoaded::Functions(error) => write!(f, "{error}"),
             NotLoaded::Function {

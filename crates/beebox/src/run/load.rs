@@ -17,9 +17,10 @@ use spec::{Kernel, SplitMix};
 use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, System};
 
+use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, Source};
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
@@ -143,11 +144,18 @@ impl LoadedObject {
         for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
             let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
+            let probing = proof.as_ref().map(probing_loads).unwrap_or_default();
             let native = proof.filter(|_| is_native).map(|proof| {
                 native::compile((&proof, number), &handles, functions, &pool, &compiler)
             });
             let host = functions.clone();
-            let source = (program, number, kernel, &shared.variables);
+            let source = Source {
+                program,
+                number,
+                kernel,
+                variables: &shared.variables,
+                probing,
+            };
             let prepared = Prepared::new(source, rules, native, &shared.maps, host);
             shared.programs.push(prepared);
         }
@@ -177,6 +185,7 @@ impl LoadedObject {
                 process: process::new(kernel, host),
                 variables: Variables::default(),
                 task: types.and_then(TaskLayout::of),
+                hook_layout: types.and_then(HookLayout::of),
                 map_layout: types.and_then(MapLayout::of),
             },
             stored: tail_calls::Programs::default(),
@@ -266,6 +275,13 @@ fn held(program: &Program, map: MapId) -> Vec<MapId> {
         MapEntry::Program(_) => None,
     });
     maps.collect()
+}
+
+/// Slots of the loads of kernel objects, whose memory need not be there.
+fn probing_loads(proof: &Proof) -> Vec<usize> {
+    let facts = proof.facts().insns.iter().enumerate();
+    let probing = facts.filter(|(_, fact)| fact.accesses_object);
+    probing.map(|(slot, _)| slot).collect()
 }
 
 /// Verifies a program.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::{Arena, Host, Map, PerfBuffer, Resources, ValueLayout};
+use ::kernel::maps::{Arena, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{ArenaObject as _, MapObject as _};
+use vm::{ArenaObject as _, CURRENT_TASK, MapObject as _};
 
 use interp::checked::Permission;
 
@@ -98,6 +98,26 @@ impl ObjectMap {
         Ok(made)
     }
 
+    /// The values of local storage, by the objects that they belong to; none of other maps.
+    pub fn owned_values(&self) -> Vec<(StorageOwner, Vec<u8>)> {
+        let Some(storage) = self.map.operations().local_storage() else {
+            return Vec::new();
+        };
+        let owners = storage.owners().into_iter();
+        let values = owners.filter_map(|owner| {
+            let value = storage.bytes(owner)?;
+            Some((StorageOwner::of(owner), value))
+        });
+        values.collect()
+    }
+
+    /// Sets the value of an object in local storage; ENOTSUPP for other maps.
+    pub fn set_owned_value(&self, owner: StorageOwner, value: &[u8]) -> Result<(), Errno> {
+        let storage = self.map.operations().local_storage();
+        let storage = storage.ok_or(Errno::ENOTSUPP)?;
+        storage.set(owner.number(), value, 0).map(drop)
+    }
+
     /// The memory of an arena, and the address in user space of its global variables.
     pub(super) fn arena_variables(&self) -> Option<(&Arena, u64)> {
         let arena = self.map.operations().arena()?;
@@ -166,6 +186,35 @@ impl ObjectMap {
                 Err(errno) => return Err(errno),
             }
             last = Some(key);
+        }
+    }
+}
+
+/// An object of the kernel that values of local storage belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageOwner {
+    /// The task that runs.
+    Task,
+    /// The socket of the packet of a test run.
+    PacketSocket,
+    /// A socket by its cookie, or a control group by its address.
+    Number(u64),
+}
+
+impl StorageOwner {
+    fn of(number: u64) -> StorageOwner {
+        match number {
+            CURRENT_TASK => StorageOwner::Task,
+            PACKET_SOCKET => StorageOwner::PacketSocket,
+            number => StorageOwner::Number(number),
+        }
+    }
+
+    fn number(self) -> u64 {
+        match self {
+            StorageOwner::Task => CURRENT_TASK,
+            StorageOwner::PacketSocket => PACKET_SOCKET,
+            StorageOwner::Number(number) => number,
         }
     }
 }

@@ -41,15 +41,32 @@ pub(super) struct Prepared {
     pub(super) streams: Streams,
 }
 
+/// A program, and what the checked engine has to know of it.
+pub(super) struct Source<'k> {
+    pub(super) program: Program,
+    pub(super) number: u32,
+    pub(super) kernel: &'k Kernel,
+    pub(super) variables: &'k Variables,
+    /// Slots of loads from memory that need not be there, ascending.
+    pub(super) probing: Vec<usize>,
+}
+
 impl Prepared {
     /// Prepares a program for the checked engine, and to run as native code if there is any.
     pub(super) fn new(
-        (program, number, kernel, variables): (Program, u32, &Kernel, &Variables),
+        source: Source<'_>,
         rules: TestProgram,
         native: Option<Result<Compiled, String>>,
         maps: &[Option<ObjectMap>],
         host: Arc<[HostFunction]>,
     ) -> Prepared {
+        let Source {
+            program,
+            number,
+            kernel,
+            variables,
+            probing,
+        } = source;
         let (native, not_native) = match native {
             None => (None, None),
             Some(Ok(native)) => (Some(native), None),
@@ -86,6 +103,7 @@ impl Prepared {
         let exception_callback = program.exception_callback().map(|slot| slot as usize);
         let checked = CheckedProgram::new(insns)
             .with_number(number)
+            .with_probing_loads(probing)
             .with_exception_callback(exception_callback);
         Prepared {
             asks_for_task,

@@ -9,6 +9,7 @@ use ::kernel::variables::Variables;
 use spec::SplitMix;
 use vm::{MapHandle, Objects, System, Timers};
 
+use super::hook::HookLayout;
 use super::map_structure::MapLayout;
 use super::prepared::Prepared;
 use super::services::Services;
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) variables: Variables,
     /// The layout of tasks, if the kernel's types are known.
     pub(super) task: Option<TaskLayout>,
+    /// The layouts of what contexts of netfilter programs point to, if the kernel has them.
+    pub(super) hook_layout: Option<HookLayout>,
     /// The layout of maps, if the kernel's types are known.
     pub(super) map_layout: Option<MapLayout>,
 }

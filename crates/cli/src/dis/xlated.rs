@@ -64,7 +64,7 @@ fn verified(program: &Program, kernel: &Kernel) -> Result<Result<KernelCode, Str
     Ok(match Proof::of(program, kernel, registry) {
         Ok(proof) => Ok(proof.kernel_code()),
         Err(verification) => Err(match verification.verdict {
-            Verdict::Refused(refusal) => format!("refused: {}", refusal.message),
+            Verdict::Refused(refusal) => format!("refused: {}", refusal.reason()),
             Verdict::Unsupported(what) => format!("unsupported: {what}"),
             Verdict::Bug(what) => format!("bug of the verifier: {what}"),
             Verdict::Accepted => "no facts".to_owned(),

@@ -243,7 +243,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         Err(NotLoaded::Refused { program, refusal }) => {
             diagnostic!(
                 "beebox: {name}: program {program} is refused: {}",
-                refusal.message
+                refusal.reason()
             );
             diagnostic!("  try: beebox verify {name} --prog {program} --explain");
             return Ok(Answer::No);
@@ -254,7 +254,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         loaded.set_world(world);
     }
     if let Some(file) = &filling {
-        file.fill(&loaded, object.btf())?;
+        file.fill(&loaded, &object)?;
     }
     user_records::put(&loaded, &own.user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);

@@ -357,7 +357,7 @@ fn fill(row: &mut Row, done: Verification) {
         verify::Verdict::Accepted => (Verdict::Success, String::new()),
         verify::Verdict::Refused(refusal) => {
             row.errno = Some(refusal.errno);
-            (Verdict::Failure, refusal.message)
+            (Verdict::Failure, refusal.reason().into_owned())
         }
         verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
         verify::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),

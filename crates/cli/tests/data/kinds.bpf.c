@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 #define __uint(name, value) int (*name)[value]
 #define __type(name, value) value *name
 
-enum { PROG_ARRAY = 3, PERF_EVENT_ARRAY = 4 };
+enum { PROG_ARRAY = 3, PERF_EVENT_ARRAY = 4, TASK_STORAGE = 29, NO_PREALLOC = 1 };
 
 static long (*const bpf_tail_call)(void *ctx, void *map, u32 index) = (void *)12;
 static long (*const bpf_perf_event_output)(void *ctx, void *map, u64 flags, void *data,
@@ -85,6 +85,27 @@ SEC("raw_tp/sched_switch")
 int second_argument(u64 *ctx)
 {
 	return ctx[1];
+}
+
+struct task_struct;
+
+static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
+					   u64 flags) = (void *)156;
+
+struct {
+	__uint(type, TASK_STORAGE);
+	__uint(map_flags, NO_PREALLOC);
+	__type(key, int);
+	__type(value, u64);
+} runs SEC(".maps");
+
+SEC("raw_tp/sched_wakeup")
+int count_runs(u64 *ctx)
+{
+	u64 *count = bpf_task_storage_get(&runs, bpf_get_current_task_btf(), 0, 1);
+
+	return count ? ++*count : 0;
 }
 
 struct bpf_sk_lookup {

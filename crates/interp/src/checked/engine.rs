@@ -131,6 +131,7 @@ pub(super) fn execute_from<O: Observer>(
         match run.go(program, pc, observer) {
             Stop::Returned(value) => break Ok(value),
             Stop::Switched(next) => pc = next,
+            Stop::Trapped(reason) if run.probe_found_nothing(program, &reason) => pc = run.at + 1,
             Stop::Trapped(reason) => {
                 break Err(Trap {
                     at: run.at,
@@ -207,6 +208,19 @@ impl<'m> Run<'_, '_, 'm, '_> {
         // An exit or a tail call counts as executed, an instruction that trapped does not.
         self.budget += fuel - u64::from(!matches!(stop, Stop::Trapped(_)));
         stop
+    }
+
+    /// Has a load from memory that need not be there get 0; false for any other instruction.
+    #[cold]
+    fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
+        let probes = program.probing.binary_search(&self.at).is_ok();
+        match (program.insns.get(self.at), reason) {
+            (Some(Insn::Load { dst, .. }), Reason::Memory(_)) if probes => {
+                self.regs[dst.index()] = 0;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Executes an instruction of any kind; returns the slot of the next one.

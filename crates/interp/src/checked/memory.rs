@@ -75,6 +75,8 @@ pub struct Memory<'m> {
     packet: Option<PacketRegion>,
     /// The socket that the packet belongs to.
     packet_socket: Option<RegionId>,
+    /// The kernel's object of the packet, for contexts that point to it.
+    packet_object: Option<RegionId>,
     /// Calls that the helper began which was called last.
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
@@ -175,6 +177,14 @@ impl<'m> Memory<'m> {
         Ok(id)
     }
 
+    /// Adds the kernel's object of the packet (`struct sk_buff`), which programs only read, for
+    /// contexts that point to it: functions take its address for the packet's.
+    pub fn add_packet_object(&mut self, object: &'m [u8]) -> Result<RegionId, NoRoom> {
+        let id = self.add_read_only("sk_buff of the packet", object)?;
+        self.packet_object = Some(id);
+        Ok(id)
+    }
+
     /// Adds the context of the program. One that carries a packet gets its addresses.
     pub fn add_context(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
         let region = self.add("context", bytes)?;
@@ -217,7 +227,8 @@ impl<'m> Memory<'m> {
         Some([region.start, data, region.start + region.len()])
     }
 
-    /// Puts the addresses and the length of the packet into its context.
+    /// Puts the addresses and the length of the packet into its context; a context that points to
+    /// the packet's object has no place for them.
     fn describe_packet(&mut self) {
         let (Some(context), Some(bounds)) = (self.context, self.packet_bounds()) else {
             return;
@@ -226,7 +237,8 @@ impl<'m> Memory<'m> {
             return;
         };
         let (layout, len) = (packet.context(), packet.len() as u32);
-        if let Some(context) = self.regions[context.0].bytes.writable() {
+        let context = self.regions[context.0].bytes.writable();
+        if let Some(context) = context.filter(|context| context.len() >= layout.size) {
             layout.set_packet(context, bounds.map(|address| address as u32), len);
         }
     }

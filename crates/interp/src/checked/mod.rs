@@ -75,6 +75,8 @@ pub struct CheckedProgram {
     number: u32,
     /// First slot of the function that gets the cookie of a thrown exception.
     exception_callback: Option<usize>,
+    /// Slots of loads from memory that need not be there, ascending.
+    probing: Vec<usize>,
 }
 
 impl CheckedProgram {
@@ -91,6 +93,7 @@ impl CheckedProgram {
             insns,
             number: 0,
             exception_callback: None,
+            probing: Vec::new(),
         }
     }
 
@@ -108,6 +111,14 @@ impl CheckedProgram {
             exception_callback: slot,
             ..self
         }
+    }
+
+    /// The program in which loads at these slots, which ascend, get 0 where no memory is
+    /// (`BPF_PROBE_MEM`): the verifier lets programs follow pointers of kernel objects without a
+    /// check.
+    #[must_use]
+    pub fn with_probing_loads(self, probing: Vec<usize>) -> CheckedProgram {
+        CheckedProgram { probing, ..self }
     }
 
     /// Decodes a program, eight bytes for each slot. Only a partial slot is an error.

@@ -9,6 +9,9 @@ use crate::programs::field::{GSO_SEGS, GSO_SIZE};
 /// Most bytes of a packet (`SKB_MAX_ALLOC`).
 const MOST: usize = 16_384 - 320;
 
+/// Most bytes of a packet that Linux allocates (`KMALLOC_MAX_SIZE`), without what it keeps behind it.
+const MOST_AT_ONCE: u64 = (4 << 20) - 320;
+
 /// Bytes of the headers of IPv4 and IPv6.
 const IPV4: usize = 20;
 const IPV6: usize = 40;
@@ -23,6 +26,8 @@ const NO_CSUM_RESET: u64 = 1 << 5;
 const ENCAP_ETHERNET: u64 = 1 << 6;
 const DECAP_IPV4: u64 = 1 << 7;
 const DECAP_IPV6: u64 = 1 << 8;
+/// The flags for removing bytes.
+const SHRINKING: u64 = FIXED_GSO | DECAP_IPV4 | DECAP_IPV6 | NO_CSUM_RESET;
 /// Bytes of an inner link-layer header, from this bit on.
 const INNER_LINK_HEADER: u32 = 56;
 const KNOWN: u64 = 0x1ff | 0xff << INNER_LINK_HEADER;
@@ -64,7 +69,9 @@ pub(super) fn skb_change_tail<M: MemoryPort>(
 }
 
 /// `long bpf_skb_change_head(skb, u32 len, u64 flags)`: adds so many zeros in front, where
-/// the link-layer header then begins. `-EINVAL` for flags and too long packets.
+/// the link-layer header then begins. `-EINVAL` for flags and too long packets; `-ENOMEM` for more
+/// than Linux allocates at once, where the length of packets that stand for several segments has no
+/// other limit.
 pub(super) fn skb_change_head<M: MemoryPort>(
     [context, len, flags, ..]: [u64; 5],
     memory: &mut M,
@@ -75,6 +82,9 @@ pub(super) fn skb_change_head<M: MemoryPort>(
     let is_long = new > MOST as u64 && !is_gso(memory, context)?;
     if flags != 0 || len > i32::MAX as u32 || is_long {
         return Ok(Errno::EINVAL.negated());
+    }
+    if new > MOST_AT_ONCE {
+        return Ok(Errno::ENOMEM.negated());
     }
     memory.change_packet(context, |packet| {
         packet.insert(0, len as usize);
@@ -102,9 +112,6 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
         (ETHERTYPE_IPV6, ETHERTYPE_IPV4) => false,
         _ => return Ok(Errno::ENOTSUPP.negated()),
     };
-    if is_gso(memory, context)? {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
     let result = memory.change_packet(context, |packet| {
         let at = packet.link_header_len();
         match is_longer {
@@ -167,7 +174,13 @@ pub(super) fn skb_adjust_room<M: MemoryPort>(
             .is_none_or(|rest| rest == 0 || rest < least),
         false => packet.len() + count > MOST && !is_gso(memory, context)?,
     };
-    if is_wrong || is_gso(memory, context)? {
+    if is_wrong {
+        return Ok(Errno::ENOTSUPP.negated());
+    }
+    if is_shorter && flags & !SHRINKING != 0 {
+        return Ok(Errno::EINVAL.negated());
+    }
+    if is_gso(memory, context)? {
         return Ok(Errno::ENOTSUPP.negated());
     }
     let result = memory.change_packet(context, |packet| match is_shorter {
@@ -240,9 +253,6 @@ fn shrink(
     flags: u64,
     protocol: &mut u16,
 ) -> Result<(), Errno> {
-    if flags & !(FIXED_GSO | DECAP_IPV4 | DECAP_IPV6 | NO_CSUM_RESET) != 0 {
-        return Err(Errno::EINVAL);
-    }
     pop(packet, at, count)?;
     match flags & (DECAP_IPV4 | DECAP_IPV6) {
         DECAP_IPV4 => *protocol = ETHERTYPE_IPV4,

@@ -24,7 +24,7 @@ pub struct LocalStorage {
 }
 
 /// The owner that stands for the socket of the packet, which exists for one test run.
-pub(crate) const PACKET_SOCKET: u64 = u64::MAX;
+pub const PACKET_SOCKET: u64 = u64::MAX;
 
 /// Most bytes of a value (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`): 2^16 - 1 less those that
 /// Linux keeps with it.
@@ -85,6 +85,22 @@ impl LocalStorage {
         let cells = Arc::new(cells);
         values.insert(owner, Arc::clone(&cells));
         Ok(cells)
+    }
+
+    /// The objects that have values, in order.
+    pub fn owners(&self) -> Vec<u64> {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        let mut owners: Vec<u64> = values.keys().copied().collect();
+        owners.sort_unstable();
+        owners
+    }
+
+    /// The bytes of the value of an object.
+    pub fn bytes(&self, owner: u64) -> Option<Vec<u8>> {
+        let cells = self.get(owner)?;
+        let mut bytes = vec![0; self.value.size];
+        self.value.read(cells.as_slice(), &mut bytes);
+        Some(bytes)
     }
 
     /// Removes the value of an object. ENOENT if it has none.

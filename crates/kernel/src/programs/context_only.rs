@@ -29,6 +29,7 @@ pub(super) fn test_input(
         context: context.to_vec(),
         flow_keys: None,
         packet_socket: None,
+        hook: None,
         initial_keys: None,
         given: Vec::new(),
     })

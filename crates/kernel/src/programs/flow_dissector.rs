@@ -59,6 +59,7 @@ pub(super) fn input(frame: &[u8], flags: u32) -> TestInput {
         context: vec![0; FLOW_DISSECTOR.size],
         flow_keys: Some(keys.clone()),
         packet_socket: None,
+        hook: None,
         initial_keys: Some(keys),
         given: Vec::new(),
     }

@@ -1,4 +1,8 @@
 //! netfilter: a packet behind a context of pointers to kernel objects.
+//!
+//! At the first hook of sent packets Linux's test run hands the program the whole frame and has no
+//! device for it; at all others the packet begins with its network header, and the loopback device
+//! received it.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +10,7 @@ use spec::Errno;
 use vm::{PacketBuffer, SKB};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
-use super::test_run::{LINK_HEADER, Rules, TestInput, sized};
+use super::test_run::{LINK_HEADER, Rules, SHARED_INFO, TestInput, sized};
 
 /// Bytes of `struct nf_hook_state`, and of its first fields: hook and protocol family.
 const HOOK_STATE: usize = 48;
@@ -22,9 +26,43 @@ const LOCAL_OUT: u8 = 3;
 const NFPROTO_IPV4: u8 = 2;
 const NFPROTO_IPV6: u8 = 10;
 
+/// What the kernel's objects say of a packet at a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetfilterHook {
+    /// Number of the hook (`enum nf_inet_hooks`).
+    pub hook: u8,
+    /// Protocol family.
+    pub family: u8,
+    /// Type of the packet (`skb->pkt_type`).
+    pub packet_type: u8,
+    /// True if the state of the hook names the loopback device as the one to send with.
+    pub has_output: bool,
+    /// True if the packet was received: it has a device, and begins with the network header.
+    pub is_received: bool,
+}
+
+impl NetfilterHook {
+    /// Bytes in front of a frame in its buffer (`NET_SKB_PAD`).
+    pub const HEADROOM: usize = 64;
+
+    /// Bytes of the link-layer header, in front of a received packet.
+    pub const LINK_HEADER: usize = LINK_HEADER;
+
+    /// Bytes behind a packet that its buffer ends with (`struct skb_shared_info`).
+    pub const SHARED_INFO: usize = SHARED_INFO;
+
+    /// The type of the packet's protocol (`skb->protocol`).
+    pub fn protocol(&self) -> u16 {
+        match self.family {
+            NFPROTO_IPV6 => ETHERTYPE_IPV6,
+            _ => ETHERTYPE_IPV4,
+        }
+    }
+}
+
 /// A frame, and hook and protocol family in the context that is given; without one
-/// that of sent packets of IPv4. The context of the program has no kernel objects: its pointers are
-/// null.
+/// that of sent packets of IPv4. The context of the program gets its pointers when the objects
+/// have addresses.
 ///
 /// # Errors
 /// EINVAL for a wrong size or another family than the frame's, EPROTO for frames of
@@ -56,12 +94,30 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
             return Err(Errno::EINVAL);
         }
     }
+    let is_received = hook != LOCAL_OUT;
+    let state = NetfilterHook {
+        hook,
+        family,
+        packet_type: match is_received {
+            true => skb::packet_type(frame) as u8,
+            false => 0,
+        },
+        has_output: !given.is_empty(),
+        is_received,
+    };
+    let mut packet = PacketBuffer::new(SKB, frame, 0, 0);
+    packet.state.is_read_only = true;
+    if is_received {
+        let end = packet.end();
+        packet.set_bounds(LINK_HEADER, LINK_HEADER, end);
+    }
     Ok(TestInput {
         rules: Rules::Netfilter,
-        packet: Some(PacketBuffer::new(SKB, frame, 0, 0)),
+        packet: Some(packet),
         context: vec![0; CONTEXT],
         flow_keys: None,
         packet_socket: None,
+        hook: Some(state),
         initial_keys: None,
         given,
     })

@@ -76,6 +76,7 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> 
         context,
         flow_keys: None,
         packet_socket: None,
+        hook: None,
         initial_keys: None,
         given,
     })

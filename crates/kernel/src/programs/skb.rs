@@ -141,6 +141,7 @@ pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
         context: vec![0; SKB.size],
         flow_keys: None,
         packet_socket: None,
+        hook: None,
         initial_keys: None,
         given: Vec::new(),
     };
@@ -256,7 +257,7 @@ fn protocol(frame: &[u8]) -> u16 {
 
 /// Whom the frame is for, seen from the loopback device, whose address and broadcast
 /// address are 0.
-fn packet_type(frame: &[u8]) -> u32 {
+pub(super) fn packet_type(frame: &[u8]) -> u32 {
     const HOST: u32 = 0;
     const MULTICAST: u32 = 2;
     const OTHER_HOST: u32 = 3;

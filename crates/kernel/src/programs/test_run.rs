@@ -8,7 +8,8 @@ use spec::programs::ProgramType;
 use vm::network::SocketView;
 use vm::{PacketBuffer, Redirect, System};
 
-use super::{context_only, flow_dissector, netfilter, sk_lookup, skb, xdp};
+use super::netfilter::{self, NetfilterHook};
+use super::{context_only, flow_dissector, sk_lookup, skb, xdp};
 
 /// Bytes of the link-layer header, that of Ethernet.
 pub const LINK_HEADER: usize = 14;
@@ -62,6 +63,8 @@ pub struct TestInput {
     /// What the field at [`TestInput::SOCKET`] of the context points to, for types whose
     /// context is a socket buffer: the socket that the packet belongs to.
     pub packet_socket: Option<SocketView>,
+    /// What the objects are that the context of a netfilter program points to.
+    pub hook: Option<NetfilterHook>,
     /// The flow keys that every run begins with.
     pub(super) initial_keys: Option<Vec<u8>>,
     /// The context that was given.

@@ -128,6 +128,31 @@ pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
     }
 }
 
+/// The names that [`verdict`] has for a program type; none for types whose values are numbers.
+pub fn verdict_names(kind: ProgramType) -> Vec<&'static str> {
+    let of = |names: &[(&'static str, bool)]| names.iter().map(|(name, _)| *name).collect();
+    match kind {
+        ProgramType::SocketFilter => vec!["drop", "keep"],
+        ProgramType::Xdp => of(XDP),
+        ProgramType::CgroupSkb => of(CGROUP),
+        ProgramType::SkLookup => of(SK),
+        ProgramType::Netfilter => of(NETFILTER),
+        ProgramType::FlowDissector
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::LwtSeg6local => RET_CODES.iter().map(|(_, name, _)| *name).collect(),
+        ProgramType::Syscall | ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
+            Vec::new()
+        }
+        _ => {
+            let mut names: Vec<_> = of(TC);
+            names.push("TC_ACT_UNSPEC");
+            names
+        }
+    }
+}
+
 fn unknown(retval: u32) -> Cow<'static, str> {
     format!("unknown ({retval})").into()
 }
@@ -149,6 +174,17 @@ mod tests {
         assert_eq!(name(ProgramType::FlowDissector, 3), "unknown (3)");
         assert_eq!(name(ProgramType::Syscall, u32::MAX), "-1");
         assert_eq!(verdict(ProgramType::SocketFilter, 9).kept, Some(9));
+        for kind in [
+            ProgramType::Xdp,
+            ProgramType::SchedCls,
+            ProgramType::CgroupSkb,
+        ] {
+            let names = verdict_names(kind);
+            assert!(
+                names.contains(&&*name(kind, 1)) && names.len() > 3,
+                "{names:?}"
+            );
+        }
         assert_eq!(verdict(ProgramType::CgroupSkb, 2).kept, None);
     }
 }

@@ -104,6 +104,7 @@ fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> Te
         context,
         flow_keys: None,
         packet_socket: None,
+        hook: None,
         initial_keys: None,
         given,
     }

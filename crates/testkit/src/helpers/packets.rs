@@ -106,7 +106,20 @@ pub(super) fn flags(choices: &mut Choices<'_>) -> u64 {
 }
 
 fn tc_room(choices: &mut Choices<'_>) -> Case {
-    sequence(choices, ProgramType::SchedCls, SKB_FIELDS, room_call)
+    let gso = choices.one_in(4);
+    let case = sequence(choices, ProgramType::SchedCls, SKB_FIELDS, room_call);
+    match gso {
+        true => with_segments(case),
+        false => case,
+    }
+}
+
+/// A case whose packet stands for two segments.
+fn with_segments(mut case: Case) -> Case {
+    case.context = vec![0; 192];
+    case.context[164..168].copy_from_slice(&2u32.to_le_bytes());
+    case.context[176..180].copy_from_slice(&100u32.to_le_bytes());
+    case
 }
 
 /// A call that adds or removes bytes, or depends on where headers are.
@@ -191,12 +204,10 @@ fn tc_metadata(choices: &mut Choices<'_>) -> Case {
     let mix = "r1 = *(u64 *)(r6 + 152)\nr9 *= 31\nr9 += r1\nr1 = *(u8 *)(r6 + 180)\n\
                r9 *= 31\nr9 += r1\nr0 = r9\n";
     case.text = case.text.replacen("r0 = r9\n", mix, 1);
-    if gso {
-        case.context = vec![0; 192];
-        case.context[164..168].copy_from_slice(&2u32.to_le_bytes());
-        case.context[176..180].copy_from_slice(&100u32.to_le_bytes());
+    match gso {
+        true => with_segments(case),
+        false => case,
     }
-    case
 }
 
 /// A call that reads or changes what the kernel knows of a packet.

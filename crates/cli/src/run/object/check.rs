@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use beebox::captures::Input;
 use beebox::object::Object;
+use beebox::program::MapKind;
 use beebox::run::{
     CaptureStop, LoadedObject, ObjectMap, RunError, RunRecord, RunnableProgram, TestRunOutput,
+    verdict_names,
 };
 use serde_json::Value;
 
@@ -60,8 +62,19 @@ impl Check<'_, '_> {
             checked: Vec::new(),
         };
         // Everything is read before anything runs.
+        let mut before = None;
         for line in &file.lines {
+            if matches!(
+                line.statement,
+                Statement::Run { .. } | Statement::Capture { .. }
+            ) {
+                before = Some(&line.statement);
+            }
             let found = resolve(&line.statement, object, loaded, cpu);
+            let found = found.and_then(|()| match (&line.statement, before) {
+                (Statement::Expect(expected), Some(run)) => suits(expected, run, loaded),
+                _ => Ok(()),
+            });
             found.map_err(|what| {
                 Failure::new(format_args!("{}:{}: {what}", file.name, line.number))
             })?;
@@ -214,12 +227,60 @@ fn resolve(
             let element = Element::find(loaded, types, map, key, cpu)?;
             value.iter().try_for_each(|value| element.check(value))
         }
-        Statement::Expect(Expected::Entries { map, .. } | Expected::Record { map, .. }) => {
-            maps::find(loaded, map).map(|_| ())
+        Statement::Expect(Expected::Entries { map, .. }) => maps::find(loaded, map).map(|_| ()),
+        Statement::Expect(Expected::Record { map, .. }) => {
+            match maps::find(loaded, map)?.map.kind() {
+                MapKind::Ringbuf | MapKind::PerfEventArray => Ok(()),
+                kind => Err(format!(
+                    "map {map} is of kind {}; ring buffers and perf buffers have records",
+                    kind.name()
+                )),
+            }
         }
         Statement::Expect(Expected::Global { name, value }) => {
             let (ty, mut bytes) = global(object, loaded, name)?;
             maps::read(types, ty, value, &mut bytes)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that what is expected is something that the run before it can give.
+fn suits(expected: &Expected, run: &Statement, loaded: &mut LoadedObject) -> Result<(), String> {
+    let (program, is_capture) = match run {
+        Statement::Run { program, .. } => (program, false),
+        Statement::Capture { program, .. } => (program, true),
+        Statement::Set { .. } | Statement::Expect(_) => return Ok(()),
+    };
+    match expected {
+        Expected::Verdict { name, count } => {
+            if count.is_some() && !is_capture {
+                return Err("a count is of packets of a capture, and the run is on one".to_owned());
+            }
+            let Some(kind) = loaded.program(program).map(|program| program.kind()) else {
+                return Ok(());
+            };
+            let names = verdict_names(kind);
+            let is_name = match names.is_empty() {
+                true => name.parse::<i32>().is_ok(),
+                false => names.contains(&&**name) || name.starts_with("unknown ("),
+            };
+            let names = match names.is_empty() {
+                true => "numbers".to_owned(),
+                false => names.join(", "),
+            };
+            let kind = kind.name();
+            is_name.then_some(()).ok_or_else(|| {
+                format!("programs of type {kind} have no verdict {name:?}; they have {names}")
+            })
+        }
+        Expected::Retval(_)
+        | Expected::Unchanged(_)
+        | Expected::Bytes(..)
+        | Expected::BytesAt { .. }
+            if is_capture =>
+        {
+            Err("it is of a run on one packet, and the last run is on a capture".to_owned())
         }
         _ => Ok(()),
     }
@@ -317,6 +378,17 @@ fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
             Ran::Packet { run, .. },
         ) => {
             let left = left(*output, run);
+            if *offset >= left.len() {
+                let name = match output {
+                    Output::Data => "packet",
+                    Output::Context => "context",
+                };
+                let what = format!(
+                    "expected bytes from {offset} on, the {name} has {}",
+                    left.len()
+                );
+                return Some(what.into());
+            }
             let start = (*offset).min(left.len());
             let end = offset.saturating_add(bytes.len()).min(left.len());
             of_bytes(bytes, &left[start..end.max(start)], *offset)
@@ -374,7 +446,11 @@ fn of_bytes(expected: &[u8], got: &[u8], offset: usize) -> Option<Difference> {
     if expected.len() != got.len() {
         let separator = if what.is_empty() { "" } else { "; " };
         let (expected, got) = (expected.len(), got.len());
-        let _ = write!(what, "{separator}expected {expected} bytes, got {got}");
+        let plural = if expected == 1 { "" } else { "s" };
+        let _ = write!(
+            what,
+            "{separator}expected {expected} byte{plural}, got {got}"
+        );
     }
     // The row of the first difference.
     let row = first.unwrap_or(expected.len().min(got.len())) / 16 * 16;

@@ -226,13 +226,15 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
     let needed = |what: &str| format!("{word} needs {what}");
     let (second, behind) = self::word(rest);
     Ok(match word {
-        "verdict" => Expected::Verdict {
-            name: given(second).ok_or_else(|| needed("a name"))?,
-            count: match behind {
-                "" => None,
-                count => Some(number(count).ok_or_else(|| format!("{count:?} is no count"))?),
-            },
-        },
+        // Some names have blanks.
+        "verdict" => {
+            let (name, count) = match rest.rsplit_once(char::is_whitespace) {
+                Some((name, count)) if number::<u64>(count).is_some() => (name, number(count)),
+                _ => (rest, None),
+            };
+            let name = given(name.trim_end()).ok_or_else(|| needed("a name"))?;
+            Expected::Verdict { name, count }
+        }
         "retval" => {
             let value: i64 = number(rest).ok_or_else(|| needed("a number"))?;
             let fits = i64::from(i32::MIN)..=i64::from(u32::MAX);
@@ -425,7 +427,7 @@ mod tests {
             ("run p zero:60 x0", "no number of runs"),
             ("run p 0x1", "no such file"),
             ("capture p", "a capture file"),
-            ("verdict XDP_PASS x", "no count"),
+            ("verdict", "needs a name"),
             ("retval 4294967296", "32 bits"),
             ("data", "no bytes"),
             ("data 0", "hexadecimal"),

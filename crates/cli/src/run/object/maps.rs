@@ -1,6 +1,7 @@
 //! Maps of a run as JSON, in the form of bpftool's dumps.
 
 mod arena;
+mod storage;
 
 use std::path::Path;
 
@@ -32,6 +33,22 @@ impl<'a> Types<'a> {
             key: params.key_type,
             value: params.value_type,
         }
+    }
+
+    /// The types that an object declares for a map: of maps without keys the kernel keeps none.
+    fn declared(map: &ObjectMap, object: &'a Object<'_>) -> Types<'a> {
+        let mut maps = object.maps().iter().map(|(_, map)| map);
+        let declared = maps.find(|declared| declared.name() == map.def.name);
+        Types {
+            types: object.btf(),
+            key: TypeId::VOID,
+            value: declared.map_or(TypeId::VOID, |map| map.params().value_type),
+        }
+    }
+
+    /// True if values of a type are shown by it.
+    fn is_known(&self, ty: TypeId) -> bool {
+        self.types.is_some() && ty != TypeId::VOID
     }
 
     fn show(&self, ty: TypeId, bytes: &[u8]) -> Ordered {
@@ -77,6 +94,11 @@ pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ord
             maps.push((map.def.name.clone(), arena::dump(arena)));
             continue;
         }
+        if storage::is_storage(map) {
+            let of = Types::of(map, types);
+            maps.push((map.def.name.clone(), storage::dump(map, &of)));
+            continue;
+        }
         let entries = entries(loaded, map, types);
         let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
         maps.push((map.def.name.clone(), entries?));
@@ -97,7 +119,7 @@ fn entries(
         let mut members = Vec::new();
         let index = <[u8; 4]>::try_from(&key[..]).map(u32::from_le_bytes);
         match index {
-            _ if is_data => {}
+            _ if is_data && of.is_known(of.value) => {}
             Ok(index) if map.map.kind() == MapKind::ProgArray => {
                 members.push(("key".to_owned(), Ordered::Scalar(index.into())));
             }
@@ -165,35 +187,37 @@ impl MapsFile {
     }
 
     /// Fills the maps.
-    pub(super) fn fill(
-        &self,
-        loaded: &LoadedObject,
-        types: Option<&Btf<'_>>,
-    ) -> Result<(), Failure> {
+    pub(super) fn fill(&self, loaded: &LoadedObject, object: &Object<'_>) -> Result<(), Failure> {
+        let types = object.btf();
         for (map_name, entries) in &self.contents {
             let wrong = |what: String| wrong(&self.name, what);
             let map = find(loaded, map_name).map_err(wrong)?;
-            if map.def.initial_value().is_some() {
-                return Err(Failure::new(format_args!(
-                    "{}: map {map_name} holds global variables",
-                    self.name
-                ))
-                .hint("--set NAME=VALUE"));
-            }
             let entries = entries.as_array();
             let entries =
                 entries.ok_or_else(|| wrong(format!("map {map_name}: no list of entries")))?;
             for (at, entry) in entries.iter().enumerate() {
                 let put = match map.map.kind() {
+                    _ if map.def.initial_value().is_some() => {
+                        put_variables(map, &Types::of(map, types), entry)
+                    }
+                    _ if storage::is_storage(map) => {
+                        storage::put(map, &Types::of(map, types), entry)
+                    }
                     MapKind::ProgArray => put_program(loaded, map, entry),
                     MapKind::Arena => arena::put(loaded.arena(map_name), entry),
                     _ if map.holds_sockets() => {
                         put_socket_of(loaded, map, &Types::of(map, types), entry)
                     }
+                    _ if map.def.params.key_size == 0 => {
+                        put(map, &Types::declared(map, object), entry)
+                    }
                     _ => put(map, &Types::of(map, types), entry),
                 };
                 let form = match map.map.kind() {
                     MapKind::Arena => arena::FORM,
+                    _ if map.def.initial_value().is_some() => VARIABLES_FORM,
+                    _ if storage::is_storage(map) => storage::FORM,
+                    _ if map.def.params.key_size == 0 => KEYLESS_FORM,
                     _ => FORM,
                 };
                 put.map_err(|error| {
@@ -209,6 +233,56 @@ impl MapsFile {
 
 /// Form of the entries of maps.
 const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#;
+
+/// Form of the entries of maps without keys.
+const KEYLESS_FORM: &str = r#"{"MAP": [{"value": VALUE}]}"#;
+
+/// How variables are set.
+const VARIABLES_FORM: &str = "--set NAME=VALUE, or the entry of the map as --dump-maps prints it";
+
+/// Sets the variables of an entry of a map that holds global variables. Those that the program
+/// only reads have been set before it was verified, and keep their values.
+fn put_variables(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
+    let key = 0u32.to_le_bytes();
+    let mut old = vec![0; map.map.value_len()];
+    let read = map.map.lookup(&key, &mut old, 0);
+    read.map_err(|errno| format!("the map is not read: {errno}"))?;
+    let mut new = old.clone();
+    let value = entry.get("value").ok_or("it has no value")?;
+    of.read(of.value, value, &mut new)
+        .map_err(|error| format!("value: {error}"))?;
+    if new == old {
+        return Ok(());
+    }
+    let updated = map.map.update(&key, &new, 0);
+    updated.map_err(|errno| match errno {
+        Errno::EPERM => "its variables are constants of the program, of which the entry has other \
+                         values"
+            .to_owned(),
+        errno => refused(map, &key, errno),
+    })
+}
+
+/// Why a map does not take an element.
+fn refused(map: &ObjectMap, key: &[u8], errno: Errno) -> String {
+    let params = &map.def.params;
+    let most = params.max_entries;
+    // The index of an array, the length of a prefix.
+    let index = key.first_chunk().map_or(0, |key| u32::from_le_bytes(*key));
+    match (errno, map.map.kind()) {
+        (Errno::EINVAL, MapKind::LpmTrie) => {
+            let bits = params.key_size.saturating_sub(4) * 8;
+            format!("key: a prefix of {index} bits is longer than the {bits} bits behind it")
+        }
+        (Errno::E2BIG, MapKind::Array | MapKind::PercpuArray) if index >= most => {
+            format!("key: the array has {most} elements")
+        }
+        (Errno::E2BIG | Errno::ENOSPC, _) => {
+            format!("the map does not take it: it has room for {most} elements: {errno}")
+        }
+        (errno, _) => format!("the map does not take it: {errno}"),
+    }
+}
 
 fn wrong(file: &str, what: String) -> Failure {
     Failure::new(format_args!("{file}: {what}")).hint(FORM)
@@ -275,8 +349,10 @@ fn put_socket(
 fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
     let member = |name: &str| entry.get(name).ok_or_else(|| format!("it has no {name}"));
     let mut key = vec![0; map.def.params.key_size as usize];
-    of.read(of.key, member("key")?, &mut key)
-        .map_err(|error| format!("key: {error}"))?;
+    if !key.is_empty() {
+        of.read(of.key, member("key")?, &mut key)
+            .map_err(|error| format!("key: {error}"))?;
+    }
     let mut value = vec![0; map.map.value_len()];
     let size = map.def.params.value_size as usize;
     if is_percpu(map) {
@@ -294,7 +370,7 @@ fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
             .map_err(|error| format!("value: {error}"))?;
     }
     let updated = map.map.update(&key, &value, 0);
-    updated.map_err(|errno| format!("the map does not take it: {errno}"))
+    updated.map_err(|errno| refused(map, &key, errno))
 }
 
 /// The map of a name.
@@ -400,7 +476,7 @@ impl<'a> Element<'a> {
         let mut all = vec![0; self.map.map.value_len()];
         self.read_into(value, &mut all[self.place.clone()])?;
         let updated = self.map.map.update(&self.key, &all, 0);
-        updated.map_err(|errno| format!("the map does not take it: {errno}"))
+        updated.map_err(|errno| refused(self.map, &self.key, errno))
     }
 
     /// The value; `None` if there is none.

@@ -11,7 +11,8 @@ pub(super) fn put(loaded: &LoadedObject, given: &[String]) -> Result<(), Failure
         let (map, source) = text.split_once('=').ok_or_else(|| {
             Failure::new(format_args!("--user-record {text:?} is not MAP=SOURCE"))
         })?;
-        let source = parse_source(source).map_err(Failure::new)?;
+        let source = parse_source(source)
+            .map_err(|error| Failure::new(format_args!("--user-record {text}: {error}")))?;
         let written = loaded.write_user_record(map, &source.read()?);
         written.map_err(|error| describe(map, number, error))?;
     }

@@ -64,9 +64,9 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn has_packet(&self, context: u64) -> bool {
-        self.context
-            .is_some_and(|region| self.address(region) == context)
-            && self.packet.is_some()
+        let of_packet = [self.context, self.packet_object];
+        let mut of_packet = of_packet.into_iter().flatten();
+        of_packet.any(|region| self.address(region) == context) && self.packet.is_some()
     }
 
     fn packet(&self, context: u64) -> Result<&PacketBuffer, CallFault> {
