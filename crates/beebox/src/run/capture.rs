@@ -69,13 +69,12 @@ pub enum CaptureStop {
 }
 
 impl CaptureStop {
-    /// Counts packets from the start of the capture instead of a part before which there are
-    /// so many.
+    /// Says that so many packets of the capture were run before.
     pub(super) fn after(mut self, packets: u64) -> CaptureStop {
         match &mut self {
-            CaptureStop::Capture(CaptureError::Fault(fault)) => fault.packets += packets,
+            CaptureStop::Capture(CaptureError::Fault(fault)) => fault.packets = packets,
             CaptureStop::LinkType { packet, .. } | CaptureStop::Run { packet, .. } => {
-                *packet += packets;
+                *packet = packets + 1;
             }
             CaptureStop::Capture(CaptureError::Io { .. })
             | CaptureStop::OtherLinkType(_)

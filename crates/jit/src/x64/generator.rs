@@ -133,6 +133,10 @@ pub(super) struct Generator<'a> {
 /// Alignment of entries with a slot, so that the slot lies within eight aligned bytes.
 const ENTRY_ALIGNMENT: u8 = 8;
 
+/// Alignment of loop headers, as compilers choose it: the speed of a short loop depends less on
+/// the length of the code before it.
+const LOOP_ALIGNMENT: u8 = 16;
+
 /// Significant bits of a value.
 pub(super) const fn bits(value: u64) -> u8 {
     (64 - value.leading_zeros()) as u8
@@ -391,6 +395,9 @@ impl<'a> Generator<'a> {
         let fact = &facts[slot];
         if fact.is_target() {
             self.start_block();
+        }
+        if fact.is_loop() {
+            self.buf.align(LOOP_ALIGNMENT);
         }
         if fact.is_target() || self.map {
             self.buf.bind(self.label(slot));

@@ -85,7 +85,7 @@ impl Batch {
                 Ok(None) => return true,
                 Ok(Some(Event::Block(_))) => Ok(()),
                 Ok(Some(Event::Packet(record))) => {
-                    let frame = frame_of(&record, self.packets.len() as u64 + 1);
+                    let frame = frame_of(&record);
                     frame.map(|(frame, time)| self.push(frame, time))
                 }
                 Err(error) => Err(CaptureStop::Capture(error)),

@@ -3,8 +3,8 @@
 //! A capture is divided into segments at fixed offsets ([`segment_end`]); a packet belongs to
 //! the segment in which its record begins. Worker `n % jobs`, which is that CPU of the
 //! programs, runs the packets of segment `n`, and results are merged in the order of the
-//! packets. So a run repeats bit for bit for programs whose maps are per CPU, whether the
-//! capture is a file or a stream.
+//! packets. So a run repeats bit for bit for programs whose maps are per-CPU arrays, whether
+//! the capture is a file or a stream. The keys of per-CPU hashes are those of all CPUs.
 //!
 //! Workers read a mapped file themselves (`segments`); the packets of other captures are read
 //! by the calling thread and handed out (`batches`). Either way a few segments of each worker
@@ -43,7 +43,7 @@ fn segment_end(number: u64) -> u64 {
 
 impl LoadedObject {
     /// Names of the maps that runs on different CPUs share and may write: all but those with
-    /// values for each CPU, those that programs cannot write, arrays of programs and of perf
+    /// values for each CPU (of hashes they share the keys), those that programs cannot write, arrays of programs and of perf
     /// buffers, and maps of devices, CPUs and AF_XDP sockets.
     pub fn shared_maps(&self) -> Vec<&str> {
         let shared = self.maps().filter(|map| is_shared(map));

@@ -17,7 +17,7 @@ pub(super) struct Results {
     /// What some of them left beside a value.
     outputs: Vec<Output>,
     time: Stopwatch,
-    /// Why there are no more, with packets counted from the start of the segment.
+    /// Why there are no more; the merger numbers the packet.
     stop: Option<CaptureStop>,
 }
 
@@ -60,8 +60,7 @@ impl Results {
         let retval = match self.time.run(|| program.run_captured(frame, time, guard)) {
             Ok(retval) => retval,
             Err(error) => {
-                let packet = self.runs.len() as u64 + 1;
-                return self.stop(CaptureStop::Run { packet, error });
+                return self.stop(CaptureStop::Run { packet: 0, error });
             }
         };
         let place = self.runs.len();
@@ -84,17 +83,16 @@ impl Results {
     }
 }
 
-/// The Ethernet frame of a record and its time in nanoseconds; the reason if it has none, for
-/// the packet with this number.
+/// The Ethernet frame of a record and its time in nanoseconds; the reason if it has none.
 #[inline]
-pub(super) fn frame_of<'r>(
-    record: &Record<'r>,
-    packet: u64,
-) -> Result<(&'r [u8], u64), CaptureStop> {
+pub(super) fn frame_of<'r>(record: &Record<'r>) -> Result<(&'r [u8], u64), CaptureStop> {
     let link_type = record.interface().link_type;
     match link_type == LinkType::ETHERNET {
         true => Ok((record.data(), nanoseconds_of(record))),
-        false => Err(CaptureStop::LinkType { packet, link_type }),
+        false => Err(CaptureStop::LinkType {
+            packet: 0,
+            link_type,
+        }),
     }
 }
 
@@ -122,7 +120,6 @@ impl<'m> Merger<'m> {
         let nothing = PrintedText::default();
         self.time.add(results.time);
         let mut outputs = results.outputs.iter().peekable();
-        let before = self.packets;
         for (place, run) in results.runs.iter().enumerate() {
             let own = outputs.next_if(|output| output.place == place);
             let redirect = own.and_then(|output| output.redirect);
@@ -138,7 +135,9 @@ impl<'m> Merger<'m> {
                 records: own.map_or(&[], |output| &output.records),
             });
         }
-        results.stop.map_or(Ok(()), |stop| Err(stop.after(before)))
+        results
+            .stop
+            .map_or(Ok(()), |stop| Err(stop.after(self.packets)))
     }
 
     /// The counts of all runs.

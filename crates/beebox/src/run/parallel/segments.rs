@@ -93,18 +93,14 @@ impl Work for Segments {
 fn run_segment(program: &mut RunnableProgram<'_>, mut input: Input, end: u64) -> Results {
     let mut results = Results::default();
     let mut guard = RunGuard::new();
-    let mut packets = 0;
     while input.offset() < end && !results.is_stopped() {
         match input.next_event() {
             Ok(None) => break,
             Ok(Some(Event::Block(_))) => {}
-            Ok(Some(Event::Packet(record))) => {
-                packets += 1;
-                match frame_of(&record, packets) {
-                    Ok((frame, time)) => results.run(program, frame, time, &mut guard),
-                    Err(stop) => results.stop(stop),
-                }
-            }
+            Ok(Some(Event::Packet(record))) => match frame_of(&record) {
+                Ok((frame, time)) => results.run(program, frame, time, &mut guard),
+                Err(stop) => results.stop(stop),
+            },
             Err(error) => results.stop(CaptureStop::Capture(error)),
         }
     }
