@@ -29,6 +29,10 @@ use call_stack::Frames;
 /// n`.
 const CODE: u64 = 0x1_0000_0000;
 
+/// More bytes than an object of the kernel has: addresses below are those of members of an object
+/// that a null pointer names.
+const LONGEST_OBJECT: u64 = 0x1_0000;
+
 const R0: usize = Reg::R0.index();
 const FP: usize = Reg::R10.index();
 
@@ -210,12 +214,15 @@ impl<'m> Run<'_, '_, 'm, '_> {
         stop
     }
 
-    /// Has a load from memory that need not be there get 0; false for any other instruction.
+    /// Has a load through a null pointer get 0 if its memory need not be there; false for any
+    /// other instruction, and for objects that the kernel has and this machine has not.
     #[cold]
     fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
         let probes = program.probing.binary_search(&self.at).is_ok();
         match (program.insns.get(self.at), reason) {
-            (Some(Insn::Load { dst, .. }), Reason::Memory(_)) if probes => {
+            (Some(Insn::Load { dst, .. }), Reason::Memory(bad))
+                if probes && bad.address < LONGEST_OBJECT =>
+            {
                 self.regs[dst.index()] = 0;
                 true
             }

@@ -113,7 +113,7 @@ impl CheckedProgram {
         }
     }
 
-    /// The program in which loads at these slots, which ascend, get 0 where no memory is
+    /// The program in which loads at these slots, which ascend, get 0 through a null pointer
     /// (`BPF_PROBE_MEM`): the verifier lets programs follow pointers of kernel objects without a
     /// check.
     #[must_use]
