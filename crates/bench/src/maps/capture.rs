@@ -1,5 +1,6 @@
 //! The firewall over a capture that is in the page cache, reading included: the engine by
-//! itself, and the library's runs over captures, which tell of each packet.
+//! itself, and the library's runs over captures, which tell of each packet; and the rate limiter,
+//! whose maps are per CPU, in one thread and in two.
 
 use std::fs;
 use std::path::Path;
@@ -25,8 +26,18 @@ use crate::traffic::Traffic;
 pub(super) const KEY: &str = "capture";
 const TITLE: &str = "firewall, capture";
 const LIBRARY: &str = "firewall, capture, by the library";
-const JOBS: u32 = 2;
 const IN_JOBS: &str = "firewall, capture, by the library in two jobs";
+const LIMIT: &str = "rate limiter, capture, by the library";
+const LIMIT_IN_JOBS: &str = "rate limiter, capture, by the library in two jobs";
+const JOBS: u32 = 2;
+
+const LIMITER: &[u8] = include_bytes!("../../../../examples/packets/limit.bpf.o");
+
+/// Addresses that packets come from, fewer than the rate limiter has room for.
+const SENDERS: u32 = 48;
+
+/// Offset of the address that an IPv4 packet comes from in its frame.
+const FROM: usize = 26;
 
 /// Packets of the capture, of 84 to 516 bytes, 300 in the mean.
 const PACKETS: usize = 1 << 18;
@@ -42,7 +53,7 @@ pub(super) fn measure(
     let directory =
         Scratch::new().map_err(|error| Failure::System("a place for a capture", error))?;
     let path = directory.path().join("packets.pcap");
-    fs::write(&path, capture(packets))
+    fs::write(&path, capture(packets, None))
         .map_err(|error| Failure::System("writing a capture", error))?;
     let program = firewall::program(verifier)?;
     let ours = Ours::new(TITLE, &program, verifier)?;
@@ -57,23 +68,42 @@ pub(super) fn measure(
         rate,
         Some(Target::AtLeast(5.0)),
     );
-    let object = Object::open(firewall::OBJECT).map_err(|error| failed(error.to_string()))?;
-    let options = LoadOptions {
-        cpus: JOBS,
-        ..LoadOptions::default()
-    };
-    let loaded = LoadedObject::load(&object, &verifier.kernel, &options);
-    let mut loaded = loaded.map_err(|error| failed(error.to_string()))?;
+    let mut loaded = load(firewall::OBJECT, verifier)?;
     let blocked = loaded.map("blocked");
     let blocked = blocked.ok_or_else(|| failed("the firewall has no map `blocked`".into()))?;
     for (key, value) in firewall::blocked() {
         (blocked.update(&key, &value, 0)).map_err(|errno| failed(errno.to_string()))?;
     }
-    let rate = fastest(rounds, packets, || filter_by_library(&mut loaded, &path))?;
-    report.add_row(LIBRARY, BEEBOX, Unit::MillionRunsPerSecond, rate);
-    let rate = fastest(rounds, packets, || filter_in_jobs(&mut loaded, &path))?;
-    report.add_row(IN_JOBS, BEEBOX, Unit::MillionRunsPerSecond, rate);
+    let mut compare = |name: &str, loaded: &mut LoadedObject, rows: [&str; 2]| {
+        let one = fastest(rounds, packets, || run(loaded, name, &path))?;
+        report.add_row(rows[0], BEEBOX, Unit::MillionRunsPerSecond, one);
+        let two = fastest(rounds, packets, || run_in_jobs(loaded, name, &path))?;
+        report.add_row(rows[1], BEEBOX, Unit::MillionRunsPerSecond, two);
+        Ok::<f64, Failure>(two / one)
+    };
+    compare("firewall", &mut loaded, [LIBRARY, IN_JOBS])?;
+    fs::write(&path, capture(packets, Some(SENDERS)))
+        .map_err(|error| Failure::System("writing a capture", error))?;
+    let mut loaded = load(LIMITER, verifier)?;
+    let gain = compare("limit", &mut loaded, [LIMIT, LIMIT_IN_JOBS])?;
+    report.add_figure(
+        "two_jobs_vs_one",
+        "two threads' speed over one's, by the library: the rate limiter, whose maps are per CPU",
+        gain,
+        Some(Target::AtLeast(1.6)),
+    );
     Ok(())
+}
+
+/// An object, for two CPUs.
+fn load(object: &[u8], verifier: &Verifier) -> Result<LoadedObject, Failure> {
+    let object = Object::open(object).map_err(|error| failed(error.to_string()))?;
+    let options = LoadOptions {
+        cpus: JOBS,
+        ..LoadOptions::default()
+    };
+    let loaded = LoadedObject::load(&object, &verifier.kernel, &options);
+    loaded.map_err(|error| failed(error.to_string()))
 }
 
 /// Million packets a second in the fastest of some rounds, each over so many packets.
@@ -94,25 +124,23 @@ fn fastest(
     Ok(packets as f64 / fastest.as_secs_f64() / 1e6)
 }
 
-/// Runs the firewall on all packets through the library; how many there are.
-fn filter_by_library(loaded: &mut LoadedObject, path: &Path) -> Result<usize, Failure> {
+/// Runs a program on all packets through the library; how many there are.
+fn run(loaded: &mut LoadedObject, name: &str, path: &Path) -> Result<usize, Failure> {
     let input = Input::open_path(path).map_err(|error| failed(error.to_string()))?;
-    let program = loaded.program("firewall");
-    let mut program = program.ok_or_else(|| failed("no program `firewall`".into()))?;
+    let program = loaded.program(name);
+    let mut program = program.ok_or_else(|| failed(format!("no program `{name}`")))?;
     let mut count = 0;
     let stopped = program.run_capture(input, None, &mut |_, _| count += 1);
     stopped.map_err(|stop| failed(stop.to_string()))?;
     Ok(count)
 }
 
-/// Runs the firewall on all packets through the library, in several threads; how many there
-/// are.
-fn filter_in_jobs(loaded: &mut LoadedObject, path: &Path) -> Result<usize, Failure> {
+/// Runs a program on all packets through the library, in several threads; how many there are.
+fn run_in_jobs(loaded: &mut LoadedObject, name: &str, path: &Path) -> Result<usize, Failure> {
     let input = Input::open_path(path).map_err(|error| failed(error.to_string()))?;
     let mut count = 0;
-    let stopped =
-        loaded.run_capture_parallel("firewall", input, JOBS, &|_| {}, &mut |_| count += 1);
-    let stopped = stopped.ok_or_else(|| failed("no program `firewall`".into()))?;
+    let stopped = loaded.run_capture_parallel(name, input, JOBS, &|_| {}, &mut |_| count += 1);
+    let stopped = stopped.ok_or_else(|| failed(format!("no program `{name}`")))?;
     stopped.map_err(|stop| failed(stop.to_string()))?;
     Ok(count)
 }
@@ -146,8 +174,9 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// A pcap file of Ethernet frames.
-fn capture(packets: usize) -> Vec<u8> {
+/// A pcap file of Ethernet frames; those of IPv4 come from so many addresses, otherwise each from
+/// another.
+fn capture(packets: usize, senders: Option<u32>) -> Vec<u8> {
     let traffic = Traffic::mixed(packets);
     let mut random = SplitMix::new(300);
     let mut file = Vec::with_capacity(packets * 320);
@@ -161,8 +190,12 @@ fn capture(packets: usize) -> Vec<u8> {
             number(&mut file, field);
         }
         let head = &frame.data[..frame.data.len().min(len)];
+        let start = file.len();
         file.extend_from_slice(head);
-        file.resize(file.len() + len - head.len(), 0);
+        file.resize(start + len, 0);
+        if let Some(senders) = senders {
+            file[start + FROM..start + FROM + 4].copy_from_slice(&(time % senders).to_be_bytes());
+        }
     }
     file
 }
