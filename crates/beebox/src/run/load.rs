@@ -68,6 +68,7 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
     ) -> Result<LoadedObject, NotLoaded> {
+        let kernel = &with_cpus(kernel, options.possible_cpus());
         let linked = object.link(kernel);
         let mut linked = linked.map_err(|error| NotLoaded::Link(Box::new(error)))?;
         if !linked.unloadable.is_empty() {
@@ -104,7 +105,7 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
     ) -> Result<LoadedObject, NotLoaded> {
-        let cpus = options.cpus.max(options.cpu.saturating_add(1));
+        let cpus = options.possible_cpus();
         let host = Host::new(cpus, options.seed);
         // Made before its maps hold programs: it releases them whenever it is dropped.
         let mut loaded = LoadedObject::empty(globals, kernel, options, &host);
@@ -275,6 +276,16 @@ fn held(program: &Program, map: MapId) -> Vec<MapId> {
         MapEntry::Program(_) => None,
     });
     maps.collect()
+}
+
+/// The kernel on a machine with at least so many CPUs: arrays of perf buffers have an entry for
+/// each.
+fn with_cpus(kernel: &Kernel, cpus: u32) -> Kernel {
+    let kernel = kernel.clone();
+    match kernel.cpus() < cpus {
+        true => kernel.with_cpus(cpus, spec::kernel::Source::Given),
+        false => kernel,
+    }
 }
 
 /// Slots of the loads of kernel objects, whose memory need not be there.

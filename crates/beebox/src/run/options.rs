@@ -50,6 +50,13 @@ pub struct LoadOptions {
     pub seed: u64,
 }
 
+impl LoadOptions {
+    /// Number of possible CPUs.
+    pub(super) fn possible_cpus(&self) -> u32 {
+        self.cpus.max(self.cpu.saturating_add(1))
+    }
+}
+
 impl Default for LoadOptions {
     /// Verified, native, one CPU, seed 0.
     fn default() -> LoadOptions {
