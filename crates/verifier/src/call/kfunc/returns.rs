@@ -120,16 +120,16 @@ fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> 
 
 /// What `bpf_rdonly_cast` makes of the type that its constant names.
 fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
-    // The kernel looks the lower half up.
-    let id = meta.constant.unwrap_or(0) as u32;
-    let ty = callee.btf.get(TypeId(id));
+    let constant = meta.constant.unwrap_or(0);
+    // The kernel looks the lower half up, and names all of it.
+    let ty = callee.btf.get(TypeId(constant as u32));
     let Some(ty) = ty else {
         return Err(refuse!(
             walk,
             EINVAL,
             Argument,
             "Unknown type ID {} passed to kfunc bpf_rdonly_cast",
-            id as i32
+            constant as i64
         ));
     };
     if ty.kind().is_composite() {
