@@ -137,6 +137,14 @@ impl Stopwatch {
         result
     }
 
+    /// One for the runs that follow, which has the times of none before.
+    pub(super) fn continued(&self) -> Stopwatch {
+        Stopwatch {
+            runs: self.runs,
+            ..Stopwatch::default()
+        }
+    }
+
     /// Takes the times of another one.
     pub(super) fn add(&mut self, other: Stopwatch) {
         self.runs += other.runs;

@@ -9,6 +9,7 @@ use capture::Event;
 use super::results::{Merger, Results, frame_of};
 use super::{WAITING, Work, segment_end};
 use crate::captures::Input;
+use crate::run::summary::Stopwatch;
 use crate::run::{CaptureStop, RunnableProgram};
 
 /// The packets of a segment.
@@ -107,8 +108,8 @@ impl Batch {
     }
 
     /// Runs a program on its packets.
-    fn run(self, program: &mut RunnableProgram<'_>) -> Results {
-        let mut results = Results::default();
+    fn run(self, program: &mut RunnableProgram<'_>, time: Stopwatch) -> Results {
+        let mut results = Results::new(time);
         let mut guard = RunGuard::new();
         let mut start = 0;
         for packet in &self.packets {
@@ -131,8 +132,11 @@ struct Batches(Receiver<Batch>);
 
 impl Work for Batches {
     fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>) {
+        let mut time = Stopwatch::default();
         for batch in self.0 {
-            if done.send(batch.run(program)).is_err() {
+            let results = batch.run(program, time);
+            time = results.next_time();
+            if done.send(results).is_err() {
                 return;
             }
         }

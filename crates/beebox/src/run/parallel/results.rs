@@ -38,6 +38,19 @@ struct Output {
 }
 
 impl Results {
+    /// None yet, of runs that a worker times by this stopwatch.
+    pub(super) fn new(time: Stopwatch) -> Results {
+        Results {
+            time,
+            ..Results::default()
+        }
+    }
+
+    /// The stopwatch for the worker's next segment.
+    pub(super) fn next_time(&self) -> Stopwatch {
+        self.time.continued()
+    }
+
     /// Ends the results of the segment.
     pub(super) fn stop(&mut self, stop: CaptureStop) {
         self.stop = Some(stop);

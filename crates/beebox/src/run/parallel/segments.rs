@@ -14,6 +14,7 @@ use capture::Event;
 use super::results::{Merger, Results, frame_of};
 use super::{Work, segment_end};
 use crate::captures::{Input, Place};
+use crate::run::summary::Stopwatch;
 use crate::run::{CaptureStop, RunnableProgram};
 
 /// A worker of the segments `number`, `number + jobs` and so on.
@@ -67,6 +68,7 @@ pub(super) fn run(
 impl Work for Segments {
     fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>) {
         let mut number = self.number;
+        let mut time = Stopwatch::default();
         loop {
             let end = segment_end(number);
             self.capture
@@ -80,7 +82,9 @@ impl Work for Segments {
                 // Where the next worker has ended, nobody takes results either.
                 let _ = self.ends.send(next);
             }
-            let results = run_segment(program, place.input(), end);
+            let mut results = Results::new(time);
+            run_segment(program, place.input(), end, &mut results);
+            time = results.next_time();
             if done.send(results).is_err() || is_last {
                 return;
             }
@@ -90,8 +94,12 @@ impl Work for Segments {
 }
 
 /// Runs a program on the packets whose records begin before `end`.
-fn run_segment(program: &mut RunnableProgram<'_>, mut input: Input, end: u64) -> Results {
-    let mut results = Results::default();
+fn run_segment(
+    program: &mut RunnableProgram<'_>,
+    mut input: Input,
+    end: u64,
+    results: &mut Results,
+) {
     let mut guard = RunGuard::new();
     while input.offset() < end && !results.is_stopped() {
         match input.next_event() {
@@ -104,5 +112,4 @@ fn run_segment(program: &mut RunnableProgram<'_>, mut input: Input, end: u64) ->
             Err(error) => results.stop(CaptureStop::Capture(error)),
         }
     }
-    results
 }
