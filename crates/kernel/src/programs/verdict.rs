@@ -55,100 +55,106 @@ const RET_CODES: &[(u32, &str, bool)] = &[
     (129, "BPF_FLOW_DISSECTOR_CONTINUE", true),
 ];
 
+/// How a program type's return values are read.
+enum Values {
+    /// Numbers in these tables, which begin at 0; others drop packets, or let them go on.
+    Table(&'static [(&'static str, bool)], Others),
+    /// `enum bpf_ret_code`.
+    RetCodes,
+    /// Bytes of the packet that are kept.
+    Length,
+    /// They mean nothing to Linux.
+    Numbers,
+}
+
+/// What becomes of packets by values that are in no table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Drop,
+    GoOn,
+}
+
+/// What lets tc programs go on with the next one.
+const UNSPEC: (u32, &str) = (u32::MAX, "TC_ACT_UNSPEC");
+
+const SOCKET_FILTER: [&str; 2] = ["drop", "keep"];
+
+impl Values {
+    fn of(kind: ProgramType) -> Values {
+        match kind {
+            ProgramType::SocketFilter => Values::Length,
+            ProgramType::Xdp => Values::Table(XDP, Others::Drop),
+            ProgramType::CgroupSkb => Values::Table(CGROUP, Others::Drop),
+            ProgramType::SkLookup => Values::Table(SK, Others::Drop),
+            ProgramType::Netfilter => Values::Table(NETFILTER, Others::Drop),
+            ProgramType::SchedCls | ProgramType::SchedAct => Values::Table(TC, Others::GoOn),
+            ProgramType::FlowDissector
+            | ProgramType::LwtIn
+            | ProgramType::LwtOut
+            | ProgramType::LwtXmit
+            | ProgramType::LwtSeg6local => Values::RetCodes,
+            // Those behind the first three are not test-run.
+            ProgramType::Syscall
+            | ProgramType::RawTracepoint
+            | ProgramType::RawTracepointWritable
+            | ProgramType::Kprobe
+            | ProgramType::Tracepoint
+            | ProgramType::PerfEvent
+            | ProgramType::CgroupSock
+            | ProgramType::SockOps
+            | ProgramType::SkSkb
+            | ProgramType::CgroupDevice
+            | ProgramType::SkMsg
+            | ProgramType::CgroupSockAddr
+            | ProgramType::LircMode2
+            | ProgramType::SkReuseport
+            | ProgramType::CgroupSysctl
+            | ProgramType::CgroupSockopt
+            | ProgramType::Tracing
+            | ProgramType::StructOps
+            | ProgramType::Ext
+            | ProgramType::Lsm => Values::Numbers,
+        }
+    }
+}
+
 /// Meaning of the return value of a program of this type. Values that have no meaning drop
 /// packets in XDP, and let them go on in tc, as in Linux.
 pub fn verdict(kind: ProgramType, retval: u32) -> PacketVerdict {
-    let (names, of_others) = match kind {
-        ProgramType::SocketFilter => {
+    let (name, kept) = match Values::of(kind) {
+        Values::Length => {
             let is_kept = retval > 0;
-            return PacketVerdict {
-                name: if is_kept { "keep" } else { "drop" }.into(),
-                kept: is_kept.then_some(retval as usize),
-            };
+            let name = SOCKET_FILTER[usize::from(is_kept)].into();
+            (name, is_kept.then_some(retval as usize))
         }
-        ProgramType::Xdp => (XDP, false),
-        ProgramType::CgroupSkb => (CGROUP, false),
-        ProgramType::SkLookup => (SK, false),
-        ProgramType::Netfilter => (NETFILTER, false),
-        ProgramType::FlowDissector
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::LwtSeg6local => {
-            let mut known = RET_CODES.iter();
-            let known = known.find(|(value, ..)| *value == retval);
-            return PacketVerdict {
-                name: known.map_or_else(|| unknown(retval), |(_, name, _)| (*name).into()),
-                kept: known.is_some_and(|known| known.2).then_some(usize::MAX),
-            };
+        Values::Numbers => ((retval as i32).to_string().into(), None),
+        Values::RetCodes => {
+            let known = RET_CODES.iter().find(|(value, ..)| *value == retval);
+            let name = known.map_or_else(|| unknown(retval), |(_, name, _)| (*name).into());
+            let goes_on = known.is_some_and(|(.., goes_on)| *goes_on);
+            (name, goes_on.then_some(usize::MAX))
         }
-        // Those behind the first three are not test-run.
-        ProgramType::Syscall
-        | ProgramType::RawTracepoint
-        | ProgramType::RawTracepointWritable
-        | ProgramType::Kprobe
-        | ProgramType::Tracepoint
-        | ProgramType::PerfEvent
-        | ProgramType::CgroupSock
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::CgroupSysctl
-        | ProgramType::CgroupSockopt
-        | ProgramType::Tracing
-        | ProgramType::StructOps
-        | ProgramType::Ext
-        | ProgramType::Lsm => {
-            return PacketVerdict {
-                name: (retval as i32).to_string().into(),
-                kept: None,
+        Values::Table(names, others) => {
+            let (name, goes_on) = match (names.get(retval as usize), others) {
+                (Some((name, goes_on)), _) => ((*name).into(), *goes_on),
+                (None, Others::GoOn) if retval == UNSPEC.0 => (UNSPEC.1.into(), true),
+                (None, others) => (unknown(retval), others == Others::GoOn),
             };
+            (name, goes_on.then_some(usize::MAX))
         }
-        ProgramType::SchedCls | ProgramType::SchedAct if retval == u32::MAX => {
-            return PacketVerdict {
-                name: "TC_ACT_UNSPEC".into(),
-                kept: Some(usize::MAX),
-            };
-        }
-        ProgramType::SchedCls | ProgramType::SchedAct => (TC, true),
     };
-    match names.get(retval as usize) {
-        Some(&(name, is_kept)) => PacketVerdict {
-            name: name.into(),
-            kept: is_kept.then_some(usize::MAX),
-        },
-        None => PacketVerdict {
-            name: unknown(retval),
-            kept: of_others.then_some(usize::MAX),
-        },
-    }
+    PacketVerdict { name, kept }
 }
 
 /// The names that [`verdict`] has for a program type; none for types whose values are numbers.
 pub fn verdict_names(kind: ProgramType) -> Vec<&'static str> {
-    let of = |names: &[(&'static str, bool)]| names.iter().map(|(name, _)| *name).collect();
-    match kind {
-        ProgramType::SocketFilter => vec!["drop", "keep"],
-        ProgramType::Xdp => of(XDP),
-        ProgramType::CgroupSkb => of(CGROUP),
-        ProgramType::SkLookup => of(SK),
-        ProgramType::Netfilter => of(NETFILTER),
-        ProgramType::FlowDissector
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::LwtSeg6local => RET_CODES.iter().map(|(_, name, _)| *name).collect(),
-        ProgramType::Syscall | ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
-            Vec::new()
-        }
-        _ => {
-            let mut names: Vec<_> = of(TC);
-            names.push("TC_ACT_UNSPEC");
-            names
+    match Values::of(kind) {
+        Values::Length => SOCKET_FILTER.to_vec(),
+        Values::Numbers => Vec::new(),
+        Values::RetCodes => RET_CODES.iter().map(|(_, name, _)| *name).collect(),
+        Values::Table(names, others) => {
+            let unspec = (others == Others::GoOn).then_some(UNSPEC.1);
+            names.iter().map(|(name, _)| *name).chain(unspec).collect()
         }
     }
 }
