@@ -626,3 +626,24 @@ fn helpers_call_functions_of_the_program() {
         assert!(trap.contains(message), "{source}: {trap}");
     }
 }
+
+#[test]
+fn probing_loads_get_0_through_null_pointers_only() {
+    let outcome = |address: &str| {
+        let source = format!("r1 = {address} ll\nr0 = 7\nr0 = *(u64 *)(r1 + 8)\nexit");
+        let program = program(&source).with_probing_loads(vec![3]);
+        let mut memory = Memory::new();
+        let mut calls = Calls::basic(SplitMix::new(1), || 0);
+        let cx = CheckedContext {
+            memory: &mut memory,
+            calls: &mut calls,
+            packet: None,
+        };
+        let arguments = [0; 5];
+        let finish = program.run(cx, Entry { arguments }, &Limits::default());
+        finish.outcome.map_err(|trap| trap.at)
+    };
+    assert_eq!(outcome("0"), Ok(0));
+    assert_eq!(outcome("0x2000"), Ok(0));
+    assert_eq!(outcome("0x20000000"), Err(3));
+}
