@@ -183,6 +183,10 @@ fn files_that_cannot_be_used_are_named() {
             &["a.expect:1", "EINVAL", "14 to"],
         ),
         (
+            "run report zero:60\nverdict XDP_PASS x\n",
+            &["a.expect:2", "have no verdict \"XDP_PASS x\""],
+        ),
+        (
             "run report zero:60\nverdict XDP_PAS\n",
             &[
                 "a.expect:2",

@@ -1,5 +1,6 @@
 //! Loading: an object's programs and maps, ready to run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -68,8 +69,8 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
     ) -> Result<LoadedObject, NotLoaded> {
-        let kernel = &with_cpus(kernel, options.possible_cpus());
-        let linked = object.link(kernel);
+        let kernel = with_cpus(kernel, options.possible_cpus());
+        let linked = object.link(&kernel);
         let mut linked = linked.map_err(|error| NotLoaded::Link(Box::new(error)))?;
         if !linked.unloadable.is_empty() {
             let error = linked.unloadable.swap_remove(0).error;
@@ -79,7 +80,7 @@ impl LoadedObject {
         LoadedObject::of_programs(
             programs.collect(),
             object.globals().collect(),
-            kernel,
+            &kernel,
             options,
             functions,
         )
@@ -280,11 +281,10 @@ fn held(program: &Program, map: MapId) -> Vec<MapId> {
 
 /// The kernel on a machine with at least so many CPUs: arrays of perf buffers have an entry for
 /// each.
-fn with_cpus(kernel: &Kernel, cpus: u32) -> Kernel {
-    let kernel = kernel.clone();
+fn with_cpus(kernel: &Kernel, cpus: u32) -> Cow<'_, Kernel> {
     match kernel.cpus() < cpus {
-        true => kernel.with_cpus(cpus, spec::kernel::Source::Given),
-        false => kernel,
+        true => Cow::Owned(kernel.clone().with_cpus(cpus, spec::kernel::Source::Given)),
+        false => Cow::Borrowed(kernel),
     }
 }
 

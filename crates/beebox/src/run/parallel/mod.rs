@@ -98,7 +98,7 @@ impl LoadedObject {
 /// What a worker does in its thread.
 trait Work: Send {
     /// Runs the program on the packets of the worker's segments, and sends the results of
-    /// each, until the capture ends or nobody takes them.
+    /// each, until the capture ends or they are not taken.
     fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>);
 }
 

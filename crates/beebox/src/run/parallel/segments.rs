@@ -36,22 +36,19 @@ pub(super) fn run(
     mut start: impl FnMut(Box<dyn Work>, u32) -> Receiver<Results>,
     merger: &mut Merger<'_>,
 ) -> Result<(), CaptureStop> {
-    let (first, mut starts) = mpsc::channel();
-    // The last worker tells the first one, whose receiver is at hand before any worker.
-    let _ = first.send(capture.clone());
-    let mut last = Some(first);
+    let channels = (0..jobs).map(|_| mpsc::channel());
+    let (mut ends, starts): (Vec<_>, Vec<_>) = channels.unzip();
+    // The first worker's receiver is at hand.
+    let _ = ends[0].send(capture.clone());
+    // Each tells the next one, and the last the first.
+    ends.rotate_left(1);
     let mut workers = Vec::new();
-    for number in 0..jobs {
-        let (next, starts_of_next) = mpsc::channel();
-        let ends = match number + 1 == jobs {
-            true => last.take().unwrap_or(next),
-            false => next,
-        };
+    for (number, (starts, ends)) in (0..).zip(starts.into_iter().zip(ends)) {
         let work = Segments {
             number: number.into(),
             jobs: jobs.into(),
             capture: capture.clone(),
-            starts: std::mem::replace(&mut starts, starts_of_next),
+            starts,
             ends,
         };
         workers.push(start(Box::new(work), number));
@@ -79,7 +76,7 @@ impl Work for Segments {
             let next = place.clone().after(end);
             let is_last = next.is_none();
             if let Some(next) = next {
-                // Where the next worker has ended, nobody takes results either.
+                // The next worker ends early only if results are not taken.
                 let _ = self.ends.send(next);
             }
             let mut results = Results::new(time);
