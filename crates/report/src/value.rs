@@ -175,7 +175,7 @@ fn field_bits(types: &Btf<'_>, ty: TypeId, stated: u32) -> Option<u32> {
 
 fn bit_field(bytes: &[u8], bit_offset: u32, bits: u32) -> Option<Ordered> {
     let start = (bit_offset / 8) as usize;
-    let end = (bit_offset + bits).div_ceil(8) as usize;
+    let end = bit_offset.saturating_add(bits).div_ceil(8) as usize;
     let mut wide = [0; 16];
     let bytes = bytes.get(start..end).filter(|bytes| bytes.len() <= 16)?;
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -443,7 +443,7 @@ fn put_bits(value: &Value, bit_offset: u32, bits: u32, into: &mut [u8]) -> Resul
     let bits = bits.min(64);
     let fits = (-(1i128 << (bits.max(1) - 1))..1 << bits).contains(&number);
     let (start, shift) = ((bit_offset / 8) as usize, bit_offset % 8);
-    let end = (bit_offset + bits).div_ceil(8) as usize;
+    let end = bit_offset.saturating_add(bits).div_ceil(8) as usize;
     let place = into.get_mut(start..end).filter(|_| fits);
     let place = place.ok_or_else(|| format!("{number} does not fit a bit field of {bits} bits"))?;
     let mut wide = [0; 16];
