@@ -1,0 +1,181 @@
+//! Values of a type as JSON.
+
+use btf::{Btf, Encoding, Int, Shape, Type, TypeId};
+use serde_json::Value;
+
+use super::{DEEPEST, Ordered, field_bits};
+
+/// Bytes of no known type: each as a string in hexadecimal.
+pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
+    let byte = |byte: &u8| Ordered::Scalar(format!("{byte:#04x}").into());
+    Ordered::List(bytes.iter().map(byte).collect())
+}
+
+/// The value of a type; what has no JSON form, or no bytes, is null.
+pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
+    Reader { types, depth: 0 }.value(ty, bytes)
+}
+
+struct Reader<'b> {
+    types: &'b Btf<'b>,
+    depth: u32,
+}
+
+const NULL: Ordered = Ordered::Scalar(Value::Null);
+
+impl Reader<'_> {
+    fn value(&mut self, ty: TypeId, bytes: &[u8]) -> Ordered {
+        self.depth += 1;
+        let value = match self.depth > DEEPEST {
+            true => None,
+            false => self.shape(ty, bytes),
+        };
+        self.depth -= 1;
+        value.unwrap_or(NULL)
+    }
+
+    fn shape(&mut self, ty: TypeId, bytes: &[u8]) -> Option<Ordered> {
+        let types = self.types;
+        let ty = types.skip_modifiers(ty)?;
+        let name = |offset| types.string(offset).to_string();
+        Some(match types.get(ty)?.shape() {
+            Shape::Int(int) => Ordered::Scalar(int_to_json(int, bytes.get(..int.size as usize)?)),
+            Shape::Ptr(_) => Ordered::Scalar(little(bytes.get(..8)?).into()),
+            Shape::Float(size) => Ordered::Scalar(float_to_json(bytes.get(..size as usize)?)),
+            Shape::Enum(of) => {
+                let raw = little(bytes.get(..of.size as usize)?);
+                let raw = extend(raw, of.size * 8, of.signed);
+                let found = of.values().find(|value| value.value == raw);
+                Ordered::Scalar(match found {
+                    Some(value) => name(value.name).into(),
+                    None if of.signed => (raw as i64).into(),
+                    None => raw.into(),
+                })
+            }
+            Shape::Array(array) => {
+                let size = types.size_of(array.element)? as usize;
+                let all = bytes.get(..size.checked_mul(array.count as usize)?)?;
+                if let Some(text) = self.text(array.element, all) {
+                    return Some(Ordered::Scalar(text.into()));
+                }
+                let elements = all.chunks_exact(size.max(1));
+                Ordered::List(
+                    elements
+                        .map(|bytes| self.value(array.element, bytes))
+                        .collect(),
+                )
+            }
+            Shape::Struct(of) | Shape::Union(of) => {
+                let members = of.members().map(|member| {
+                    let start = (member.bit_offset / 8) as usize;
+                    let bits = field_bits(types, member.ty, member.bits);
+                    let value = match bits {
+                        Some(bits) => bit_field(bytes, member.bit_offset, bits).unwrap_or(NULL),
+                        None => self.value(member.ty, bytes.get(start..).unwrap_or(&[])),
+                    };
+                    (name(member.name), value)
+                });
+                Ordered::Object(members.collect())
+            }
+            Shape::Datasec(section) => {
+                let vars = section.vars().map(|var| {
+                    let at = var.offset as usize;
+                    let bytes = bytes.get(at..at + var.size as usize).unwrap_or(&[]);
+                    let variable = types.at(var.var);
+                    let value = match variable.shape() {
+                        Shape::Var(of) => self.value(of.ty, bytes),
+                        _ => NULL,
+                    };
+                    Ordered::Object(vec![(variable.name().to_string(), value)])
+                });
+                let vars = Ordered::List(vars.collect());
+                Ordered::Object(vec![(types.at(ty).name().to_string(), vars)])
+            }
+            _ => return None,
+        })
+    }
+
+    /// The text of an array of characters that ends within it.
+    fn text(&self, element: TypeId, bytes: &[u8]) -> Option<String> {
+        let element = skip_qualifiers(self.types, element)?;
+        let Shape::Int(int) = element.shape() else {
+            return None;
+        };
+        let is_char = int.encoding == Encoding::CHAR || &*element.name().to_string() == "char";
+        let end = bytes.iter().position(|byte| *byte == 0)?;
+        let text = &bytes[..end];
+        let is_text = int.size == 1 && is_char && text.iter().all(is_printable);
+        is_text.then(|| text.iter().map(|byte| char::from(*byte)).collect())
+    }
+}
+
+/// A type without `const`, `volatile`, `restrict` and type tags. Arrays of a typedef of `char` are
+/// numbers, as in bpftool's dumps.
+fn skip_qualifiers<'b>(types: &'b Btf<'b>, ty: TypeId) -> Option<Type<'b>> {
+    let mut found = types.get(ty)?;
+    for _ in 0..DEEPEST {
+        match found.shape() {
+            Shape::Const(of) | Shape::Volatile(of) | Shape::Restrict(of) | Shape::TypeTag(of) => {
+                found = types.get(of)?;
+            }
+            _ => break,
+        }
+    }
+    Some(found)
+}
+
+fn is_printable(byte: &u8) -> bool {
+    (0x20..0x7f).contains(byte)
+}
+
+fn bit_field(bytes: &[u8], bit_offset: u32, bits: u32) -> Option<Ordered> {
+    let start = (bit_offset / 8) as usize;
+    let end = bit_offset.saturating_add(bits).div_ceil(8) as usize;
+    let mut wide = [0; 16];
+    let bytes = bytes.get(start..end).filter(|bytes| bytes.len() <= 16)?;
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let mask = u128::MAX >> 128u32.saturating_sub(bits).min(127);
+    let value = u128::from_le_bytes(wide) >> (bit_offset % 8) & mask;
+    Some(Ordered::Scalar(format!("{value:#x}").into()))
+}
+
+fn int_to_json(int: Int, bytes: &[u8]) -> Value {
+    if int.size > 8 {
+        let mut wide = [0; 16];
+        wide[..bytes.len().min(16)].copy_from_slice(&bytes[..bytes.len().min(16)]);
+        return format!("{:#x}", u128::from_le_bytes(wide)).into();
+    }
+    let value = little(bytes);
+    if int.encoding.is_bool() {
+        return (value != 0).into();
+    }
+    if int.encoding == Encoding::CHAR {
+        return char::from(value as u8).to_string().into();
+    }
+    match int.encoding.is_signed() {
+        true => (extend(value, int.size * 8, true) as i64).into(),
+        false => value.into(),
+    }
+}
+
+/// A number of 4 or 8 bytes; null for other sizes, infinities and what is no number.
+fn float_to_json(bytes: &[u8]) -> Value {
+    let single = <[u8; 4]>::try_from(bytes).map(|bytes| f64::from(f32::from_le_bytes(bytes)));
+    let number = single.or_else(|_| <[u8; 8]>::try_from(bytes).map(f64::from_le_bytes));
+    number.map_or(Value::Null, Value::from)
+}
+
+fn little(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    let len = bytes.len().min(8);
+    wide[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(wide)
+}
+
+fn extend(value: u64, bits: u32, is_signed: bool) -> u64 {
+    let unused = 64u32.saturating_sub(bits).min(63);
+    match is_signed {
+        true => ((value << unused) as i64 >> unused) as u64,
+        false => value,
+    }
+}

@@ -1,0 +1,280 @@
+//! JSON as values of a type.
+
+use btf::{Btf, Composite, Encoding, Member, Shape, TypeId};
+use serde_json::Value;
+
+use super::{DEEPEST, field_bits};
+
+/// Writes a value into the bytes of a type. Members that are not named keep their bytes.
+///
+/// # Errors
+/// What does not fit, and where in the value.
+pub fn from_json(
+    types: &Btf<'_>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+) -> Result<(), String> {
+    Writer { types, depth: 0 }.value(ty, value, into)
+}
+
+/// Writes bytes that are written as [`bytes_to_json`] does, or as numbers.
+pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
+    let items = value.as_array().filter(|items| items.len() == into.len());
+    let items = items.ok_or_else(|| format!("{value} is no array of {} bytes", into.len()))?;
+    for (byte, item) in into.iter_mut().zip(items) {
+        let number = number(item).and_then(|number| u8::try_from(number).ok());
+        *byte = number.ok_or_else(|| format!("{item} is no byte"))?;
+    }
+    Ok(())
+}
+
+struct Writer<'b> {
+    types: &'b Btf<'b>,
+    depth: u32,
+}
+
+impl Writer<'_> {
+    fn value(&mut self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
+        let types = self.types;
+        let no_form = || "values of this type cannot be written".to_owned();
+        if self.depth > DEEPEST {
+            return Err(no_form());
+        }
+        let ty = types.skip_modifiers(ty).ok_or_else(no_form)?;
+        let wrong = |what: &str| format!("{value} is no {what}");
+        let shape = types.get(ty).ok_or_else(no_form)?.shape();
+        self.depth += 1;
+        match shape {
+            Shape::Int(int) if int.size <= 16 => {
+                let number = match (value.as_bool(), value.as_str()) {
+                    (Some(is_true), _) if int.encoding.is_bool() => Some(i128::from(is_true)),
+                    (_, Some(text)) if int.encoding == Encoding::CHAR && text.len() == 1 => {
+                        text.bytes().next().map(i128::from)
+                    }
+                    _ => number(value),
+                };
+                let number = number.ok_or_else(|| wrong("number"))?;
+                put(number, int.size, int.encoding.is_signed(), into)?;
+            }
+            Shape::Ptr(_) => put(
+                number(value).ok_or_else(|| wrong("number"))?,
+                8,
+                false,
+                into,
+            )?,
+            Shape::Enum(of) => {
+                let named = value.as_str().and_then(|text| {
+                    let mut values = of.values();
+                    let found = values.find(|value| types.string(value.name) == *text)?;
+                    Some(match of.signed {
+                        true => i128::from(found.value as i64),
+                        false => i128::from(found.value),
+                    })
+                });
+                let number = named.or_else(|| number(value));
+                let number = number.ok_or_else(|| wrong("enumerator"))?;
+                put(number, of.size, of.signed, into)?;
+            }
+            Shape::Array(array) => {
+                let size = types.size_of(array.element).ok_or_else(no_form)? as usize;
+                let count = array.count as usize;
+                let too_long = || format!("{value} has more than {count} elements");
+                if let (Some(text), 1) = (value.as_str(), size) {
+                    let place = into.get_mut(..text.len()).filter(|_| text.len() <= count);
+                    place.ok_or_else(too_long)?.copy_from_slice(text.as_bytes());
+                    // The text ends there: what is behind its end says nothing.
+                    if let Some(end) = into.get_mut(text.len()).filter(|_| text.len() < count) {
+                        *end = 0;
+                    }
+                } else {
+                    let items = value.as_array().ok_or_else(|| wrong("array"))?;
+                    if items.len() > count {
+                        return Err(too_long());
+                    }
+                    for (at, item) in items.iter().enumerate() {
+                        let place = into.get_mut(at * size..(at + 1) * size);
+                        let place = place.ok_or_else(no_form)?;
+                        let written = self.value(array.element, item, place);
+                        written.map_err(|error| format!("[{at}]: {error}"))?;
+                    }
+                }
+            }
+            Shape::Float(size) => put_float(value, into.get_mut(..size as usize))
+                .ok_or_else(|| wrong("number of 4 or 8 bytes"))?,
+            Shape::Struct(of) | Shape::Union(of) => self.members(of, value, into)?,
+            Shape::Datasec(section) => {
+                let form = || {
+                    wrong(&format!(
+                        "{{{:?}: [{{NAME: VALUE}}]}}",
+                        types.at(ty).name().to_string()
+                    ))
+                };
+                let name = types.at(ty).name().to_string();
+                let vars = value.get(&*name).and_then(Value::as_array);
+                for given in vars.ok_or_else(form)? {
+                    for (name, value) in given.as_object().ok_or_else(form)? {
+                        let found = section
+                            .vars()
+                            .find(|var| types.at(var.var).name() == **name);
+                        let found = found.and_then(|var| match types.at(var.var).shape() {
+                            Shape::Var(of) => Some((var.offset as usize, var.size as usize, of.ty)),
+                            _ => None,
+                        });
+                        let (start, size, ty) =
+                            found.ok_or_else(|| format!("there is no variable {name:?}"))?;
+                        let place = into.get_mut(start..start + size).ok_or_else(no_form)?;
+                        let written = self.value(ty, value, place);
+                        written.map_err(|error| format!("{name}: {error}"))?;
+                    }
+                }
+            }
+            _ => return Err(no_form()),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn members(&mut self, of: Composite<'_>, value: &Value, into: &mut [u8]) -> Result<(), String> {
+        let types = self.types;
+        let object = value.as_object();
+        let object = object.ok_or_else(|| format!("{value} is no object"))?;
+        for (key, value) in object {
+            let is_named = |member: &Member| !key.is_empty() && types.string(member.name) == **key;
+            let Some(member) = of.members().find(is_named) else {
+                // As in C, members of unnamed members are named as if they were its own; dumps
+                // have them in an object of that name.
+                let inner = match &**key {
+                    "" => value.clone(),
+                    key => serde_json::json!({ key: value }),
+                };
+                let Some(member) = unnamed_with(types, of, &inner, DEEPEST) else {
+                    let mut names = Vec::new();
+                    member_names(types, of, DEEPEST, &mut names);
+                    return Err(format!(
+                        "there is no member {key:?}; members are {}",
+                        names.join(", ")
+                    ));
+                };
+                let place = into.get_mut((member.bit_offset / 8) as usize..);
+                let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
+                self.value(member.ty, &inner, place)?;
+                continue;
+            };
+            if let Some(bits) = field_bits(types, member.ty, member.bits) {
+                let put = put_bits(value, member.bit_offset, bits, into);
+                put.map_err(|error| format!("{key}: {error}"))?;
+                continue;
+            }
+            let place = into.get_mut((member.bit_offset / 8) as usize..);
+            let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
+            let written = self.value(member.ty, value, place);
+            written.map_err(|error| format!("{key}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The members of a structure or union; `None` for other types.
+fn composite_of<'b>(types: &'b Btf<'b>, ty: TypeId) -> Option<Composite<'b>> {
+    match types.get(types.skip_modifiers(ty)?)?.shape() {
+        Shape::Struct(of) | Shape::Union(of) => Some(of),
+        _ => None,
+    }
+}
+
+/// Names of members, with those of unnamed members.
+fn member_names(types: &Btf<'_>, of: Composite<'_>, depth: u32, names: &mut Vec<String>) {
+    for member in of.members() {
+        match types.string(member.name).to_string() {
+            name if !name.is_empty() => names.push(name),
+            _ if depth == 0 => {}
+            _ => {
+                if let Some(inner) = composite_of(types, member.ty) {
+                    member_names(types, inner, depth - 1, names);
+                }
+            }
+        }
+    }
+}
+
+/// The first unnamed member that has all members which an object names.
+fn unnamed_with(types: &Btf<'_>, of: Composite<'_>, object: &Value, depth: u32) -> Option<Member> {
+    let keys = object.as_object()?;
+    of.members().find(|member| {
+        let inner = composite_of(types, member.ty);
+        let Some(inner) = inner.filter(|_| depth > 0 && types.string(member.name) == *"") else {
+            return false;
+        };
+        let mut names = Vec::new();
+        member_names(types, inner, depth - 1, &mut names);
+        let is_there = |(key, value): (&String, &Value)| match &**key {
+            "" => unnamed_with(types, inner, value, depth - 1).is_some(),
+            key => names.iter().any(|name| name == key),
+        };
+        keys.iter().all(is_there)
+    })
+}
+
+/// Writes a number into a bit field: an unsigned one, or one of two's complement, that has so many
+/// bits.
+fn put_bits(value: &Value, bit_offset: u32, bits: u32, into: &mut [u8]) -> Result<(), String> {
+    let number = number(value).ok_or_else(|| format!("{value} is no number"))?;
+    let bits = bits.min(64);
+    let fits = (-(1i128 << (bits.max(1) - 1))..1 << bits).contains(&number);
+    let (start, shift) = ((bit_offset / 8) as usize, bit_offset % 8);
+    let end = bit_offset.saturating_add(bits).div_ceil(8) as usize;
+    let place = into.get_mut(start..end).filter(|_| fits);
+    let place = place.ok_or_else(|| format!("{number} does not fit a bit field of {bits} bits"))?;
+    let mut wide = [0; 16];
+    wide[..place.len()].copy_from_slice(place);
+    let mask = ((1u128 << bits) - 1) << shift;
+    let kept = u128::from_le_bytes(wide) & !mask;
+    let new = kept | (number as u128) << shift & mask;
+    place.copy_from_slice(&new.to_le_bytes()[..end - start]);
+    Ok(())
+}
+
+/// Writes a floating-point number of 4 or 8 bytes; null stands for what has no JSON form, and
+/// leaves the bytes.
+fn put_float(value: &Value, into: Option<&mut [u8]>) -> Option<()> {
+    let into = into?;
+    if value.is_null() {
+        return Some(());
+    }
+    let number = value.as_f64()?;
+    match into.len() {
+        4 => into.copy_from_slice(&(number as f32).to_le_bytes()),
+        8 => into.copy_from_slice(&number.to_le_bytes()),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// A number, or one as a string, in decimal or after `0x`.
+fn number(value: &Value) -> Option<i128> {
+    if let Some(text) = value.as_str() {
+        return match text.strip_prefix("0x") {
+            Some(digits) => i128::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+    }
+    let unsigned = value.as_u64().map(i128::from);
+    unsigned.or_else(|| value.as_i64().map(i128::from))
+}
+
+fn put(number: i128, size: u32, is_signed: bool, into: &mut [u8]) -> Result<(), String> {
+    let bits = size * 8;
+    let fits = match (is_signed, bits) {
+        (_, 128) => true,
+        (true, _) => (-(1i128 << (bits - 1))..1 << (bits - 1)).contains(&number),
+        (false, _) => (0..1i128 << bits).contains(&number),
+    };
+    let place = into.get_mut(..size as usize).filter(|_| fits);
+    let place = place.ok_or_else(|| {
+        let kind = if is_signed { "a signed" } else { "an unsigned" };
+        format!("{number} does not fit {kind} number of {bits} bits")
+    })?;
+    place.copy_from_slice(&number.to_le_bytes()[..size as usize]);
+    Ok(())
+}
