@@ -158,6 +158,8 @@ pub(super) fn execute_from<O: Observer>(
 impl<'m> Run<'_, '_, 'm, '_> {
     /// Performs instructions of a program from a slot on, until the run ends or goes on in
     /// another program.
+    // By itself, so that the processor meets the same loop whatever sets runs up.
+    #[inline(never)]
     fn go<O: Observer>(
         &mut self,
         program: &CheckedProgram,
