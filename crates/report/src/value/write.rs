@@ -18,7 +18,7 @@ pub fn from_json(
     Writer { types, depth: 0 }.value(ty, value, into)
 }
 
-/// Writes bytes that are written as [`bytes_to_json`] does, or as numbers.
+/// Writes bytes as [`bytes_to_json`](super::bytes_to_json) shows them, or as numbers.
 pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
     let items = value.as_array().filter(|items| items.len() == into.len());
     let items = items.ok_or_else(|| format!("{value} is no array of {} bytes", into.len()))?;
