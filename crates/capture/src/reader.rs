@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -31,6 +32,18 @@ pub enum Event<'a> {
     Packet(Record<'a>),
     /// A block of a pcapng file without a packet.
     Block(Block<'a>),
+}
+
+/// What is at the start of bytes of a capture.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// A whole packet or block.
+    Event(Event<'a>),
+    /// The start of one.
+    Incomplete {
+        /// Bytes that are needed, if not more.
+        needed: u32,
+    },
 }
 
 /// Fields of a packet that filters without metadata read.
@@ -309,6 +322,26 @@ impl<R: Read> Reader<R> {
     }
 }
 
+impl Framing {
+    /// The record or block at the start of `bytes`, which may be more; then the framing is that
+    /// behind it.
+    #[inline]
+    pub fn item<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Item<'a>, Problem> {
+        Ok(match self.step(bytes)? {
+            Step::Packet(frame) => Item::Event(Event::Packet(Record {
+                raw: &bytes[..frame.len as usize],
+                frame,
+                framing: self,
+            })),
+            Step::Block { len } => Item::Event(Event::Block(Block {
+                raw: &bytes[..len as usize],
+                framing: self,
+            })),
+            Step::Need(needed) => Item::Incomplete { needed },
+        })
+    }
+}
+
 #[inline(always)]
 fn skip_packets(
     ahead: &[u8],
@@ -345,8 +378,14 @@ impl<'a> Record<'a> {
     /// Captured bytes.
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
+        &self.raw[self.data_range()]
+    }
+
+    /// Where they are in [`raw`](Record::raw).
+    #[inline(always)]
+    pub fn data_range(&self) -> Range<usize> {
         let start = self.frame.data_at as usize;
-        &self.raw[start..start + self.frame.data_len as usize]
+        start..start + self.frame.data_len as usize
     }
 
     /// Length on the wire in bytes.

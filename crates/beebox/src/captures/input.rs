@@ -9,6 +9,8 @@ use std::sync::Arc;
 use capture::{Compression, Error, Event, Format, Framing, Interface, Reader};
 use memmap2::Mmap;
 
+use super::part::Place;
+
 /// A capture whose header is read.
 pub struct Input {
     pub(super) reader: Reader<Source>,
@@ -105,16 +107,24 @@ impl Input {
         self.reader.offset()
     }
 
-    /// The place of the next record, if the file is mapped.
-    pub(crate) fn place(&self) -> Option<Place> {
-        match &self.file.as_ref()?.bytes {
-            Bytes::Mapped(mapping) => Some(Place {
-                mapping: mapping.clone(),
-                offset: self.reader.offset(),
-                framing: self.reader.framing().clone(),
-            }),
-            Bytes::Read(_) => None,
+    /// The same capture, read through a buffer where its file is mapped: programs that get all
+    /// bytes of the packets are faster then, because no pages have to be mapped.
+    pub fn buffered(mut self) -> Input {
+        let Some(file) = &mut self.file else {
+            return self;
+        };
+        if file.mapping.take().is_some() {
+            let (offset, framing) = (self.reader.offset(), self.reader.framing().clone());
+            self.reader = Reader::resume(file.part(offset, u64::MAX), offset, framing);
         }
+        self
+    }
+
+    /// The file, if it is one that is not compressed, and the place of the next record.
+    pub(crate) fn place(&self) -> Option<(Arc<File>, Place)> {
+        let file = Arc::clone(&self.file.as_ref()?.file);
+        let (offset, framing) = (self.offset(), self.framing().clone());
+        Some((file, Place { offset, framing }))
     }
 
     /// True if the file is mapped.
@@ -126,38 +136,31 @@ impl Input {
 /// A file that can be read from any place.
 #[derive(Clone)]
 pub(super) struct WholeFile {
-    bytes: Bytes,
+    file: Arc<File>,
+    /// `None` if it can't be mapped (on some special file systems), or is not to be.
+    mapping: Option<Arc<Mmap>>,
     pub(super) len: u64,
-}
-
-#[derive(Clone)]
-enum Bytes {
-    Mapped(Arc<Mmap>),
-    /// A file that can't be mapped (on some special file systems).
-    Read(Arc<File>),
 }
 
 impl WholeFile {
     fn new(file: File, len: u64) -> WholeFile {
-        let bytes = match sys::mapping::map(&file) {
-            Ok(mapping) if mapping.len() as u64 >= len && len > 0 => {
-                Bytes::Mapped(Arc::new(mapping))
-            }
-            _ => Bytes::Read(Arc::new(file)),
-        };
-        WholeFile { bytes, len }
+        let mapping = sys::mapping::map(&file).ok();
+        let mapping = mapping.filter(|mapping| mapping.len() as u64 >= len && len > 0);
+        WholeFile {
+            file: Arc::new(file),
+            mapping: mapping.map(Arc::new),
+            len,
+        }
     }
 
     pub(super) fn is_mapped(&self) -> bool {
-        matches!(self.bytes, Bytes::Mapped(_))
+        self.mapping.is_some()
     }
 
     fn reader(&self) -> Result<Reader<Source>, Error> {
-        match &self.bytes {
-            Bytes::Mapped(mapping) => Reader::from_mapping(mapping.clone()),
-            Bytes::Read(file) => {
-                Reader::new(Source::File(FileRange::new(file.clone(), 0, u64::MAX)))
-            }
+        match &self.mapping {
+            Some(mapping) => Reader::from_mapping(mapping.clone()),
+            None => Reader::new(self.part(0, u64::MAX)),
         }
     }
 
@@ -169,76 +172,22 @@ impl WholeFile {
         (at, end): (u64, u64),
         framing: Framing,
     ) -> &'r mut Reader<Source> {
-        match &self.bytes {
-            Bytes::Mapped(mapping) => {
+        match (&self.mapping, reader) {
+            (Some(mapping), reader) => {
                 reader.insert(Reader::resume_mapping(mapping.clone(), at, framing))
             }
-            Bytes::Read(file) => {
-                let source = Source::File(FileRange::new(file.clone(), at, end));
-                match reader {
-                    Some(reader) => {
-                        reader.restart(source, at, framing);
-                        reader
-                    }
-                    None => reader.insert(Reader::resume(source, at, framing)),
-                }
+            (None, Some(reader)) => {
+                reader.restart(self.part(at, end), at, framing);
+                reader
             }
+            (None, reader) => reader.insert(Reader::resume(self.part(at, end), at, framing)),
         }
+    }
+
+    fn part(&self, at: u64, end: u64) -> Source {
+        Source::File(FileRange::new(self.file.clone(), at, end))
     }
 }
-
-/// A place in a mapped capture where a record or block begins.
-#[derive(Clone)]
-pub(crate) struct Place {
-    mapping: Arc<Mmap>,
-    offset: u64,
-    /// The framing there.
-    framing: Framing,
-}
-
-impl Place {
-    /// The capture from here on.
-    pub(crate) fn input(self) -> Input {
-        Input {
-            reader: Reader::resume_mapping(self.mapping, self.offset, self.framing),
-            file: None,
-            eager: false,
-        }
-    }
-
-    /// The first place from here on at the offset `end` or behind it; `None` if the capture
-    /// ends or cannot be read before.
-    pub(crate) fn after(self, end: u64) -> Option<Place> {
-        let mapping = self.mapping.clone();
-        let mut reader = self.input().reader;
-        while reader.offset() < end {
-            let skipped = reader.skip_packets(end, u64::MAX, |_, _| true);
-            if skipped.packets == 0 {
-                reader.next().ok()??;
-            }
-        }
-        Some(Place {
-            mapping,
-            offset: reader.offset(),
-            framing: reader.framing().clone(),
-        })
-    }
-
-    /// Loads the bytes from `start` to `end`, as far as there are, into the cache of this core.
-    pub(crate) fn load(&self, start: u64, end: u64) {
-        let in_file = |offset| {
-            usize::try_from(offset).map_or(self.mapping.len(), |offset: usize| {
-                offset.min(self.mapping.len())
-            })
-        };
-        for line in self.mapping[in_file(start)..in_file(end)].chunks(CACHE_LINE) {
-            std::hint::black_box(line[0]);
-        }
-    }
-}
-
-/// Bytes that a core loads at once.
-const CACHE_LINE: usize = 64;
 
 /// Bytes of a capture.
 pub(super) enum Source {

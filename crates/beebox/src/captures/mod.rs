@@ -13,6 +13,7 @@
 mod input;
 mod merge;
 mod parallel;
+mod part;
 mod programs;
 mod scan;
 #[cfg(test)]
@@ -32,8 +33,8 @@ pub use capture::{
 };
 
 pub use input::Input;
-pub(crate) use input::Place;
 pub use merge::{Merged, merge};
+pub(crate) use part::{Part, Place};
 pub use programs::Programs;
 
 use scan::{Drain, Scan};

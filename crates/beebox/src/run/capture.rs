@@ -84,6 +84,12 @@ impl CaptureStop {
     }
 }
 
+impl From<CaptureError> for CaptureStop {
+    fn from(error: CaptureError) -> CaptureStop {
+        CaptureStop::Capture(error)
+    }
+}
+
 impl fmt::Display for CaptureStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,10 +123,11 @@ impl RunnableProgram<'_> {
     /// captured.
     pub fn run_capture(
         &mut self,
-        mut input: Input,
+        input: Input,
         mut output: Option<Written<'_>>,
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
     ) -> Result<CaptureSummary, CaptureStop> {
+        let mut input = input.buffered();
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
         let mut kept = Vec::new();

@@ -6,10 +6,11 @@
 //! packets. So a run repeats bit for bit for programs whose maps are per-CPU arrays, whether
 //! the capture is a file or a stream. The keys of per-CPU hashes are those of all CPUs.
 //!
-//! Workers read a mapped file themselves (`segments`); the packets of other captures are read
-//! by the calling thread and handed out (`batches`). Either way a few segments of each worker
-//! wait at most.
+//! Workers read a file themselves (`segments`); the packets of other captures are read by the
+//! calling thread and handed out (`batches`). Either way a few segments of each worker wait at
+//! most.
 
+mod batch;
 mod batches;
 mod results;
 mod segments;
@@ -24,21 +25,26 @@ use super::{CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, Run
 use crate::captures::Input;
 use results::{Merger, Results};
 
-/// Bytes of the first segments, which share a short capture among the workers, and of later
-/// ones, which fit a core's cache and make handing over rare.
+/// Bytes of the first segments, which share a short capture among the workers, and of the
+/// last ones, which make handing over rare.
 const FIRST_SEGMENT: u64 = 32 << 10;
-const SEGMENT: u64 = 256 << 10;
+const LAST_SEGMENT: u64 = 1 << 20;
 
-/// Number of short segments.
-const FIRST_SEGMENTS: u64 = 16;
+/// Segments of a length, before those of twice the length.
+const SAME_LENGTH: u64 = 16;
 
 /// Segments of a worker whose results wait, at most.
 const WAITING: usize = 4;
 
 /// Offset in the capture at which a segment ends.
 fn segment_end(number: u64) -> u64 {
-    let next = number + 1;
-    next.min(FIRST_SEGMENTS) * FIRST_SEGMENT + next.saturating_sub(FIRST_SEGMENTS) * SEGMENT
+    let (mut end, mut left, mut len) = (0, number + 1, FIRST_SEGMENT);
+    while left > SAME_LENGTH && len < LAST_SEGMENT {
+        end += SAME_LENGTH * len;
+        left -= SAME_LENGTH;
+        len *= 2;
+    }
+    end + left * len
 }
 
 impl LoadedObject {
@@ -125,9 +131,10 @@ mod tests {
 
     #[test]
     fn segments_follow_each_other() {
+        let len = |number| segment_end(number) - segment_end(number - 1);
         assert_eq!(segment_end(0), FIRST_SEGMENT);
-        assert_eq!(segment_end(15), 16 * FIRST_SEGMENT);
-        assert_eq!(segment_end(16), 16 * FIRST_SEGMENT + SEGMENT);
-        assert!((0..100).all(|number| segment_end(number) < segment_end(number + 1)));
+        assert_eq!([len(15), len(16)], [FIRST_SEGMENT, 2 * FIRST_SEGMENT]);
+        assert!((80..1000).all(|number| len(number) == LAST_SEGMENT));
+        assert_eq!(len(79), LAST_SEGMENT / 2);
     }
 }

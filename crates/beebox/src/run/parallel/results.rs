@@ -1,10 +1,8 @@
 //! Results of the runs on a segment, and their merging in the order of the packets.
 
 use ::kernel::maps::RunGuard;
-use capture::{LinkType, Record};
 use spec::programs::ProgramType;
 
-use crate::run::capture::nanoseconds_of;
 use crate::run::summary::{Counter, Stopwatch};
 use crate::run::{
     CaptureStop, CaptureSummary, PacketRun, PrintedText, Redirect, RunRecord, RunnableProgram,
@@ -38,9 +36,11 @@ struct Output {
 }
 
 impl Results {
-    /// None yet, of runs that a worker times by this stopwatch.
-    pub(super) fn new(time: Stopwatch) -> Results {
+    /// None yet, with room for those on so many packets, which a worker times by this
+    /// stopwatch.
+    pub(super) fn new(packets: usize, time: Stopwatch) -> Results {
         Results {
+            runs: Vec::with_capacity(packets),
             time,
             ..Results::default()
         }
@@ -93,19 +93,6 @@ impl Results {
                 records,
             });
         }
-    }
-}
-
-/// The Ethernet frame of a record and its time in nanoseconds; the reason if it has none.
-#[inline]
-pub(super) fn frame_of<'r>(record: &Record<'r>) -> Result<(&'r [u8], u64), CaptureStop> {
-    let link_type = record.interface().link_type;
-    match link_type == LinkType::ETHERNET {
-        true => Ok((record.data(), nanoseconds_of(record))),
-        false => Err(CaptureStop::LinkType {
-            packet: 0,
-            link_type,
-        }),
     }
 }
 

@@ -1,19 +1,19 @@
-//! Workers that read the segments of a mapped capture themselves.
+//! Workers that read the segments of a capture file themselves.
 //!
-//! Where a segment's first record begins, only the record before it tells. So each worker
-//! finds the records of its segment, tells the worker of the next one where it begins, and
-//! then runs the packets: finding records takes a small part of the time of running them, and
-//! the workers do it one after the other. Before its turn, a worker loads its segment into
-//! its cache, so that the way from record to record does not wait for memory.
+//! Where a segment's first record begins, only the record before it tells. So each worker reads
+//! its segment, waits for the worker of the segment before to tell where the first record
+//! begins, finds the records, tells the worker of the next segment, and then runs the packets.
+//! Finding records takes a small part of the time of running them, and the workers do it one
+//! after the other.
 
+use std::fs::File;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 
-use ::kernel::maps::RunGuard;
-use capture::Event;
-
-use super::results::{Merger, Results, frame_of};
+use super::batch::Batch;
+use super::results::{Merger, Results};
 use super::{Work, segment_end};
-use crate::captures::{Input, Place};
+use crate::captures::{Part, Place};
 use crate::run::summary::Stopwatch;
 use crate::run::{CaptureStop, RunnableProgram};
 
@@ -21,8 +21,7 @@ use crate::run::{CaptureStop, RunnableProgram};
 struct Segments {
     number: u64,
     jobs: u64,
-    /// The capture from its first record on.
-    capture: Place,
+    file: Arc<File>,
     /// Where its next segment begins; closed at the end of the capture.
     starts: Receiver<Place>,
     /// Where the next worker's begins.
@@ -31,7 +30,7 @@ struct Segments {
 
 /// Runs the packets of a capture from a place on, and merges the results.
 pub(super) fn run(
-    capture: Place,
+    (file, first): (Arc<File>, Place),
     jobs: u32,
     mut start: impl FnMut(Box<dyn Work>, u32) -> Receiver<Results>,
     merger: &mut Merger<'_>,
@@ -39,7 +38,7 @@ pub(super) fn run(
     let channels = (0..jobs).map(|_| mpsc::channel());
     let (mut ends, starts): (Vec<_>, Vec<_>) = channels.unzip();
     // The first worker's receiver is at hand.
-    let _ = ends[0].send(capture.clone());
+    let _ = ends[0].send(first);
     // Each tells the next one, and the last the first.
     ends.rotate_left(1);
     let mut workers = Vec::new();
@@ -47,7 +46,7 @@ pub(super) fn run(
         let work = Segments {
             number: number.into(),
             jobs: jobs.into(),
-            capture: capture.clone(),
+            file: Arc::clone(&file),
             starts,
             ends,
         };
@@ -64,49 +63,31 @@ pub(super) fn run(
 
 impl Work for Segments {
     fn run(self: Box<Self>, program: &mut RunnableProgram<'_>, done: &SyncSender<Results>) {
-        let mut number = self.number;
+        let mut part = Part::new(self.file);
+        let mut batch = Batch::default();
         let mut time = Stopwatch::default();
-        loop {
+        for number in (self.number..).step_by(self.jobs as usize) {
             let end = segment_end(number);
-            self.capture
-                .load(number.checked_sub(1).map_or(0, segment_end), end);
-            let Ok(place) = self.starts.recv() else {
+            let loaded = part.load(number.checked_sub(1).map_or(0, segment_end), end);
+            let Ok(mut place) = self.starts.recv() else {
                 return;
             };
-            let next = place.clone().after(end);
-            let is_last = next.is_none();
-            if let Some(next) = next {
+            let walked = loaded.map_err(CaptureStop::Capture);
+            let walked =
+                walked.and_then(|()| part.walk(&mut place, end, |at, record| batch.add(at, record)));
+            let goes_on = matches!(walked, Ok(true));
+            if goes_on {
                 // The next worker ends early only if results are not taken.
-                let _ = self.ends.send(next);
+                let _ = self.ends.send(place);
             }
-            let mut results = Results::new(time);
-            run_segment(program, place.input(), end, &mut results);
+            if let Err(stop) = walked {
+                batch.stop(stop);
+            }
+            let results = batch.run(part.bytes(), program, time);
             time = results.next_time();
-            if done.send(results).is_err() || is_last {
+            if done.send(results).is_err() || !goes_on {
                 return;
             }
-            number += self.jobs;
-        }
-    }
-}
-
-/// Runs a program on the packets whose records begin before `end`.
-fn run_segment(
-    program: &mut RunnableProgram<'_>,
-    mut input: Input,
-    end: u64,
-    results: &mut Results,
-) {
-    let mut guard = RunGuard::new();
-    while input.offset() < end && !results.is_stopped() {
-        match input.next_event() {
-            Ok(None) => break,
-            Ok(Some(Event::Block(_))) => {}
-            Ok(Some(Event::Packet(record))) => match frame_of(&record) {
-                Ok((frame, time)) => results.run(program, frame, time, &mut guard),
-                Err(stop) => results.stop(stop),
-            },
-            Err(error) => results.stop(CaptureStop::Capture(error)),
         }
     }
 }
