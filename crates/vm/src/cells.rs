@@ -40,8 +40,10 @@ impl fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 /// Bytes of a cache line, to which owned cells are aligned.
-#[cfg(not(loom))]
 const LINE: usize = 64;
+
+/// Cells of a cache line.
+pub const LINE_CELLS: usize = LINE / CELL_BYTES;
 
 /// Bytes from which on cells are mapped, in huge pages where the system has some.
 const LARGE: usize = 4 << 20;

@@ -46,7 +46,7 @@ pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
 pub use cell_groups::{CellGroup, CellGroups};
-pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, OutOfMemory};
+pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, LINE_CELLS, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use direct::{CURRENT_TASK, Direct, USER_REGISTERS, VARIABLES};

@@ -17,12 +17,9 @@ use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 /// Values by index, one for each CPU in `percpu_array`.
 #[derive(Debug)]
 pub(super) struct Array {
-    cells: Cells,
-    entries: u32,
+    values: Elements,
     value: ValueLayout,
     special: SpecialFields,
-    /// Values of an element: the possible CPUs, or 1.
-    copies: u32,
     is_percpu: bool,
 }
 
@@ -31,15 +28,14 @@ impl Array {
         let is_percpu = map.is_percpu();
         let copies = if is_percpu { host.cpus } else { 1 };
         let entries = map.params.max_entries;
-        let count = (map.value.cells())
-            .saturating_mul(entries as usize)
-            .saturating_mul(copies as usize);
+        let cells = map.value.cells();
+        let count = Elements::cells(entries, copies, cells).ok_or(Errno::ENOMEM)?;
+        let values = Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?;
+        let values = Elements::new(values, entries, copies, cells);
         Ok(Array {
-            cells: Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
-            entries,
+            values: values.ok_or(Errno::ENOMEM)?,
             value: map.value.clone(),
             special: SpecialFields::new(map, host),
-            copies,
             is_percpu,
         })
     }
@@ -84,6 +80,11 @@ impl Array {
         Ok(())
     }
 
+    /// Number of values, of each CPU in `percpu_array`.
+    fn entries(&self) -> u32 {
+        self.values.entries()
+    }
+
     /// Bytes of a value.
     pub(super) fn value_size(&self) -> usize {
         self.value.size
@@ -92,15 +93,12 @@ impl Array {
     /// The index that a key is, if it is in range.
     pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
         let index = u32::from_ne_bytes(key.try_into().ok()?);
-        (index < self.entries).then_some(index)
+        (index < self.entries()).then_some(index)
     }
 
     /// The cells of an element's value on a CPU.
     fn element(&self, index: u32, cpu: u32) -> &[AtomicU64] {
-        let cells = self.value.cells();
-        let copy = if self.is_percpu { cpu % self.copies } else { 0 };
-        let number = index as usize * self.copies as usize + copy as usize;
-        &self.cells.as_slice()[number * cells..(number + 1) * cells]
+        self.values.value(index, cpu)
     }
 
     fn check_update(&self, key: &[u8], flags: u64) -> Result<u32, Errno> {
@@ -153,7 +151,7 @@ impl Operations for Array {
         cursor: &mut Cursor,
     ) -> Option<[CellSlice<'g>; 2]> {
         let index = u32::try_from(cursor.position).ok()?;
-        if index >= self.entries {
+        if index >= self.entries() {
             return None;
         }
         cursor.position += 1;
@@ -162,26 +160,24 @@ impl Operations for Array {
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {
-        super::special::covers(self.cells.as_slice(), address, len)
+        super::special::covers(self.values.as_slice(), address, len)
     }
 
     fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
-        let start = self.cells.as_slice().as_ptr().addr() as u64;
-        let number = address.checked_sub(start)? / (8 * self.value.cells() as u64);
-        let index = u32::try_from(number / u64::from(self.copies)).ok()?;
+        let start = self.values.as_slice().as_ptr().addr() as u64;
+        let offset = address.checked_sub(start)? % self.values.copy_stride();
+        let index = u32::try_from(offset / self.values.stride()).ok()?;
         let cell = guard.take_key_cell();
-        let is_there = index < self.entries;
+        let is_there = index < self.entries() && self.covers(address, 1);
         is_there.then(|| self.entry(guard.key_cell(cell), index, 0))
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
-        let cells = self.cells.clone();
-        let elements = Elements::new(cells, self.entries, self.copies, self.value.cells());
-        elements.map(DirectAccess::Elements)
+        Some(DirectAccess::Elements(self.values.clone()))
     }
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {
-        let has_one = self.entries == 1 && !self.is_percpu;
+        let has_one = self.entries() == 1 && !self.is_percpu;
         has_one.then(|| CellSlice::new(self.element(0, 0), self.value.size))
     }
 
@@ -196,7 +192,7 @@ impl Operations for Array {
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let index = self.index(key).ok_or(Errno::ENOENT)?;
-        for (cpu, out) in (0..).zip(out.chunks_mut(out.len() / self.copies as usize)) {
+        for (cpu, out) in (0..).zip(out.chunks_mut(out.len() / self.values.copies() as usize)) {
             self.value.read(self.element(index, cpu), out);
         }
         Ok(())
@@ -207,7 +203,7 @@ impl Operations for Array {
             return Err(Errno::EINVAL);
         }
         let index = self.check_update(key, flags)?;
-        for (cpu, value) in (0..).zip(value.chunks(value.len() / self.copies as usize)) {
+        for (cpu, value) in (0..).zip(value.chunks(value.len() / self.values.copies() as usize)) {
             self.write(self.element(index, cpu), value, flags)?;
         }
         Ok(())
@@ -215,6 +211,6 @@ impl Operations for Array {
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         let index = key.and_then(|key| self.index(key));
-        key::write_next_index(index, self.entries, next)
+        key::write_next_index(index, self.entries(), next)
     }
 }

@@ -11,8 +11,8 @@
 //! Lookups by programs and updates mark elements. Linux's lists approximate the same, and
 //! may evict before the map is full.
 //!
-//! Layout of an element, in cells: hash and link to the next element of a chain; key;
-//! value, or a value for each CPU.
+//! Layout of an element, in cells: hash and link to the next element of a chain; key; value.
+//! Values for each CPU are the pool's copies.
 
 mod buckets;
 mod eviction;
@@ -23,12 +23,12 @@ use spec::Errno;
 use vm::sync::atomic::Ordering::Relaxed;
 use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
-    CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, MapFunction, OutOfMemory,
-    WordLookup, hash_start, hash_words,
+    CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, LINE_CELLS, MapFunction,
+    OutOfMemory, WordLookup, hash_start, hash_words,
 };
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
-use super::pool::{LINE_CELLS, Line, Pool};
+use super::pool::{Layout, Line, Pool};
 use super::resources::Resources;
 use super::special::SpecialFields;
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
@@ -76,7 +76,15 @@ impl Hash {
         let copies = if is_percpu { host.cpus } else { 1 };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
-        let stride = in_cache_line(value_start + map.value.cells() * copies as usize);
+        let cells = map.value.cells();
+        let layout = match is_percpu {
+            true => Layout {
+                stride: value_start,
+                copies,
+                copy_stride: cells,
+            },
+            false => Layout::plain(in_cache_line(value_start + cells)),
+        };
         let rounded = (entries.checked_next_power_of_two())
             .filter(|entries| *entries <= MOST_ENTRIES)
             .ok_or(Errno::E2BIG)?;
@@ -88,8 +96,8 @@ impl Hash {
         let no_memory = |_: OutOfMemory| Errno::ENOMEM;
         let buckets = Buckets::new(rounded).map_err(no_memory)?;
         let pool = match is_preallocated {
-            true => Pool::preallocated(stride, entries + spares, host.cpus),
-            false => Pool::growing(stride, entries, MOST_ELEMENTS, host.cpus),
+            true => Pool::preallocated(layout, entries + spares, host.cpus),
+            false => Pool::growing(layout, entries, MOST_ELEMENTS, host.cpus),
         };
         let pool = pool.map_err(no_memory)?;
         for _ in 0..spares {
@@ -101,13 +109,13 @@ impl Hash {
             pool,
             start: hash_start(map.seed(host)),
             key_size,
-            stride,
+            stride: layout.stride,
             value_start,
             value: map.value.clone(),
             special: SpecialFields::new(map, host),
             copies,
             is_percpu,
-            has_lines: stride == LINE_CELLS && !is_percpu,
+            has_lines: layout.stride == LINE_CELLS && !is_percpu,
             limit: match (map.is_lru(), is_preallocated) {
                 (true, _) => Limit::Evict(Clock::new(entries + spares)),
                 (false, true) => Limit::Pool,
@@ -176,22 +184,15 @@ impl Hash {
 
     /// The cells of an element's value on a CPU.
     fn value_cells(&self, index: u32, cpu: u32) -> &[AtomicU64] {
-        let start = self.value_on(cpu);
-        &self.pool.element(index)[start..start + self.value.cells()]
+        &self.value_in(index, self.pool.element(index), cpu)[..self.value.cells()]
     }
 
-    /// The value on a CPU, given the cells of an element and what is behind them.
+    /// The same and what is behind them, given the cells of the element too.
     #[inline(always)]
-    fn value_in<'e>(&self, element: &'e [AtomicU64], cpu: u32) -> CellSlice<'e> {
-        CellSlice::new(&element[self.value_on(cpu)..], self.value.size)
-    }
-
-    /// Cell of an element at which the value on a CPU starts.
-    #[inline(always)]
-    fn value_on(&self, cpu: u32) -> usize {
+    fn value_in<'e>(&'e self, index: u32, element: &'e [AtomicU64], cpu: u32) -> &'e [AtomicU64] {
         match self.is_percpu {
-            true => self.value_start + (cpu % self.copies) as usize * self.value.cells(),
-            false => self.value_start,
+            true => self.pool.copy(index, cpu),
+            false => &element[self.value_start..],
         }
     }
 
@@ -455,7 +456,7 @@ impl Hash {
     ) -> Option<CellAddress<'_>> {
         let (index, element) = self.find_by(hash, |cells| key::equals_array(cells, key))?;
         self.mark(index);
-        Some(CellAddress::of(&element[self.value_on(cpu)..]))
+        Some(CellAddress::of(self.value_in(index, element, cpu)))
     }
 }
 
@@ -465,7 +466,8 @@ impl Operations for Hash {
         let hash = self.hash(key);
         let (index, element) = self.find_by(hash, |cells| key::equals(cells, key))?;
         self.mark(index);
-        Some(self.value_in(element, cpu))
+        let value = self.value_in(index, element, cpu);
+        Some(CellSlice::new(value, self.value.size))
     }
 
     fn next_entry<'g>(
@@ -497,15 +499,19 @@ impl Operations for Hash {
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {
-        let element = self.pool.element_at(address);
-        element.is_some_and(|element| super::special::covers(element, address, len))
+        let covers = |cells| super::special::covers(cells, address, len);
+        self.pool.element_at(address).is_some_and(|index| {
+            let values = (0..self.copies).map(|cpu| self.value_cells(index, cpu));
+            covers(self.pool.element(index)) || values.into_iter().any(covers)
+        })
     }
 
     fn entry_at<'g>(&'g self, _: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
-        let element = self.pool.element_at(address)?;
+        let index = self.pool.element_at(address)?;
+        let key = &self.pool.element(index)[KEY..];
         Some([
-            CellSlice::new(&element[KEY..], self.key_size),
-            self.value_in(element, 0),
+            CellSlice::new(key, self.key_size),
+            CellSlice::new(self.value_cells(index, 0), self.value.size),
         ])
     }
 

@@ -17,7 +17,7 @@ use spec::Errno;
 use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};
 
 use super::flags::{self, EXIST, NOEXIST};
-use super::pool::Pool;
+use super::pool::{Layout, Pool};
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout, key};
 
@@ -70,7 +70,7 @@ impl LpmTrie {
         let stride = DATA + key::cells_of(data_size) + map.value.cells();
         // An entry needs a node, and an intermediate one at most.
         let expected = map.params.max_entries.saturating_mul(2);
-        let pool = Pool::growing(stride, expected, u32::MAX / 2, host.cpus);
+        let pool = Pool::growing(Layout::plain(stride), expected, u32::MAX / 2, host.cpus);
         Ok(LpmTrie {
             pool: Arc::new(pool.map_err(|_| Errno::ENOMEM)?),
             root: AtomicU64::new(0),
@@ -429,7 +429,8 @@ impl Operations for LpmTrie {
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {
-        let element = self.pool.element_at(address);
+        let index = self.pool.element_at(address);
+        let element = index.map(|index| self.pool.element(index));
         element.is_some_and(|element| super::special::covers(element, address, len))
     }
 

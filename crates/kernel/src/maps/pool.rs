@@ -4,15 +4,16 @@
 //! to a freed element stays valid memory, as with Linux's preallocated hashes, and may see
 //! the element's next use. Elements come from blocks, each as large as all before it
 //! together (an element of the first is found soonest), or from a single block that holds
-//! them all. Freed elements are linked through their first cell, in a list for each CPU to
+//! them all. Behind the elements of a block are their copies, those for each CPU together: a
+//! CPU writes to no cache line that another one uses. Freed elements are linked through their first cell, in a list for each CPU to
 //! reduce contention; an empty list takes from the others.
 
-use std::fmt;
 use std::sync::OnceLock;
+use std::{fmt, iter};
 
 use vm::sync::atomic::Ordering::{Relaxed, Release};
 use vm::sync::atomic::{AtomicU32, AtomicU64, fence};
-use vm::{CELL_BYTES, Cells, OutOfMemory};
+use vm::{CELL_BYTES, Cells, LINE_CELLS, OutOfMemory};
 
 use super::spin_lock::SpinLock;
 
@@ -26,13 +27,20 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The cells of a cache line.
 pub(super) type Line = [AtomicU64; LINE_CELLS];
 
-/// Cells of a cache line.
-pub(super) const LINE_CELLS: usize = 8;
+/// What a pool has for each element.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    /// Cells of an element.
+    pub(super) stride: usize,
+    /// Number of copies: the possible CPUs, or 0.
+    pub(super) copies: u32,
+    /// Cells of a copy.
+    pub(super) copy_stride: usize,
+}
 
 /// See the module's text.
 pub(super) struct Pool {
-    /// Cells of an element.
-    stride: usize,
+    layout: Layout,
     /// The first block: that of most elements, and the only one of a preallocated pool.
     first: Cells,
     /// Elements of the first block, a power of two where there are more blocks.
@@ -60,20 +68,54 @@ impl Default for Free {
     }
 }
 
+impl Layout {
+    /// Elements of so many cells, without copies.
+    pub(super) fn plain(stride: usize) -> Layout {
+        Layout {
+            stride,
+            copies: 0,
+            copy_stride: 0,
+        }
+    }
+
+    /// Cells of a block of so many elements.
+    fn block(&self, elements: usize) -> usize {
+        let copies = self
+            .copies_on_cpu(elements)
+            .saturating_mul(self.copies as usize);
+        self.before_copies(elements).saturating_add(copies)
+    }
+
+    /// Cells of the elements of a block before their copies.
+    fn before_copies(&self, elements: usize) -> usize {
+        in_lines(elements.saturating_mul(self.stride))
+    }
+
+    /// Cells of the copies of a block for a CPU.
+    fn copies_on_cpu(&self, elements: usize) -> usize {
+        in_lines(elements.saturating_mul(self.copy_stride))
+    }
+}
+
+/// Cells of the cache lines of so many cells.
+fn in_lines(cells: usize) -> usize {
+    cells.div_ceil(LINE_CELLS).saturating_mul(LINE_CELLS)
+}
+
 impl Pool {
-    /// A pool of `capacity` elements of `stride` cells, allocated at once.
+    /// A pool of `capacity` elements, allocated at once.
     pub(super) fn preallocated(
-        stride: usize,
+        layout: Layout,
         capacity: u32,
         lists: u32,
     ) -> Result<Pool, OutOfMemory> {
-        Pool::with_blocks(stride, capacity, capacity, 0, lists)
+        Pool::with_blocks(layout, capacity, capacity, 0, lists)
     }
 
-    /// A pool that grows up to `capacity` elements of `stride` cells. The first block has
-    /// room for `expected` elements, within limits.
+    /// A pool that grows up to `capacity` elements. The first block has room for `expected`
+    /// elements, within limits.
     pub(super) fn growing(
-        stride: usize,
+        layout: Layout,
         expected: u32,
         capacity: u32,
         lists: u32,
@@ -82,19 +124,19 @@ impl Pool {
             .clamp(FIRST_BLOCK, MOST_IN_FIRST)
             .next_power_of_two();
         let blocks = capacity.div_ceil(first).max(1).ilog2() as usize + 1;
-        Pool::with_blocks(stride, capacity, first, blocks, lists)
+        Pool::with_blocks(layout, capacity, first, blocks, lists)
     }
 
     fn with_blocks(
-        stride: usize,
+        layout: Layout,
         capacity: u32,
         first_len: u32,
         blocks: usize,
         lists: u32,
     ) -> Result<Pool, OutOfMemory> {
         Ok(Pool {
-            stride,
-            first: Cells::zeroed(stride.saturating_mul(first_len as usize))?,
+            layout,
+            first: Cells::zeroed(layout.block(first_len as usize))?,
             first_len,
             blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
             capacity,
@@ -110,8 +152,26 @@ impl Pool {
             true => (&self.first, index),
             false => self.later(index),
         };
-        let start = offset as usize * self.stride;
-        &cells.as_slice()[start..start + self.stride]
+        let start = offset as usize * self.layout.stride;
+        &cells.as_slice()[start..start + self.layout.stride]
+    }
+
+    /// The cells of the copy of an element for a CPU.
+    #[inline(always)]
+    pub(super) fn copy(&self, index: u32, cpu: u32) -> &[AtomicU64] {
+        let (cells, offset, len) = match index < self.first_len {
+            true => (&self.first, index, self.first_len as usize),
+            false => {
+                let (cells, offset) = self.later(index);
+                // The elements of the blocks before are as many.
+                (cells, offset, (index - offset) as usize)
+            }
+        };
+        let layout = self.layout;
+        let start = layout.before_copies(len)
+            + (cpu % layout.copies) as usize * layout.copies_on_cpu(len)
+            + offset as usize * layout.copy_stride;
+        &cells.as_slice()[start..start + layout.copy_stride]
     }
 
     /// An element of the first block, where each has the cells of a line.
@@ -140,15 +200,28 @@ impl Pool {
         (block as usize, index - (self.first_len << block))
     }
 
-    /// The cells of the element that has an address in them.
-    pub(super) fn element_at(&self, address: u64) -> Option<&[AtomicU64]> {
-        let blocks = self.blocks.iter().filter_map(OnceLock::get);
-        [&self.first].into_iter().chain(blocks).find_map(|block| {
-            let cells = block.as_slice();
-            let offset = address.checked_sub(cells.as_ptr().addr() as u64)?;
-            let number = usize::try_from(offset).ok()? / (CELL_BYTES * self.stride);
-            let start = number.checked_mul(self.stride)?;
-            cells.get(start..start + self.stride)
+    /// The element that has an address in its cells or copies.
+    pub(super) fn element_at(&self, address: u64) -> Option<u32> {
+        let later = (0..).zip(&self.blocks).filter_map(|(block, cells)| {
+            let before = self.first_len << block;
+            Some((cells.get()?, before, before))
+        });
+        let mut blocks = iter::once((&self.first, 0, self.first_len)).chain(later);
+        blocks.find_map(|(block, before, len)| {
+            let start = block.as_slice().as_ptr().addr() as u64;
+            let offset = usize::try_from(address.checked_sub(start)?).ok()?;
+            let (cell, len) = (offset / CELL_BYTES, len as usize);
+            let Layout {
+                stride,
+                copy_stride,
+                ..
+            } = self.layout;
+            let number = match cell.checked_sub(self.layout.before_copies(len)) {
+                None => cell / stride,
+                Some(_) if cell >= self.layout.block(len) => return None,
+                Some(cell) => cell % self.layout.copies_on_cpu(len) / copy_stride,
+            };
+            (number < len).then_some(before + number as u32)
         })
     }
 
@@ -205,7 +278,7 @@ impl Pool {
     #[cold]
     fn allocate(&self, block: usize) -> Result<(), OutOfMemory> {
         let elements = (self.first_len as usize) << block;
-        let cells = Cells::zeroed(elements.saturating_mul(self.stride))?;
+        let cells = Cells::zeroed(self.layout.block(elements))?;
         // If another thread was first, its block serves as well.
         let _ = self.blocks[block].set(cells);
         Ok(())
@@ -240,13 +313,15 @@ impl fmt::Debug for Pool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
     fn elements_are_distinct_and_come_back() {
         for pool in [
-            Pool::preallocated(3, 1000, 2).unwrap(),
-            Pool::growing(3, 0, 1000, 2).unwrap(),
+            Pool::preallocated(Layout::plain(3), 1000, 2).unwrap(),
+            Pool::growing(Layout::plain(3), 0, 1000, 2).unwrap(),
         ] {
             let taken: Vec<u32> = (0..1000).map(|i| pool.take(i).unwrap().unwrap()).collect();
             assert_eq!(pool.take(0).unwrap(), None);
@@ -258,6 +333,39 @@ mod tests {
             }
             pool.give_back(1, 700);
             assert_eq!(pool.take(0).unwrap(), Some(700));
+        }
+    }
+
+    #[test]
+    fn copies_have_lines_of_their_own() {
+        let layout = Layout {
+            stride: 3,
+            copies: 2,
+            copy_stride: 1,
+        };
+        for pool in [
+            Pool::preallocated(layout, 200, 2).unwrap(),
+            Pool::growing(layout, 0, 200, 2).unwrap(),
+        ] {
+            let address = |cells: &[AtomicU64]| cells.as_ptr().addr() as u64;
+            let mut lines = [HashSet::new(), HashSet::new(), HashSet::new()];
+            let mut all = HashSet::new();
+            while let Some(index) = pool.take(0).unwrap() {
+                let cells = [
+                    pool.element(index),
+                    pool.copy(index, 0),
+                    pool.copy(index, 1),
+                ];
+                assert_eq!(cells.map(<[_]>::len), [3, 1, 1]);
+                for (cells, lines) in cells.iter().zip(&mut lines) {
+                    assert_eq!(pool.element_at(address(cells)), Some(index));
+                    assert!(all.insert(address(cells)), "cells of two elements");
+                    lines.insert(address(cells) / 64);
+                }
+            }
+            assert_eq!(all.len(), 600);
+            assert!(lines[0].is_disjoint(&lines[1]) && lines[1].is_disjoint(&lines[2]));
+            assert_eq!(pool.element_at(address(pool.first.as_slice()) - 8), None);
         }
     }
 }
@@ -289,7 +397,7 @@ mod model {
     #[test]
     fn an_element_has_one_owner_at_a_time() {
         loom::model(|| {
-            let pool = Arc::new(Pool::preallocated(3, 1, 1).unwrap());
+            let pool = Arc::new(Pool::preallocated(Layout::plain(3), 1, 1).unwrap());
             let other = Arc::clone(&pool);
             let thread = thread::spawn(move || use_element(&other, 0));
             use_element(&pool, 0);
@@ -303,7 +411,7 @@ mod model {
     #[test]
     fn a_list_without_elements_takes_those_of_others() {
         loom::model(|| {
-            let pool = Arc::new(Pool::preallocated(3, 2, 2).unwrap());
+            let pool = Arc::new(Pool::preallocated(Layout::plain(3), 2, 2).unwrap());
             for cpu in [0, 1] {
                 let index = pool.take(cpu).unwrap().unwrap();
                 pool.give_back(0, index);

@@ -140,7 +140,7 @@ fn call(function: &MapFunction, first: i32, index: usize) -> Vec<Insn> {
 /// values are maps; `None` for values that are too large for the immediates.
 fn element(elements: &Elements, index: Option<u32>, is_map: bool) -> Option<Vec<Insn>> {
     let stride = elements.stride();
-    i32::try_from(stride).ok()?;
+    i32::try_from(stride.max(elements.copy_stride())).ok()?;
     let is_percpu = elements.copies() > 1;
     // The number of the CPU comes in r0.
     let (value, base) = match is_percpu {

@@ -421,6 +421,7 @@ mod model {
     use loom::thread;
 
     use super::*;
+    use crate::maps::pool::Layout;
 
     /// A table with elements of a header and a key.
     struct Table {
@@ -435,7 +436,7 @@ mod model {
             let capacity = elements + u32::from(spare);
             let table = Table {
                 buckets: Buckets::new(1).unwrap(),
-                pool: Pool::preallocated(2, capacity, 1).unwrap(),
+                pool: Pool::preallocated(Layout::plain(2), capacity, 1).unwrap(),
             };
             for _ in 0..elements {
                 let index = table.pool.take(0).unwrap().unwrap();
