@@ -36,6 +36,6 @@ pub use link::{LinkType, packet_metadata};
 pub use merge::{Numbering, Section};
 pub use order::ByteOrder;
 pub use pcap::{Layout, PcapHeader};
-pub use reader::{Block, Event, Item, PacketData, Reader, Record, Skipped};
+pub use reader::{Block, Event, Framed, PacketData, Reader, Record, Skipped};
 pub use split::first_record;
 pub use writer::{Encoder, OtherLinkType};

@@ -36,7 +36,7 @@ pub enum Event<'a> {
 
 /// What is at the start of bytes of a capture.
 #[derive(Debug)]
-pub enum Item<'a> {
+pub enum Framed<'a> {
     /// A whole packet or block.
     Event(Event<'a>),
     /// The start of one.
@@ -326,18 +326,18 @@ impl Framing {
     /// The record or block at the start of `bytes`, which may be more; then the framing is that
     /// behind it.
     #[inline]
-    pub fn item<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Item<'a>, Problem> {
+    pub fn event<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Framed<'a>, Problem> {
         Ok(match self.step(bytes)? {
-            Step::Packet(frame) => Item::Event(Event::Packet(Record {
+            Step::Packet(frame) => Framed::Event(Event::Packet(Record {
                 raw: &bytes[..frame.len as usize],
                 frame,
                 framing: self,
             })),
-            Step::Block { len } => Item::Event(Event::Block(Block {
+            Step::Block { len } => Framed::Event(Event::Block(Block {
                 raw: &bytes[..len as usize],
                 framing: self,
             })),
-            Step::Need(needed) => Item::Incomplete { needed },
+            Step::Need(needed) => Framed::Incomplete { needed },
         })
     }
 }

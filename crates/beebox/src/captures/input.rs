@@ -107,19 +107,6 @@ impl Input {
         self.reader.offset()
     }
 
-    /// The same capture, read through a buffer where its file is mapped: programs that get all
-    /// bytes of the packets are faster then, because no pages have to be mapped.
-    pub fn buffered(mut self) -> Input {
-        let Some(file) = &mut self.file else {
-            return self;
-        };
-        if file.mapping.take().is_some() {
-            let (offset, framing) = (self.reader.offset(), self.reader.framing().clone());
-            self.reader = Reader::resume(file.part(offset, u64::MAX), offset, framing);
-        }
-        self
-    }
-
     /// The file, if it is one that is not compressed, and the place of the next record.
     pub(crate) fn place(&self) -> Option<(Arc<File>, Place)> {
         let file = Arc::clone(&self.file.as_ref()?.file);
@@ -137,7 +124,7 @@ impl Input {
 #[derive(Clone)]
 pub(super) struct WholeFile {
     file: Arc<File>,
-    /// `None` if it can't be mapped (on some special file systems), or is not to be.
+    /// `None` if it can't be mapped (on some special file systems).
     mapping: Option<Arc<Mmap>>,
     pub(super) len: u64,
 }

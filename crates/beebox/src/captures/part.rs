@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use capture::{Error, Event, Fault, Framing, Item, Problem, Record};
+use capture::{Error, Event, Fault, Framed, Framing, Problem, Record};
 
 /// Bytes that are read behind a part, for the rest of its last record.
 const BEHIND: u64 = 4 << 10;
@@ -74,21 +74,21 @@ impl Part {
                     problem,
                 }))
             };
-            let len = match place.framing.item(ahead).map_err(fault)? {
-                Item::Event(Event::Packet(record)) => {
+            let len = match place.framing.event(ahead).map_err(fault)? {
+                Framed::Event(Event::Packet(record)) => {
                     let data = record.data_range();
                     packet(at + data.start..at + data.end, &record)?;
                     record.raw().len()
                 }
-                Item::Event(Event::Block(block)) => block.raw.len(),
-                Item::Incomplete { .. } if ahead.is_empty() && self.is_last => return Ok(false),
-                Item::Incomplete { needed } if self.is_last => {
+                Framed::Event(Event::Block(block)) => block.raw.len(),
+                Framed::Incomplete { .. } if ahead.is_empty() && self.is_last => return Ok(false),
+                Framed::Incomplete { needed } if self.is_last => {
                     return Err(fault(Problem::Truncated {
                         needed: needed.into(),
                         present: ahead.len() as u64,
                     }));
                 }
-                Item::Incomplete { .. } => {
+                Framed::Incomplete { .. } => {
                     self.read(self.bytes.len(), 2 * self.bytes.len())?;
                     continue;
                 }

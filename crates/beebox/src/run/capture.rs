@@ -123,11 +123,10 @@ impl RunnableProgram<'_> {
     /// captured.
     pub fn run_capture(
         &mut self,
-        input: Input,
+        mut input: Input,
         mut output: Option<Written<'_>>,
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
     ) -> Result<CaptureSummary, CaptureStop> {
-        let mut input = input.buffered();
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
         let mut kept = Vec::new();

@@ -73,8 +73,8 @@ impl Work for Segments {
                 return;
             };
             let walked = loaded.map_err(CaptureStop::Capture);
-            let walked =
-                walked.and_then(|()| part.walk(&mut place, end, |at, record| batch.add(at, record)));
+            let walked = walked
+                .and_then(|()| part.walk(&mut place, end, |at, record| batch.add(at, record)));
             let goes_on = matches!(walked, Ok(true));
             if goes_on {
                 // The next worker ends early only if results are not taken.
