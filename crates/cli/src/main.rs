@@ -14,6 +14,7 @@ mod answer;
 mod answer_format;
 mod asm;
 mod btf;
+mod capture_file;
 mod completions;
 mod conformance;
 mod dis;

@@ -1,8 +1,9 @@
 //! `beebox run FILE.o` with programs of every type that Linux test-runs: contexts, perf
 //! buffers, program arrays that the host fills, and what does not fit.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -242,6 +243,28 @@ fn threads_give_the_verdicts_of_one() {
         let said = complaint(words);
         assert!(said.contains(part), "{words:?}: {said}");
     }
+}
+
+#[test]
+fn captures_come_from_standard_input() {
+    let of = |input: &str| {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sample = std::fs::read(directory.join(SAMPLE)).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+            .args(["run", KINDS, "--prog", "keep", "-j", "--pcap", input])
+            .current_dir(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It is closed early where the capture is a file.
+        let _ = child.stdin.take().unwrap().write_all(&sample);
+        let output = child.wait_with_output().unwrap();
+        let mut answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        answer.as_object_mut().unwrap().remove("duration_ns");
+        answer
+    };
+    assert_eq!(of("-"), of(SAMPLE));
 }
 
 #[test]

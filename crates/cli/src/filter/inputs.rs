@@ -1,15 +1,15 @@
 //! Parsing of the command line's captures and expression, and opening of captures.
 
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::fs::Metadata;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
 
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
+use crate::capture_file::open_file;
+use crate::program_input::name;
 
 /// An opened capture.
 pub(super) struct NamedInput {
@@ -124,17 +124,7 @@ pub(super) fn open_all(paths: &[OsString]) -> Result<Vec<NamedInput>, Failure> {
 
 /// Opens one capture.
 fn open(path: &Path) -> Result<NamedInput, Failure> {
-    let (name, file) = if path == Path::new("-") {
-        let stdin = io::stdin();
-        if stdin.is_terminal() {
-            return Err(Failure::new("standard input is a terminal, not a capture"));
-        }
-        let file = stdin.as_fd().try_clone_to_owned().map(File::from);
-        ("standard input".to_owned(), file)
-    } else {
-        (path.display().to_string(), File::open(path))
-    };
-    let file = file.map_err(|error| Failure::of_file(path, &error))?;
+    let (name, file) = (name(path), open_file(path)?);
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {
         return Err(Failure::new(format_args!("{name}: is a directory")));

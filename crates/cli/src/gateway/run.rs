@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use beebox::captures::Input;
 use beebox::run::{CaptureStop, LoadOptions, SplitMix, Written};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 
 use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::capture_file::{self, unreadable};
 use crate::kernel_input::KernelArgs;
 use crate::program_input::name;
 use crate::program_output::write_output;
-use crate::run::object::capture::{OutputFile, output_format, unreadable};
+use crate::run::object::capture::{OutputFile, output_format};
 
 /// Judge the packets of a capture by the gateway's program
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
-    /// The capture
+    /// The capture; `-` is standard input
     #[arg(long, value_name = "IN")]
     pcap: PathBuf,
 
@@ -136,7 +136,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let mut program = (plane.program(hook, 0, &mut random))
             .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
         let path = &args.pcap;
-        let mut input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+        let mut input = capture_file::open(path)?;
         let mut file = match &args.write {
             Some(out) => Some((
                 output_format(&mut input, path, out)?,

@@ -45,7 +45,7 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "ebpf")]
     prog: Option<String>,
 
-    /// Run on each packet of a capture, at the time of its capture
+    /// Run on each packet of a capture (`-` is standard input), at the time of its capture
     #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
     pcap: Option<PathBuf>,
 

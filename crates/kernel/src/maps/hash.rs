@@ -501,8 +501,8 @@ impl Operations for Hash {
     fn covers(&self, address: u64, len: usize) -> bool {
         let covers = |cells| super::special::covers(cells, address, len);
         self.pool.element_at(address).is_some_and(|index| {
-            let values = (0..self.copies).map(|cpu| self.value_cells(index, cpu));
-            covers(self.pool.element(index)) || values.into_iter().any(covers)
+            covers(self.pool.element(index))
+                || (0..self.copies).any(|cpu| covers(self.value_cells(index, cpu)))
         })
     }
 

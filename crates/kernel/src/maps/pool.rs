@@ -5,8 +5,8 @@
 //! the element's next use. Elements come from blocks, each as large as all before it
 //! together (an element of the first is found soonest), or from a single block that holds
 //! them all. Behind the elements of a block are their copies, those for each CPU together: a
-//! CPU writes to no cache line that another one uses. Freed elements are linked through their first cell, in a list for each CPU to
-//! reduce contention; an empty list takes from the others.
+//! CPU writes to no cache line that another one uses. Freed elements are linked through their
+//! first cell, in a list for each CPU to reduce contention; an empty list takes from the others.
 
 use std::sync::OnceLock;
 use std::{fmt, iter};

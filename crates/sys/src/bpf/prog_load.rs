@@ -13,6 +13,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Largest log buffer that the kernel accepts, in bytes.
 pub const MAX_LOG_SIZE: usize = u32::MAX as usize >> 2;
 
+/// How often a load is tried whose verification a signal interrupts (EAGAIN).
+const ATTEMPTS: u32 = 5;
+
 /// Request to load a program. Numbers are passed to the kernel unchecked.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgLoad<'a> {
@@ -233,10 +236,17 @@ fn call_prog_load(
     }
     // SAFETY: `RawInsn` has the layout of struct bpf_insn (repr(C), same fields), and
     // the kernel reads `insn_count` of them; records are arrays of the stated size and
-    // count; the licence ends with a NUL byte; `log` is writable for `log_size` bytes. Of `fd_array` the kernel reads the entries that instructions
-    // refer to. An index beyond the end makes it copy other bytes of this process as a
+    // count; the licence ends with a NUL byte; `log` is writable for `log_size` bytes. Of
+    // `fd_array` the kernel reads the entries that instructions refer to. An index beyond the end makes it copy other bytes of this process as a
     // descriptor; it writes nothing.
-    let answer = unsafe { call(&mut attributes) };
+    let mut ask = || unsafe { call(&mut attributes) };
+    let mut answer = ask();
+    for _ in 1..ATTEMPTS {
+        if answer != Err(Errno(libc::EAGAIN)) {
+            break;
+        }
+        answer = ask();
+    }
     let len = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
     log.truncate(len);
     // SAFETY: the command just made the descriptor, and nothing else owns it.

@@ -5,12 +5,14 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
+use beebox::captures::{Format, Input};
 use beebox::run::{CaptureStop, CaptureSummary, LoadedObject, RunError, RunnableProgram, Written};
 
 use super::output::{Ran, Summary};
 use super::progress::Progress;
 use crate::answer::Failure;
+use crate::capture_file::{self, unreadable};
+use crate::program_input::name;
 
 /// Runs a program on each packet of a capture.
 pub(super) fn run(
@@ -18,7 +20,7 @@ pub(super) fn run(
     out: Option<&Path>,
     program: &mut RunnableProgram<'_>,
 ) -> Result<Ran, Failure> {
-    let mut input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+    let mut input = capture_file::open(path)?;
     let mut file = match out {
         None => None,
         Some(out) => Some((
@@ -69,7 +71,7 @@ pub(super) fn run_parallel(
         ))
         .hint("--share-maps, if the order of packets does not matter to the program"));
     }
-    let input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+    let input = capture_file::open(path)?;
     let mut summary = Summary::default();
     let mut progress = Progress::start();
     let stopped = loaded.run_capture_parallel(program, input, threads.jobs, set_up, &mut |run| {
@@ -98,7 +100,7 @@ fn ended(
             error: RunError::Trap(place),
         }),
         Err(CaptureStop::Capture(error)) => Err(unreadable(path, error)),
-        Err(stop) => Err(Failure::new(stop).within(path.display())),
+        Err(stop) => Err(Failure::new(stop).within(name(path))),
     }
 }
 
@@ -176,18 +178,5 @@ impl Drop for OutputFile {
             // It may be gone already; there is nothing else to do about it.
             let _ = fs::remove_file(unfinished);
         }
-    }
-}
-
-pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
-    let name = path.display();
-    match &error {
-        CaptureError::Io { source, .. } => Failure::of_file(path, source),
-        CaptureError::Fault(Fault {
-            problem: Problem::UnknownFormat { .. },
-            ..
-        }) => Failure::new(format_args!("{name}: {error}"))
-            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
-        CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
     }
 }

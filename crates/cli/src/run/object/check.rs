@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use beebox::captures::Input;
 use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{
@@ -13,13 +12,13 @@ use serde_json::Value;
 
 use super::super::memory::Source;
 use super::super::output::hex_rows;
-use super::capture::unreadable;
 use super::check_report::{Checked, Difference, Report};
 use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
 use super::output::Summary;
 use super::records::RecordTypes;
 use crate::answer::Failure;
+use crate::capture_file::{self, unreadable};
 
 /// What the last run gave.
 enum Ran {
@@ -195,7 +194,7 @@ fn run(
             }
         }
         Statement::Capture { path, .. } => {
-            let input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+            let input = capture_file::open(path)?;
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
                 Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),

@@ -1,0 +1,44 @@
+//! Files of captures that the command line names.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use beebox::captures::{CaptureError, Fault, Input, Problem};
+
+use crate::answer::Failure;
+use crate::program_input::name;
+
+/// Opens a file; `-` is standard input.
+pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
+    let file = if path == Path::new("-") {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            return Err(Failure::new("standard input is a terminal, not a capture"));
+        }
+        stdin.as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(path)
+    };
+    file.map_err(|error| Failure::of_file(path, &error))
+}
+
+/// Opens the capture that programs run on; `-` is standard input.
+pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
+    Input::open(open_file(path)?).map_err(|error| unreadable(path, error))
+}
+
+/// Why such a capture cannot be read.
+pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
+    let name = name(path);
+    match &error {
+        CaptureError::Io { source, .. } => Failure::of_file(path, source),
+        CaptureError::Fault(Fault {
+            problem: Problem::UnknownFormat { .. },
+            ..
+        }) => Failure::new(format_args!("{name}: {error}"))
+            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+        CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
+    }
+}
