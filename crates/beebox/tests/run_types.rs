@@ -5,6 +5,7 @@ mod support;
 #[path = "support/three.rs"]
 mod three;
 
+use spec::kernel::{Privileges, Source};
 use spec::{Random, SplitMix};
 use support::packets;
 use three::Three;
@@ -90,14 +91,15 @@ fn netfilter_programs_decide_as_the_kernels_do() {
 #[test]
 fn netfilter_programs_read_the_objects_that_the_kernels_read() {
     // Members lie where the kernel that runs them has them.
-    let kernel = sys::kernel::running().map_or_else(
-        |_| kernel_data::linux_6_18(),
-        |kernel| {
-            let types = kernel.btf().expect("a kernel that runs has types").clone();
-            let make = move || kernel_data::linux_6_18_registry(&types);
-            kernel.with_registry(Box::new(make), kernel_data::SOURCE)
-        },
-    );
+    let types = sys::kernel::running().ok().and_then(|kernel| {
+        let types = kernel.btf()?.clone();
+        Some((kernel, types))
+    });
+    let kernel = types.map_or_else(kernel_data::linux_6_18, |(kernel, types)| {
+        let make = move || kernel_data::linux_6_18_registry(&types);
+        (kernel.with_registry(Box::new(make), kernel_data::SOURCE))
+            .with_privileges(Privileges::ALL, Source::Given)
+    });
     let mut three = Three::load_for(HOOK, &kernel);
     let (mut random, mut results, mut devices) = (SplitMix::new(4), [0; 3], [0; 3]);
     for packet in packets() {
