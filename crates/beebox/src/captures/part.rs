@@ -89,6 +89,7 @@ impl Part {
                     }));
                 }
                 Framed::Incomplete { .. } => {
+                    // Not as many as are needed, which a damaged capture may overstate.
                     self.read(self.bytes.len(), 2 * self.bytes.len())?;
                     continue;
                 }

@@ -148,11 +148,11 @@ impl RunnableProgram<'_> {
                 }
                 Ok(Some(Event::Packet(record))) => {
                     packet += 1;
-                    let link_type = record.interface().link_type;
-                    if link_type != LinkType::ETHERNET {
-                        break Err(CaptureStop::LinkType { packet, link_type });
-                    }
-                    let (frame, at) = (record.data(), nanoseconds_of(&record));
+                    let frame = record.data();
+                    let at = match frame_time(&record) {
+                        Ok(time) => time,
+                        Err(stop) => break Err(stop.after(packet - 1)),
+                    };
                     // No guard is held while `observe` runs, which may wait for guards.
                     let run = || self.run_captured(frame, at, &mut RunGuard::new());
                     let retval = match time.run(run) {
@@ -189,13 +189,24 @@ impl RunnableProgram<'_> {
     }
 }
 
-/// Time of a record in nanoseconds; 0 if it has none.
-pub(super) fn nanoseconds_of(record: &Record<'_>) -> u64 {
-    record.timestamp().map_or(0, |time| {
+/// Time of an Ethernet frame in nanoseconds; 0 if its record has none.
+///
+/// # Errors
+/// The packet, which the caller numbers, is no Ethernet frame.
+#[inline]
+pub(super) fn frame_time(record: &Record<'_>) -> Result<u64, CaptureStop> {
+    let link_type = record.interface().link_type;
+    if link_type != LinkType::ETHERNET {
+        return Err(CaptureStop::LinkType {
+            packet: 0,
+            link_type,
+        });
+    }
+    Ok(record.timestamp().map_or(0, |time| {
         let seconds = u64::try_from(time.seconds).unwrap_or(0);
         let seconds = seconds.saturating_mul(1_000_000_000);
         seconds.saturating_add(time.nanoseconds.into())
-    })
+    }))
 }
 
 fn write(output: &mut Option<Written<'_>>, kept: &mut Vec<u8>) -> Result<(), CaptureStop> {

@@ -237,8 +237,8 @@ fn call_prog_load(
     // SAFETY: `RawInsn` has the layout of struct bpf_insn (repr(C), same fields), and
     // the kernel reads `insn_count` of them; records are arrays of the stated size and
     // count; the licence ends with a NUL byte; `log` is writable for `log_size` bytes. Of
-    // `fd_array` the kernel reads the entries that instructions refer to. An index beyond the end makes it copy other bytes of this process as a
-    // descriptor; it writes nothing.
+    // `fd_array` the kernel reads the entries that instructions refer to. An index beyond the
+    // end makes it copy other bytes of this process as a descriptor; it writes nothing.
     let mut ask = || unsafe { call(&mut attributes) };
     let mut answer = ask();
     for _ in 1..ATTEMPTS {

@@ -111,6 +111,9 @@ const WHOLE: &[(u32, u32)] = &[(8, 4), (12, 4), (16, 4), (20, 4)];
 /// Offset of `dst_ip4`.
 const REMOTE_IPV4: u32 = 52;
 
+/// Offset of `state`.
+const STATE: u32 = 72;
+
 /// Offset of `rx_queue_mapping`.
 const QUEUE: u32 = 76;
 
@@ -130,9 +133,14 @@ fn reads(choices: &mut Choices<'_>, base: &str, fields: &[&[(u32, u32)]]) -> Str
         }
         let _ = writeln!(text, "r1 = *(u{bits} *)({base} + {offset})");
         if offset == QUEUE {
-            // Linux gives 64 bits of ones for no queue. On a busy machine connections over the
-            // loopback device have queue 0 or none.
-            text += "w1 = w1\nif w1 != 0 goto +1\nw1 = -1\n";
+            // Linux gives 64 bits of ones for no queue. Which of queue 0 and none a connection
+            // over the loopback device has differs on a busy machine; sockets that are not
+            // connected (states 7 and 10) always have none.
+            let _ = write!(
+                text,
+                "w1 = w1\nr3 = *(u32 *)({base} + {STATE})\nif r3 == 7 goto +3\n\
+                 if r3 == 10 goto +2\nif w1 != 0 goto +1\nw1 = -1\n"
+            );
         }
         text += "r9 *= 31\nr9 += r1\n";
     }

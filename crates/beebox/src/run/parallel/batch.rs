@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use ::kernel::maps::RunGuard;
-use capture::{LinkType, Record};
+use capture::Record;
 
 use super::results::Results;
-use crate::run::capture::nanoseconds_of;
+use crate::run::capture::frame_time;
 use crate::run::summary::Stopwatch;
 use crate::run::{CaptureStop, RunnableProgram};
 
@@ -37,15 +37,8 @@ impl Batch {
         bytes: Range<usize>,
         record: &Record<'_>,
     ) -> Result<(), CaptureStop> {
-        let link_type = record.interface().link_type;
-        if link_type != LinkType::ETHERNET {
-            return Err(CaptureStop::LinkType {
-                packet: 0,
-                link_type,
-            });
-        }
         self.packets.push(Waiting {
-            time: nanoseconds_of(record),
+            time: frame_time(record)?,
             bytes: bytes.start as u32..bytes.end as u32,
         });
         Ok(())

@@ -49,8 +49,8 @@ fn segment_end(number: u64) -> u64 {
 
 impl LoadedObject {
     /// Names of the maps that runs on different CPUs share and may write: all but those with
-    /// values for each CPU (of hashes they share the keys), those that programs cannot write, arrays of programs and of perf
-    /// buffers, and maps of devices, CPUs and AF_XDP sockets.
+    /// values for each CPU (of hashes they share the keys), those that programs cannot write,
+    /// arrays of programs and of perf buffers, and maps of devices, CPUs and AF_XDP sockets.
     pub fn shared_maps(&self) -> Vec<&str> {
         let shared = self.maps().filter(|map| is_shared(map));
         shared.map(|map| map.def.name.as_str()).collect()
