@@ -97,10 +97,11 @@ mod tests {
 
     #[test]
     fn the_lowest_set_bit_is_found() {
-        let mut numbers = [0; 64 * 8];
-        for (bit, number) in numbers.chunks_exact_mut(8).enumerate() {
-            number.copy_from_slice(&(3u64 << bit).to_le_bytes());
-        }
-        assert_eq!(answer("W8", &numbers), (0..64u32).sum::<u32>());
+        let bits = (0..64u32).cycle().take(384);
+        let numbers: Vec<u8> = bits
+            .clone()
+            .flat_map(|bit| (3u64 << bit).to_le_bytes())
+            .collect();
+        assert_eq!(answer("W8", &numbers), bits.sum::<u32>());
     }
 }

@@ -100,7 +100,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     workload!("W6b", "SHA-256 of 256 bytes", "w6b-sha256", Mixed, random),
     workload!(
         "W8",
-        "first set bit of 64 numbers",
+        "first set bit of 384 numbers",
         "w8-first-set",
         Loop,
         sparse
@@ -168,7 +168,7 @@ fn random() -> Vec<u8> {
 /// Numbers whose first set bit is anywhere.
 fn sparse() -> Vec<u8> {
     let mut random = SplitMix::new(8);
-    (0..64)
+    (0..BYTES / 8)
         .flat_map(|_| (random.next_u64() << (random.next_u64() % 64)).to_le_bytes())
         .collect()
 }

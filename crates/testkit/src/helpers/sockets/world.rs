@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use sys::Errno;
 use sys::bpf::Map as KernelMap;
@@ -335,6 +336,7 @@ fn ask_for_connection(at: u16, listeners: &[usize], sockets: &mut Sockets) -> Re
     frame[50..52].copy_from_slice(&check.to_be_bytes());
     let link = PacketSocket::open(interface_index(c"v1")?, PacketLayer::Link)?;
     link.send(&frame)?;
+    wait_for_request(port)?;
     let map = |address: Ipv4Addr| match listener.is_ipv6() {
         true => IpAddr::V6(address.to_ipv6_mapped()),
         false => IpAddr::V4(address),
@@ -348,6 +350,28 @@ fn ask_for_connection(at: u16, listeners: &[usize], sockets: &mut Sockets) -> Re
     request.is_ipv6_only = listener.is_ipv6_only;
     sockets.add(request);
     Ok(())
+}
+
+/// Waits until the kernel has a request from a port: on a busy machine it takes packets later.
+fn wait_for_request(port: u16) -> Result<(), Errno> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline {
+        for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
+            let table = std::fs::read_to_string(table).map_err(Errno::from)?;
+            // Columns: number, local address, remote address, state.
+            let is_there = table.lines().any(|line| {
+                let mut columns = line.split_whitespace().skip(2);
+                let remote = columns.next().unwrap_or_default();
+                remote.ends_with(&format!(":{port:04X}")) && columns.next() == Some("03")
+            });
+            if is_there {
+                return Ok(());
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    const ETIMEDOUT: i32 = 110;
+    Err(Errno(ETIMEDOUT))
 }
 
 /// The checksum of the Internet over bytes of even length, and a number.
