@@ -12,7 +12,7 @@ use vm::find_call;
 use crate::fuse;
 use crate::op::{Distance, Op};
 use crate::ops::branch::Table;
-use crate::ops::linked::{self, Kind};
+use crate::ops::linked::{self, Equality, Kind};
 use crate::ops::packet::PacketLoad;
 use crate::ops::pairs::Half;
 use crate::ops::{alu, atomic, branch, control, memory};
@@ -242,11 +242,11 @@ impl<'a> Builder<'a> {
         };
         if let Some(test) = self.fuse(Fusion::PacketTest, test) {
             self.patch_later(Field::First, test.target);
-            let kind = match index {
-                None => Kind::LoadTest(size, test.cond),
-                Some(_) => Kind::IndirectLoadTest(size, test.cond),
+            let kind = match (Equality::of(test.cond), index) {
+                (Some(cond), None) => Kind::LoadTest(size, cond),
+                (Some(cond), Some(_)) => Kind::IndirectLoadTest(size, cond),
+                (None, _) => Kind::Other,
             };
-            let kind = kind.with_conditions(&[test.cond]);
             self.push(load.then_jump(test.cond, test.imm), kind);
             return 2;
         }
@@ -283,17 +283,16 @@ impl<'a> Builder<'a> {
                 self.branch(slot, test.cond, test.target);
                 return 1;
             }
-            let kind = Kind::Test(test.cond).with_conditions(&[test.cond]);
+            let kind = Equality::of(test.cond).map_or(Kind::Other, Kind::Test);
             let (width, imm) = (Width::W32, Operand::Imm(test.imm));
             self.patch_later(Field::First, test.target);
             let op = branch::conditional(test.cond, width, test.dst, imm, false);
             self.push(op, kind);
             return 1;
         };
-        let kind = if test.dst == Reg::R0 {
-            Kind::TestPair(test.cond, second.cond).with_conditions(&[test.cond, second.cond])
-        } else {
-            Kind::Other
+        let kind = match (Equality::of(test.cond), Equality::of(second.cond)) {
+            (Some(first), Some(second)) if test.dst == Reg::R0 => Kind::TestPair(first, second),
+            _ => Kind::Other,
         };
         self.patch_later(Field::First, test.target);
         self.patch_later(Field::Second, second.target);

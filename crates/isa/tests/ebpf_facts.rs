@@ -44,6 +44,14 @@ fn exactly_the_commutative_operations_commute() {
     }
 }
 
+#[test]
+fn exactly_the_idempotent_operations_keep_equal_operands() {
+    for op in AluOp::ALL {
+        let keeps = VALUES.iter().all(|&a| compute(op, a, a) == a);
+        assert_eq!(keeps, op.is_idempotent(), "{op:?}");
+    }
+}
+
 /// Which half of the result changes with the low and with the upper half of an operand.
 fn dependencies(compute: impl Fn(u64) -> u64, seen: &mut [[bool; 2]; 2]) {
     for value in VALUES {
@@ -135,5 +143,13 @@ fn signed_conditions_differ_from_unsigned_ones_on_negative_numbers_only() {
                 assert!(is_negative(a) || is_negative(b), "{cond:?} {a:#x} {b:#x}");
             }
         }
+    }
+}
+
+#[test]
+fn exactly_the_conditions_of_common_bits_test_bits() {
+    for cond in Cond::ALL {
+        let tests = pairs().all(|(a, b)| eval::compare(cond, Width::W64, a, b) == (a & b != 0));
+        assert_eq!(tests, cond.tests_bits(), "{cond:?}");
     }
 }

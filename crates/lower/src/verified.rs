@@ -60,7 +60,25 @@ pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
         ProgramType::SkLookup => Ok(ContextKind::SkLookup),
         ProgramType::RawTracepoint => Ok(ContextKind::Arguments),
         ProgramType::Syscall => Ok(ContextKind::Syscall),
-        other => Err(Unfit::ProgramType(other)),
+        ProgramType::Kprobe
+        | ProgramType::Tracepoint
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSock
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::Tracing
+        | ProgramType::StructOps
+        | ProgramType::Ext
+        | ProgramType::Lsm => Err(Unfit::ProgramType(kind)),
     }
 }
 

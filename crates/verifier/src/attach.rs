@@ -107,7 +107,34 @@ fn may_sleep(kind: ProgramType, attach: u32) -> bool {
             )
         }
         ProgramType::Lsm | ProgramType::Kprobe | ProgramType::StructOps => true,
-        _ => false,
+        ProgramType::SocketFilter
+        | ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::Tracepoint
+        | ProgramType::Xdp
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::RawTracepoint
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::FlowDissector
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::Ext
+        | ProgramType::SkLookup
+        | ProgramType::Syscall
+        | ProgramType::Netfilter => false,
     }
 }
 
@@ -174,7 +201,36 @@ pub fn returned(env: &Env<'_>) -> Returned {
     match env.context.kind {
         ProgramType::StructOps => of_member(env).unwrap_or(Returned::Unknown),
         ProgramType::Lsm => Returned::Unknown,
-        _ => Returned::ByProgramType,
+        ProgramType::SocketFilter
+        | ProgramType::Kprobe
+        | ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::Tracepoint
+        | ProgramType::Xdp
+        | ProgramType::PerfEvent
+        | ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::RawTracepoint
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::FlowDissector
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::Tracing
+        | ProgramType::Ext
+        | ProgramType::SkLookup
+        | ProgramType::Syscall
+        | ProgramType::Netfilter => Returned::ByProgramType,
     }
 }
 

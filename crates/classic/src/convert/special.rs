@@ -170,11 +170,13 @@ impl Special {
                 self.return_zero(code);
             }
             // The count is masked, and shifting 0 changes nothing.
-            AluOp::Lsh | AluOp::Rsh if self.semantics == Semantics::Capture && live => {
-                code.push(jump_imm(ebpf::Cond::Lt, X, 32, 1));
-                code.push(mov_imm(A, 0));
+            AluOp::Lsh | AluOp::Rsh => {
+                if self.semantics == Semantics::Capture && live {
+                    code.push(jump_imm(ebpf::Cond::Lt, X, 32, 1));
+                    code.push(mov_imm(A, 0));
+                }
             }
-            _ => {}
+            AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::Or | AluOp::And | AluOp::Xor => {}
         }
         if live {
             code.push(alu_reg(alu_op(op), A, X));

@@ -160,7 +160,10 @@ pub(crate) fn sign_extend(width: Width, from: Size, dst: Reg, src: Reg) -> Op {
 /// `dst = order(dst)`. Programs are little-endian, so conversion to big-endian swaps on
 /// every host.
 pub(crate) fn byte_order(order: ByteOrder, size: Size, dst: Reg) -> Op {
-    let swap = order != ByteOrder::Little;
+    let swap = match order {
+        ByteOrder::Little => false,
+        ByteOrder::Big | ByteOrder::Swap => true,
+    };
     match (swap, size) {
         (true, Size::H) => unary::<Order<true, 16>>(dst, dst),
         (true, Size::W) => unary::<Order<true, 32>>(dst, dst),

@@ -14,18 +14,46 @@ use super::pairs::{Half, pair};
 use crate::Fusion;
 use crate::op::{Operation, Step, step};
 
-/// The kind of an operation, as far as linking depends on it. Conditions of packet tests
-/// are `Eq` or `Ne`, and comparisons are of `w0` with constants.
+/// A condition of packet tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Equality {
+    /// Equal.
+    Eq,
+    /// Different.
+    Ne,
+}
+
+impl Equality {
+    /// The condition, if it is one of packet tests.
+    pub(crate) const fn of(cond: Cond) -> Option<Equality> {
+        match cond {
+            Cond::Eq => Some(Equality::Eq),
+            Cond::Ne => Some(Equality::Ne),
+            Cond::Set
+            | Cond::Gt
+            | Cond::Ge
+            | Cond::Lt
+            | Cond::Le
+            | Cond::SGt
+            | Cond::SGe
+            | Cond::SLt
+            | Cond::SLe => None,
+        }
+    }
+}
+
+/// The kind of an operation, as far as linking depends on it. Comparisons are of `w0` with
+/// constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A packet load at a constant offset, and one comparison.
-    LoadTest(Size, Cond),
+    LoadTest(Size, Equality),
     /// A packet load at a register other than `r0`, and one comparison.
-    IndirectLoadTest(Size, Cond),
+    IndirectLoadTest(Size, Equality),
     /// One comparison.
-    Test(Cond),
+    Test(Equality),
     /// Two comparisons.
-    TestPair(Cond, Cond),
+    TestPair(Equality, Equality),
     /// A load of an IPv4 header length.
     HeaderLength,
     /// An operation that may be part of a pair.
@@ -44,18 +72,6 @@ impl Kind {
             Kind::IndirectLoadTest(..) | Kind::Test(_) | Kind::TestPair(..) | Kind::Other => false,
         }
     }
-
-    /// This kind if the conditions are all `Eq` or `Ne`, otherwise [`Kind::Other`].
-    pub(crate) fn with_conditions(self, conditions: &[Cond]) -> Kind {
-        if conditions
-            .iter()
-            .all(|cond| matches!(cond, Cond::Eq | Cond::Ne))
-        {
-            self
-        } else {
-            Kind::Other
-        }
-    }
 }
 
 /// One comparison of `w0` with a constant.
@@ -66,12 +82,12 @@ type TestPair<C1, C2> = IfPair<C1, C2, R0>;
 /// As `choose!` for the two conditions that are linked.
 macro_rules! choose_equality {
     ($value:expr, $name:ident, $body:expr) => {
-        choose!($value, $name in [Cond::Eq => Eq, _ => Ne], $body)
+        choose!($value, $name in [Equality::Eq => Eq, Equality::Ne => Ne], $body)
     };
 }
 
 /// The handler of a load at a constant offset with a comparison and `K`.
-fn load_test<K: Operation>(size: Size, cond: Cond) -> Step {
+fn load_test<K: Operation>(size: Size, cond: Equality) -> Step {
     choose_equality!(
         cond,
         C,

@@ -22,7 +22,7 @@ pub enum Halves {
 }
 
 macro_rules! facts {
-    ($($op:ident $commutes:literal $dst:ident $src:ident;)*) => {
+    ($($op:ident $commutes:literal $idempotent:literal $dst:ident $src:ident;)*) => {
         impl AluOp {
             /// All operations, in ascending order of discriminant.
             pub const ALL: [AluOp; [$($commutes,)*].len()] = [$(AluOp::$op,)*];
@@ -31,6 +31,13 @@ macro_rules! facts {
             pub const fn is_commutative(self) -> bool {
                 match self {
                     $(AluOp::$op => $commutes,)*
+                }
+            }
+
+            /// True if `a op a` is `a`.
+            pub const fn is_idempotent(self) -> bool {
+                match self {
+                    $(AluOp::$op => $idempotent,)*
                 }
             }
 
@@ -52,25 +59,25 @@ macro_rules! facts {
 }
 
 facts! {
-    // operation, commutative, halves read of the destination and of the source
-    Add  true  Each    Each;
-    Sub  false Each    Each;
-    Mul  true  Each    Each;
-    Div  false Both    Both;
-    SDiv false Both    Both;
-    Mod  false Both    Both;
-    SMod false Both    Both;
-    Or   true  Each    Each;
-    And  true  Each    Each;
-    Xor  true  Each    Each;
-    Lsh  false Each    Low;
-    Rsh  false Both    Low;
-    Arsh false Both    Low;
-    Mov  false Neither Each;
+    // operation, commutative, idempotent, halves read of the destination and of the source
+    Add  true  false Each    Each;
+    Sub  false false Each    Each;
+    Mul  true  false Each    Each;
+    Div  false false Both    Both;
+    SDiv false false Both    Both;
+    Mod  false false Both    Both;
+    SMod false false Both    Both;
+    Or   true  true  Each    Each;
+    And  true  true  Each    Each;
+    Xor  true  false Each    Each;
+    Lsh  false false Each    Low;
+    Rsh  false false Both    Low;
+    Arsh false false Both    Low;
+    Mov  false true  Neither Each;
 }
 
 macro_rules! conditions {
-    ($($cond:ident $inverse:expr, $exchanged:ident $signed:literal $unsigned:ident;)*) => {
+    ($($cond:ident $inverse:expr, $exchanged:ident $bits:literal $signed:literal $unsigned:ident;)*) => {
         impl Cond {
             /// All conditions, in ascending order of discriminant.
             pub const ALL: [Cond; [$($signed,)*].len()] = [$(Cond::$cond,)*];
@@ -89,6 +96,13 @@ macro_rules! conditions {
             pub const fn exchanged(self) -> Cond {
                 match self {
                     $(Cond::$cond => Cond::$exchanged,)*
+                }
+            }
+
+            /// True if the condition holds where the operands have a set bit in common.
+            pub const fn tests_bits(self) -> bool {
+                match self {
+                    $(Cond::$cond => $bits,)*
                 }
             }
 
@@ -111,16 +125,17 @@ macro_rules! conditions {
 }
 
 conditions! {
-    // condition, inverse, with operands exchanged, orders signed numbers, of unsigned numbers
-    Eq  Some(Ne),  Eq  false Eq;
-    Ne  Some(Eq),  Ne  false Ne;
-    Set None,      Set false Set;
-    Gt  Some(Le),  Lt  false Gt;
-    Ge  Some(Lt),  Le  false Ge;
-    Lt  Some(Ge),  Gt  false Lt;
-    Le  Some(Gt),  Ge  false Le;
-    SGt Some(SLe), SLt true  Gt;
-    SGe Some(SLt), SLe true  Ge;
-    SLt Some(SGe), SGt true  Lt;
-    SLe Some(SGt), SGe true  Le;
+    // condition, inverse, with operands exchanged, of common bits, orders signed numbers,
+    // of unsigned numbers
+    Eq  Some(Ne),  Eq  false false Eq;
+    Ne  Some(Eq),  Ne  false false Ne;
+    Set None,      Set true  false Set;
+    Gt  Some(Le),  Lt  false false Gt;
+    Ge  Some(Lt),  Le  false false Ge;
+    Lt  Some(Ge),  Gt  false false Lt;
+    Le  Some(Gt),  Ge  false false Le;
+    SGt Some(SLe), SLt false true  Gt;
+    SGe Some(SLt), SLe false true  Ge;
+    SLt Some(SGe), SGt false true  Lt;
+    SLe Some(SGt), SGe false true  Le;
 }

@@ -6,7 +6,8 @@
 //! They are computed from the instruction without its row; a test compares them with the
 //! columns of the table.
 
-use super::insn::{AluOp, AtomicOp, Callee, Insn, Operand, Reg, Size};
+use super::facts::Halves;
+use super::insn::{AtomicOp, Callee, Insn, Operand, Reg, Size};
 use super::row::Effect;
 use std::fmt;
 
@@ -152,14 +153,11 @@ impl Insn {
     /// Registers that the instruction reads.
     pub const fn reads(self) -> RegSet {
         match self {
-            Insn::Alu {
-                op: AluOp::Mov,
-                src,
-                ..
-            } => src.registers(),
-            Insn::Alu { dst, src, .. } | Insn::Jump { dst, src, .. } => {
-                RegSet::of(dst).union(src.registers())
-            }
+            Insn::Alu { op, dst, src, .. } => match op.reads_of_dst() {
+                Halves::Neither => src.registers(),
+                Halves::Low | Halves::Each | Halves::Both => RegSet::of(dst).union(src.registers()),
+            },
+            Insn::Jump { dst, src, .. } => RegSet::of(dst).union(src.registers()),
             Insn::Store { base, src, .. } => RegSet::of(base).union(src.registers()),
             Insn::Neg { dst, .. } | Insn::Endian { dst, .. } | Insn::GotoReg { dst } => {
                 RegSet::of(dst)

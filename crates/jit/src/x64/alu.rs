@@ -9,6 +9,7 @@ use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 use super::address::Between;
 use super::asm::{Alu, Shift, Unary};
 use super::copy::short_sum;
+use super::form::Form;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
@@ -24,26 +25,6 @@ pub(super) const fn all(width: Width) -> u8 {
     match width {
         Width::W32 => 32,
         Width::W64 => 64,
-    }
-}
-
-/// The x86 operation of the ADD group with the same result, if there is one.
-pub(super) const fn plain(op: AluOp) -> Option<Alu> {
-    match op {
-        AluOp::Add => Some(Alu::Add),
-        AluOp::Sub => Some(Alu::Sub),
-        AluOp::Or => Some(Alu::Or),
-        AluOp::And => Some(Alu::And),
-        AluOp::Xor => Some(Alu::Xor),
-        AluOp::Mul
-        | AluOp::Div
-        | AluOp::SDiv
-        | AluOp::Mod
-        | AluOp::SMod
-        | AluOp::Lsh
-        | AluOp::Rsh
-        | AluOp::Arsh
-        | AluOp::Mov => None,
     }
 }
 
@@ -69,6 +50,18 @@ pub(super) struct Arithmetic {
     pub(super) width: Width,
     pub(super) dst: Reg,
     pub(super) src: Operand,
+}
+
+impl Arithmetic {
+    /// True if the operation, a division, is signed; true if its result is the remainder.
+    pub(super) fn division(self) -> (bool, bool) {
+        match Form::of(self.op) {
+            Form::Divide { signed, remainder } => (signed, remainder),
+            Form::Move | Form::Plain(_) | Form::Multiply | Form::Shift(_) => {
+                unreachable!("{:?} is no division", self.op)
+            }
+        }
+    }
 }
 
 /// The size whose zero extension a mask is. It has a shorter form than the mask, which sets the
@@ -137,25 +130,21 @@ impl Generator<'_> {
             dst,
             src,
         } = this;
-        match op {
-            AluOp::Mov => match src {
+        match Form::of(op) {
+            Form::Move => match src {
                 Operand::Imm(imm) => return self.set_imm(slot, width, dst, imm),
                 Operand::Reg(src) => return self.copy(slot, width, dst, src),
             },
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match src {
+            Form::Shift(op) => match src {
                 Operand::Imm(imm) => return self.shift_imm(slot, op, width, dst, imm),
-                Operand::Reg(src) => self.shift_by_reg(this, self.gpr(dst), src),
+                Operand::Reg(src) => self.shift_by_reg(op, width, dst, src),
             },
-            AluOp::Mul => match src {
+            Form::Multiply => match src {
                 Operand::Imm(imm) => self.multiply_imm(width, dst, imm),
                 Operand::Reg(src) => self.alu_reg(slot, this, src),
             },
-            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this),
-            AluOp::Add => return self.alu_plain(slot, Alu::Add, this),
-            AluOp::Sub => return self.alu_plain(slot, Alu::Sub, this),
-            AluOp::Or => return self.alu_plain(slot, Alu::Or, this),
-            AluOp::And => return self.alu_plain(slot, Alu::And, this),
-            AluOp::Xor => return self.alu_plain(slot, Alu::Xor, this),
+            Form::Divide { .. } => self.divide(slot, this),
+            Form::Plain(op) => return self.alu_plain(slot, op, this),
         }
         1
     }
@@ -284,7 +273,7 @@ impl Generator<'_> {
             let top = self.frame.stack_top();
             self.buf.lea(Width::W64, SCRATCH, top);
             self.compute(op, width, dst, SCRATCH, self.known_bits(src));
-        } else if src == dst && matches!(op, AluOp::Or | AluOp::And) {
+        } else if src == dst && op.is_idempotent() {
             self.zero_upper(slot, width, dst);
         } else {
             self.compute(op, width, dst, self.gpr(src), self.known_bits(src));
@@ -294,12 +283,17 @@ impl Generator<'_> {
     /// `dst op= from`, for an operation other than a shift or a division; `from` has
     /// `other` significant bits.
     pub(super) fn compute(&mut self, op: AluOp, width: Width, dst: Reg, from: Gpr, other: u8) {
-        if let Some(op) = plain(op) {
-            return self.operate(op, width, dst, from, other);
+        match Form::of(op) {
+            Form::Plain(op) => self.operate(op, width, dst, from, other),
+            Form::Multiply => {
+                let known_bits = self.known_bits(dst).saturating_add(other);
+                self.set_known_bits(dst, known_bits.min(all(width)));
+                self.buf.multiply(width, self.frame.gpr(dst), from);
+            }
+            Form::Move | Form::Divide { .. } | Form::Shift(_) => {
+                unreachable!("{op:?} has code of its own")
+            }
         }
-        let known_bits = self.known_bits(dst).saturating_add(other);
-        self.set_known_bits(dst, known_bits.min(all(width)));
-        self.buf.multiply(width, self.frame.gpr(dst), from);
     }
 
     /// `dst op= from`; `from` has `other` significant bits.

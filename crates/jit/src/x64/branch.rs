@@ -70,7 +70,7 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        if cond == Cond::Set || dst == Reg::R10 {
+        if cond.tests_bits() || dst == Reg::R10 {
             return self.compare_special(slot, cond, width, dst, src);
         }
         let a = self.gpr(dst);
@@ -154,18 +154,9 @@ impl Generator<'_> {
 
     /// Compares two machine registers; returns the condition code.
     pub(super) fn compare_with(&mut self, cond: Cond, width: Width, a: Gpr, b: Gpr) -> Cc {
-        match cond {
-            Cond::Set => self.buf.test(width, a, b),
-            Cond::Eq
-            | Cond::Ne
-            | Cond::Gt
-            | Cond::Ge
-            | Cond::Lt
-            | Cond::Le
-            | Cond::SGt
-            | Cond::SGe
-            | Cond::SLt
-            | Cond::SLe => self.buf.alu(Alu::Cmp, width, a, b),
+        match cond.tests_bits() {
+            true => self.buf.test(width, a, b),
+            false => self.buf.alu(Alu::Cmp, width, a, b),
         }
         Cc::of(cond)
     }
@@ -178,14 +169,14 @@ impl Generator<'_> {
             reg => generator.gpr(reg),
         };
         let a = gpr(self, dst);
-        match (cond, src) {
-            (Cond::Set, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
-            (_, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
-            (Cond::Set, Operand::Reg(src)) => {
+        match (cond.tests_bits(), src) {
+            (true, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
+            (false, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
+            (true, Operand::Reg(src)) => {
                 let b = gpr(self, src);
                 self.buf.test(width, a, b);
             }
-            (_, Operand::Reg(src)) => {
+            (false, Operand::Reg(src)) => {
                 let b = gpr(self, src);
                 self.buf.alu(Alu::Cmp, width, a, b);
             }

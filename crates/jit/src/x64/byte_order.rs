@@ -35,17 +35,21 @@ impl Generator<'_> {
         let gpr = self.gpr(dst);
         let known_bits = self.known_bits(dst);
         let all = 8 * size.bytes() as u8;
-        if order == ByteOrder::Little {
-            if known_bits > all {
-                self.buf.extend(size, None, gpr, gpr);
-            } else if size != Size::DW {
-                self.applies(Optimization::KnownBits);
+        let known_bits = match order {
+            ByteOrder::Little => {
+                if known_bits > all {
+                    self.buf.extend(size, None, gpr, gpr);
+                } else if size != Size::DW {
+                    self.applies(Optimization::KnownBits);
+                }
+                known_bits.min(all)
             }
-            self.set_known_bits(dst, known_bits.min(all));
-            return;
-        }
-        self.swap_bytes(size, gpr, known_bits);
-        self.set_known_bits(dst, all);
+            ByteOrder::Big | ByteOrder::Swap => {
+                self.swap_bytes(size, gpr, known_bits);
+                all
+            }
+        };
+        self.set_known_bits(dst, known_bits);
     }
 
     /// Swaps the low bytes of a register and zeroes the others; the register has

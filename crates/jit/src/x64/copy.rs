@@ -3,9 +3,10 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::alu::{Arithmetic, all, extended};
+use super::asm::{Alu, Shift};
+use super::form::Form;
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
-use super::shift::shift;
 use crate::Optimization;
 
 impl Generator<'_> {
@@ -196,11 +197,14 @@ impl Generator<'_> {
                     .or_else(|| self.add_scaled(slot + 2, reg, scaled, width))?;
                 return Some(2 + added);
             }
-            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
-                if self.features.bmi2 && count != reg && count != Reg::R10 =>
+            (op, Operand::Reg(count))
+                if let Form::Shift(op) = Form::of(op)
+                    && self.features.bmi2
+                    && count != reg
+                    && count != Reg::R10 =>
             {
                 let count = self.gpr(count);
-                self.buf.shift_by(shift(op)?, width, dst, from, count);
+                self.buf.shift_by(op, width, dst, from, count);
             }
             _ => return None,
         }
@@ -211,13 +215,12 @@ impl Generator<'_> {
 
 /// True if an operation may have a three-operand form.
 const fn has_three_operand_form(op: AluOp, src: Operand) -> bool {
-    match src {
-        Operand::Imm(mask) if matches!(op, AluOp::And) => extended(mask).is_some(),
-        Operand::Imm(_) => !matches!(
-            op,
-            AluOp::Mov | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Rsh | AluOp::Arsh
-        ),
-        Operand::Reg(_) => matches!(op, AluOp::Add | AluOp::Lsh | AluOp::Rsh | AluOp::Arsh),
+    match (Form::of(op), src) {
+        (Form::Plain(Alu::And), Operand::Imm(mask)) => extended(mask).is_some(),
+        (Form::Plain(Alu::Add), _) | (Form::Shift(_), Operand::Reg(_)) => true,
+        (Form::Shift(shift), Operand::Imm(_)) => matches!(shift, Shift::Shl),
+        (Form::Plain(Alu::Sub) | Form::Multiply | Form::Divide { .. }, Operand::Imm(_)) => true,
+        (Form::Move | Form::Plain(_) | Form::Multiply | Form::Divide { .. }, _) => false,
     }
 }
 

@@ -8,7 +8,7 @@
 mod constant;
 mod reciprocal;
 
-use isa::ebpf::{AluOp, Operand, Reg, Width};
+use isa::ebpf::{Operand, Reg, Width};
 
 use super::alu::Arithmetic;
 use super::asm::{Alu, Unary};
@@ -85,9 +85,10 @@ impl Generator<'_> {
     }
 
     fn division(&self, this: Arithmetic, divisor: Gpr) -> Division {
+        let (signed, remainder) = this.division();
         Division {
-            signed: matches!(this.op, AluOp::SDiv | AluOp::SMod),
-            remainder: matches!(this.op, AluOp::Mod | AluOp::SMod),
+            signed,
+            remainder,
             width: this.width,
             target: self.gpr(this.dst),
             divisor,

@@ -1,11 +1,12 @@
 //! Loads, stores and atomics; loads become memory operands of x86 instructions where
 //! possible.
 
-use isa::ebpf::{AluOp, AtomicOp, Cond, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, AtomicOp, Insn, Operand, Reg, Size, Width};
 
 use super::address::Deferred;
-use super::alu::{Arithmetic, all, plain};
+use super::alu::{Arithmetic, all};
 use super::asm::Alu;
+use super::form::Form;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
@@ -211,7 +212,7 @@ impl Generator<'_> {
             (Size::W, Operand::Imm(imm)) if !narrower => (cond, imm),
             (Size::DW, Operand::Imm(imm)) => (cond, imm),
             (Size::W | Size::DW, Operand::Reg(other))
-                if !narrower && other != dst && other != Reg::R10 && cond != Cond::Set =>
+                if !narrower && other != dst && other != Reg::R10 && !cond.tests_bits() =>
             {
                 self.applies(Optimization::MemoryComparison);
                 let other = self.gpr(other);
@@ -220,7 +221,7 @@ impl Generator<'_> {
             }
             _ => return None,
         };
-        if cond == Cond::Set {
+        if cond.tests_bits() {
             let (byte, mask) = single_byte(imm)?;
             let disp = mem.disp.checked_add(byte)?;
             self.buf.test_byte(Mem { disp, ..mem }, mask);
@@ -235,12 +236,15 @@ impl Generator<'_> {
     fn operate_with(&mut self, op: AluOp, width: Width, reg: Reg, mem: Mem) {
         let dst = self.gpr(reg);
         self.set_known_bits(reg, all(width));
-        match plain(op) {
-            Some(op) => {
+        match Form::of(op) {
+            Form::Plain(op) => {
                 self.set_flags(reg, width);
                 self.buf.alu_load(op, width, dst, mem);
             }
-            None => self.buf.multiply_load(width, dst, mem),
+            Form::Multiply => self.buf.multiply_load(width, dst, mem),
+            Form::Move | Form::Divide { .. } | Form::Shift(_) => {
+                unreachable!("{op:?} takes no memory operand")
+            }
         }
     }
 
@@ -294,7 +298,9 @@ impl Generator<'_> {
             return None;
         };
         let this = self.arithmetic(slot + 1)?;
-        let op = plain(this.op)?;
+        let Form::Plain(op) = Form::of(this.op) else {
+            return None;
+        };
         let stores_back = stored == size && to == base && at == off && src == dst;
         let dead = !self.live_out(slot + 2).has(dst);
         let same = this.dst == dst && base != dst;
@@ -452,7 +458,7 @@ pub(super) fn accepts_memory_operand(this: Arithmetic, load: Load) -> bool {
         Size::B | Size::H => false,
     };
     let reads = this.src == Operand::Reg(load.dst) && this.dst != load.dst;
-    fits && reads && (this.op == AluOp::Mul || plain(this.op).is_some())
+    fits && reads && matches!(Form::of(this.op), Form::Plain(_) | Form::Multiply)
 }
 
 /// The offset and value of the only nonzero byte of a mask.

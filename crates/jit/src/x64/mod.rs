@@ -23,6 +23,7 @@ mod deadline;
 mod divide;
 mod encode;
 mod features;
+mod form;
 mod frame;
 mod generator;
 mod hash_lookup;

@@ -405,7 +405,7 @@ impl Generator<'_> {
                 if self.record_difference(slot, cond, Gpr::RAX, swapped) {
                     return Some(1);
                 }
-                if cond == Cond::Set {
+                if cond.tests_bits() {
                     self.buf.test_imm(Width::W32, Gpr::RAX, swapped);
                 } else {
                     self.buf.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
@@ -415,7 +415,7 @@ impl Generator<'_> {
             _ => return None,
         };
         self.applies(Optimization::PacketComparison);
-        if cond == Cond::Set {
+        if cond.tests_bits() {
             self.buf.test_byte(mem, swapped as u8);
         } else {
             self.buf.alu_store_imm(Alu::Cmp, size, mem, swapped);

@@ -5,29 +5,11 @@ use isa::ebpf::{AluOp, Operand, Reg, Size, Width};
 
 use super::alu::{Arithmetic, all};
 use super::asm::Shift;
+use super::form::Form;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
-
-pub(super) const fn shift(op: AluOp) -> Option<Shift> {
-    Some(match op {
-        AluOp::Lsh => Shift::Shl,
-        AluOp::Rsh => Shift::Shr,
-        AluOp::Arsh => Shift::Sar,
-        AluOp::Add
-        | AluOp::Sub
-        | AluOp::Mul
-        | AluOp::Div
-        | AluOp::SDiv
-        | AluOp::Mod
-        | AluOp::SMod
-        | AluOp::Or
-        | AluOp::And
-        | AluOp::Xor
-        | AluOp::Mov => return None,
-    })
-}
 
 /// The effect of a left shift and a right shift back: the low bits are extended, and
 /// shifted right by `by`.
@@ -62,10 +44,14 @@ impl Generator<'_> {
         let Operand::Imm(by) = back.src else {
             return None;
         };
-        let sign = match shift(back.op)? {
-            Shift::Shr => None,
-            Shift::Sar => Some(width),
-            Shift::Shl | Shift::Rol | Shift::Ror => return None,
+        let sign = match Form::of(back.op) {
+            Form::Shift(Shift::Shr) => None,
+            Form::Shift(Shift::Sar) => Some(width),
+            Form::Shift(Shift::Shl | Shift::Rol | Shift::Ror)
+            | Form::Move
+            | Form::Plain(_)
+            | Form::Multiply
+            | Form::Divide { .. } => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
         (fits && by < all(width).into()).then(|| Extension {
@@ -206,7 +192,7 @@ impl Generator<'_> {
     pub(super) fn shift_imm(
         &mut self,
         slot: usize,
-        op: AluOp,
+        op: Shift,
         width: Width,
         reg: Reg,
         count: i32,
@@ -217,7 +203,7 @@ impl Generator<'_> {
                 self.zero_upper(slot, width, reg);
                 1
             }
-            (AluOp::Lsh, 1..=3 | 16 | 24 | 32 | 48 | 56) => {
+            (Shift::Shl, 1..=3 | 16 | 24 | 32 | 48 | 56) => {
                 self.fuse_or_shift(slot, width, reg, count)
             }
             _ => self.only_shift(op, width, reg, count),
@@ -227,22 +213,22 @@ impl Generator<'_> {
     fn fuse_or_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> usize {
         match self.fuse_shift(slot, width, reg, count) {
             Some(slots) => slots,
-            None => self.only_shift(AluOp::Lsh, width, reg, count),
+            None => self.only_shift(Shift::Shl, width, reg, count),
         }
     }
 
     /// Shifts `dst` by a nonzero count; returns 1, the number of slots.
-    fn only_shift(&mut self, op: AluOp, width: Width, reg: Reg, count: u8) -> usize {
+    fn only_shift(&mut self, op: Shift, width: Width, reg: Reg, count: u8) -> usize {
         let most = all(width);
         let known_bits = self.known_bits(reg).min(most);
-        let (encoded, left) = match op {
-            AluOp::Lsh => (Shift::Shl, known_bits + count),
-            AluOp::Rsh => (Shift::Shr, known_bits.saturating_sub(count)),
-            _ => (Shift::Sar, most),
+        let left = match op {
+            Shift::Shl => known_bits + count,
+            Shift::Shr => known_bits.saturating_sub(count),
+            Shift::Sar | Shift::Rol | Shift::Ror => most,
         };
         self.set_known_bits(reg, left.min(most));
         self.set_flags(reg, width);
-        self.buf.shift(encoded, width, self.frame.gpr(reg), count);
+        self.buf.shift(op, width, self.frame.gpr(reg), count);
         1
     }
 
@@ -267,10 +253,8 @@ impl Generator<'_> {
         Some(2)
     }
 
-    pub(super) fn shift_by_reg(&mut self, this: Arithmetic, dst: Gpr, count: Reg) {
-        let op = shift(this.op).expect("the caller passes shifts");
-        let width = this.width;
-        let count = self.gpr(count);
+    pub(super) fn shift_by_reg(&mut self, op: Shift, width: Width, reg: Reg, count: Reg) {
+        let (dst, count) = (self.gpr(reg), self.gpr(count));
         let rcx = Gpr::RCX;
         if count == rcx && dst != rcx {
             self.buf.shift_by_cl(op, width, dst);
@@ -287,7 +271,7 @@ impl Generator<'_> {
             self.buf.shift_by_cl(op, width, dst);
             self.buf.mov(Width::W64, rcx, SCRATCH);
         }
-        self.set_known_bits(this.dst, all(width));
+        self.set_known_bits(reg, all(width));
     }
 
     /// Compiles `dst` = `src` rotated left.

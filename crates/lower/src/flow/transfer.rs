@@ -224,7 +224,9 @@ impl Transfer {
             (ByteOrder::Big | ByteOrder::Swap, Size::DW) => {
                 Transfer::pure(Halves::both(dst), Halves::both(dst))
             }
-            (_, Size::B | Size::H | Size::W) => Transfer::pure(Halves::low(dst), Halves::both(dst)),
+            (ByteOrder::Little | ByteOrder::Big | ByteOrder::Swap, Size::B | Size::H | Size::W) => {
+                Transfer::pure(Halves::low(dst), Halves::both(dst))
+            }
         }
     }
 
@@ -350,7 +352,18 @@ const TAIL_ARGUMENTS: Halves = Halves(0xe_000e);
 /// True for calls that are compiled to instructions; the reversal of bits, which lowering
 /// writes out, is a call where it could not.
 pub const fn is_bit_operation(number: i32) -> bool {
-    !matches!(BitOp::of_number(number), None | Some(BitOp::Bitrev))
+    match BitOp::of_number(number) {
+        Some(
+            BitOp::Ffs
+            | BitOp::Ctz
+            | BitOp::Clz
+            | BitOp::Fls
+            | BitOp::Popcnt
+            | BitOp::Rol
+            | BitOp::Ror,
+        ) => true,
+        Some(BitOp::Bitrev) | None => false,
+    }
 }
 
 impl Halves {

@@ -65,7 +65,33 @@ fn has_private_stack(program: &Program) -> bool {
         | ProgramType::PerfEvent
         | ProgramType::RawTracepoint => true,
         ProgramType::Tracing => program.expected_attach_type() != TRACE_ITER,
-        _ => false,
+        ProgramType::SocketFilter
+        | ProgramType::SchedCls
+        | ProgramType::SchedAct
+        | ProgramType::Xdp
+        | ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::LwtIn
+        | ProgramType::LwtOut
+        | ProgramType::LwtXmit
+        | ProgramType::SockOps
+        | ProgramType::SkSkb
+        | ProgramType::CgroupDevice
+        | ProgramType::SkMsg
+        | ProgramType::CgroupSockAddr
+        | ProgramType::LwtSeg6local
+        | ProgramType::LircMode2
+        | ProgramType::SkReuseport
+        | ProgramType::FlowDissector
+        | ProgramType::CgroupSysctl
+        | ProgramType::RawTracepointWritable
+        | ProgramType::CgroupSockopt
+        | ProgramType::StructOps
+        | ProgramType::Ext
+        | ProgramType::Lsm
+        | ProgramType::SkLookup
+        | ProgramType::Syscall
+        | ProgramType::Netfilter => false,
     }
 }
 

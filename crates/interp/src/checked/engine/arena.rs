@@ -55,8 +55,22 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 let (width, is_pointer) = match op {
                     AluOp::Mov => (width, of_source && width == Width::W64),
                     // The verifier has all other operations on pointers compute in 32 bits.
-                    _ if of_source || self.pointers.contains(dst) => (Width::W32, true),
-                    _ => (width, false),
+                    AluOp::Add
+                    | AluOp::Sub
+                    | AluOp::Mul
+                    | AluOp::Div
+                    | AluOp::SDiv
+                    | AluOp::Mod
+                    | AluOp::SMod
+                    | AluOp::Or
+                    | AluOp::And
+                    | AluOp::Xor
+                    | AluOp::Lsh
+                    | AluOp::Rsh
+                    | AluOp::Arsh => match of_source || self.pointers.contains(dst) {
+                        true => (Width::W32, true),
+                        false => (width, false),
+                    },
                 };
                 let narrowed = Insn::Alu {
                     op,

@@ -2,7 +2,7 @@
 //! multiplication by a [`Reciprocal`] for 32-bit dividends, a division instruction for the
 //! rest.
 
-use isa::ebpf::{AluOp, Reg, Size, Width};
+use isa::ebpf::{Reg, Size, Width};
 
 use super::super::alu::{Arithmetic, all};
 use super::super::asm::{Alu, Shift, Unary};
@@ -41,11 +41,11 @@ impl Generator<'_> {
         let width = this.width;
         let most = all(width);
         let known_bits = self.known_bits(src).min(most);
+        let (is_signed, remainder) = this.division();
         // Without a sign bit, signed division is unsigned division.
-        let is_signed = matches!(this.op, AluOp::SDiv | AluOp::SMod);
         let signed = is_signed && (imm < 0 || known_bits == most);
         let division = Division {
-            remainder: matches!(this.op, AluOp::Mod | AluOp::SMod),
+            remainder,
             width,
             dst: self.gpr(this.dst),
             src: self.gpr(src),
@@ -58,9 +58,7 @@ impl Generator<'_> {
             },
             negative: signed && imm < 0,
         };
-        let Division {
-            divisor, remainder, ..
-        } = division;
+        let divisor = division.divisor;
         let has_reciprocal = !signed && known_bits <= 32 && bits(divisor) < most;
         let left = if divisor <= 1 || !signed && bits(divisor) > known_bits {
             self.divide_trivially(division)
