@@ -10,8 +10,9 @@ mod written;
 mod xlated;
 
 use beebox::classic::convert;
-use beebox::ebpf::Insn;
+use beebox::ebpf::{Insn, decode};
 use beebox::native::{CodeOptions, NativeDraft};
+use beebox::program::case::Case;
 use beebox::{Rules, Semantics, SockFilter};
 use clap::ArgGroup;
 
@@ -40,6 +41,7 @@ Examples:
   beebox dis prog.bpf.o --prog xdp_main --format log   as in the verifier's log
   beebox dis prog.bpf.o --jit --source      and their native code
   beebox dis prog.bpf.o --xlated            what Linux keeps of them after verification
+  beebox dis found.case                     a text case
   beebox dis --ebpf program.bin             an eBPF program, as LLVM writes it
   beebox dis --ebpf program.bin --format log  and as the verifier's log has it
   beebox dis --jit --ebpf program.s         an eBPF program and its native code
@@ -176,7 +178,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         )
         .within(args.input.name()));
     }
-    let text = if args.ebpf {
+    let text = if !args.ebpf
+        && let Some(case) = args.input.read_case()?
+    {
+        show_case(&case, &args)?
+    } else if args.ebpf {
         let insns = ebpf::read(&args.input)?;
         match args.jit {
             true => show_ebpf(insns, &args)?,
@@ -237,6 +243,16 @@ fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> 
     let slots = converted::slots(&converted).collect();
     let draft = NativeDraft::of_classic(converted, args.code());
     show_sides(Some(program), slots, &draft, args.format)
+}
+
+/// The program of a text case: its instructions, or the case as it is written.
+fn show_case(case: &Case, args: &Args) -> Result<Vec<u8>, Failure> {
+    let insns = decode(case.program.insns());
+    match (args.jit, args.format) {
+        (true, _) => show_ebpf(insns, args),
+        (false, ProgramFormat::Case) => Ok(case.to_string().into_bytes()),
+        (false, format) => ebpf::format(&insns, format),
+    }
 }
 
 /// An eBPF program and its native code.

@@ -15,6 +15,7 @@ mod answer_format;
 mod asm;
 mod btf;
 mod capture_file;
+mod case_input;
 mod completions;
 mod conformance;
 mod dis;

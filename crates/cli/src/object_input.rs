@@ -54,6 +54,13 @@ impl ObjectFile {
         &self.path
     }
 
+    /// Name of the file without its directory.
+    pub(crate) fn base_name(&self) -> String {
+        let path = self.path();
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -102,6 +109,12 @@ impl ObjectFile {
             })
         })
     }
+}
+
+/// The failure for an object without programs.
+pub(crate) fn no_programs() -> Failure {
+    Failure::new("no programs: functions in .text are subprograms")
+        .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone")
 }
 
 /// A refusal of the object at a path. Of an extern that the kernel does not define, it

@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 
 use beebox::captures::LinkType;
 use beebox::classic::check;
+use beebox::program::case::Case;
 use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line};
 use beebox::{Checked, Expression, FilterError, Refusal, Rules, SockFilter};
 
 use crate::answer::Failure;
+use crate::case_input::{self, is_case};
 use crate::object_input::ObjectFile;
+
+/// Bytes of the longest text that is read: a million instructions with a label each.
+pub(crate) const LONGEST_TEXT: u64 = 64 << 20;
 
 /// The options of a command that takes one program.
 #[derive(clap::Args)]
@@ -69,6 +74,19 @@ impl ProgramInput {
         match (path, self.form) {
             (Some(path), None) if ObjectFile::is_at(path)? => ObjectFile::read(path).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The text case in the file; `None` if the input is something else.
+    pub(crate) fn read_case(&self) -> Result<Option<Case>, Failure> {
+        let path = self.file.as_deref().filter(|path| *path != Path::new("-"));
+        let (Some(path), None) = (path, self.form) else {
+            return Ok(None);
+        };
+        let bytes = read_at_most(path, LONGEST_TEXT)?;
+        match is_case(path, &bytes) {
+            true => case_input::parse(&name(path), &bytes).map(Some),
+            false => Ok(None),
         }
     }
 

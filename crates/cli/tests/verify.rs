@@ -24,6 +24,15 @@ fn verify(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+fn dis(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .arg("dis")
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap()
+}
+
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -233,6 +242,62 @@ fn cases_are_verified_and_compared_with_their_answers() {
     let recorded = r#""recorded":[{"release":"6.18.44","agrees":"yes"}]"#;
     let plain = text(&json).split_whitespace().collect::<String>();
     assert!(plain.contains(recorded), "{plain}");
+}
+
+/// What a verification says of a program: name, type and counts.
+fn counts(path: &str) -> Vec<String> {
+    let columns = "prog,verdict,insns,states,peak_states,prog_size,prog_type,stack_depth";
+    let output = verify(&[path, "--format", "csv", "-e", columns]);
+    let text = text(&output);
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn cases_verify_as_the_objects_that_they_are_written_of() {
+    let objects = [
+        SHAPES,
+        "crates/cli/tests/data/bindings.bpf.o",
+        "crates/cli/tests/data/kinds.bpf.o",
+        "examples/packets/firewall.bpf.o",
+        "examples/verify/record.bpf.o",
+        "examples/traffic/traffic.bpf.o",
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let mut compared = 0;
+    for object in objects {
+        for expected in counts(object) {
+            let name = expected.split(',').next().unwrap();
+            let case = dis(&[object, "--prog", name, "--format", "case"]);
+            assert!(case.status.success(), "{object} {name}: {}", error(&case));
+            let path = directory.path().join(format!("{name}.case"));
+            fs::write(&path, &case.stdout).unwrap();
+            let path = path.to_str().unwrap();
+            assert_eq!(counts(path), [expected.clone()], "{object} {name}");
+            // A case is listed, and written as it is.
+            assert_eq!(text(&dis(&[path, "--format", "case"])), text(&case));
+            assert!(text(&dis(&[path])).contains("exit"), "{object} {name}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= objects.len());
+}
+
+#[test]
+fn cases_with_maps_that_the_kernel_lacks_or_with_wrong_btf_are_named() {
+    let case = ".type xdp\n.map \"m\" type=rhash key=4 value=8 entries=1\n.end\n\
+                .subprog \"p\"\nr1 = map_idx(0) ll\nr0 = 0\nexit\n";
+    let output = verify_text("rhash.case", case, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let expected = "map \"m\": the kernel has no maps of type rhash";
+    assert!(error(&output).contains(expected), "{}", error(&output));
+}
+
+#[test]
+fn objects_without_programs_are_named() {
+    let output = verify(&["crates/bench/workloads/w0-empty.o"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "no programs: functions in .text are subprograms";
+    assert!(error(&output).contains(expected), "{}", error(&output));
 }
 
 #[test]

@@ -61,6 +61,34 @@ pub struct Loaded {
     pub is_refused: bool,
 }
 
+impl Loaded {
+    /// A program alone, as the kernel loads it: without its BTF if the kernel refuses that.
+    pub fn of_program(program: Program, kernel: &Kernel) -> Loaded {
+        let types = program.btf().filter(|_| !has_struct_ops(&program));
+        let kernel_types = kernel.btf().map(|btf| &**btf);
+        let btf_refusal = types.and_then(|types| btf_refusal(types.as_bytes(), kernel_types));
+        Loaded {
+            name: program.name().to_owned(),
+            section: program.section().to_owned(),
+            kind: Some(program.kind()),
+            program: Ok(match &btf_refusal {
+                Some(_) => without_btf(program),
+                None => program,
+            }),
+            weak_externs: false,
+            btf_refusal,
+            retval: None,
+            is_refused: false,
+        }
+    }
+}
+
+fn has_struct_ops(program: &Program) -> bool {
+    let mut maps = program.maps().iter();
+    program.kind() == ProgramType::StructOps
+        || maps.any(|map| map.kind() == Some(MapKind::StructOps))
+}
+
 impl<'a> Loader<'a> {
     /// A loader of all programs for this kernel, without further load flags.
     pub fn new(kernel: &'a Kernel) -> Loader<'a> {

@@ -7,12 +7,8 @@ use serde::Serialize;
 use super::slot::{Slot, SlotRecord};
 use super::written;
 use crate::answer::Failure;
-use crate::program_input::{ClassicForm, ProgramInput, excerpt};
+use crate::program_input::{ClassicForm, LONGEST_TEXT, ProgramInput, excerpt};
 use crate::program_output::{ProgramFormat, json};
-
-/// Bytes of the longest text that is read: a million instructions with a label
-/// each.
-const LONGEST_TEXT: u64 = 64 << 20;
 
 /// Reads a program in any form.
 pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {

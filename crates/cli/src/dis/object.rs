@@ -9,9 +9,10 @@ use beebox::btf::ext::{CoreKind, CoreSpec};
 use beebox::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
 use beebox::native::{CodeOptions, NativeDraft};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
-use beebox::object::{ProgramTrial, Trial, TrialOutcome};
+use beebox::object::{ProgramTrial, TrialOutcome};
 use beebox::program::case::Case;
 use beebox::program::{AttachType, LineInfo, MapId, ProgramId, ProgramType, Subprog};
+use beebox::verify::Loader;
 use serde_json::{Value, json};
 
 use super::native::Sides;
@@ -19,7 +20,7 @@ use super::slot::{Slot, Source};
 use super::{ebpf, native, xlated};
 use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, assumed};
-use crate::object_input::{ObjectFile, refused};
+use crate::object_input::{ObjectFile, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::{self, ProgramFormat};
 
@@ -122,7 +123,10 @@ pub(super) fn show(
             let note = note.map(|note| format!("; linked for {}, {note}\n", kernel.name()));
             [note.unwrap_or_default().into_bytes(), listing].concat()
         }
-        ProgramFormat::Case => case(&trial, file)?,
+        ProgramFormat::Case => {
+            let names: Vec<&String> = outcomes.iter().map(|(name, _)| name).collect();
+            case(file, kernel, &names)?
+        }
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
             _ => return Err(holds_one(outcomes.len(), file)),
@@ -131,19 +135,27 @@ pub(super) fn show(
     Ok(Shown { bytes, complete })
 }
 
-/// The only program that was linked, as a text case.
-fn case(trial: &Trial, file: &ObjectFile) -> Result<Vec<u8>, Failure> {
-    match &trial.programs[..] {
-        [
-            ProgramTrial {
-                outcome: TrialOutcome::Linked(linked),
-                ..
-            },
-        ] => Ok(Case::new(linked.program.clone()).to_string().into_bytes()),
-        [only] => Err(only
-            .refusal()
-            .map_or_else(|| holds_one(1, file), |error| refused(error.clone(), None))),
-        programs => Err(holds_one(programs.len(), file)),
+/// The only program of these names, as it is loaded alone, as a text case.
+fn case(file: &ObjectFile, kernel: &Kernel, names: &[&String]) -> Result<Vec<u8>, Failure> {
+    let [wanted] = names else {
+        return Err(holds_one(names.len(), file));
+    };
+    let mut loaded = None;
+    let is_wanted = |name: &str| name == wanted.as_str();
+    let loader = Loader::new(kernel).with_choice(&is_wanted);
+    let opened = loader.load_each(file.bytes(), &file.base_name(), &mut |program| {
+        loaded = Some(program);
+    });
+    opened.map_err(|error| refused(error, Some(kernel)))?;
+    let Some(loaded) = loaded else {
+        return Err(holds_one(0, file));
+    };
+    if let Some(refusal) = &loaded.btf_refusal {
+        diagnostic!("beebox: Linux refuses its BTF ({refusal}): the case has none");
+    }
+    match loaded.program {
+        Ok(program) => Ok(Case::new(program).to_string().into_bytes()),
+        Err(error) => Err(refused(error, Some(kernel))),
     }
 }
 
@@ -161,10 +173,7 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
         .map(|(id, code)| (id, code.name.to_string()))
         .collect();
     if programs.is_empty() {
-        return Err(
-            Failure::new("no programs: functions in .text are subprograms")
-                .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone"),
-        );
+        return Err(no_programs());
     }
     let known = |name: &str| programs.iter().any(|(_, known)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {

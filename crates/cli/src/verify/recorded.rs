@@ -21,6 +21,9 @@ pub(super) struct Agreement {
     release: String,
     /// The result.
     agrees: Outcome,
+    /// True if the answer has the return value of a test run.
+    #[serde(skip)]
+    has_return_value: bool,
     /// The kernel's answer, if it differs from ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered: Option<String>,
@@ -39,7 +42,13 @@ impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let release = &self.release;
         match (self.agrees, &self.answered) {
-            (Outcome::Yes, _) => write!(f, "agrees with the recorded answer of {release}"),
+            (Outcome::Yes, _) => {
+                write!(f, "agrees with the recorded answer of {release}")?;
+                match self.has_return_value {
+                    true => f.write_str(" (its return value is not compared)"),
+                    false => Ok(()),
+                }
+            }
             (Outcome::NotCompared, _) => {
                 write!(f, "not compared with the recorded answer of {release}")
             }
@@ -74,6 +83,7 @@ pub(super) fn compare(
         };
         Agreement {
             release: answer.release.clone(),
+            has_return_value: answer.returns.is_some(),
             agrees,
             answered: (agrees == Outcome::No).then(|| in_words(answer)),
         }

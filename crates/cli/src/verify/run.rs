@@ -27,7 +27,7 @@ use super::row::{Explained, Row, Verdict};
 use super::{recorded, row, single, top_lines};
 use crate::answer::Failure;
 use crate::btf::Types;
-use crate::object_input::{ObjectFile, refused_beside};
+use crate::object_input::{ObjectFile, no_programs, refused_beside};
 
 /// Results of the programs of a file.
 #[derive(Default)]
@@ -157,13 +157,17 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
         is_chosen
     };
     if let Some(single) = single::read(&file, job.kind, job.flags)? {
-        let loaded = single.loaded(&name);
+        let loaded = single.loaded(&name, kernel);
         if !is_chosen(&loaded.name) {
             return Ok(FileResults {
                 left_out: left_out.take(),
                 ..FileResults::default()
             });
         }
+        if let Some(failure) = single.missing_map(registry) {
+            return Err(failure.within(&name));
+        }
+        note_btf(&name, &loaded);
         let mut row = verify_one(&name, &loaded, job, kernel, registry);
         if let Ok(program) = &loaded.program {
             let log = || log_of(program, kernel, registry);
@@ -190,12 +194,8 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
         if let Ok(program) = &loaded.program {
             note_lacking(&name, program, kernel.privileges(), &mut lacking);
         }
-        if let (Some(refusal), false) = (&loaded.btf_refusal, is_noted) {
-            diagnostic!(
-                "beebox: {name}: Linux refuses its BTF ({refusal}), so it is loaded without, \
-                 as by libbpf"
-            );
-            is_noted = true;
+        if !is_noted {
+            is_noted = note_btf(&name, &loaded);
         }
         if refused.borrow().is_none() {
             rows.push(verify_one(&name, &loaded, job, kernel, registry));
@@ -220,6 +220,9 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
             false => failure.hint(single::EXPECTED),
         }
     })?;
+    if rows.is_empty() && left_out.borrow().is_empty() && refused.borrow().is_none() {
+        return Err(no_programs().within(&name));
+    }
     match refused.take() {
         Some(failure) => Err(failure.within(&name)),
         None => Ok(FileResults {
@@ -227,6 +230,17 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
             left_out: left_out.take(),
         }),
     }
+}
+
+/// Notes that the kernel refuses the BTF of a program; true if it does.
+fn note_btf(file: &str, loaded: &Loaded) -> bool {
+    let Some(refusal) = &loaded.btf_refusal else {
+        return false;
+    };
+    diagnostic!(
+        "beebox: {file}: Linux refuses its BTF ({refusal}), so it is loaded without, as by libbpf"
+    );
+    true
 }
 
 /// Says once for each map of a program that a caller with such privileges cannot create it.

@@ -1,16 +1,18 @@
 //! Files that hold one program: text cases, and instructions alone.
 
-use std::path::Path;
+use std::sync::Arc;
 
+use beebox::Kernel;
 use beebox::ebpf::encode;
-use beebox::program::case::{Case, CaseError, CaseProblem, KernelAnswer};
-use beebox::program::{LoadFlags, Program, ProgramType};
-use beebox::verify::Loaded;
+use beebox::program::case::KernelAnswer;
+use beebox::program::{LoadFlags, MapDef, Program, ProgramType};
+use beebox::verify::{Loaded, Registry};
 
 use crate::answer::Failure;
+use crate::case_input::{self, is_case};
 use crate::dis::ebpf;
 use crate::object_input::ObjectFile;
-use crate::program_input::{excerpt, name};
+use crate::program_input::name;
 
 /// Supported inputs, for the error of another file.
 pub(super) const EXPECTED: &str = "an object, a text case (called NAME.case, or beginning with .program or .type), \
@@ -26,21 +28,36 @@ pub(super) struct Single {
 }
 
 impl Single {
+    /// A map of a kind that the kernel lacks, so that the program cannot be loaded.
+    pub(super) fn missing_map(&self, registry: &Registry) -> Option<Failure> {
+        let mut maps = self
+            .program
+            .used_maps()
+            .into_iter()
+            .filter_map(|id| self.program.map(id));
+        let is_missing =
+            |map: &&Arc<MapDef>| map.kind().is_none_or(|kind| registry.map(kind).is_none());
+        let map = maps.find(is_missing)?;
+        let kind = map.kind().map_or_else(
+            || "that is unknown".to_owned(),
+            |kind| kind.name().to_owned(),
+        );
+        Some(Failure::new(format_args!(
+            "map {:?}: the kernel has no maps of type {kind}",
+            map.name
+        )))
+    }
+
     /// The program as loaded; one without a name is called like its file.
-    pub(super) fn loaded(&self, file: &str) -> Loaded {
+    pub(super) fn loaded(&self, file: &str, kernel: &Kernel) -> Loaded {
         let stem = || file.split('.').next().unwrap_or(file).to_owned();
-        Loaded {
-            name: match self.program.name() {
-                "" => stem(),
-                name => name.to_owned(),
+        let loaded = Loaded::of_program(self.program.clone(), kernel);
+        match loaded.name.is_empty() {
+            true => Loaded {
+                name: stem(),
+                ..loaded
             },
-            section: self.program.section().to_owned(),
-            kind: Some(self.program.kind()),
-            program: Ok(self.program.clone()),
-            weak_externs: false,
-            retval: None,
-            is_refused: false,
-            btf_refusal: None,
+            false => loaded,
         }
     }
 }
@@ -79,11 +96,7 @@ pub(super) fn read(
 }
 
 fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Single, Failure> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + count_lines(&bytes[..error.valid_up_to()]);
-        Failure::new(format_args!("line {line}: expected text in UTF-8")).within(input)
-    })?;
-    let case = Case::parse(text).map_err(|error| unreadable(input, bytes, &error))?;
+    let case = case_input::parse(input, bytes)?;
     let stated = case.program.flags();
     let (program, answers) = match stated.with(flags) {
         same if same == stated => (case.program, case.answers),
@@ -95,57 +108,4 @@ fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Single, Fail
         }
     };
     Ok(Single { program, answers })
-}
-
-fn count_lines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|&&byte| byte == b'\n').count()
-}
-
-fn unreadable(input: &str, bytes: &[u8], error: &CaseError) -> Failure {
-    let (failure, column) = match &error.problem {
-        // It names its line itself.
-        CaseProblem::Asm(asm) => (Failure::new(asm), asm.column),
-        _ => (Failure::new(error), 1),
-    };
-    let failure = failure.within(input);
-    let line = match error.line {
-        0 => None,
-        line => excerpt(bytes, line, column),
-    };
-    match line {
-        Some(line) => failure.excerpt(line),
-        None => failure,
-    }
-}
-
-/// True for a file that is called `.case`, or that begins as cases are written.
-fn is_case(path: &Path, bytes: &[u8]) -> bool {
-    if path
-        .extension()
-        .is_some_and(|extension| extension == "case")
-    {
-        return true;
-    }
-    let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let is_comment = |line: &[u8]| line.starts_with(b"#") || line.starts_with(b"//");
-    let first = { lines }.find(|line| !line.is_empty() && !is_comment(line));
-    let first = first.unwrap_or_default();
-    let word = first.split(u8::is_ascii_whitespace).next();
-    matches!(word, Some(b".program" | b".type"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cases_are_detected_by_name_or_first_directive() {
-        let is_case = |name: &str, text: &str| is_case(Path::new(name), text.as_bytes());
-        assert!(is_case("a.case", ""));
-        assert!(is_case("a", "# about\n\n  .program \"x\"\n"));
-        assert!(is_case("-", "// about\n.type\txdp\n"));
-        assert!(!is_case("a.s", "exit\n.type xdp\n"));
-        assert!(!is_case("a.s", ".types\n"));
-        assert!(!is_case("a.s", ""));
-    }
 }
