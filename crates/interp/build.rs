@@ -12,6 +12,12 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
     let has_tail_calls = std::env::var("OPT_LEVEL").is_ok_and(|level| level == "2" || level == "3");
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    // For the test that demands the threaded form: cargo sets the variable here only, with
+    // flags separated by U+001F.
+    println!(
+        "cargo::rustc-env=INTERP_RUSTFLAGS={}",
+        flags.replace('\u{1f}', " ")
+    );
     let is_instrumented = ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
         .iter()
         .any(|flag| flags.contains(flag));

@@ -1,23 +1,28 @@
 //! Every engine gives the answer of the plain interpreter, on generated programs
-//! and packets. `BEEBOX_PAIRS` says how many pairs of a program and a packet each
-//! comparison makes (default 300,000).
+//! and packets. `BEEBOX_ORACLE_PROGRAMS` and `BEEBOX_ORACLE_SEED` set the programs of each
+//! comparison.
 
 use beebox::{
     Engine, Filter, JumpLimitExceeded, Metadata, Packet, Rules, Semantics,
     seccomp::{SeccompData, SeccompFilter},
 };
 use isa::classic::SockFilter;
+use std::ops::Range;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
 use testkit::generate::Dialect;
 
 /// The engines that are compared with the plain interpreter.
 const COMPARED: [Engine; 2] = [Engine::Interp, Engine::Jit];
 
-fn programs() -> u64 {
-    let pairs = std::env::var("BEEBOX_PAIRS")
-        .ok()
-        .and_then(|pairs| pairs.parse().ok());
-    pairs.unwrap_or(300_000) / PACKETS_PER_PROGRAM
+/// Pairs of a program and a packet in each comparison, unless the environment says
+/// otherwise.
+const PAIRS: u64 = 300_000;
+
+/// The seeds of a comparison, of which the first is `start` unless the environment says
+/// otherwise.
+fn seeds(start: u64) -> Range<u64> {
+    let seeds = oracle::seeds(PAIRS / PACKETS_PER_PROGRAM);
+    start + seeds.start..start + seeds.end
 }
 
 /// Runs a program on packets, each with a random source that starts anew.
@@ -51,8 +56,7 @@ fn compare(semantics: Semantics, dialect: Dialect, first_seed: u64) {
         }
     };
     for (number, engine) in COMPARED.into_iter().enumerate() {
-        let seed = first_seed + ((number as u64) << 40);
-        let seeds = seed..seed + programs();
+        let seeds = seeds(first_seed + ((number as u64) << 40));
         let engines = (values(Engine::Classic), values(engine));
         let (pairs, difference) = compare_engines(seeds, dialect, engines.0, engines.1);
         let name = engine.name();
@@ -91,8 +95,7 @@ fn all_are_classic_on_system_calls() {
         }
     };
     for (number, engine) in COMPARED.into_iter().enumerate() {
-        let seed = 1 << 33 | (number as u64) << 40;
-        let seeds = seed..seed + programs();
+        let seeds = seeds(1 << 33 | (number as u64) << 40);
         let engines = (values(Engine::Classic), values(engine));
         let (pairs, difference) = compare_engines(seeds, Dialect::Seccomp, engines.0, engines.1);
         let name = engine.name();

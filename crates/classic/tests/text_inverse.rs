@@ -3,6 +3,7 @@
 use beebox_classic::text::{ByteOrder, Form, dump_line, read, write};
 use isa::classic::{Insn, OPCODES, SockFilter};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 /// Any four fields, with opcodes of the table as likely as others and fields
 /// near the values that matter.
@@ -46,7 +47,11 @@ const LOSSLESS: &[Form] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig {
+        cases: 512, rng_seed: RngSeed::Fixed(oracle::property_seed()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn lossless_forms_keep_every_field(program in any_program()) {

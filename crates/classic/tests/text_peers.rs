@@ -181,13 +181,12 @@ fn programs_are_assembled_as_by_bpf_asm() {
     }
 }
 
-/// What the writer says in words, bpf_asm understands: `BPF_ASM=path cargo test`.
+/// What the writer says in words, bpf_asm understands:
+/// `BPF_ASM=path cargo test -- --include-ignored`.
 #[test]
+#[ignore = "needs bpf_asm, which BPF_ASM names"]
 fn written_programs_are_understood_by_the_bpf_asm_at_hand() {
-    let Some(tool) = std::env::var_os("BPF_ASM") else {
-        eprintln!("BPF_ASM names no bpf_asm: only its recorded programs were compared");
-        return;
-    };
+    let tool = std::env::var_os("BPF_ASM").expect("BPF_ASM names bpf_asm");
     let mut understood = 0;
     for seed in 0..400 {
         let program = sensible_program(seed);

@@ -15,10 +15,9 @@ use std::process::Command;
 fn pages_show_what_the_command_prints() {
     let mut commands = 0;
     for page in pages() {
-        let name = page.file_name().expect("a file").to_string_lossy();
         let text = std::fs::read_to_string(&page).expect("the page");
-        let directory = std::env::temp_dir().join(format!("beebox-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory of ours");
+        let directory = tempfile::tempdir().expect("a directory of ours");
+        let directory = directory.path();
         for of_ours in ["examples", "crates"] {
             symlink(repository().join(of_ours), directory.join(of_ours)).expect("a link of ours");
         }
@@ -27,11 +26,10 @@ fn pages_show_what_the_command_prints() {
                 std::fs::write(directory.join(file), block).expect("a file of ours");
             } else if info == "console" {
                 for (command, expected) in prompts(&block) {
-                    commands += usize::from(check(&directory, command, &expected));
+                    commands += usize::from(check(directory, command, &expected));
                 }
             }
         }
-        std::fs::remove_dir_all(directory).expect("the directory is ours");
     }
     assert!(commands > 0, "the pages show no command");
 }
@@ -86,6 +84,7 @@ fn check(directory: &Path, command: &str, expected: &str) -> bool {
         .args(["-c", &format!("{{ {command}\n}} 2>&1")])
         .current_dir(directory)
         .env("PATH", path)
+        .env("LC_ALL", "C")
         .output()
         .expect("bash runs");
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -5,6 +5,7 @@ use beebox_isa::ebpf::{
     AsmProblem, Callee, Imm64, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes,
 };
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 const LLVM: &str = include_str!("llvm/text.txt");
 
@@ -87,6 +88,12 @@ fn every_row_assembles_from_its_text() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(oracle::property_seed()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn printing_and_assembling_is_the_identity(
         slots in prop::collection::vec(

@@ -1,5 +1,5 @@
 //! The cost of installing and freeing executable memory: `cargo test -p beebox-jit
-//! --release --test install_cost -- --nocapture`.
+//! --release --test install_cost -- --ignored --nocapture`.
 
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ fn cost_alone(options: PoolOptions, code: &[u8], rounds: u32) -> f64 {
 }
 
 #[test]
+#[ignore = "measures"]
 fn a_persistent_view_is_the_cheapest() {
     println!("ns to install and free an image, by size in bytes");
     for size in [128, 1024, 4096, 65536] {

@@ -5,7 +5,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use beebox_jit::memory::Pool;
-use beebox_jit::{Features, Native, Options};
+use beebox_jit::{Features, Native, Optimization, Optimizations, Options};
 use classic::text::{self, Form};
 use classic::{Checked, PlainProgram, Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
@@ -31,21 +31,25 @@ fn checked(filter: &str) -> Checked {
 }
 
 fn compile(checked: &Checked, semantics: Semantics) -> Native<PacketFilter> {
-    compile_for(Options::default().features, checked, semantics)
+    compile_with(&Options::default(), checked, semantics)
 }
 
-fn compile_for(
-    features: Features,
+fn compile_with(
+    options: &Options,
     checked: &Checked,
     semantics: Semantics,
 ) -> Native<PacketFilter> {
     let lowered = ClassicFilter::from_converted(convert(checked, semantics)).packet();
     let lowered = lowered.expect("the rules are those of packets");
-    let options = Options {
-        features,
+    Native::compile(&lowered, options, &Pool::new()).expect("every filter compiles")
+}
+
+/// All optimizations but one.
+fn without(optimization: Optimization) -> Options {
+    Options {
+        optimizations: Optimizations::ALL.without(optimization),
         ..Options::default()
-    };
-    Native::compile(&lowered, &options, &Pool::new()).expect("every filter compiles")
+    }
 }
 
 fn decode(native: &Native<PacketFilter>) -> Vec<Instruction> {
@@ -125,20 +129,23 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-fn answers(filter: &str, checked: &Checked, semantics: Semantics, packets: &[Vec<u8>]) {
-    for features in [Options::default().features, Features::PLAIN] {
-        let native = compile_for(features, checked, semantics);
-        answers_of(&native, filter, checked, semantics, packets);
-    }
+/// With the processor's features, and with none.
+fn both_features() -> [Options; 2] {
+    let plain = Options {
+        features: Features::PLAIN,
+        ..Options::default()
+    };
+    [Options::default(), plain]
 }
 
-fn answers_of(
-    native: &Native<PacketFilter>,
+fn answers(
+    options: &Options,
     filter: &str,
     checked: &Checked,
     semantics: Semantics,
     packets: &[Vec<u8>],
 ) {
+    let native = compile_with(options, checked, semantics);
     let plain = PlainProgram::prepare(checked, semantics);
     let mut machine = Machine::new();
     let meta = Metadata::UNKNOWN;
@@ -153,7 +160,7 @@ fn answers_of(
             assert_eq!(
                 Ok(found as u32),
                 value,
-                "{filter}\n{semantics:?} {len} of {bytes:02x?}"
+                "{filter}\n{semantics:?} {options:?} {len} of {bytes:02x?}"
             );
         }
     }
@@ -163,7 +170,9 @@ fn agrees(filter: &str) {
     let checked = checked(filter);
     let packets = packets();
     for semantics in [Semantics::Capture, Semantics::Kernel] {
-        answers(filter, &checked, semantics, &packets);
+        for options in both_features() {
+            answers(&options, filter, &checked, semantics, &packets);
+        }
     }
 }
 
@@ -441,7 +450,12 @@ fn generated_filters_agree() {
         let checked = check(&program, Rules::Capture).expect("generated programs are valid");
         let packets: Vec<_> = (0..4).map(|_| generator.packet_bytes(70)).collect();
         for semantics in [Semantics::Capture, Semantics::Kernel] {
-            answers(&format!("{program:x?}"), &checked, semantics, &packets);
+            let [all, plain] = both_features();
+            let one = Optimization::ALL[seed as usize % Optimization::ALL.len()];
+            for options in [all, plain, without(one)] {
+                let filter = format!("{program:x?}");
+                answers(&options, &filter, &checked, semantics, &packets);
+            }
         }
         let insns = decode(&compile(&checked, Semantics::Capture));
         // One may be the returned value.
@@ -449,4 +463,16 @@ fn generated_filters_agree() {
     }
     // Otherwise the test proves little.
     assert!(joined > 500, "{joined} of 3000");
+}
+
+#[test]
+fn every_optimization_can_be_disabled() {
+    let filter = include_str!("../../bench/programs/port-22.asm");
+    let checked = checked(filter);
+    let packets = packets();
+    for semantics in [Semantics::Capture, Semantics::Kernel] {
+        for &one in Optimization::ALL {
+            answers(&without(one), filter, &checked, semantics, &packets);
+        }
+    }
 }

@@ -8,8 +8,8 @@
 //! `BEEBOX_SKIPPED`, for the summary of a run. With `CI=true` and
 //! `BEEBOX_ORACLE=required` an absent oracle fails the test instead.
 //!
-//! Comparisons on generated input take their seeds from [`seeds`]; the selftests
-//! are found through [`selftests`].
+//! Comparisons on generated input take their seeds from [`seeds`], property tests theirs
+//! from [`property_seed`]; the selftests are found through [`selftests`].
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -64,6 +64,14 @@ pub fn skip(what: &str, why: impl Display) {
 pub fn seeds(default: u64) -> Range<u64> {
     let start = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
     start..start + number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(default)
+}
+
+/// Seed of the cases of a property test: `PROPTEST_RNG_SEED` (1 if unset).
+///
+/// # Panics
+/// If the variable is set and not a number.
+pub fn property_seed() -> u64 {
+    number("PROPTEST_RNG_SEED").unwrap_or(1)
 }
 
 fn number(name: &str) -> Option<u64> {

@@ -7,6 +7,7 @@ mod programs;
 
 use beebox_seccomp::{Action, Analysis, Arch, Case, FilterProgram, Stack, calls, diff};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use programs::{data_for, filter, interesting_arch};
 
@@ -28,7 +29,11 @@ fn holding<'a>(cases: &'a [Case], call: &classic::SeccompData) -> &'a Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 100, rng_seed: RngSeed::Fixed(oracle::property_seed()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn tables_match_filters(

@@ -9,6 +9,7 @@ use beebox_seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Ver
 use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, diff};
 use isa::classic::SockFilter;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn example(name: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -69,9 +70,9 @@ fn summary(stack: &Stack) -> String {
 }
 
 /// The summary of libseccomp's filter for the profile: recorded, or with
-/// `FILTER=libseccomp.bpf` (exported by seccomp_export_bpf) computed and recorded.
+/// `BEEBOX_LIBSECCOMP_FILTER=libseccomp.bpf` (exported by seccomp_export_bpf) computed and recorded.
 fn libseccomps_summary() -> String {
-    let Some(filter) = std::env::var_os("FILTER") else {
+    let Some(filter) = std::env::var_os("BEEBOX_LIBSECCOMP_FILTER") else {
         return std::fs::read_to_string(recorded()).unwrap();
     };
     let program = classic::text::read(&std::fs::read(filter).unwrap(), None).unwrap();
@@ -157,7 +158,9 @@ fn rule() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 60, failure_persistence: None, ..ProptestConfig::default()
+        cases: 60, rng_seed: RngSeed::Fixed(oracle::property_seed()),
+        failure_persistence: None,
+        ..ProptestConfig::default()
     })]
 
     #[test]

@@ -1,9 +1,9 @@
 //! Properties of generated eBPF programs (safety, coverage), and the comparison of every
 //! engine with the reference evaluator.
 //!
-//! `BEEBOX_PROGRAMS` says how many programs the engines are compared on, and
-//! `BEEBOX_SEED` where the seeds start. A long comparison says how far it has
-//! come, so that a crash names the seeds to look at.
+//! `BEEBOX_ORACLE_PROGRAMS` and `BEEBOX_ORACLE_SEED` set the programs that the engines are
+//! compared on. A long comparison says how far it has come, so that a crash names the seeds
+//! to look at.
 
 use beebox_testkit::ebpf::page::compare_engines_in_pieces;
 use beebox_testkit::ebpf::reach::Reach;
@@ -11,7 +11,6 @@ use beebox_testkit::ebpf::reference::{self, Limits};
 use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use isa::ebpf::Insn;
 use spec::SplitMix;
-use std::env;
 
 /// Programs whose promises are checked.
 const PROGRAMS: u64 = 20_000;
@@ -57,15 +56,14 @@ fn programs_for_the_kernel_are_safe_and_reach_everything() {
 
 #[test]
 fn every_engine_computes_what_the_reference_does() {
-    let number = |name| env::var(name).ok().and_then(|value| value.parse().ok());
-    let first: u64 = number("BEEBOX_SEED").unwrap_or(0);
-    let programs: u64 = number("BEEBOX_PROGRAMS").unwrap_or(COMPARED);
+    let seeds = oracle::seeds(COMPARED);
+    let programs = seeds.end - seeds.start;
     let begun = |start| {
         if programs > COMPARED {
             eprintln!("seeds from {start}");
         }
     };
-    let tally = compare_engines_in_pieces(first..first + programs, begun);
+    let tally = compare_engines_in_pieces(seeds, begun);
     if let Some(difference) = &tally.difference {
         panic!("{}", difference.describe());
     }

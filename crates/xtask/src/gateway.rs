@@ -18,7 +18,13 @@ pub(crate) fn compare(numbers: &[&str]) -> Outcome {
     let sets = crate::soak::read(numbers, 0, AMOUNT[0])?;
     let packets = crate::soak::read(numbers, 1, AMOUNT[1])?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--release", "--package", "beebox-gateway"]);
+    cargo.args([
+        "test",
+        "--locked",
+        "--release",
+        "--package",
+        "beebox-gateway",
+    ]);
     cargo.args([
         "--test",
         "kernel",

@@ -99,7 +99,8 @@ fn with_asan(command: &str, package: &str, host: &str) -> Command {
     cargo
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=1")
-        .args([command, "--package", package, "--target", host]);
+        .args([command, "--locked", "--package", package])
+        .args(["--target", host]);
     cargo
 }
 
@@ -116,7 +117,8 @@ pub(crate) fn test_with_tsan() -> Outcome {
     let mut cargo = cargo("tsan");
     cargo
         .env("RUSTFLAGS", "-Zsanitizer=thread")
-        .args(["test", "--quiet", "-Zbuild-std", "--target", &host])
+        .args(["test", "--locked", "--quiet", "-Zbuild-std"])
+        .args(["--target", &host])
         .args(["--package", "beebox-kernel", "--lib"])
         .args(["--", "maps::tests::threads::"]);
     run(&mut cargo, "ThreadSanitizer")
@@ -168,7 +170,8 @@ fn miri(package: &str) -> Command {
     ];
     cargo
         .env("MIRIFLAGS", flags.join(" "))
-        .args(["miri", "test", "--quiet", "--package", package])
+        .args(["miri", "test", "--locked", "--quiet"])
+        .args(["--package", package])
         .args(["--tests", "--"]);
     cargo
 }

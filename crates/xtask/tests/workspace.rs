@@ -310,21 +310,51 @@ fn every_dependency_is_used() {
                 None => directory.join("src"),
             };
             let mut used = sources.iter().filter(|(path, _)| path.starts_with(&place));
-            faults.note(used.any(|(_, text)| has_word(text, &name)), || {
+            faults.note(used.any(|(_, text)| is_used(text, &name)), || {
                 format!("{} does not use {name}", package["name"])
             });
         }
     }
 }
 
-/// True if a text has the word outside of longer ones.
-fn has_word(text: &str, word: &str) -> bool {
+/// True if a source has `name::`, `name!` or `use name` outside of lines of comments.
+fn is_used(source: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    source.lines().filter(|line| !is_comment(line)).any(|line| {
+        line.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + name.len()..]);
+            let is_path = after.starts_with("::");
+            let is_macro = after.starts_with('!') && !after.starts_with("!=");
+            let is_import =
+                before.trim_end_matches("::").ends_with("use ") && !after.starts_with(is_part);
+            // A later part of a path is another item of the same name.
+            let is_first = !before.ends_with(is_part)
+                && (!before.ends_with("::") || before.ends_with("use ::"));
+            is_first && (is_path || is_macro || is_import)
+        })
     })
+}
+
+#[test]
+fn a_dependency_is_used_by_code_alone() {
+    for code in [
+        "use libc;",
+        "use ::libc::pid_t;",
+        "f(&libc::pid_t);",
+        "libc!{}",
+    ] {
+        assert!(is_used(&format!("// A comment.\n{code}"), "libc"), "{code}");
+    }
+    for other in [
+        "// libc::",
+        "    /// use libc",
+        "use sys::libc::a;",
+        "my_libc::a",
+        "libc != 1",
+    ] {
+        assert!(!is_used(other, "libc"), "{other}");
+    }
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn shift<G: Gates>(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     fn number(bits: &Bits<Ref>) -> u32 {
         (0..32).fold(0, |sum, at| sum | u32::from(bits[at] == Ref::TRUE) << at)
@@ -216,6 +217,12 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(oracle::property_seed()),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn circuits_match_arithmetic(a in interesting(), b in interesting()) {
             let mut gates = Diagram::new(1_000_000);

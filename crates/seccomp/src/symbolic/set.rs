@@ -591,6 +591,7 @@ pub fn number(value: u64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     const FIELD: Field<'static> = Field {
         levels: 10..26,
@@ -644,6 +645,12 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(oracle::property_seed()),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn runs_and_masks_are_the_set(members in proptest::collection::btree_set(0u64..512, 0..60)) {
             let mut diagram = Diagram::new(10_000_000);
