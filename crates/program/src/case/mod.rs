@@ -35,6 +35,8 @@
 //! | `.btf_bytes … .end` | BTF as bytes, for BTF that the lines cannot express |
 //! | `.kernel RELEASE accepted\|refused ERRNO … .end` | a recorded answer, with `.log` lines and `.return` |
 //! | `.subprog`, `.func_info`, `.file`, `.line` | records of the next instruction |
+//! | `.line LINE COLUMN file=OFFSET text=OFFSET` | a record whose texts are no strings of the BTF |
+//! | `.at INDEX` | the instruction of the next record, if it is not the next one |
 //!
 //! Reading a written case yields an equal program, except for the order of strings in
 //! its BTF. Reading is linear in the text.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use btf::{Btf, Builder, TypeId};
+use btf::{Btf, Builder, StrOffset, TypeId};
 use isa::ebpf::{RawInsn, assemble, encode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
@@ -38,10 +38,17 @@ enum Block {
 /// line_info record whose texts are not yet in the BTF.
 struct Line {
     insn: u32,
-    file: Vec<u8>,
     line: u32,
     column: u32,
-    text: Vec<u8>,
+    texts: LineTexts,
+}
+
+/// File name and text of a line_info record.
+enum LineTexts {
+    /// Both as texts.
+    Bytes { file: Vec<u8>, text: Vec<u8> },
+    /// Both as offsets into the strings of the BTF.
+    Offsets { file: StrOffset, text: StrOffset },
 }
 
 #[derive(Default)]
@@ -182,7 +189,7 @@ impl Reader {
             ".kernel" => self.block = Block::Answer(answer(words)?),
             ".subprog" => self.subprogs.push(Subprog {
                 name: words.text("a name in quotes")?,
-                start: self.count,
+                start: self.at.take().unwrap_or(self.count),
             }),
             ".at" => self.at = Some(words.fitting("the index of an instruction")?),
             ".func_info" => {
@@ -194,16 +201,37 @@ impl Reader {
             ".line" => {
                 let line = Line {
                     insn: self.at.take().unwrap_or(self.count),
-                    file: self.file.clone(),
                     line: words.fitting("a line")?,
                     column: words.fitting("a column")?,
-                    text: words.bytes("the line in quotes")?,
+                    texts: self.line_texts(words)?,
                 };
                 self.lines.push(line);
             }
             other => return Err(words.fault(CaseProblem::Directive(other.to_owned()))),
         }
         Ok(())
+    }
+
+    /// Text of a line in quotes, or `file=OFFSET text=OFFSET`.
+    fn line_texts(&self, words: &mut Words<'_>) -> Result<LineTexts, CaseError> {
+        const EXPECTED: &str = "the line in quotes, or file=OFFSET text=OFFSET";
+        if words.has_text() {
+            return Ok(LineTexts::Bytes {
+                file: self.file.clone(),
+                text: words.bytes(EXPECTED)?,
+            });
+        }
+        let mut offset = |key| {
+            let refusal = words.unexpected(EXPECTED);
+            match words.key() == Some(key) {
+                true => Ok(StrOffset(words.fitting("an offset")?)),
+                false => Err(refusal),
+            }
+        };
+        Ok(LineTexts::Offsets {
+            file: offset("file")?,
+            text: offset("text")?,
+        })
     }
 
     fn flags(&mut self, words: &mut Words<'_>) -> Result<(), CaseError> {
@@ -238,11 +266,17 @@ impl Reader {
         let mut builder = self.btf;
         let mut line_info = Vec::with_capacity(self.lines.len());
         for line in self.lines {
-            let strings = builder.get_or_insert_default();
+            let (file, text) = match line.texts {
+                LineTexts::Bytes { file, text } => {
+                    let strings = builder.get_or_insert_default();
+                    (strings.string(file), strings.string(text))
+                }
+                LineTexts::Offsets { file, text } => (file, text),
+            };
             line_info.push(LineInfo {
                 insn: line.insn,
-                file: strings.string(line.file),
-                text: strings.string(line.text),
+                file,
+                text,
                 line: line.line,
                 column: line.column,
             });

@@ -103,3 +103,61 @@ fn errors_name_the_line_and_the_expected_operand() {
     assert!(error(".btf\n[2] INT size=4").starts_with("line 2: expected ids"));
     assert!(error(".type xdp 5").starts_with("line 1: expected the end of the line"));
 }
+
+/// The program that is read from its written case.
+fn again(program: &Program) -> Program {
+    let text = Case::new(program.clone()).to_string();
+    match Case::parse(&text) {
+        Ok(case) => case.program,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+#[test]
+fn records_keep_their_slot_behind_a_wide_load() {
+    let head = ".type xdp\n.btf\n.end\n";
+    for records in [
+        ".at 1\n.line 3 1 \"x\"",
+        ".at 1\n.func_info 7",
+        ".at 1\n.subprog \"inside\"",
+        ".at 1\n.func_info 7\n.line 4 1 \"x\"\n.at 9\n.line 5 1 \"y\"",
+    ] {
+        let text = format!("{head}    r1 = 7 ll\n{records}\n    r0 = 0\n    exit\n");
+        let program = Case::parse(&text).unwrap().program;
+        let records = program.line_info().iter().map(|it| it.insn);
+        let records = records.chain(program.func_info().iter().map(|it| it.insn));
+        let mut records = records.chain(program.subprogs().iter().map(|it| it.start));
+        assert!(records.any(|at| at == 1), "{text}");
+        assert_eq!(again(&program), program, "{text}");
+    }
+    // A wide load whose second slot is not that of a load, and one without a second slot.
+    let text = ".type xdp\n    .8byte 0x100000118\n    .8byte 0x500\n.at 1\n.func_info 1\n    exit\n    .8byte 0x18";
+    let program = Case::parse(text).unwrap().program;
+    assert_eq!(again(&program), program);
+}
+
+#[test]
+fn lines_without_strings_state_offsets() {
+    let text = ".type xdp\n.line 3 1 file=5 text=9\n    exit\n";
+    let program = Case::parse(text).unwrap().program;
+    assert!(program.btf().is_none());
+    assert_eq!(program.line_info()[0].text, btf::StrOffset(9));
+    assert_eq!(again(&program), program);
+    let text = ".type xdp\n.btf\n.end\n.line 3 1 \"x\"\n.line 4 1 file=99 text=0\n    exit\n";
+    let program = Case::parse(text).unwrap().program;
+    assert_eq!(program.line_info()[1].file, btf::StrOffset(99));
+    assert_eq!(again(&program), program);
+    let error = Case::parse(".type xdp\n.line 3 1 file=5").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("line 2: expected the line in quotes, or file=OFFSET"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_stated_expected_attach_type_stays() {
+    let text = ".type xdp\n.attach_type xdp\n.expected_attach_type 37\n    exit\n";
+    let program = Case::parse(text).unwrap().program;
+    assert_eq!(again(&program), program);
+}
