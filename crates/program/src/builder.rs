@@ -1,7 +1,7 @@
 //! Construction of programs and the invariants that every program satisfies.
 //!
 //! Every index of a map or module is in range, subprogs start in ascending order within
-//! the program, and texts have no NUL byte. Instructions, func_info and line_info are
+//! the program, chains of attach targets are short, and texts have no NUL byte. Instructions, func_info and line_info are
 //! unchecked: checking them is the verifier's part.
 
 use std::fmt;
@@ -17,6 +17,10 @@ use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 /// Maximum number of instruction slots: sixteen times Linux's limit.
 pub const MAX_INSNS: usize = 1 << 24;
+
+/// Maximum number of programs in a chain of attach targets, each the target of the one
+/// before it. Linux allows fewer.
+pub const MAX_TARGETS: usize = 8;
 
 /// Builder of a [`Program`].
 #[derive(Clone, Debug)]
@@ -51,6 +55,8 @@ pub enum InvalidProgram {
         /// Number of the module.
         module: u16,
     },
+    /// More than [`MAX_TARGETS`] attach targets follow one another.
+    NestedTargets,
     /// A name or the licence contains a NUL byte.
     NulByte {
         /// The name or licence.
@@ -84,6 +90,11 @@ impl fmt::Display for InvalidProgram {
                      program has no such module"
                 )
             }
+            InvalidProgram::NestedTargets => write!(
+                f,
+                "attach target: chain of more than {MAX_TARGETS} programs, each the target of \
+                 the one before it"
+            ),
             InvalidProgram::NulByte { text } => write!(f, "text {text:?} contains a NUL byte"),
         }
     }
@@ -232,6 +243,7 @@ impl ProgramBuilder {
         check_subprogs(&program)?;
         check_maps(&program)?;
         check_modules(&program)?;
+        check_targets(&program)?;
         Ok(program)
     }
 }
@@ -290,6 +302,15 @@ fn check_modules(program: &Program) -> Result<(), InvalidProgram> {
     {
         Some(module) => Err(InvalidProgram::NoSuchModule { module }),
         None => Ok(()),
+    }
+}
+
+fn check_targets(program: &Program) -> Result<(), InvalidProgram> {
+    let target = |program: &Program| program.attach_target.as_ref()?.program.clone();
+    let targets = std::iter::successors(target(program), |next| target(next));
+    match targets.take(MAX_TARGETS + 1).count() > MAX_TARGETS {
+        true => Err(InvalidProgram::NestedTargets),
+        false => Ok(()),
     }
 }
 

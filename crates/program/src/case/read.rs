@@ -2,26 +2,56 @@
 //!
 //! One pass over the lines. Instructions are collected and assembled as a whole, so that
 //! labels work across directives; a record of the next instruction takes its index from
-//! the count of the statements before it.
+//! the count of the statements before it. A `.target` starts a reader of its own; at most
+//! [`MAX_TARGETS`] are nested.
 
 use std::sync::Arc;
 
 use btf::{Btf, Builder, StrOffset, TypeId};
-use isa::ebpf::{RawInsn, assemble, encode};
+use isa::ebpf::{AsmProblem, RawInsn, assemble, encode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use super::lexer::Words;
 use super::{Case, CaseError, CaseProblem, KernelAnswer, btf_text, map_text};
+use crate::builder::MAX_TARGETS;
 use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
 use crate::map_def::MapDef;
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 pub(super) fn read(text: &str) -> Result<Case, CaseError> {
     let mut reader = Reader::default();
+    // Readers of the programs around a `.target`, the outermost first.
+    let mut outer = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
-        reader.line(line, text)?;
+        let mut words = Words::of(line, text);
+        match reader.block {
+            Block::None if reader.opens_target(text, &mut words)? => {
+                if outer.len() == MAX_TARGETS {
+                    return Err(words.fault(CaseProblem::NestedTargets));
+                }
+                outer.push(std::mem::replace(&mut reader, Reader::of_target(line)));
+            }
+            Block::None if !outer.is_empty() && first_word(text) == Some(".end") => {
+                words.word();
+                words.end()?;
+                let around = outer.pop().unwrap_or_default();
+                let target = std::mem::replace(&mut reader, around);
+                reader.end_target(line, target)?;
+            }
+            _ => reader.line(line, text)?,
+        }
     }
-    reader.finish()
+    match outer.is_empty() {
+        true => reader.finish(),
+        false => Err(CaseError {
+            line: 0,
+            problem: CaseProblem::Unended(".target"),
+        }),
+    }
+}
+
+fn first_word(text: &str) -> Option<&str> {
+    text.split_whitespace().next()
 }
 
 /// Block that is being read.
@@ -53,6 +83,8 @@ enum LineTexts {
 
 #[derive(Default)]
 struct Reader {
+    /// Line of the `.target` that the program is in; 0 outside.
+    target_line: usize,
     block: Block,
     /// Instructions, each on its line of the case; other lines are empty.
     source: String,
@@ -70,6 +102,7 @@ struct Reader {
     kernel_version: u32,
     modules: Vec<String>,
     target: Option<AttachTarget>,
+    has_target_program: bool,
     maps: Vec<Arc<MapDef>>,
     externs: Vec<ExternSymbol>,
     btf: Option<Builder>,
@@ -81,6 +114,38 @@ struct Reader {
 }
 
 impl Reader {
+    /// Reader of the program in the block `.target` that starts on this line.
+    fn of_target(line: usize) -> Reader {
+        Reader {
+            target_line: line,
+            ..Reader::default()
+        }
+    }
+
+    /// True if the line opens the block of the program's target.
+    fn opens_target(&self, text: &str, words: &mut Words<'_>) -> Result<bool, CaseError> {
+        if first_word(text) != Some(".target") {
+            return Ok(false);
+        }
+        if self.has_target_program {
+            return Err(words.unexpected("one .target of a program"));
+        }
+        words.word();
+        words.end()?;
+        Ok(true)
+    }
+
+    /// Sets the target program, whose block ends on this line.
+    fn end_target(&mut self, line: usize, target: Reader) -> Result<(), CaseError> {
+        // Errors of the assembler count the lines of the block too.
+        let lines = target.target_line..=line;
+        self.source.extend(lines.map(|_| '\n'));
+        let program = target.finish()?.program;
+        self.target.get_or_insert_default().program = Some(Arc::new(program));
+        self.has_target_program = true;
+        Ok(())
+    }
+
     fn line(&mut self, number: usize, text: &str) -> Result<(), CaseError> {
         let mut words = Words::of(number, text);
         let trimmed = text.trim_start();
@@ -181,11 +246,14 @@ impl Reader {
             ".license" => self.license = words.text("a licence in quotes")?,
             ".kernel_version" => self.kernel_version = words.fitting("a version as a number")?,
             ".module" => self.modules.push(words.text("a name in quotes")?),
-            ".attach" => self.target = Some(target(words)?),
+            ".attach" => target(self.target.get_or_insert_default(), words)?,
             ".map" => self.block = Block::Map(Box::new(map_text::Open::new(words)?)),
             ".extern" => self.externs.push(extern_symbol(words)?),
             ".btf" => self.block = Block::Btf(Box::default()),
             ".btf_bytes" => self.block = Block::BtfBytes(Vec::new()),
+            ".kernel" if self.target_line != 0 => {
+                return Err(words.fault(CaseProblem::AnswerOfTarget));
+            }
             ".kernel" => self.block = Block::Answer(answer(words)?),
             ".subprog" => self.subprogs.push(Subprog {
                 name: words.text("a name in quotes")?,
@@ -248,7 +316,8 @@ impl Reader {
     }
 
     fn finish(self) -> Result<Case, CaseError> {
-        let whole = |problem| CaseError { line: 0, problem };
+        let line = self.target_line;
+        let whole = |problem| CaseError { line, problem };
         let unended = match self.block {
             Block::None => None,
             Block::Map(_) => Some(".map"),
@@ -259,7 +328,7 @@ impl Reader {
         if let Some(block) = unended {
             return Err(whole(CaseProblem::Unended(block)));
         }
-        let insns = insns(&self.source)?;
+        let insns = insns(&self.source, line)?;
         if insns.len() != self.count as usize {
             return Err(whole(CaseProblem::Count));
         }
@@ -317,14 +386,21 @@ fn is_data_directive(text: &str) -> bool {
     text.starts_with(".8byte") || text.starts_with(".quad")
 }
 
-fn insns(source: &str) -> Result<Vec<RawInsn>, CaseError> {
-    let assembled = assemble(source).map_err(|error| CaseError {
-        line: error.line,
-        problem: CaseProblem::Asm(error),
+/// Assembles instructions that start behind this line of the case.
+fn insns(source: &str, line: usize) -> Result<Vec<RawInsn>, CaseError> {
+    let assembled = assemble(source).map_err(|mut error| {
+        error.line += line;
+        if let AsmProblem::DuplicateLabel { first_line, .. } = &mut error.problem {
+            *first_line += line;
+        }
+        CaseError {
+            line: error.line,
+            problem: CaseProblem::Asm(error),
+        }
     })?;
     // Encoding fails for no assembled instruction.
     encode(&assembled).map_err(|_| CaseError {
-        line: 0,
+        line,
         problem: CaseProblem::Count,
     })
 }
@@ -352,8 +428,7 @@ fn slots_of(line: &str) -> u32 {
     slots.sum()
 }
 
-fn target(words: &mut Words<'_>) -> Result<AttachTarget, CaseError> {
-    let mut target = AttachTarget::default();
+fn target(target: &mut AttachTarget, words: &mut Words<'_>) -> Result<(), CaseError> {
     while !words.is_empty() {
         let refusal = words.unexpected("btf_id=, module= or member=");
         match words.key() {
@@ -363,7 +438,7 @@ fn target(words: &mut Words<'_>) -> Result<AttachTarget, CaseError> {
             _ => return Err(refusal),
         }
     }
-    Ok(target)
+    Ok(())
 }
 
 fn extern_symbol(words: &mut Words<'_>) -> Result<ExternSymbol, CaseError> {

@@ -13,7 +13,14 @@ use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
 use crate::program::{LineInfo, Program};
 
 pub(super) fn write(case: &Case, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let program = &case.program;
+    write_program(&case.program, &case.answers, f)
+}
+
+fn write_program(
+    program: &Program,
+    answers: &[KernelAnswer],
+    f: &mut dyn fmt::Write,
+) -> fmt::Result {
     head(program, f)?;
     for map in program.maps() {
         f.write_str(&map_text::write(map))?;
@@ -24,13 +31,13 @@ pub(super) fn write(case: &Case, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some(btf) = program.btf() {
         f.write_str(&btf_text::write(btf))?;
     }
-    for answer in &case.answers {
+    for answer in answers {
         write_answer(answer, f)?;
     }
     insns(program, f)
 }
 
-fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn head(program: &Program, f: &mut dyn fmt::Write) -> fmt::Result {
     if !program.name().is_empty() {
         writeln!(f, ".program {}", quoted(program.name().as_bytes()))?;
     }
@@ -76,6 +83,15 @@ fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, " member={member}")?;
         }
         writeln!(f)?;
+        if let Some(program) = &target.program {
+            f.write_str(".target\n")?;
+            let mut text = String::new();
+            write_program(program, &[], &mut text)?;
+            for line in text.lines() {
+                writeln!(f, "    {line}")?;
+            }
+            f.write_str(".end\n")?;
+        }
     }
     Ok(())
 }
@@ -101,7 +117,7 @@ fn extern_words(symbol: &ExternSymbol) -> String {
     )
 }
 
-fn write_answer(answer: &KernelAnswer, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_answer(answer: &KernelAnswer, f: &mut dyn fmt::Write) -> fmt::Result {
     let release = quoted(answer.release.as_bytes());
     match answer.errno {
         None => writeln!(f, ".kernel {release} accepted")?,
@@ -116,7 +132,7 @@ fn write_answer(answer: &KernelAnswer, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     f.write_str(".end\n")
 }
 
-fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn insns(program: &Program, f: &mut dyn fmt::Write) -> fmt::Result {
     let mut subprogs = program.subprogs().iter().peekable();
     let mut func_info = program.func_info().iter().peekable();
     let mut line_info = program.line_info().iter().peekable();
@@ -156,7 +172,7 @@ fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Writes `.at` if the record is not of the next instruction.
-fn write_index(record: u32, next: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_index(record: u32, next: u32, f: &mut dyn fmt::Write) -> fmt::Result {
     match record == next {
         true => Ok(()),
         false => writeln!(f, ".at {record}"),
@@ -169,7 +185,7 @@ fn line(
     program: &Program,
     record: &LineInfo,
     file: &mut Option<u32>,
-    f: &mut fmt::Formatter<'_>,
+    f: &mut dyn fmt::Write,
 ) -> fmt::Result {
     let LineInfo { line, column, .. } = record;
     let is_string =
@@ -191,7 +207,7 @@ fn write_insn(
     insn: Insn,
     raw: RawInsn,
     second: Option<RawInsn>,
-    f: &mut fmt::Formatter<'_>,
+    f: &mut dyn fmt::Write,
 ) -> Result<bool, fmt::Error> {
     let is_wide = matches!(insn, Insn::LoadImm64 { .. });
     let slots: &[Insn] = match is_wide {
