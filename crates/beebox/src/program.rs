@@ -3,8 +3,9 @@
 pub use ::program::case;
 pub use ::program::{
     AttachTarget, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo, Image,
-    InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MapDef, MapEntry, MapId,
-    MapParams, PAGE_SIZE, Program, ProgramBuilder, ProgramId, ProgramRef, Subprog,
+    InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MAX_TARGETS, MapDef,
+    MapEntry, MapId, MapParams, ModuleUse, PAGE_SIZE, Program, ProgramBuilder, ProgramId,
+    ProgramRef, Subprog, TextPlace,
 };
 pub use spec::maps::{MapFlags, MapKind};
 pub use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef, SectionFlags};

@@ -250,7 +250,7 @@ impl<'a> Btf<'a> {
     }
 
     /// Offset after the last string.
-    pub(crate) fn strings_end(&self) -> usize {
+    pub fn strings_end(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.first_string) + self.index.strings.1
     }
 }

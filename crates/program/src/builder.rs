@@ -1,8 +1,9 @@
 //! Construction of programs and the invariants that every program satisfies.
 //!
 //! Every index of a map or module is in range, subprogs start in ascending order within
-//! the program, and texts have no NUL byte. Instructions, func_info and line_info are
-//! unchecked: checking them is the verifier's part.
+//! the program, definitions of inner maps have neither contents nor inner maps, chains of
+//! attach targets are short, and texts have no NUL byte. Instructions, func_info and
+//! line_info are unchecked: checking them is the verifier's part.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +13,15 @@ use isa::ebpf::RawInsn;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::externs::ExternSymbol;
-use crate::map_def::{MapDef, MapEntry};
+use crate::map_def::{InitialContents, MapDef, MapEntry};
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 /// Maximum number of instruction slots: sixteen times Linux's limit.
 pub const MAX_INSNS: usize = 1 << 24;
+
+/// Maximum number of programs in a chain of attach targets, each the target of the one
+/// before it. Linux allows fewer.
+pub const MAX_TARGETS: usize = 8;
 
 /// Builder of a [`Program`].
 #[derive(Clone, Debug)]
@@ -46,16 +51,89 @@ pub enum InvalidProgram {
         /// Index of the missing map.
         index: u32,
     },
-    /// The attach target or an extern refers to a missing module.
+    /// The attach target, an extern or a map refers to a missing module.
     NoSuchModule {
         /// Number of the module.
         module: u16,
+        /// What refers to it.
+        by: ModuleUse,
     },
+    /// The definition of inner maps has initial contents or inner maps.
+    InnerMap {
+        /// Name of the outer map.
+        map: String,
+    },
+    /// More than [`MAX_TARGETS`] attach targets follow one another.
+    NestedTargets,
     /// A name or the licence contains a NUL byte.
     NulByte {
+        /// Which text of the program it is.
+        place: TextPlace,
         /// The name or licence.
         text: String,
     },
+}
+
+/// Part of a program that refers to a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModuleUse {
+    /// The attach target.
+    AttachTarget,
+    /// An extern symbol of this name.
+    Extern(String),
+    /// The struct_ops value of the map of this name.
+    Map(String),
+}
+
+impl fmt::Display for ModuleUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModuleUse::AttachTarget => f.write_str("attach target"),
+            ModuleUse::Extern(name) => write!(f, "extern {name}"),
+            ModuleUse::Map(name) => write!(f, "map {name}"),
+        }
+    }
+}
+
+/// Place of a text in a program. Indices count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextPlace {
+    /// Name of the program.
+    Program,
+    /// Name of the section.
+    Section,
+    /// Licence.
+    License,
+    /// Name of the subprog with this index.
+    Subprog(usize),
+    /// Name of the map with this index, or its name in the kernel.
+    Map(usize),
+    /// Name of the inner maps of the map with this index, or their name in the kernel.
+    InnerMap(usize),
+    /// Name of a program in the initial contents of the map with this index.
+    MapContents(usize),
+    /// Name of the extern symbol with this index.
+    Extern(usize),
+    /// Name of the module with this index.
+    Module(usize),
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TextPlace::Program => f.write_str("name of the program"),
+            TextPlace::Section => f.write_str("name of the section"),
+            TextPlace::License => f.write_str("licence"),
+            TextPlace::Subprog(index) => write!(f, "name of subprog {index}"),
+            TextPlace::Map(index) => write!(f, "name of map {index}"),
+            TextPlace::InnerMap(index) => write!(f, "name of the inner maps of map {index}"),
+            TextPlace::MapContents(index) => {
+                write!(f, "name of a program in the contents of map {index}")
+            }
+            TextPlace::Extern(index) => write!(f, "name of extern {index}"),
+            TextPlace::Module(index) => write!(f, "name of module {index}"),
+        }
+    }
 }
 
 impl fmt::Display for InvalidProgram {
@@ -77,14 +155,21 @@ impl fmt::Display for InvalidProgram {
                     "map {map}: initial contents refer to missing map {index}"
                 )
             }
-            InvalidProgram::NoSuchModule { module } => {
-                write!(
-                    f,
-                    "module {module}: the attach target or an extern refers to it, and the \
-                     program has no such module"
-                )
+            InvalidProgram::NoSuchModule { module, by } => {
+                write!(f, "{by}: refers to missing module {module}")
             }
-            InvalidProgram::NulByte { text } => write!(f, "text {text:?} contains a NUL byte"),
+            InvalidProgram::InnerMap { map } => write!(
+                f,
+                "map {map}: the definition of its inner maps has initial contents or inner maps"
+            ),
+            InvalidProgram::NestedTargets => write!(
+                f,
+                "attach target: chain of more than {MAX_TARGETS} programs, each the target of \
+                 the one before it"
+            ),
+            InvalidProgram::NulByte { place, text } => {
+                write!(f, "{place}: {text:?} contains a NUL byte")
+            }
         }
     }
 }
@@ -232,18 +317,51 @@ impl ProgramBuilder {
         check_subprogs(&program)?;
         check_maps(&program)?;
         check_modules(&program)?;
+        check_targets(&program)?;
         Ok(program)
     }
 }
 
 fn check_texts(program: &Program) -> Result<(), InvalidProgram> {
-    let texts = [&*program.name, &program.section, &program.license];
-    match texts.into_iter().find(|text| text.contains('\0')) {
-        Some(text) => Err(InvalidProgram::NulByte {
+    let own = [
+        (TextPlace::Program, &*program.name),
+        (TextPlace::Section, &program.section),
+        (TextPlace::License, &program.license),
+    ];
+    let subprogs = program.subprogs.iter().enumerate();
+    let subprogs = subprogs.map(|(at, subprog)| (TextPlace::Subprog(at), &*subprog.name));
+    let maps = program.maps.iter().enumerate();
+    let maps = maps.flat_map(|(at, map)| texts_of_map(at, map));
+    let externs = program.externs.iter().enumerate();
+    let externs = externs.map(|(at, symbol)| (TextPlace::Extern(at), &*symbol.name));
+    let modules = program.modules.iter().enumerate();
+    let modules = modules.map(|(at, name)| (TextPlace::Module(at), &**name));
+    let mut texts = own
+        .into_iter()
+        .chain(subprogs)
+        .chain(maps)
+        .chain(externs)
+        .chain(modules);
+    match texts.find(|(_, text)| text.contains('\0')) {
+        Some((place, text)) => Err(InvalidProgram::NulByte {
+            place,
             text: text.to_owned(),
         }),
         None => Ok(()),
     }
+}
+
+fn texts_of_map(at: usize, map: &MapDef) -> impl Iterator<Item = (TextPlace, &str)> {
+    let inner = map.inner.iter();
+    let inner = inner.flat_map(move |inner| names_of_map(TextPlace::InnerMap(at), inner));
+    let programs = map.contents.programs();
+    let programs = programs.map(move |program| (TextPlace::MapContents(at), &*program.name));
+    let own = names_of_map(TextPlace::Map(at), map).into_iter();
+    own.chain(inner).chain(programs)
+}
+
+fn names_of_map(place: TextPlace, map: &MapDef) -> [(TextPlace, &str); 2] {
+    [(place, &map.name), (place, &map.kernel_name)]
 }
 
 fn check_subprogs(program: &Program) -> Result<(), InvalidProgram> {
@@ -266,6 +384,13 @@ fn check_subprogs(program: &Program) -> Result<(), InvalidProgram> {
 
 fn check_maps(program: &Program) -> Result<(), InvalidProgram> {
     for map in program.maps.iter() {
+        if let Some(inner) = &map.inner
+            && (inner.inner.is_some() || inner.contents != InitialContents::default())
+        {
+            return Err(InvalidProgram::InnerMap {
+                map: map.name.clone(),
+            });
+        }
         for (_, entry) in map.contents.entries() {
             if let MapEntry::Map(held) = entry
                 && program.map(*held).is_none()
@@ -281,15 +406,35 @@ fn check_maps(program: &Program) -> Result<(), InvalidProgram> {
 }
 
 fn check_modules(program: &Program) -> Result<(), InvalidProgram> {
-    let target = program.attach_target.iter().map(|target| target.module);
-    let externs = program.externs.iter().filter_map(ExternSymbol::module);
+    let target = program.attach_target.iter();
+    let target = target.map(|target| (target.module, ModuleUse::AttachTarget));
+    let externs = program.externs.iter().filter_map(|symbol| {
+        let module = symbol.module()?;
+        Some((module, ModuleUse::Extern(symbol.name.clone())))
+    });
+    let maps = program.maps.iter();
+    let maps = maps.flat_map(|map| [Some(map), map.inner.as_ref()]);
+    let maps = maps.flatten().filter_map(|map| {
+        let module = map.kernel_value?.module;
+        Some((module, ModuleUse::Map(map.name.clone())))
+    });
     let known = program.modules.len();
     match target
         .chain(externs)
-        .find(|&module| usize::from(module) > known)
+        .chain(maps)
+        .find(|(module, _)| usize::from(*module) > known)
     {
-        Some(module) => Err(InvalidProgram::NoSuchModule { module }),
+        Some((module, by)) => Err(InvalidProgram::NoSuchModule { module, by }),
         None => Ok(()),
+    }
+}
+
+fn check_targets(program: &Program) -> Result<(), InvalidProgram> {
+    let target = |program: &Program| program.attach_target.as_ref()?.program.clone();
+    let targets = std::iter::successors(target(program), |next| target(next));
+    match targets.take(MAX_TARGETS + 1).count() > MAX_TARGETS {
+        true => Err(InvalidProgram::NestedTargets),
+        false => Ok(()),
     }
 }
 
@@ -298,7 +443,8 @@ mod tests {
     use btf::TypeId;
 
     use super::*;
-    use crate::map_def::{InitialContents, MapId, MapParams};
+    use crate::externs::{ExternResolution, ExternSymbolKind};
+    use crate::map_def::{KernelTypeId, MapId, MapParams, ProgramId, ProgramRef};
 
     fn exits(count: usize) -> ProgramBuilder {
         let exit = RawInsn {
@@ -344,7 +490,109 @@ mod tests {
                 .build()
                 .is_ok()
         );
-        assert!(fault(with_target).starts_with("module 1"));
+        let error = fault(with_target);
+        assert_eq!(error, "attach target: refers to missing module 1");
         assert!(fault(exits(1).license("GPL\0")).contains("NUL"));
+    }
+
+    fn map(name: &str) -> MapDef {
+        MapDef::new(name, MapParams::default())
+    }
+
+    fn with_map(map: MapDef) -> ProgramBuilder {
+        exits(1).maps(vec![Arc::new(map)])
+    }
+
+    #[test]
+    fn texts_have_no_nul_byte() {
+        let subprog = |name: &str| Subprog {
+            name: name.to_owned(),
+            start: 0,
+        };
+        let symbol = ExternSymbol {
+            name: "e\0".to_owned(),
+            type_id: TypeId(1),
+            is_weak: true,
+            kind: ExternSymbolKind::Kconfig,
+            resolution: ExternResolution::Missing,
+        };
+        let mut renamed = map("m");
+        renamed.kernel_name = "k\0".to_owned();
+        let mut outer = map("m");
+        outer.inner = Some(Arc::new(map("i\0")));
+        let mut programs = map("m");
+        let reference = ProgramRef {
+            id: ProgramId(0),
+            name: "r\0".to_owned(),
+        };
+        programs.contents = InitialContents::Entries(vec![(0, MapEntry::Program(reference))]);
+        for (builder, error) in [
+            (exits(1).name("p\0"), "name of the program: \"p\\0\""),
+            (exits(1).section("s\0"), "name of the section: \"s\\0\""),
+            (exits(1).license("GPL\0"), "licence: \"GPL\\0\""),
+            (
+                exits(1).subprogs(vec![subprog("a\0b")]),
+                "name of subprog 0: \"a\\0b\"",
+            ),
+            (with_map(map("m\0x")), "name of map 0: \"m\\0x\""),
+            (with_map(renamed), "name of map 0: \"k\\0\""),
+            (with_map(outer), "name of the inner maps of map 0: \"i\\0\""),
+            (
+                with_map(programs),
+                "name of a program in the contents of map 0: \"r\\0\"",
+            ),
+            (exits(1).externs(vec![symbol]), "name of extern 0: \"e\\0\""),
+            (
+                exits(1).modules(vec!["n\0".to_owned()]),
+                "name of module 0: \"n\\0\"",
+            ),
+        ] {
+            assert_eq!(fault(builder), format!("{error} contains a NUL byte"));
+        }
+    }
+
+    #[test]
+    fn inner_maps_and_modules_of_maps_are_checked() {
+        let mut held = map("inner");
+        held.contents = InitialContents::Entries(vec![(0, MapEntry::Map(MapId(9)))]);
+        let mut nested = map("inner");
+        nested.inner = Some(Arc::new(map("innermost")));
+        for inner in [held, nested] {
+            let mut outer = map("outer");
+            outer.inner = Some(Arc::new(inner));
+            let error = fault(with_map(outer));
+            let expected = "map outer: the definition of its inner maps has initial contents";
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let mut of_module = map("ops");
+        of_module.kernel_value = Some(KernelTypeId {
+            id: TypeId(1),
+            module: 2,
+        });
+        let mut outer = map("outer");
+        outer.inner = Some(Arc::new(of_module.clone()));
+        for def in [of_module, outer] {
+            let one = vec!["m".to_owned()];
+            let error = fault(with_map(def.clone()).modules(one));
+            assert_eq!(error, "map ops: refers to missing module 2");
+            let two = vec!["m".to_owned(), "n".to_owned()];
+            assert!(with_map(def).modules(two).build().is_ok());
+        }
+    }
+
+    #[test]
+    fn chains_of_attach_targets_are_short() {
+        let chain = |length| {
+            let innermost = exits(1).build();
+            (0..length).fold(innermost, |target, _| {
+                let target = AttachTarget {
+                    program: Some(Arc::new(target?)),
+                    ..AttachTarget::default()
+                };
+                exits(1).attach_target(Some(target)).build()
+            })
+        };
+        assert!(chain(MAX_TARGETS).is_ok());
+        assert_eq!(chain(MAX_TARGETS + 1), Err(InvalidProgram::NestedTargets));
     }
 }

@@ -156,6 +156,29 @@ impl InitialContents {
             | InitialContents::JumpTable(_) => &[],
         }
     }
+
+    /// Programs that the contents refer to.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &ProgramRef> {
+        let members = match self {
+            InitialContents::StructOps { programs, .. } => programs.as_slice(),
+            InitialContents::Entries(_)
+            | InitialContents::Value { .. }
+            | InitialContents::Arena { .. }
+            | InitialContents::JumpTable(_) => &[],
+        };
+        let entries = self.entries().iter().filter_map(|(_, entry)| match entry {
+            MapEntry::Program(program) => Some(program),
+            MapEntry::Map(_) => None,
+        });
+        entries.chain(members.iter().map(|(_, program)| program))
+    }
+}
+
+impl Default for InitialContents {
+    /// No entries.
+    fn default() -> InitialContents {
+        InitialContents::Entries(Vec::new())
+    }
 }
 
 /// Element of a map of maps or of programs.
@@ -188,7 +211,7 @@ impl MapDef {
             kernel_value: None,
             inner: None,
             ifindex: 0,
-            contents: InitialContents::Entries(Vec::new()),
+            contents: InitialContents::default(),
         }
     }
 

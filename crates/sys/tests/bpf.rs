@@ -1,7 +1,9 @@
 //! bpf(2), where this process may call it.
 
 use beebox_sys::Errno;
-use beebox_sys::bpf::{LoadError, LogLevel, Map, MapRequest, ProgLoad, TestRun};
+use beebox_sys::bpf::{
+    BtfObject, LoadError, LogLevel, Map, MapRequest, ProgLoad, TestRun, btf_load,
+};
 use isa::ebpf::{RawInsn, assemble, encode};
 use spec::programs::ProgramType;
 
@@ -134,7 +136,7 @@ fn batches_of_elements_are_written_read_and_deleted() {
     let values: Vec<u8> = (10..15u64).flat_map(u64::to_le_bytes).collect();
     assert_eq!(map.update_batch(&keys, &values, 0), Ok((5, None)));
     let (mut found, mut held) = (vec![0; 32], vec![0; 64]);
-    let batch = map.lookup_batch(None, &mut found, &mut held, false);
+    let batch = map.lookup_batch(None, &mut found, &mut held, 0, false);
     let batch = batch.expect("a batch");
     assert_eq!((batch.count, batch.end), (5, Some(Errno(libc::ENOENT))));
     let mut pairs: Vec<(u32, u64)> = found
@@ -148,7 +150,12 @@ fn batches_of_elements_are_written_read_and_deleted() {
         .collect();
     pairs.sort_unstable();
     assert_eq!(pairs, [(0, 10), (1, 11), (2, 12), (3, 13), (4, 14)]);
-    assert_eq!(map.delete_batch(&keys[..8]), Ok((2, None)));
+    // The values have no lock.
+    const LOCK: u64 = 4;
+    let locked = map.lookup_batch(None, &mut found, &mut held, LOCK, false);
+    assert_eq!(locked, Err(Errno(libc::EINVAL)));
+    assert_eq!(map.delete_batch(&keys[..8], LOCK), Err(Errno(libc::EINVAL)));
+    assert_eq!(map.delete_batch(&keys[..8], 0), Ok((2, None)));
     assert_eq!(map.freeze(), Ok(()));
     let frozen = map.update(&keys[..4], &values[..8]);
     assert_eq!(frozen, Err(Errno(libc::EPERM)));
@@ -194,4 +201,83 @@ fn a_program_refers_to_maps_by_index() {
     assert_eq!(refused, Err(Errno(libc::EPROTO)));
     let log = String::from_utf8_lossy(&log);
     assert!(log.contains("fd_idx without fd_array"), "{log}");
+}
+
+#[test]
+fn logs_have_a_level_and_a_buffer_of_their_own() {
+    let program = slots("r0 = 0\nexit");
+    let request = ProgLoad {
+        log_size: 1 << 12,
+        ..ProgLoad::new(ProgramType::SocketFilter.number(), &program)
+    };
+    let mut log = Vec::new();
+    let with_buffer = request.load_into(&mut log).result.map(drop);
+    if with_buffer == Err(Errno::EPERM) || with_buffer == Err(Errno::ENOSYS) {
+        return oracle::skip("bpf(2)", "not permitted");
+    }
+    // A buffer without a level is refused, a level without a buffer only counts.
+    assert_eq!(with_buffer, Err(Errno(libc::EINVAL)));
+    assert!(log.is_empty());
+    let without_buffer = ProgLoad {
+        log_level: LogLevel::LEVEL2,
+        log_size: 0,
+        ..request
+    };
+    let answer = without_buffer.load_into(&mut log);
+    assert!(answer.log_true_size > 1 && log.is_empty());
+    assert_eq!(answer.result.map(drop), Ok(()));
+
+    let blob = btf::Builder::new().finish();
+    assert_eq!(
+        btf_load(&blob, LogLevel::NONE, 64).result,
+        Err(Errno(libc::EINVAL))
+    );
+    let quiet = btf_load(&blob, LogLevel::NONE, 0);
+    assert!(quiet.log.is_empty());
+    let [first, second] = [LogLevel::LEVEL1, LogLevel::LEVEL2].map(|it| btf_load(&blob, it, 4096));
+    assert_eq!((first.result, second.result), (quiet.result, quiet.result));
+    assert!(!first.log.is_empty() && !second.log.is_empty());
+    let unknown = btf_load(&blob, LogLevel(1 << 10), 4096);
+    assert_eq!(unknown.result, Err(Errno(libc::EINVAL)));
+    assert!(unknown.log.is_empty());
+}
+
+#[test]
+fn info_states_type_btf_and_licence() {
+    let program = slots("r0 = 0\nexit");
+    let mut types = btf::Builder::new();
+    let [int, main] = ["int", "main"].map(|name| types.string(name));
+    let int = types.int(
+        int,
+        btf::Int {
+            size: 4,
+            bits: 32,
+            offset: 0,
+            encoding: btf::Encoding(1),
+        },
+    );
+    let proto = types.proto(int, &[]);
+    let linkage = btf::Linkage::GLOBAL;
+    let main = types.func(main, btf::Func { proto, linkage });
+    let types = BtfObject::load(&types.finish());
+    let types = match types {
+        Err(Errno::EPERM | Errno::ENOSYS) => return oracle::skip("bpf(2)", "not permitted"),
+        types => types.expect("the kernel accepts it"),
+    };
+    let request = ProgLoad {
+        btf: Some(&types),
+        func_info: &[[0, main.0]],
+        ..ProgLoad::new(ProgramType::Xdp.number(), &program)
+    };
+    let info = request.load().expect("a program").0.info().expect("info");
+    assert_eq!(info.program_type, ProgramType::Xdp.number());
+    assert!(info.gpl_compatible && info.btf_id != 0);
+    let other = ProgLoad {
+        license: c"Proprietary",
+        btf: None,
+        func_info: &[],
+        ..request
+    };
+    let info = other.load().expect("a program").0.info().expect("info");
+    assert!(!info.gpl_compatible && info.btf_id == 0);
 }

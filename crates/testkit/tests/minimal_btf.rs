@@ -209,7 +209,7 @@ fn the_kernel_accepts_minimal_btf() {
     let Some(objects) = oracle::found("minimal BTF of the selftests", selftests()) else {
         return;
     };
-    let probe = sys::bpf::btf_load(&btf::Builder::new().finish(), 0);
+    let probe = sys::bpf::btf_load(&btf::Builder::new().finish(), sys::bpf::LogLevel::NONE, 0);
     if probe.result == Err(sys::Errno::EPERM) {
         return oracle::skip("the kernel's check of BTF", "BPF_BTF_LOAD is not permitted");
     }
@@ -222,7 +222,7 @@ fn the_kernel_accepts_minimal_btf() {
         };
         // The kernel refuses BTF without types.
         if minimal.ids.len() > 1 {
-            let answer = sys::bpf::btf_load(&minimal.blob, 1 << 16);
+            let answer = sys::bpf::btf_load(&minimal.blob, sys::bpf::LogLevel::LEVEL1, 1 << 16);
             let log = String::from_utf8_lossy(&answer.log);
             assert_eq!(answer.result, Ok(()), "{}: {log}", path.display());
             loaded += 1;

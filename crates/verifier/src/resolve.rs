@@ -7,7 +7,7 @@
 mod btf_var;
 mod maps;
 
-use isa::ebpf::{Group, Imm64, Insn, RawInsn, Row};
+use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn, Row};
 
 pub use maps::{Map, Maps};
 
@@ -86,14 +86,14 @@ fn check_wide(
     insn: RawInsn,
     high: RawInsn,
 ) -> Result<()> {
-    match insn.src() {
-        0 | 4 => return Ok(()),
-        3 => {
+    match insn.pseudo_load() {
+        Some(PseudoLoad::Plain | PseudoLoad::Func) => return Ok(()),
+        Some(PseudoLoad::BtfId) => {
             return btf_var::resolve(env, walk, insn.imm as u32, high.imm).map(|_| ());
         }
-        2 | 6 => {}
-        1 | 5 if high.imm == 0 => {}
-        _ => {
+        Some(PseudoLoad::MapValue | PseudoLoad::MapIdxValue) => {}
+        Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) if high.imm == 0 => {}
+        Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) | None => {
             return Err(refuse!(
                 walk,
                 EINVAL,
@@ -103,7 +103,10 @@ fn check_wide(
         }
     }
     let map = MapRef(insn.imm as u32);
-    let is_index = matches!(insn.src(), 5 | 6);
+    let is_index = matches!(
+        insn.pseudo_load(),
+        Some(PseudoLoad::MapIdx | PseudoLoad::MapIdxValue)
+    );
     let is_map = insn.imm >= 0 && env.program.maps().get(insn.imm as usize).is_some();
     if !is_index || !is_map {
         return Err(refuse!(
@@ -115,7 +118,8 @@ fn check_wide(
         ));
     }
     used.add(walk, map)?;
-    if matches!(insn.src(), 2 | 6) {
+    let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
+    if is_value {
         let info = &env.maps[map];
         let off = high.imm as u32;
         if off >= MAX_VAR_OFF {

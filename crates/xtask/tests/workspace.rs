@@ -438,6 +438,23 @@ fn files_are_short_and_have_a_header() {
 }
 
 #[test]
+fn pseudo_numbers_are_defined_in_isa() {
+    for (name, path, source) in sources() {
+        let defined = source.lines().find(|line| {
+            let rest = line.trim_start().trim_start_matches("pub ");
+            let name = rest.strip_prefix("const PSEUDO_");
+            // BPF_F_PSEUDO_HDR is a flag of a helper.
+            name.is_some_and(|name| !name.starts_with("HEADER"))
+        });
+        assert!(
+            name == "isa" || defined.is_none(),
+            "{}: BPF_PSEUDO_* are PseudoLoad and PseudoCall of isa: {defined:?}",
+            path.display()
+        );
+    }
+}
+
+#[test]
 fn no_file_is_called_utils() {
     let mut faults = Faults::default();
     for (_, path, _) in sources() {

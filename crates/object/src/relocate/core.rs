@@ -9,7 +9,7 @@
 use btf::core::{Access, Resolution, Resolver};
 use btf::ext::CoreSpec;
 use btf::{Btf, BtfExt, Name};
-use isa::ebpf::RawInsn;
+use isa::ebpf::{PseudoLoad, RawInsn};
 
 use crate::elf::Elf;
 use crate::error::Error;
@@ -225,7 +225,7 @@ fn patch_wide(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, Rel
             false => RelocationFault::CoreInstruction { code },
         });
     };
-    let is_plain = first.is_wide_load() && first.src() == 0 && first.off == 0;
+    let is_plain = first.pseudo_load() == Some(PseudoLoad::Plain) && first.off == 0;
     if !is_plain || second.code != 0 || second.regs != 0 || second.off != 0 {
         return Err(RelocationFault::CoreInstruction { code });
     }

@@ -29,12 +29,15 @@
 //! | `.license`, `.kernel_version` | licence, `kern_version` |
 //! | `.module` | a kernel module; numbered from 1 |
 //! | `.attach btf_id= module= member=` | the attach target |
+//! | `.target … .end` | the program whose function is replaced or traced, in the same form without answers |
 //! | `.map … .end` | a map definition; `.inner`, `.data`, `.frozen`, `.entry`, `.arena`, `.struct_ops`, `.jump` within |
 //! | `.extern` | an extern symbol |
 //! | `.btf … .end` | BTF, a line for each type as in `bpftool btf dump format raw` |
 //! | `.btf_bytes … .end` | BTF as bytes, for BTF that the lines cannot express |
 //! | `.kernel RELEASE accepted\|refused ERRNO … .end` | a recorded answer, with `.log` lines and `.return` |
 //! | `.subprog`, `.func_info`, `.file`, `.line` | records of the next instruction |
+//! | `.line LINE COLUMN file=OFFSET text=OFFSET` | a record whose texts are no strings of the BTF |
+//! | `.at INDEX` | the instruction of the next record, if it is not the next one |
 //!
 //! Reading a written case yields an equal program, except for the order of strings in
 //! its BTF. Reading is linear in the text.
@@ -50,7 +53,7 @@ use std::fmt;
 use isa::ebpf::AsmError;
 
 use crate::Program;
-use crate::builder::InvalidProgram;
+use crate::builder::{InvalidProgram, MAX_TARGETS};
 
 /// A program with recorded answers of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +128,10 @@ pub enum CaseProblem {
     Unended(&'static str),
     /// The `.type` is missing.
     NoType,
+    /// More than [`MAX_TARGETS`](crate::MAX_TARGETS) target programs are nested.
+    NestedTargets,
+    /// A target program has a recorded answer.
+    AnswerOfTarget,
     /// The index of an instruction is unknown, because a 64-bit load lacks its `ll`.
     Count,
     /// The BTF is malformed.
@@ -135,7 +142,8 @@ pub enum CaseProblem {
 
 impl fmt::Display for CaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line != 0 {
+        // Errors of the assembler state line and column themselves.
+        if self.line != 0 && !matches!(self.problem, CaseProblem::Asm(_)) {
             write!(f, "line {}: ", self.line)?;
         }
         self.problem.fmt(f)
@@ -159,6 +167,13 @@ impl fmt::Display for CaseProblem {
             CaseProblem::Unended(block) => write!(f, "block {block} lacks its .end"),
             CaseProblem::NoType => {
                 f.write_str("program type is missing: add a line such as .type xdp")
+            }
+            CaseProblem::NestedTargets => write!(
+                f,
+                "more than {MAX_TARGETS} blocks .target are nested: Linux allows fewer"
+            ),
+            CaseProblem::AnswerOfTarget => {
+                f.write_str(".kernel within .target: state it for the program around it")
             }
             CaseProblem::Count => f.write_str("64-bit load lacks ll at its end"),
             CaseProblem::Btf(error) => error.fmt(f),

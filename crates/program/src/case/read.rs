@@ -2,26 +2,56 @@
 //!
 //! One pass over the lines. Instructions are collected and assembled as a whole, so that
 //! labels work across directives; a record of the next instruction takes its index from
-//! the count of the statements before it.
+//! the count of the statements before it. A `.target` starts a reader of its own; at most
+//! [`MAX_TARGETS`] are nested.
 
 use std::sync::Arc;
 
-use btf::{Btf, Builder, TypeId};
-use isa::ebpf::{RawInsn, assemble, encode};
+use btf::{Btf, Builder, StrOffset, TypeId};
+use isa::ebpf::{AsmProblem, RawInsn, assemble, encode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use super::lexer::Words;
 use super::{Case, CaseError, CaseProblem, KernelAnswer, btf_text, map_text};
+use crate::builder::MAX_TARGETS;
 use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
 use crate::map_def::MapDef;
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 pub(super) fn read(text: &str) -> Result<Case, CaseError> {
     let mut reader = Reader::default();
+    // Readers of the programs around a `.target`, the outermost first.
+    let mut outer = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
-        reader.line(line, text)?;
+        let mut words = Words::of(line, text);
+        match reader.block {
+            Block::None if reader.opens_target(text, &mut words)? => {
+                if outer.len() == MAX_TARGETS {
+                    return Err(words.fault(CaseProblem::NestedTargets));
+                }
+                outer.push(std::mem::replace(&mut reader, Reader::of_target(line)));
+            }
+            Block::None if !outer.is_empty() && first_word(text) == Some(".end") => {
+                words.word();
+                words.end()?;
+                let around = outer.pop().unwrap_or_default();
+                let target = std::mem::replace(&mut reader, around);
+                reader.end_target(line, target)?;
+            }
+            _ => reader.line(line, text)?,
+        }
     }
-    reader.finish()
+    match outer.is_empty() {
+        true => reader.finish(),
+        false => Err(CaseError {
+            line: 0,
+            problem: CaseProblem::Unended(".target"),
+        }),
+    }
+}
+
+fn first_word(text: &str) -> Option<&str> {
+    text.split_whitespace().next()
 }
 
 /// Block that is being read.
@@ -38,14 +68,23 @@ enum Block {
 /// line_info record whose texts are not yet in the BTF.
 struct Line {
     insn: u32,
-    file: Vec<u8>,
     line: u32,
     column: u32,
-    text: Vec<u8>,
+    texts: LineTexts,
+}
+
+/// File name and text of a line_info record.
+enum LineTexts {
+    /// Both as texts.
+    Bytes { file: Vec<u8>, text: Vec<u8> },
+    /// Both as offsets into the strings of the BTF.
+    Offsets { file: StrOffset, text: StrOffset },
 }
 
 #[derive(Default)]
 struct Reader {
+    /// Line of the `.target` that the program is in; 0 outside.
+    target_line: usize,
     block: Block,
     /// Instructions, each on its line of the case; other lines are empty.
     source: String,
@@ -63,6 +102,7 @@ struct Reader {
     kernel_version: u32,
     modules: Vec<String>,
     target: Option<AttachTarget>,
+    has_target_program: bool,
     maps: Vec<Arc<MapDef>>,
     externs: Vec<ExternSymbol>,
     btf: Option<Builder>,
@@ -74,6 +114,38 @@ struct Reader {
 }
 
 impl Reader {
+    /// Reader of the program in the block `.target` that starts on this line.
+    fn of_target(line: usize) -> Reader {
+        Reader {
+            target_line: line,
+            ..Reader::default()
+        }
+    }
+
+    /// True if the line opens the block of the program's target.
+    fn opens_target(&self, text: &str, words: &mut Words<'_>) -> Result<bool, CaseError> {
+        if first_word(text) != Some(".target") {
+            return Ok(false);
+        }
+        if self.has_target_program {
+            return Err(words.unexpected("one .target of a program"));
+        }
+        words.word();
+        words.end()?;
+        Ok(true)
+    }
+
+    /// Sets the target program, whose block ends on this line.
+    fn end_target(&mut self, line: usize, target: Reader) -> Result<(), CaseError> {
+        // Errors of the assembler count the lines of the block too.
+        let lines = target.target_line..=line;
+        self.source.extend(lines.map(|_| '\n'));
+        let program = target.finish()?.program;
+        self.target.get_or_insert_default().program = Some(Arc::new(program));
+        self.has_target_program = true;
+        Ok(())
+    }
+
     fn line(&mut self, number: usize, text: &str) -> Result<(), CaseError> {
         let mut words = Words::of(number, text);
         let trimmed = text.trim_start();
@@ -174,15 +246,18 @@ impl Reader {
             ".license" => self.license = words.text("a licence in quotes")?,
             ".kernel_version" => self.kernel_version = words.fitting("a version as a number")?,
             ".module" => self.modules.push(words.text("a name in quotes")?),
-            ".attach" => self.target = Some(target(words)?),
+            ".attach" => target(self.target.get_or_insert_default(), words)?,
             ".map" => self.block = Block::Map(Box::new(map_text::Open::new(words)?)),
             ".extern" => self.externs.push(extern_symbol(words)?),
             ".btf" => self.block = Block::Btf(Box::default()),
             ".btf_bytes" => self.block = Block::BtfBytes(Vec::new()),
+            ".kernel" if self.target_line != 0 => {
+                return Err(words.fault(CaseProblem::AnswerOfTarget));
+            }
             ".kernel" => self.block = Block::Answer(answer(words)?),
             ".subprog" => self.subprogs.push(Subprog {
                 name: words.text("a name in quotes")?,
-                start: self.count,
+                start: self.at.take().unwrap_or(self.count),
             }),
             ".at" => self.at = Some(words.fitting("the index of an instruction")?),
             ".func_info" => {
@@ -194,16 +269,37 @@ impl Reader {
             ".line" => {
                 let line = Line {
                     insn: self.at.take().unwrap_or(self.count),
-                    file: self.file.clone(),
                     line: words.fitting("a line")?,
                     column: words.fitting("a column")?,
-                    text: words.bytes("the line in quotes")?,
+                    texts: self.line_texts(words)?,
                 };
                 self.lines.push(line);
             }
             other => return Err(words.fault(CaseProblem::Directive(other.to_owned()))),
         }
         Ok(())
+    }
+
+    /// Text of a line in quotes, or `file=OFFSET text=OFFSET`.
+    fn line_texts(&self, words: &mut Words<'_>) -> Result<LineTexts, CaseError> {
+        const EXPECTED: &str = "the line in quotes, or file=OFFSET text=OFFSET";
+        if words.has_text() {
+            return Ok(LineTexts::Bytes {
+                file: self.file.clone(),
+                text: words.bytes(EXPECTED)?,
+            });
+        }
+        let mut offset = |key| {
+            let refusal = words.unexpected(EXPECTED);
+            match words.key() == Some(key) {
+                true => Ok(StrOffset(words.fitting("an offset")?)),
+                false => Err(refusal),
+            }
+        };
+        Ok(LineTexts::Offsets {
+            file: offset("file")?,
+            text: offset("text")?,
+        })
     }
 
     fn flags(&mut self, words: &mut Words<'_>) -> Result<(), CaseError> {
@@ -220,7 +316,8 @@ impl Reader {
     }
 
     fn finish(self) -> Result<Case, CaseError> {
-        let whole = |problem| CaseError { line: 0, problem };
+        let line = self.target_line;
+        let whole = |problem| CaseError { line, problem };
         let unended = match self.block {
             Block::None => None,
             Block::Map(_) => Some(".map"),
@@ -231,18 +328,24 @@ impl Reader {
         if let Some(block) = unended {
             return Err(whole(CaseProblem::Unended(block)));
         }
-        let insns = insns(&self.source)?;
+        let insns = insns(&self.source, line)?;
         if insns.len() != self.count as usize {
             return Err(whole(CaseProblem::Count));
         }
         let mut builder = self.btf;
         let mut line_info = Vec::with_capacity(self.lines.len());
         for line in self.lines {
-            let strings = builder.get_or_insert_default();
+            let (file, text) = match line.texts {
+                LineTexts::Bytes { file, text } => {
+                    let strings = builder.get_or_insert_default();
+                    (strings.string(file), strings.string(text))
+                }
+                LineTexts::Offsets { file, text } => (file, text),
+            };
             line_info.push(LineInfo {
                 insn: line.insn,
-                file: strings.string(line.file),
-                text: strings.string(line.text),
+                file,
+                text,
                 line: line.line,
                 column: line.column,
             });
@@ -283,14 +386,21 @@ fn is_data_directive(text: &str) -> bool {
     text.starts_with(".8byte") || text.starts_with(".quad")
 }
 
-fn insns(source: &str) -> Result<Vec<RawInsn>, CaseError> {
-    let assembled = assemble(source).map_err(|error| CaseError {
-        line: error.line,
-        problem: CaseProblem::Asm(error),
+/// Assembles instructions that start behind this line of the case.
+fn insns(source: &str, line: usize) -> Result<Vec<RawInsn>, CaseError> {
+    let assembled = assemble(source).map_err(|mut error| {
+        error.line += line;
+        if let AsmProblem::DuplicateLabel { first_line, .. } = &mut error.problem {
+            *first_line += line;
+        }
+        CaseError {
+            line: error.line,
+            problem: CaseProblem::Asm(error),
+        }
     })?;
     // Encoding fails for no assembled instruction.
     encode(&assembled).map_err(|_| CaseError {
-        line: 0,
+        line,
         problem: CaseProblem::Count,
     })
 }
@@ -318,8 +428,7 @@ fn slots_of(line: &str) -> u32 {
     slots.sum()
 }
 
-fn target(words: &mut Words<'_>) -> Result<AttachTarget, CaseError> {
-    let mut target = AttachTarget::default();
+fn target(target: &mut AttachTarget, words: &mut Words<'_>) -> Result<(), CaseError> {
     while !words.is_empty() {
         let refusal = words.unexpected("btf_id=, module= or member=");
         match words.key() {
@@ -329,7 +438,7 @@ fn target(words: &mut Words<'_>) -> Result<AttachTarget, CaseError> {
             _ => return Err(refusal),
         }
     }
-    Ok(target)
+    Ok(())
 }
 
 fn extern_symbol(words: &mut Words<'_>) -> Result<ExternSymbol, CaseError> {

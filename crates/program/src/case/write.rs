@@ -1,7 +1,9 @@
 //! Writer of cases.
 
 use std::fmt;
+use std::sync::Arc;
 
+use btf::Btf;
 use isa::ebpf::{Insn, RawInsn, encode};
 use spec::programs::LoadFlags;
 
@@ -11,7 +13,14 @@ use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
 use crate::program::{LineInfo, Program};
 
 pub(super) fn write(case: &Case, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let program = &case.program;
+    write_program(&case.program, &case.answers, f)
+}
+
+fn write_program(
+    program: &Program,
+    answers: &[KernelAnswer],
+    f: &mut dyn fmt::Write,
+) -> fmt::Result {
     head(program, f)?;
     for map in program.maps() {
         f.write_str(&map_text::write(map))?;
@@ -22,13 +31,13 @@ pub(super) fn write(case: &Case, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some(btf) = program.btf() {
         f.write_str(&btf_text::write(btf))?;
     }
-    for answer in &case.answers {
+    for answer in answers {
         write_answer(answer, f)?;
     }
     insns(program, f)
 }
 
-fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn head(program: &Program, f: &mut dyn fmt::Write) -> fmt::Result {
     if !program.name().is_empty() {
         writeln!(f, ".program {}", quoted(program.name().as_bytes()))?;
     }
@@ -39,11 +48,7 @@ fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some(attach) = program.attach_type() {
         writeln!(f, ".attach_type {attach}")?;
     }
-    let target = program.attach_target();
-    let member = target.and_then(|target| target.member);
-    let implied = member.unwrap_or_else(|| program.attach_type().map_or(0, |it| it.number()));
-    if program.expected_attach_type() != implied {
-        let number = program.expected_attach_type();
+    if let Some(number) = program.expected_attach_type {
         writeln!(f, ".expected_attach_type {number}")?;
     }
     let flags = program.flags().0;
@@ -68,7 +73,7 @@ fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for module in program.modules() {
         writeln!(f, ".module {}", quoted(module.as_bytes()))?;
     }
-    if let Some(target) = target {
+    if let Some(target) = program.attach_target() {
         write!(
             f,
             ".attach btf_id={} module={}",
@@ -78,6 +83,15 @@ fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, " member={member}")?;
         }
         writeln!(f)?;
+        if let Some(program) = &target.program {
+            f.write_str(".target\n")?;
+            let mut text = String::new();
+            write_program(program, &[], &mut text)?;
+            for line in text.lines() {
+                writeln!(f, "    {line}")?;
+            }
+            f.write_str(".end\n")?;
+        }
     }
     Ok(())
 }
@@ -103,7 +117,7 @@ fn extern_words(symbol: &ExternSymbol) -> String {
     )
 }
 
-fn write_answer(answer: &KernelAnswer, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_answer(answer: &KernelAnswer, f: &mut dyn fmt::Write) -> fmt::Result {
     let release = quoted(answer.release.as_bytes());
     match answer.errno {
         None => writeln!(f, ".kernel {release} accepted")?,
@@ -118,30 +132,32 @@ fn write_answer(answer: &KernelAnswer, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     f.write_str(".end\n")
 }
 
-fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn insns(program: &Program, f: &mut dyn fmt::Write) -> fmt::Result {
     let mut subprogs = program.subprogs().iter().peekable();
     let mut func_info = program.func_info().iter().peekable();
     let mut line_info = program.line_info().iter().peekable();
     let mut file = None;
-    let mut behind_wide = false;
+    let mut is_written = false;
     for (at, (insn, raw)) in (0u32..).zip(program.decode().iter().zip(program.insns())) {
+        // Index that the reader gives to a record here: a line of two slots counts as two.
+        let next = at + u32::from(is_written);
         while let Some(subprog) = subprogs.next_if(|it| it.start <= at) {
+            write_index(subprog.start, next, f)?;
             writeln!(f, ".subprog {}", quoted(subprog.name.as_bytes()))?;
         }
         while let Some(record) = func_info.next_if(|it| it.insn <= at) {
-            write_index(record.insn, at, f)?;
+            write_index(record.insn, next, f)?;
             writeln!(f, ".func_info {}", record.type_id)?;
         }
         while let Some(record) = line_info.next_if(|it| it.insn <= at) {
-            write_index(record.insn, at, f)?;
+            write_index(record.insn, next, f)?;
             line(program, record, &mut file, f)?;
         }
-        let is_second = std::mem::replace(&mut behind_wide, false);
-        if is_second && matches!(insn, Insn::Imm64High) {
+        if std::mem::replace(&mut is_written, false) {
             continue;
         }
         let second = program.insns().get(at as usize + 1);
-        behind_wide = write_insn(*insn, *raw, second.copied(), f)?;
+        is_written = write_insn(*insn, *raw, second.copied(), f)?;
     }
     let at = program.insns().len() as u32;
     for record in func_info {
@@ -156,28 +172,34 @@ fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Writes `.at` if the record is not of the next instruction.
-fn write_index(record: u32, next: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_index(record: u32, next: u32, f: &mut dyn fmt::Write) -> fmt::Result {
     match record == next {
         true => Ok(()),
         false => writeln!(f, ".at {record}"),
     }
 }
 
+/// Writes a line_info record: with its texts, or with their offsets where the BTF has
+/// none there.
 fn line(
     program: &Program,
     record: &LineInfo,
     file: &mut Option<u32>,
-    f: &mut fmt::Formatter<'_>,
+    f: &mut dyn fmt::Write,
 ) -> fmt::Result {
-    let Some(btf) = program.btf() else {
-        return Ok(());
+    let LineInfo { line, column, .. } = record;
+    let is_string =
+        |btf: &&Arc<Btf<'static>>| (record.file.0.max(record.text.0) as usize) < btf.strings_end();
+    let Some(btf) = program.btf().filter(is_string) else {
+        let (file, text) = (record.file.0, record.text.0);
+        return writeln!(f, ".line {line} {column} file={file} text={text}");
     };
     if *file != Some(record.file.0) {
         writeln!(f, ".file {}", quoted(btf.string(record.file).as_bytes()))?;
         *file = Some(record.file.0);
     }
     let text = quoted(btf.string(record.text).as_bytes());
-    writeln!(f, ".line {} {} {text}", record.line, record.column)
+    writeln!(f, ".line {line} {column} {text}")
 }
 
 /// Writes an instruction; returns true if it wrote the second slot of a 64-bit load too.
@@ -185,7 +207,7 @@ fn write_insn(
     insn: Insn,
     raw: RawInsn,
     second: Option<RawInsn>,
-    f: &mut fmt::Formatter<'_>,
+    f: &mut dyn fmt::Write,
 ) -> Result<bool, fmt::Error> {
     let is_wide = matches!(insn, Insn::LoadImm64 { .. });
     let slots: &[Insn] = match is_wide {
@@ -199,10 +221,7 @@ fn write_insn(
         writeln!(f, "    {insn}")?;
         return Ok(is_wide);
     }
-    writeln!(f, "    .8byte {:#x}", u64::from_le_bytes(raw.to_le_bytes()))?;
-    if let Some(second) = second.filter(|_| is_wide) {
-        let bits = u64::from_le_bytes(second.to_le_bytes());
-        writeln!(f, "    .8byte {bits:#x}")?;
-    }
-    Ok(is_wide)
+    let bits = u64::from_le_bytes(raw.to_le_bytes());
+    writeln!(f, "    .8byte {bits:#x}")?;
+    Ok(false)
 }

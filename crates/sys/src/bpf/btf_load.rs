@@ -1,5 +1,6 @@
 //! BPF_BTF_LOAD.
 
+use super::LogLevel;
 use super::attributes::{BtfLoad, call};
 use crate::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,7 +15,7 @@ pub struct BtfObject {
 impl BtfObject {
     /// Loads a BTF blob without a log.
     pub fn load(blob: &[u8]) -> Result<BtfObject, Errno> {
-        load(blob, &mut [])
+        load(blob, LogLevel::NONE, &mut [])
     }
 
     /// Number of the file descriptor.
@@ -39,16 +40,17 @@ pub struct BtfAnswer {
 }
 
 /// Loads a BTF blob and unloads it again; returns the result and the log. `log_size` is
-/// the size of the log buffer in bytes; 0 for no log.
-pub fn btf_load(blob: &[u8], log_size: usize) -> BtfAnswer {
+/// the size of the log buffer in bytes; 0 for none. The kernel refuses a buffer with
+/// level 0 (EINVAL).
+pub fn btf_load(blob: &[u8], log_level: LogLevel, log_size: usize) -> BtfAnswer {
     let mut log = vec![0u8; log_size];
-    let result = load(blob, &mut log).map(drop);
+    let result = load(blob, log_level, &mut log).map(drop);
     let len = log.iter().position(|&byte| byte == 0);
     log.truncate(len.unwrap_or(log_size));
     BtfAnswer { result, log }
 }
 
-fn load(blob: &[u8], log: &mut [u8]) -> Result<BtfObject, Errno> {
+fn load(blob: &[u8], level: LogLevel, log: &mut [u8]) -> Result<BtfObject, Errno> {
     let size = |len: usize| u32::try_from(len).map_err(|_| Errno(libc::E2BIG));
     let log_size = size(log.len())?;
     let mut request = BtfLoad {
@@ -60,7 +62,7 @@ fn load(blob: &[u8], log: &mut [u8]) -> Result<BtfObject, Errno> {
         },
         btf_size: size(blob.len())?,
         log_size,
-        log_level: u32::from(log_size != 0),
+        log_level: level.0,
         ..BtfLoad::default()
     };
     // SAFETY: `btf` is the address of a slice, `log` that of a writable one, with their

@@ -11,8 +11,14 @@ use std::time::Duration;
 /// Properties of a loaded program (`struct bpf_prog_info`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramInfo {
+    /// Program type (`enum bpf_prog_type`).
+    pub program_type: u32,
     /// Program id.
     pub id: u32,
+    /// Id of the program's BTF; 0 if it has none.
+    pub btf_id: u32,
+    /// True if the licence is GPL-compatible.
+    pub gpl_compatible: bool,
     /// Native code of all subprogs, one after the other; empty where the JIT compiler
     /// is off.
     pub native: Vec<u8>,
@@ -67,7 +73,11 @@ impl LoadedProgram {
             tag: found.tag,
             verified_insns: found.verified_insns,
             map_ids,
+            program_type: found.program_type,
             id: found.id,
+            btf_id: found.btf_id,
+            // A bit field; the bits behind it are padding.
+            gpl_compatible: found.gpl_compatible & 1 != 0,
             native,
             function_lens,
             // The kernel returns whole instructions.

@@ -258,12 +258,14 @@ impl Map {
     }
 
     /// Reads elements after the cursor `from`, as many as fit; `None` starts at the
-    /// first. With `delete`, also deletes them.
+    /// first. `flags` are those of each element (BPF_F_LOCK). With `delete`, also deletes
+    /// them.
     pub fn lookup_batch(
         &self,
         from: Option<&[u8]>,
         keys: &mut [u8],
         values: &mut [u8],
+        flags: u64,
         delete: bool,
     ) -> Result<Batch, Errno> {
         let command = match delete {
@@ -280,13 +282,14 @@ impl Map {
             out_batch: next.as_mut_ptr() as u64,
             keys: keys.as_mut_ptr() as u64,
             values: values.as_mut_ptr() as u64,
+            element_flags: flags,
             ..self.batch(keys, values)?
         };
         let (count, end) = self.call_batch(command, attributes)?;
         Ok(Batch { count, next, end })
     }
 
-    /// Writes elements; returns how many were written and the error that ended the batch.
+    /// Writes elements with the flags of each (BPF_ANY, BPF_F_LOCK); returns how many were written and the error that ended the batch.
     pub fn update_batch(
         &self,
         keys: &[u8],
@@ -300,12 +303,14 @@ impl Map {
         self.call_batch(Command::MapUpdateBatch, attributes)
     }
 
-    /// Deletes elements; returns how many were deleted and the error that ended the batch.
-    pub fn delete_batch(&self, keys: &[u8]) -> Result<(u32, Option<Errno>), Errno> {
+    /// Deletes elements with the flags of each (BPF_F_LOCK); returns how many were deleted
+    /// and the error that ended the batch.
+    pub fn delete_batch(&self, keys: &[u8], flags: u64) -> Result<(u32, Option<Errno>), Errno> {
         let count = keys.len().checked_div(self.key_size).unwrap_or(0);
         let values = vec![0; count * self.value_size];
         let attributes = MapBatch {
             values: 0,
+            element_flags: flags,
             ..self.batch(keys, &values)?
         };
         self.call_batch(Command::MapDeleteBatch, attributes)

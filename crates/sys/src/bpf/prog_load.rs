@@ -51,7 +51,8 @@ pub struct ProgLoad<'a> {
     pub bind_fd_array: bool,
     /// Log level.
     pub log_level: LogLevel,
-    /// Size of the log buffer in bytes; at most [`MAX_LOG_SIZE`].
+    /// Size of the log buffer in bytes; at most [`MAX_LOG_SIZE`], 0 for no buffer. The
+    /// kernel refuses a buffer with level 0 (EINVAL).
     pub log_size: usize,
 }
 
@@ -222,15 +223,15 @@ fn call_prog_load(
     request: &ProgLoad<'_>,
     log: &mut Vec<u8>,
 ) -> LoadAnswer {
-    if request.log_level != LogLevel::NONE {
-        let len = request.log_size.clamp(1, MAX_LOG_SIZE);
+    attributes.log_level = request.log_level.0;
+    let len = request.log_size.min(MAX_LOG_SIZE);
+    if len != 0 {
         if log.capacity() < len {
             // Zeroed allocation: only pages that the kernel writes become resident.
             *log = vec![0; len];
         } else {
             log.resize(len, 0);
         }
-        attributes.log_level = request.log_level.0;
         attributes.log_size = len as u32;
         attributes.log = log.as_mut_ptr() as u64;
     }

@@ -12,7 +12,7 @@ use spec::SplitMix;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use sys::Errno;
-use sys::bpf::{BtfAnswer, btf_load};
+use sys::bpf::{BtfAnswer, LogLevel, btf_load};
 
 /// Bytes of log that the kernel may write about one blob.
 const LOG_ROOM: usize = 1 << 20;
@@ -77,7 +77,9 @@ impl Oracle {
         let types = std::fs::read("/sys/kernel/btf/vmlinux")
             .map_err(|error| refused(Errno::from(error)))?;
         let types = Btf::parse(types).map_err(|_| refused(Errno(22)))?;
-        btf_load(&generate::smallest(), 0).result.map_err(refused)?;
+        btf_load(&generate::smallest(), LogLevel::NONE, 0)
+            .result
+            .map_err(refused)?;
         Ok(Oracle { types })
     }
 
@@ -107,7 +109,7 @@ impl Oracle {
             result: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
             log: kernel_log(&blob, refusal.as_ref()),
         };
-        let kernel = btf_load(&blob, LOG_ROOM);
+        let kernel = btf_load(&blob, LogLevel::LEVEL1, LOG_ROOM);
         comparison.blobs += 1;
         match refusal {
             None => comparison.taken += 1,

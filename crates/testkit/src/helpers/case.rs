@@ -1,7 +1,7 @@
 //! A program that calls helpers, with its maps and its input.
 
 use btf::TypeId;
-use isa::ebpf::{RawInsn, assemble, encode};
+use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn, assemble, encode};
 use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
@@ -12,13 +12,6 @@ use crate::ebpf::Choices;
 /// Constants in programs that stand for the map of an index, and for its first value.
 pub(super) const MAP: u64 = 0x6d61_7000_0000_0000;
 pub(super) const VALUE: u64 = 0x7661_6c00_0000_0000;
-
-/// Opcode of `ld_imm64`, and its source register for functions.
-const LD_IMM64: u8 = 0x18;
-const PSEUDO_FUNC: u8 = 4;
-/// Opcode of calls, and their source register for functions of the program.
-const CALL: u8 = 0x85;
-const PSEUDO_CALL: u8 = 1;
 
 /// A map of a program, and the first value of one that is frozen.
 #[derive(Clone, Debug)]
@@ -129,7 +122,7 @@ impl Case {
             let high = slots.get(at + 1).map_or(0, |slot| slot.imm as u32);
             let constant = u64::from(high) << 32 | u64::from(slots[at].imm as u32);
             let is_map = constant & !0xff == MAP;
-            if slots[at].code == LD_IMM64 && (is_map || constant & !0xff == VALUE) {
+            if slots[at].is_wide_load() && (is_map || constant & !0xff == VALUE) {
                 let (source, [low, high]) = resolve(is_map, constant as u32 & 0xff);
                 slots[at].regs |= source << 4;
                 (slots[at].imm, slots[at + 1].imm) = (low, high);
@@ -154,8 +147,8 @@ fn assembled(text: &str) -> Vec<RawInsn> {
 /// that they call if `with_called`.
 pub(super) fn callbacks(slots: &[RawInsn], with_called: bool) -> Vec<u32> {
     let referred = slots.iter().zip(1..).filter_map(|(slot, next)| {
-        let is_reference = slot.code == LD_IMM64 && slot.src() == PSEUDO_FUNC;
-        let is_call = slot.code == CALL && slot.src() == PSEUDO_CALL;
+        let is_reference = slot.pseudo_load() == Some(PseudoLoad::Func);
+        let is_call = slot.pseudo_call() == Some(PseudoCall::Local);
         (is_reference || is_call && with_called).then(|| (next + slot.imm) as u32)
     });
     let mut starts: Vec<u32> = referred.collect();

@@ -1,7 +1,7 @@
 //! Runs programs in the running kernel.
 
 use btf::{Btf, Kind, TypeId};
-use isa::ebpf::RawInsn;
+use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
 use sys::Errno;
@@ -14,13 +14,6 @@ use super::program_types::TYPES;
 use super::sockets;
 use crate::kernel::arena;
 use crate::registry::fields::{FIELDS, value_with, with_callback};
-
-/// Source registers of `ld_imm64` for a map and for a value of a map.
-const PSEUDO_MAP_FD: u8 = 1;
-const PSEUDO_MAP_VALUE: u8 = 2;
-/// Opcode of calls, and their source register for kfuncs.
-const CALL: u8 = 0x85;
-const PSEUDO_KFUNC_CALL: u8 = 2;
 
 /// `BPF_F_SLEEPABLE`, which programs of type syscall have.
 const SLEEPABLE: u32 = 1 << 4;
@@ -70,11 +63,11 @@ fn kernel_map(Setup(params, value): &Setup, types: Option<&BtfObject>) -> Result
 /// Puts BTF ids of the running kernel into calls of kfuncs.
 fn put_kfuncs(slots: &mut [RawInsn], types: &Btf<'_>) {
     for slot in slots {
-        let is_call = slot.code == CALL && slot.src() == 0;
+        let is_call = slot.pseudo_call() == Some(PseudoCall::Helper);
         let function = KernelFunction::of_number(slot.imm).filter(|_| is_call);
         if let Some(name) = function.and_then(KernelFunction::name) {
             let func = types.find(Kind::Func, name);
-            slot.set_src(PSEUDO_KFUNC_CALL);
+            slot.set_src(PseudoCall::Kfunc.number());
             slot.imm = func.map_or(0, |func| func.id().0 as i32);
         }
     }
@@ -91,11 +84,14 @@ pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
     let maps: Vec<KernelMap> = maps.collect::<Result<_, Errno>>()?;
     let mut slots = case.slots(|is_map, index| {
         let source = if is_map {
-            PSEUDO_MAP_FD
+            PseudoLoad::MapFd
         } else {
-            PSEUDO_MAP_VALUE
+            PseudoLoad::MapValue
         };
-        (source, [maps[index as usize].descriptor() as i32, 0])
+        (
+            source.number(),
+            [maps[index as usize].descriptor() as i32, 0],
+        )
     });
     put_kfuncs(&mut slots, types);
     let callbacks = callbacks(&slots, case.has_types);

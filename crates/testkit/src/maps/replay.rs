@@ -247,7 +247,7 @@ impl Pair<'_> {
             Operation::UpdateBatch(keys, values) => {
                 self.kernel.update_batch(keys, values, 0).and_then(done)
             }
-            Operation::DeleteBatch(keys) => self.kernel.delete_batch(keys).and_then(done),
+            Operation::DeleteBatch(keys) => self.kernel.delete_batch(keys, 0).and_then(done),
             Operation::LookupBatch {
                 from,
                 count,
@@ -255,7 +255,7 @@ impl Pair<'_> {
             } => {
                 let (from, mut keys, mut values) = self.batch(from.as_deref(), *count);
                 let batch =
-                    (self.kernel).lookup_batch(from.as_deref(), &mut keys, &mut values, *delete);
+                    (self.kernel).lookup_batch(from.as_deref(), &mut keys, &mut values, 0, *delete);
                 batch.map(|batch| {
                     let end = batch.end.map(errno);
                     self.batch_answer(batch.count as usize, end, Some(batch.next), &keys, &values)

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
+use isa::ebpf::PseudoLoad;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{BtfObject, LoadedProgram, Map, MapRequest, ProgLoad, TestRun};
 
 use super::{Code, Left, maps};
 use crate::registry::fields::with_callback;
-
-const LD_IMM64: u8 = 0x18;
-const PSEUDO_MAP_FD: u8 = 1;
-const PSEUDO_MAP_VALUE: u8 = 2;
-const PSEUDO_MAP_INDEX: u8 = 5;
-const PSEUDO_MAP_INDEX_VALUE: u8 = 6;
 
 /// A chain in the running kernel.
 #[derive(Debug)]
@@ -44,13 +39,13 @@ impl InKernel {
         let mut programs = Vec::new();
         for code in codes {
             let mut slots = code.slots.clone();
-            for slot in slots.iter_mut().filter(|slot| slot.code == LD_IMM64) {
-                let source = match slot.src() {
-                    PSEUDO_MAP_INDEX => PSEUDO_MAP_FD,
-                    PSEUDO_MAP_INDEX_VALUE => PSEUDO_MAP_VALUE,
+            for slot in slots.iter_mut() {
+                let source = match slot.pseudo_load() {
+                    Some(PseudoLoad::MapIdx) => PseudoLoad::MapFd,
+                    Some(PseudoLoad::MapIdxValue) => PseudoLoad::MapValue,
                     _ => continue,
                 };
-                slot.regs = slot.dst() | source << 4;
+                slot.set_src(source.number());
                 slot.imm = maps[slot.imm as usize].descriptor() as i32;
             }
             let types = [main].into_iter().chain(std::iter::repeat(callee));

@@ -2,7 +2,7 @@
 //! is written, and the effects that callers inherit.
 
 use btf::{Shape, TypeId};
-use isa::ebpf::RawInsn;
+use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use spec::registry::{KfuncFlags, RetBase};
 
 use crate::env::Env;
@@ -63,22 +63,22 @@ pub struct CallSummary {
 
 /// True for calls of helpers.
 pub(super) fn is_helper_call(insn: RawInsn) -> bool {
-    insn.code == CALL && insn.src() == 0
+    insn.pseudo_call() == Some(PseudoCall::Helper)
 }
 
 /// True for calls of functions of this program.
 pub(super) fn is_local_call(insn: RawInsn) -> bool {
-    insn.code == CALL && insn.src() == 1
+    insn.pseudo_call() == Some(PseudoCall::Local)
 }
 
 /// True for calls of functions of the kernel by BTF id.
 pub(super) fn is_kfunc_call(insn: RawInsn) -> bool {
-    insn.code == CALL && insn.src() == 2
+    insn.pseudo_call() == Some(PseudoCall::Kfunc)
 }
 
 /// True for loads of the address of a function of this program.
 pub(super) fn is_function_address(insn: RawInsn) -> bool {
-    insn.code == LD_IMM64 && insn.src() == 4
+    insn.pseudo_load() == Some(PseudoLoad::Func)
 }
 
 /// True if the helper changes the packet (`bpf_helper_changes_pkt_data`).

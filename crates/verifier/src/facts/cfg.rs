@@ -85,7 +85,7 @@ impl Search<'_, '_, '_> {
                 if self.state[index as usize] == DISCOVERED {
                     self.mark_call(index, insn);
                 }
-                self.visit_call(index, insn, insn.src() == 1)
+                self.visit_call(index, insn, calls::is_local_call(insn))
             }
             0x00 => {
                 let offset = match insn.code & 7 {

@@ -7,7 +7,8 @@
 //! classic BPF, calls that the kernel may inline. Linear in the instructions.
 
 use isa::ebpf::{
-    AluOp, AtomicOp, ByteOrder, Callee, Imm64, Insn, RawInsn, Reg, Size, Width, encode,
+    AluOp, AtomicOp, ByteOrder, Callee, Imm64, Insn, PseudoCall, PseudoLoad, RawInsn, Reg, Size,
+    Width, encode,
 };
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
@@ -74,14 +75,13 @@ impl KernelCode {
 
 /// The distance in an instruction, and true if it is in `off`.
 fn led(insn: &RawInsn) -> Option<(i64, bool)> {
-    const PSEUDO_CALL: u8 = 1;
-    const PSEUDO_FUNC: u8 = 4;
-    const WIDE: u8 = 0x18;
     const EXIT: u8 = 0x95;
+    let is_call = insn.pseudo_call() == Some(PseudoCall::Local);
+    if is_call || insn.pseudo_load() == Some(PseudoLoad::Func) {
+        return Some((insn.imm.into(), false));
+    }
     match insn.code {
-        CALL => (insn.src() == PSEUDO_CALL).then_some((insn.imm.into(), false)),
-        WIDE => (insn.src() == PSEUDO_FUNC).then_some((insn.imm.into(), false)),
-        EXIT => None,
+        CALL | EXIT => None,
         code if code == JMP32 | JA => Some((insn.imm.into(), false)),
         code if matches!(code & 7, JMP | JMP32) => Some((insn.off.into(), true)),
         _ => None,
