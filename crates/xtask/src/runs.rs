@@ -7,7 +7,7 @@
 //! runs as native code and in the checked engine, there also on another stack; what these runs
 //! leave different (addresses, random numbers, memory that the program has not written) is not
 //! compared either,
-//! nor what the kernel's own stack decides. Programs that the verifier here does not judge run
+//! nor what the kernel's own stack decides. Programs that the verifier here does not support run
 //! unverified.
 
 mod compare;

@@ -185,12 +185,12 @@ fn conclude(tally: &Tally) -> Outcome {
     }
     for (kind, counts) in &tally.kinds {
         println!(
-            "{:8}  {kind}: {} accepted, {} not judged",
+            "{:8}  {kind}: {} accepted, {} unsupported",
             counts.compared, counts.accepted, counts.unsupported
         );
     }
     println!(
-        "{} programs, {} accepted by the kernel, {} not judged, {} without an answer: {:?}",
+        "{} programs, {} accepted by the kernel, {} unsupported, {} without an answer: {:?}",
         tally.compared(),
         tally.accepted(),
         tally.count(Agreement::Unsupported),

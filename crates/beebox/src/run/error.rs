@@ -75,8 +75,8 @@ pub enum NotLoaded {
         /// Why.
         why: String,
     },
-    /// The verifier cannot judge the program.
-    NotJudged {
+    /// The verifier does not support the program.
+    Unsupported {
         /// Name.
         program: String,
         /// Why.
@@ -137,8 +137,8 @@ impl fmt::Display for NotLoaded {
                 "program {program}, instruction {insn}: calls of kernel function {function} are \
                  not run: {why} (docs/kfuncs.md)"
             ),
-            NotLoaded::NotJudged { program, why } => {
-                write!(f, "program {program} cannot be judged: {why}")
+            NotLoaded::Unsupported { program, why } => {
+                write!(f, "program {program} is unsupported: {why}")
             }
         }
     }

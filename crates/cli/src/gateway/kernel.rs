@@ -82,8 +82,8 @@ impl Attached {
         })
     }
 
-    /// Replaces the table: packets are judged by the old one or by the new one. Returns the hits
-    /// of the old one.
+    /// Replaces the table: packets are matched against the old or the new table.
+    /// Returns the hits of the old one.
     pub(super) fn update(&mut self, table: &Table) -> Result<Vec<Hits>, Failure> {
         self.capacity.check(table).map_err(Failure::new)?;
         let next = self.capacity.counters() - self.first;

@@ -64,7 +64,7 @@ pub(crate) struct ObjectArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
 
-    /// Run a program that the verifier refuses or cannot judge
+    /// Run a program that the verifier refuses or does not support
     #[arg(long, conflicts_with = "ebpf")]
     unverified: bool,
 

@@ -96,11 +96,11 @@ pub(super) fn run_all(
     let name = program.name();
     let mut loaded = match load(RunEngine::Native, false) {
         Ok(loaded) => loaded,
-        Err(NotLoaded::NotJudged { why, .. }) => {
+        Err(NotLoaded::Unsupported { why, .. }) => {
             let unverified = load(RunEngine::Checked, true);
             let mut unverified = unverified.map_err(|error| without_name(&error, name))?;
             let runs = run(&mut unverified, name, inputs, 0);
-            let runs = runs.map_err(|error| format!("{error} (not judged: {why})"))?;
+            let runs = runs.map_err(|error| format!("{error} (unsupported: {why})"))?;
             return Ok((Engine::Unverified, vec![(Engine::Unverified, runs)]));
         }
         Err(error) => return Err(without_name(&error, name)),

@@ -61,7 +61,7 @@ pub(super) fn not_loaded(
     name: &str,
 ) -> Failure {
     let hint = match &error {
-        NotLoaded::NotJudged { .. } => Some("--unverified runs it all the same".to_owned()),
+        NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
         NotLoaded::Map { name, .. } => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));
