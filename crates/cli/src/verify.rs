@@ -341,7 +341,7 @@ fn unselected(args: &Args, results: &Results) -> Vec<Failure> {
         let filters = args.filter.iter().map(|filter| format!("-f {filter:?}"));
         let names = args.prog.iter().map(|name| format!("--prog {name}"));
         let words: Vec<String> = names.chain(filters).collect();
-        let what = format_args!("no program is left by {}", words.join(" "));
+        let what = format_args!("{}: selects no program", words.join(" "));
         failures.push(Failure::new(what).hint(listed()));
     }
     failures

@@ -169,7 +169,10 @@ fn wrong_input_is_named() {
     };
     let pcap = ["--pcap", SAMPLE];
     let cases: &[(&[&str], &[&str])] = &[
-        (&[RULES, "--packet", "00"], &["no object", "--ebpf"]),
+        (
+            &[RULES, "--packet", "00"],
+            &["this file is not a BPF object", "--ebpf"],
+        ),
         (&[FIREWALL], &["no packet is given", "--pcap IN"]),
         (
             &[FIREWALL, "--prog", "fire", "--packet", "00"],
@@ -228,7 +231,7 @@ fn wrong_input_is_named() {
         }
     }
     for (text, expected) in [
-        ("{", "no JSON"),
+        ("{", "invalid JSON"),
         ("[]", "no object with maps"),
         (r#"{"block": []}"#, "there are"),
         (

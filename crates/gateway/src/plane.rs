@@ -44,7 +44,7 @@ pub struct Hits {
     pub bytes: u64,
 }
 
-/// Why the data plane is not loaded or not changed.
+/// Reason why the data plane is not loaded or not changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PlaneError {

@@ -120,7 +120,7 @@ const CASES: [Case; 7] = [
         out_interface: None,
         has_fragments: false,
         // Of packets to 127.0.0.0/8, which the kernel takes from no device.
-        left_out: &["asks whether a connection's state is DNAT"],
+        left_out: &["connection state DNAT is unsupported"],
     },
     Case {
         name: "IPv6",

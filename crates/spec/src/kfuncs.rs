@@ -164,7 +164,7 @@ impl CallState {
         }
     }
 
-    /// Why a program that calls it cannot be loaded to run.
+    /// Reason why a program that calls it cannot be loaded to run.
     pub const fn why_not(self) -> Option<&'static str> {
         match self {
             CallState::Runs | CallState::Absent | CallState::Unreached => None,

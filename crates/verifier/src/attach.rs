@@ -169,7 +169,7 @@ pub enum Returned {
     Unknown,
 }
 
-/// What the attach target of a struct_ops or LSM program says of its return value.
+/// Constraint of the attach target of a struct_ops or LSM program on its return value.
 pub fn returned(env: &Env<'_>) -> Returned {
     match env.context.kind {
         ProgramType::StructOps => of_member(env).unwrap_or(Returned::Unknown),

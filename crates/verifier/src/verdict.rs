@@ -132,7 +132,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Why verification stops before the program is accepted.
+/// Reason why verification stops before the program is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The program is refused.

@@ -158,7 +158,7 @@ impl Error for Stop {
     }
 }
 
-/// Where packets that match are written.
+/// Output of matching packets.
 pub struct Output<'w> {
     /// Format of the file.
     pub format: Format,

@@ -14,7 +14,7 @@ use super::hook::HookObjects;
 use super::prepared::Prepared;
 use super::{ObjectMap, RunError, RunnableProgram};
 
-/// What a run begins with.
+/// Initial state of a run.
 pub(super) enum Start<'i> {
     /// A program, with its input.
     Program(&'i mut TestInput),

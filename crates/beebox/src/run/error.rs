@@ -1,4 +1,4 @@
-//! Why a program is not loaded, and why a run does not end with a value.
+//! Errors of loading an object and of a run.
 
 use std::error::Error;
 use std::fmt;

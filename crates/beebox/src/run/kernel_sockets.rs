@@ -29,7 +29,7 @@ const MEMBERS: &[(&str, &str, usize)] = &[
 /// Structures in which figures of TCP are.
 const WITH_FIGURES: [&str; 2] = ["tcp_sock", "inet_connection_sock"];
 
-/// Where a value goes, from a structure that programs see.
+/// Destination of a value from a structure that programs see.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     from: usize,

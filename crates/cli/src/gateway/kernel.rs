@@ -14,7 +14,7 @@ use crate::answer::Failure;
 pub(super) struct Attached {
     tables: Map,
     counters: Map,
-    /// What an inner map is made of.
+    /// Definition of inner maps.
     template: Arc<MapDef>,
     capacity: Capacity,
     /// Index of the first counter of the current table.

@@ -67,7 +67,7 @@ impl From<HookName> for Hook {
     }
 }
 
-/// What became of the packets.
+/// Counts of packets by their fate.
 #[derive(Default)]
 struct Summary {
     /// By name of the verdict.

@@ -185,8 +185,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let file = ObjectFile::read(args.program.file())?;
     let name = file.path().display().to_string();
     if !file.is_object() {
-        return Err(Failure::new(format_args!("{name}: no object"))
-            .hint("an object (*.bpf.o) as FILE, --pcap for a capture, --ebpf for instructions"));
+        return Err(
+            Failure::new(format_args!("{name}: this file is not a BPF object"))
+                .hint("an object (*.bpf.o) as FILE, --pcap for a capture, --ebpf for instructions"),
+        );
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
@@ -335,7 +337,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
 fn read_world(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    world::read(&text).map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
+    world::read(&text).map_err(|error| {
+        let failure = Failure::new(format_args!("{}: {error}", path.display()));
+        match error.place.is_empty() {
+            true => failure.hint(r#"{"link": [...], "route": [...]}, as ip -json prints it"#),
+            false => failure,
+        }
+    })
 }
 
 /// Adds the run of the command line to a file that lists none.

@@ -134,7 +134,7 @@ pub enum Insn {
     Neg,
     /// `if A cond operand` skip `jt`, else skip `jf`.
     Jump {
-        /// Which comparison.
+        /// The comparison.
         cond: Cond,
         /// With what.
         src: Operand,

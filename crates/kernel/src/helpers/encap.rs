@@ -110,7 +110,7 @@ fn push_ip<M: MemoryPort>(
     })
 }
 
-/// What a header of IP says of itself.
+/// Fields of an IP header.
 struct IpHeader {
     is_ipv4: bool,
     len: usize,

@@ -80,7 +80,7 @@ macro_rules! table {
             })
         }
 
-        /// What is built of a kfunc of Linux; `None` if nothing is.
+        /// Support state of a kfunc of Linux that is built; `None` if it is not.
         fn built(name: &str) -> Option<CallState> {
             let of = |module: &str| match module {
                 "absence" | "conntrack" => CallState::Absent,

@@ -1,10 +1,10 @@
-//! What a call of each kfunc does here.
+//! Support state of each kfunc.
 
 use spec::kfuncs::CallState;
 
 use super::built;
 
-/// What a call of a kfunc of Linux does here; `None` for names that are not listed.
+/// Support state of a kfunc of Linux; `None` for names that are not listed.
 pub fn state(name: &str) -> Option<CallState> {
     let is_listed = |(_, names): &&(CallState, &[&str])| {
         let fits = |listed: &&str| match listed.strip_suffix('*') {

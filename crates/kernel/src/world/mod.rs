@@ -26,7 +26,7 @@ use json::Json;
 pub struct WorldError {
     /// Path from the top, such as `route[3].gateway`; empty for the whole file.
     pub place: String,
-    /// What is wrong there.
+    /// The problem there.
     pub problem: String,
 }
 
@@ -60,11 +60,11 @@ const MEMBERS: &[&str] = &[
 /// file with links has no other devices than those.
 ///
 /// # Errors
-/// [`WorldError`] for text that is no JSON, unknown members, and values that do not fit.
+/// [`WorldError`] for invalid JSON, unknown members, and values that do not fit.
 pub fn read(text: &str) -> Result<System, WorldError> {
     let json: Json = serde_json::from_str(text).map_err(|error| WorldError {
         place: String::new(),
-        problem: format!("not JSON: {error}"),
+        problem: format!("invalid JSON: {error}"),
     })?;
     let file = Item::top(&json);
     file.check_members(MEMBERS)?;

@@ -164,5 +164,5 @@ fn wrong_files_say_where() {
     ] {
         assert_eq!(file(more).unwrap_err().place, place, "{more}");
     }
-    assert!(read("[").unwrap_err().problem.starts_with("not JSON"));
+    assert!(read("[").unwrap_err().problem.starts_with("invalid JSON"));
 }

@@ -28,7 +28,7 @@ const UNSUPPORTED: &[&str] = &[
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
-    /// What the registry says.
+    /// Registry entry.
     kfunc: &'e Kfunc,
     /// Types of the kernel.
     btf: &'e Btf<'static>,
@@ -48,7 +48,7 @@ impl Callee<'_> {
     }
 }
 
-/// What the arguments of a call say (kernel: `struct bpf_kfunc_call_arg_meta`).
+/// Facts from the arguments of a call (kernel: `struct bpf_kfunc_call_arg_meta`).
 #[derive(Debug, Default)]
 struct Meta {
     /// The constant among the arguments.

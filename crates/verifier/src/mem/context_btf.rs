@@ -21,7 +21,7 @@ const ITER: u32 = 28;
 /// Prefix of the types of tracepoints.
 const TRACEPOINT: &str = "btf_trace_";
 
-/// What the context holds at `off`.
+/// Field of the context at `off`.
 pub(super) enum Argument {
     /// A number.
     Scalar,

@@ -74,7 +74,7 @@ pub(super) enum Output {
     Context,
 }
 
-/// What is expected.
+/// An expected value.
 pub(super) enum Expected {
     Verdict {
         name: String,

@@ -163,7 +163,7 @@ impl MapsFile {
         let file = read_at_most(path, LARGEST)?;
         let name = name(path);
         let parsed: Result<Value, _> = serde_json::from_slice(&file);
-        let contents = parsed.map_err(|error| wrong(&name, format!("no JSON: {error}")))?;
+        let contents = parsed.map_err(|error| wrong(&name, format!("invalid JSON: {error}")))?;
         // A whole answer of --dump-maps --format json is good too.
         let contents = contents.get("maps").unwrap_or(&contents);
         let contents = contents.as_object().cloned();
@@ -237,7 +237,7 @@ const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps pr
 /// Form of the entries of maps without keys.
 const KEYLESS_FORM: &str = r#"{"MAP": [{"value": VALUE}]}"#;
 
-/// How variables are set.
+/// Forms of setting variables.
 const VARIABLES_FORM: &str = "--set NAME=VALUE, or the entry of the map as --dump-maps prints it";
 
 /// Sets the variables of an entry of a map that holds global variables. Those that the program
@@ -263,7 +263,7 @@ fn put_variables(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), S
     })
 }
 
-/// Why a map does not take an element.
+/// Reason why a map does not take an element.
 fn refused(map: &ObjectMap, key: &[u8], errno: Errno) -> String {
     let params = &map.def.params;
     let most = params.max_entries;
@@ -417,7 +417,7 @@ pub(super) struct Element<'a> {
     map: &'a ObjectMap,
     types: Types<'a>,
     key: Vec<u8>,
-    /// Where its value is among those of all CPUs.
+    /// Range of its value among those of all CPUs.
     place: std::ops::Range<usize>,
 }
 

@@ -54,7 +54,7 @@ pub(super) enum Family {
     Legacy,
     /// Helpers that move the packet.
     PacketMoves,
-    /// Look-up and release of sockets.
+    /// Lookup and release of sockets.
     Sockets,
     /// bpf_tail_call.
     TailCall,

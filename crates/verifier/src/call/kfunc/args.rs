@@ -36,7 +36,7 @@ const UNSUPPORTED_STRUCTS: &[&str] = &[
     "bpf_prog_aux",
 ];
 
-/// How a pointer is checked.
+/// Check of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pointer {
     Ctx,
@@ -286,7 +286,7 @@ fn check_scalar(
     walk.mark_precise(ptr)
 }
 
-/// How a pointer argument is checked; `target` is what it points to below modifiers.
+/// Check of a pointer argument; `target` is the pointee below modifiers.
 fn pointer_kind(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
