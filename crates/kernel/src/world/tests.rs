@@ -95,7 +95,7 @@ fn sockets_are_those_that_ss_prints() {
 }
 
 #[test]
-fn wrong_files_say_where() {
+fn errors_name_the_place() {
     for (more, place) in [
         (r#""routes": []"#, ""),
         (r#""route": {}"#, "route"),

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_place_and_fact() {
         for (text, part) in [
             ("verdct XDP_PASS", "no statement \"verdct\""),
             ("set m", "no key"),
