@@ -9,11 +9,11 @@ pub mod helpers;
 pub mod kfuncs;
 pub mod maps;
 mod network;
+pub mod network_file;
 mod objects;
 pub mod process;
 pub mod programs;
 pub mod variables;
-pub mod world;
 
 pub use objects::object_layout;
 use vm::{Call, Helper, ModelPort};

@@ -1,5 +1,5 @@
 //! Sockets as the kernel declares them: `struct tcp_sock` and the structures in it, in which the
-//! members that a world describes are set, the others are zero.
+//! members that the network describes are set, the others are zero.
 
 use btf::{Btf, Kind};
 use vm::network::{NetSocket, SocketPart, SocketView, Sockets, TcpFigures};
@@ -83,7 +83,7 @@ impl SocketLayout {
         }
     }
 
-    /// Describes the sockets of a world in the kernel's structures.
+    /// Describes the sockets of a network in the kernel's structures.
     pub(super) fn describe(&self, sockets: &mut Sockets) {
         for number in 0..sockets.list().len() {
             let socket = sockets.list()[number].clone();

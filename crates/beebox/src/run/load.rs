@@ -181,7 +181,7 @@ impl LoadedObject {
                 programs: Vec::new(),
                 maps: Vec::new(),
                 handles: Vec::new(),
-                world: System::DEFAULT,
+                system: System::DEFAULT,
                 timers: Arc::clone(&host.timers),
                 objects: Arc::clone(&host.objects),
                 process: process::new(kernel, host),

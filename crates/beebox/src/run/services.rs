@@ -84,7 +84,7 @@ impl<'o> Services<'o> {
         let no_packet = Packet::whole(&[], &self.metadata);
         run(RunContext {
             printk: Some(&mut self.printed),
-            system: &self.shared.world,
+            system: &self.shared.system,
             types: self.shared.process.types(),
             process: Some(&self.shared.process),
             maps: &self.shared.handles,

@@ -159,7 +159,7 @@ fn run(
 ) -> Result<Runs, String> {
     let mut runs = Runs::new();
     for input in inputs {
-        object.set_world(own_system());
+        object.set_system(own_system());
         let mut program = object.program(name).ok_or("not loaded")?;
         // The kernel's clock, as far as programs look at it at all.
         let now = uptime();

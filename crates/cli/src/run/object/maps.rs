@@ -328,7 +328,7 @@ fn cookie_of(value: &Value) -> Result<u64, String> {
     cookie.ok_or_else(|| "value: no cookie of a socket, which is a number".to_owned())
 }
 
-/// Puts a socket of the world into a map of sockets: the value is its cookie.
+/// Puts a socket of the network into a map of sockets: the value is its cookie.
 fn put_socket(
     loaded: &LoadedObject,
     map: &ObjectMap,
@@ -339,7 +339,7 @@ fn put_socket(
     let put = loaded.set_socket(&map.def.name, key, cookie);
     put.map_err(|errno| match errno {
         Errno::EBADF => format!(
-            "value: the world has no socket of cookie {cookie}; --world FILE describes sockets"
+            "value: cookie {cookie}: the network has no such socket; --network FILE describes sockets"
         ),
         Errno::E2BIG => format!("key: the map has {} elements", map.def.params.max_entries),
         errno => format!("the map does not take the socket of cookie {cookie}: {errno}"),

@@ -14,7 +14,7 @@ use crate::ebpf::Choices;
 /// Most sockets that maps take.
 const SLOTS: u32 = 40;
 
-/// A map that holds the sockets of the world, by their numbers.
+/// A map that holds the sockets of the network, by their numbers.
 fn map_of_sockets(choices: &mut Choices<'_>) -> Setup {
     let kind = choices.pick(&[MapKind::Sockmap, MapKind::Sockhash]);
     let params = MapParams {

@@ -1,4 +1,4 @@
-//! Files of a world: what is read, and the place that errors name.
+//! Files of a network: what is read, and the place that errors name.
 
 use vm::network::{RouteKind, RuleAction, SocketState, scope};
 
@@ -11,7 +11,7 @@ const DEVICES: &str = r#""addr": [
      "link_type": "ether", "address": "ba:12:6b:a5:ac:85", "addr_info": [
         {"family": "inet", "local": "10.0.0.1", "prefixlen": 24, "scope": "global"}]}]"#;
 
-fn file(more: &str) -> Result<System, WorldError> {
+fn file(more: &str) -> Result<System, NetworkFileError> {
     read(&format!("{{{DEVICES}, {more}}}"))
 }
 
