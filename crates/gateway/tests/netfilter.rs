@@ -1,4 +1,4 @@
-//! Imported rules judge packets as the kernel's netfilter does: the rules are loaded in a network
+//! Imported rules match packets as the kernel's netfilter does: the rules are loaded in a network
 //! namespace of our own, printed by iptables-save or nft, and imported; then packets are sent to
 //! its device, and a chain behind all others records those that are accepted.
 
@@ -245,7 +245,7 @@ impl Case {
 }
 
 #[test]
-fn imported_rules_judge_as_netfilter_does() {
+fn imported_rules_match_as_netfilter_does() {
     for case in &CASES {
         // A namespace belongs to a thread.
         if !thread::spawn(|| case.compare()).join().unwrap() {

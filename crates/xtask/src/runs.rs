@@ -31,7 +31,7 @@ use crate::verifier::selftests::{Options, Target, name_of};
 use compare::{Left, Others, differences};
 use ours::Engine;
 
-/// What runs leave, input by input.
+/// Results of runs, input by input.
 type Runs = Vec<Left>;
 
 /// Counts of a set.

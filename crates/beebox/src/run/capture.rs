@@ -59,7 +59,7 @@ pub enum CaptureStop {
     Run {
         /// Number of the packet, from 1.
         packet: u64,
-        /// Why.
+        /// Reason.
         error: RunError,
     },
     /// A packet does not fit the file that is written.

@@ -59,7 +59,7 @@ pub enum NotLoaded {
     Refused {
         /// Name.
         program: String,
-        /// Why.
+        /// The refusal.
         refusal: Refusal,
     },
     /// The kernel cannot have the functions of the host.
@@ -72,14 +72,14 @@ pub enum NotLoaded {
         function: String,
         /// The instruction that calls it.
         insn: usize,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The verifier does not support the program.
     Unsupported {
         /// Name.
         program: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }

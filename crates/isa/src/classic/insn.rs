@@ -125,7 +125,7 @@ pub enum Insn {
     StoreX(u32),
     /// `A = A op operand`.
     Alu {
-        /// Which.
+        /// The operation.
         op: AluOp,
         /// With what.
         src: Operand,

@@ -311,7 +311,7 @@ fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result<(), Err
     Ok(())
 }
 
-/// What becomes of the program's words when the control block of IPv6 takes their place: all
+/// The program's words after the control block of IPv6 took their place: all
 /// but the last are zero, and the device that received the packet is where its length was.
 fn clear_control_block<M: MemoryPort>(memory: &mut M, context: u64) -> Result<(), M::Fault> {
     let input = get(memory, context, INGRESS_IFINDEX)?;

@@ -2,8 +2,8 @@
 //!
 //! A prototype is written in the kernel's way: memory with a size is a pointer and a number
 //! whose name ends in `__sz`, a constant string a pointer whose name ends in `__str`. So the
-//! verifier judges calls of host functions as those of Linux's kfuncs, with the same messages.
-//! A function with a helper number can be called as a helper too, and is judged as one.
+//! verifier checks calls of host functions as those of Linux's kfuncs, with the same messages.
+//! A function with a helper number can be called as a helper too, and is verified as one.
 
 mod btf;
 mod helper;

@@ -25,11 +25,11 @@ pub struct Comparison {
     pub calls: u64,
     /// Programs that return another value than 0 in the kernel.
     pub answers: u64,
-    /// What differs, as text.
+    /// Differences, as text.
     pub differences: Vec<String>,
 }
 
-/// What a test run returns: the low half of the result, data and context; or why it does not.
+/// Result of a test run: the low half of the result, data and context; or why it does not.
 pub(super) type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
 
 /// Programs in one network of a family that has its own.
@@ -39,7 +39,7 @@ const PROGRAMS_PER_NETWORK: u64 = 150;
 /// own.
 ///
 /// # Errors
-/// Why the kernel cannot be asked.
+/// The reason why the kernel cannot be asked.
 pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
     run_in_networks(None, family, seed, programs)
 }

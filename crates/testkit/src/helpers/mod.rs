@@ -37,7 +37,7 @@ use crate::ebpf::Choices;
 /// Programs that call some helpers.
 #[derive(Clone, Copy)]
 pub struct Family {
-    /// What they call.
+    /// Name of the group of helpers that they call.
     pub name: &'static str,
     /// Makes one program with its input.
     make: fn(&mut Choices<'_>) -> Case,

@@ -14,7 +14,7 @@ use super::compare::{Left, MapLeft, Returned};
 use super::inputs::RunInput;
 use crate::verifier::selftests::Target;
 
-/// How a program runs here.
+/// Engine of a program here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Engine {
     /// As native code, and in the checked engine.
@@ -77,7 +77,7 @@ pub(super) fn without_programs_in_maps(program: &Program) -> Program {
     built.unwrap_or_else(|_| program.clone())
 }
 
-/// What the runs leave in each engine; why the program does not run.
+/// Results of the runs in each engine; the reason why the program does not run.
 pub(super) fn run_all(
     program: &Program,
     target: &Target,
@@ -119,7 +119,7 @@ pub(super) fn run_all(
 /// Runs of native code at other addresses, with other random numbers.
 const REPETITIONS: u64 = 6;
 
-/// What the runs leave if the program runs at other addresses, with other random numbers, and in
+/// Results of the runs if the program runs at other addresses, with other random numbers, and in
 /// the checked engine on a stack that has other bytes at first.
 pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInput]) -> Vec<Runs> {
     /// Bytes that are no small number and no address.

@@ -18,7 +18,7 @@ use crate::page;
 
 const PAGE: &str = "docs/tail-calls.md";
 
-/// What runs the tests.
+/// Engine that runs the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Native,

@@ -23,7 +23,7 @@ thread_local! {
     /// for what is left of closed ones.
     static OPEN: RefCell<Vec<Option<InetSocket>>> = const { RefCell::new(Vec::new()) };
 
-    /// What they are.
+    /// Their descriptions.
     static DESCRIBED: RefCell<Sockets> = const { RefCell::new(Sockets::new()) };
 }
 
@@ -387,7 +387,7 @@ fn checksum(bytes: &[u8], more: u32) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// What the kernel tells of a socket beside what was set.
+/// Description of a socket with the values that the kernel chose.
 fn described_by(socket: &InetSocket, mut description: NetSocket) -> Result<NetSocket, Errno> {
     if description.state == SocketState::TimeWait {
         return Ok(description);

@@ -1,4 +1,4 @@
-//! What programs do with sockets: maps that hold them, selections, local storage, SYN cookies.
+//! Uses of sockets by programs: maps that hold them, selections, local storage, SYN cookies.
 
 use std::net::IpAddr;
 
