@@ -1,4 +1,4 @@
-//! Why there is no filter.
+//! Errors of building a filter.
 
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,7 @@ pub enum FilterError {
     Text(ReadError),
     /// The program breaks a rule.
     Rule {
-        /// Which rule, and at which instruction.
+        /// The broken rule and the instruction.
         refusal: Refusal,
         /// The program.
         program: Vec<SockFilter>,
@@ -35,7 +35,7 @@ pub enum FilterError {
         /// libpcap's message.
         message: String,
     },
-    /// libpcap does not know the link type or the file header. Its message.
+    /// The link type or the file header is unsupported by libpcap. Its message.
     LinkType(String),
     /// The expression has a NUL character.
     Nul,
@@ -85,7 +85,7 @@ impl fmt::Display for FilterError {
                 write!(f, "libpcap refuses {:?}: {message}", start_of(text))
             }
             FilterError::LinkType(message) => {
-                write!(f, "libpcap does not know this link type: {message}")
+                write!(f, "link type is unsupported by libpcap: {message}")
             }
             FilterError::Nul => write!(f, "the expression has a NUL character"),
             FilterError::OutOfMemory => write!(f, "libpcap is out of memory"),

@@ -1,6 +1,6 @@
 //! Filter expressions, compiled by the system's libpcap.
 //!
-//! What an expression compiles to depends on the link type and the byte order of the
+//! The program of an expression depends on the link type and the byte order of the
 //! capture, so an [`Expression`] holds a list of filters, one for each pair. It is a
 //! linked list of once-cells: threads append to it without a lock, and a filter in it
 //! can be borrowed as long as the expression.
@@ -46,7 +46,7 @@ type OnCompile = dyn Fn(&Filter) + Send + Sync;
 type Link = OnceLock<Box<Compiled>>;
 
 struct Compiled {
-    /// What the program depends on.
+    /// Link type and byte order that the program depends on.
     target: (LinkType, ByteOrder),
     result: Result<Filter, FilterError>,
     next: Link,

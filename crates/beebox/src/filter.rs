@@ -65,7 +65,7 @@ impl Filter {
         &self.checked
     }
 
-    /// What the run means by lengths and bounds.
+    /// Semantics of packet lengths and bounds.
     pub fn semantics(&self) -> Semantics {
         self.semantics
     }
@@ -82,8 +82,8 @@ impl Filter {
         self.prepared.native_code(name)
     }
 
-    /// What the filter returns for a packet, calling `report` with every instruction on
-    /// the way. The plain interpreter runs it.
+    /// Returns the filter's value for a packet, and calls `report` with every instruction
+    /// executed. The plain interpreter runs it.
     pub fn trace(
         &self,
         packet: &Packet<'_>,

@@ -1,13 +1,13 @@
 //! Functions of your program that BPF programs call as kernel functions or helpers.
 //!
 //! [`kfunc!`](crate::kfunc) makes a [`HostFunction`] of a typed function: its BTF prototype
-//! derives from the Rust types, so that the verifier judges calls of it with the kernel's rules
+//! derives from the Rust types, so that the verifier checks calls of it with the kernel's rules
 //! and messages. The function is a closure; what it captures is the host's state. It gets copies of
 //! the memory that arguments point to, and what it changes in them is written back when it has
 //! returned.
 //!
 //! [`HostFunction::as_helper`] gives a function a helper number too: programs call it as
-//! `static long (*const name)(…) = (void *)65536;` and need no BTF. The verifier then judges the
+//! `static long (*const name)(…) = (void *)65536;` and need no BTF. The verifier then checks the
 //! arguments as those of a helper (`ARG_PTR_TO_MEM` and a size, `ARG_PTR_TO_CONST_STR`).
 //!
 //! ```

@@ -10,7 +10,7 @@
 //! | verify programs | [`verify`] |
 //! | run programs on packets and captures | [`run`], [`maps`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
-//! | describe the network that programs see | [`world`] |
+//! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run unverified eBPF instructions | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
@@ -94,6 +94,7 @@ pub mod host;
 pub mod kernel;
 pub mod maps;
 pub mod native;
+pub mod network;
 pub mod object;
 pub mod program;
 pub mod raw;
@@ -101,7 +102,6 @@ pub mod run;
 pub mod seccomp;
 pub mod text;
 pub mod verify;
-pub mod world;
 
 pub use ::classic::run::{Next, Step};
 pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};

@@ -83,12 +83,12 @@ impl SeccompFilter {
         }
     }
 
-    /// What the kernel does with a system call if this is the only filter.
+    /// Returns the kernel's action for a system call if this is the only filter.
     pub fn decide(&self, call: &SeccompData) -> Action {
         Action::from_return(self.runner().run(call))
     }
 
-    /// What the filter returns, calling `report` with every instruction on the way.
+    /// Returns the filter's value, and calls `report` with every instruction executed.
     pub fn trace(&self, call: &SeccompData, report: &mut dyn FnMut(Step)) -> u32 {
         self.filter.trace(call, report)
     }
@@ -211,7 +211,7 @@ impl FilterStack {
         Ok(())
     }
 
-    /// What the kernel does with a system call.
+    /// Returns the kernel's action for a system call.
     pub fn decide(&self, call: &SeccompData) -> Action {
         decide(self.filters.iter().map(|filter| filter.runner().run(call)))
     }

@@ -1,6 +1,6 @@
 //! Verification of the programs of an object, each loaded alone.
 
-/// What a kernel offers to programs.
+/// Registry of a kernel's helpers, kfuncs, contexts and maps.
 pub mod registry {
     pub use spec::registry::{
         AccessForm, ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused,

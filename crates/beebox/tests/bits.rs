@@ -64,7 +64,7 @@ fn expected(word: u64, count: u64) -> Vec<u8> {
 }
 
 #[test]
-fn engines_compute_what_the_definition_says() {
+fn engines_match_the_definition() {
     let file = file();
     let object = Object::open(&file).expect("an object");
     for engine in [RunEngine::Native, RunEngine::Checked] {

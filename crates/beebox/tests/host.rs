@@ -152,7 +152,7 @@ fn a_function_that_no_host_has_is_none() {
 }
 
 #[test]
-fn the_verifier_judges_calls_as_those_of_the_kernel() {
+fn the_verifier_checks_calls_as_those_of_the_kernel() {
     let (functions, _) = functions();
     let refused = |program: &str, functions: &[HostFunction]| match load(
         program,
@@ -185,7 +185,7 @@ fn the_verifier_judges_calls_as_those_of_the_kernel() {
 }
 
 #[test]
-fn the_verifier_judges_helpers_of_a_host_as_those_of_the_kernel() {
+fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
     let refused = |program: &str, change: fn(&mut Prototype)| {
         let (mut functions, _) = helpers();
         change(functions[0].prototype_mut());

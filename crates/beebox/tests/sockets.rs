@@ -1,17 +1,17 @@
-//! Sockets of a world: what programs read of them in each engine, and maps that hold them.
+//! Sockets of a network: what programs read of them in each engine, and maps that hold them.
 
 use std::sync::Arc;
 
+use beebox::network::{NetSocket, SocketState, System, TcpFigures};
 use beebox::program::{MapDef, MapKind, MapParams, Program, ProgramType};
 use beebox::run::{Errno, LoadOptions, LoadedObject, RunEngine};
-use beebox::world::{NetSocket, SocketState, System, TcpFigures};
 use isa::ebpf::{assemble, encode};
 
 /// A server with a connection, and one that is asked for.
-fn world() -> System {
+fn system() -> System {
     let at = |text: &str| text.parse().expect("an address");
-    let mut world = System::default();
-    let sockets = &mut world.network.sockets;
+    let mut system = System::default();
+    let sockets = &mut system.network.sockets;
     sockets.add(NetSocket {
         mark: 9,
         ..NetSocket::listener(at("192.0.2.2:80"))
@@ -28,7 +28,7 @@ fn world() -> System {
         state: SocketState::NewSynRecv,
         ..NetSocket::connection(at("192.0.2.2:80"), at("192.0.2.1:5001"))
     });
-    world
+    system
 }
 
 /// A tc program that finds the TCP socket of 192.0.2.2:80 and a port of 192.0.2.1 with a helper,
@@ -59,7 +59,7 @@ fn loaded(program: &Program, engine: RunEngine) -> LoadedObject {
     };
     let loaded = LoadedObject::of_program(program.clone(), &kernel, &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
-    loaded.set_world(world());
+    loaded.set_system(system());
     loaded
 }
 

@@ -153,7 +153,7 @@ fn operations_on_timers_do_what_they_do_in_the_kernel() {
         now += 1_000_000;
         for ours in &mut engines {
             // A clock of days, as the kernel's.
-            ours.set_world(System {
+            ours.set_system(System {
                 tai_offset: 1_700_000_000_000_000_000,
                 ..System::default()
             });

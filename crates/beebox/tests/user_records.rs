@@ -1,5 +1,5 @@
 //! Records that the host writes for programs, and dynptrs to them: in the checked engine, as
-//! the verifier here does not judge such programs, and in the running kernel.
+//! the verifier here does not support such programs, and in the running kernel.
 
 mod support;
 

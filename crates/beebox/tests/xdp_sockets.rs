@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 
+use beebox::network::{DeviceQueue, NetDevice, NetSocket, System, XdpSocket};
 use beebox::program::{MapDef, MapKind, MapParams, Program, ProgramType};
 use beebox::run::{Errno, LoadOptions, LoadedObject, Redirect, RunEngine, SplitMix};
-use beebox::world::{DeviceQueue, NetDevice, NetSocket, System, XdpSocket};
 use isa::ebpf::{assemble, encode};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};
@@ -54,7 +54,7 @@ fn program() -> Program {
     built.expect("a program")
 }
 
-fn loaded(program: &Program, engine: RunEngine, world: &System) -> LoadedObject {
+fn loaded(program: &Program, engine: RunEngine, system: &System) -> LoadedObject {
     let options = LoadOptions {
         engine,
         ..LoadOptions::default()
@@ -62,7 +62,7 @@ fn loaded(program: &Program, engine: RunEngine, world: &System) -> LoadedObject 
     let kernel = kernel_data::linux_6_18();
     let loaded = LoadedObject::of_program(program.clone(), &kernel, &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
-    loaded.set_world(world.clone());
+    loaded.set_system(system.clone());
     let program = loaded.program("steer").expect("the program");
     assert_eq!(program.engine(), engine, "{:?}", program.not_native());
     loaded
@@ -150,11 +150,11 @@ impl Theirs {
 const UDP: u64 = BOUND.len() as u64 + 1;
 const NONE: u64 = UDP + 1;
 
-/// The world with the same sockets.
-fn world(devices: [u32; 2]) -> System {
-    let mut world = System::default();
+/// The system with the same sockets.
+fn system(devices: [u32; 2]) -> System {
+    let mut system = System::default();
     for (index, name) in devices.into_iter().zip(["bee0", "bee1"]) {
-        world
+        system
             .network
             .add_device(NetDevice::ethernet(index, name.into()));
     }
@@ -163,14 +163,14 @@ fn world(devices: [u32; 2]) -> System {
             device: devices[device],
             queue,
         });
-        world
+        system
             .network
             .sockets
             .add_xdp(XdpSocket { cookie: 0, queue });
     }
     let any = "0.0.0.0:4000".parse().expect("an address");
-    world.network.sockets.add(NetSocket::udp(any));
-    world
+    system.network.sockets.add(NetSocket::udp(any));
+    system
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn compare() {
         return;
     };
     let indices = devices.map(|device| device.ifindex);
-    let world = world(indices);
-    let mut ours = ENGINES.map(|engine| loaded(&program, engine, &world));
+    let system = system(indices);
+    let mut ours = ENGINES.map(|engine| loaded(&program, engine, &system));
     let mut random = SplitMix::new(0x7a5c);
     let mut pick = |count: u32| random.next_u32() % count;
     let (mut redirected, mut delivered) = (0, 0);
@@ -286,7 +286,7 @@ fn compare() {
 fn packets_reach_sockets_that_are_bound_to_their_queue() {
     let program = program();
     for engine in ENGINES {
-        let mut loaded = loaded(&program, engine, &world([2, 3]));
+        let mut loaded = loaded(&program, engine, &system([2, 3]));
         let at = |key: u32| key.to_ne_bytes();
         assert_eq!(loaded.set_socket("queues", &at(0), 2), Ok(()));
         assert_eq!(loaded.set_socket("queues", &at(1), 4), Ok(()));

@@ -12,7 +12,7 @@ use crate::peer::Unfit;
 use crate::race::Unequal;
 use crate::step::NotCounted;
 
-/// Why a benchmark found nothing.
+/// Reason why a benchmark has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// Engines give different answers.

@@ -14,7 +14,7 @@ use rbpf::EbpfVmMbuff;
 
 use crate::race::NO_ANSWER;
 
-/// Why a program can't be given to rbpf.
+/// Reason why a program can't be given to rbpf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// A jump is too long once the swaps are in.

@@ -5,7 +5,7 @@ use beebox_bench::Unit;
 mod support;
 
 #[test]
-fn a_sample_holds_everyone_who_could_take_part() {
+fn a_sample_has_every_available_engine() {
     let report = support::sample("maps");
     let kernel = !report
         .notes

@@ -134,7 +134,7 @@ impl<'a> Btf<'a> {
     }
 
     /// Drops the indexes by name after a change of types.
-    pub(crate) fn forget_indexes(&mut self) {
+    pub(crate) fn clear_indexes(&mut self) {
         self.names = NameIndexes::default();
         self.pointer_size = OnceLock::new();
     }

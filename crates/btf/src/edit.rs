@@ -116,7 +116,7 @@ impl Btf<'_> {
             blob[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         self.blob = blob.into();
-        self.forget_indexes();
+        self.clear_indexes();
     }
 
     fn record(&mut self, id: TypeId) -> Option<(usize, Record)> {

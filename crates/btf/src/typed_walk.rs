@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::{Btf, Kind, Name, Shape, TypeId};
 
-/// What lies at an offset.
+/// Result of a lookup by offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundAt<'b> {
     /// A number.
@@ -40,7 +40,7 @@ pub enum PointerTag {
     Rcu,
 }
 
-/// Why nothing may be read at an offset. The text is the kernel's.
+/// Reason why nothing may be read at an offset. The text is the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessFault<'b> {
     /// The type is no structure or union.
@@ -142,10 +142,10 @@ impl fmt::Display for AccessFault<'_> {
 impl std::error::Error for AccessFault<'_> {}
 
 impl Btf<'_> {
-    /// What `size` bytes at `off` of a structure are.
+    /// Looks up `size` bytes at `off` of a structure.
     ///
     /// # Errors
-    /// What the kernel refuses to read, with its error number and text.
+    /// The kernel's refusal of the access, with its error number and text.
     pub fn find_at(&self, id: TypeId, off: i32, size: u32) -> Result<FoundAt<'_>, AccessFault<'_>> {
         find(self, id, off, size)
     }

@@ -34,7 +34,7 @@ pub enum Event<'a> {
     Block(Block<'a>),
 }
 
-/// What is at the start of bytes of a capture.
+/// Result of parsing the start of a capture's bytes.
 #[derive(Debug)]
 pub enum Framed<'a> {
     /// A whole packet or block.
@@ -381,7 +381,7 @@ impl<'a> Record<'a> {
         &self.raw[self.data_range()]
     }
 
-    /// Where they are in [`raw`](Record::raw).
+    /// Their range in [`raw`](Record::raw).
     #[inline(always)]
     pub fn data_range(&self) -> Range<usize> {
         let start = self.frame.data_at as usize;

@@ -16,7 +16,7 @@ pub(crate) enum Answer {
     No,
 }
 
-/// Why a command could not answer: exit code 2.
+/// Error of a command: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// Object, place and fact, in one line.

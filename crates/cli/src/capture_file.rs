@@ -29,7 +29,7 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
     Input::open(open_file(path)?).map_err(|error| unreadable(path, error))
 }
 
-/// Why such a capture cannot be read.
+/// The failure for a capture that cannot be read.
 pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
     let name = name(path);
     match &error {

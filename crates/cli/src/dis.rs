@@ -122,7 +122,7 @@ enum Processor {
 }
 
 impl Args {
-    /// How native code is made.
+    /// Options of native code.
     fn code(&self) -> CodeOptions {
         CodeOptions {
             processor: self.processor.target(),

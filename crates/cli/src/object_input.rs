@@ -131,7 +131,7 @@ pub(crate) fn refused_beside(
     }
 }
 
-/// What resolves an extern that the kernel does not define: linking with the object that
+/// Hint for an extern that the kernel does not define: linking with the object that
 /// does.
 fn link_hint(error: &Error, path: &Path, others: &[PathBuf]) -> Option<String> {
     let is_of_another_object = match error.problem() {
@@ -162,7 +162,7 @@ fn link_hint(error: &Error, path: &Path, others: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// What to do about a section name that implies no program type.
+/// Hint for a section name that implies no program type.
 pub(crate) const SET_TYPE: &str = "--type TYPE, as --type xdp, sets what section names do not say";
 
 /// The type of programs of `--type`.

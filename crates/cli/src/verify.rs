@@ -42,7 +42,7 @@ use spec::Emit;
 #[command(
     arg_required_else_help = true,
     after_help = "\
-Exit codes: 0 all accepted, 1 a program is refused, 2 a program could not be judged,
+Exit codes: 0 all accepted, 1 a program is refused, 2 a program is unsupported,
 a file could not be read, or an answer recorded in a case is not ours.
 
 Examples:
@@ -341,7 +341,7 @@ fn unselected(args: &Args, results: &Results) -> Vec<Failure> {
         let filters = args.filter.iter().map(|filter| format!("-f {filter:?}"));
         let names = args.prog.iter().map(|name| format!("--prog {name}"));
         let words: Vec<String> = names.chain(filters).collect();
-        let what = format_args!("no program is left by {}", words.join(" "));
+        let what = format_args!("{}: selects no program", words.join(" "));
         failures.push(Failure::new(what).hint(listed()));
     }
     failures
@@ -361,10 +361,17 @@ fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
     if count(Verdict::Failure) > 0 {
         return Ok(Answer::No);
     }
+    let is_unsupported = |row: &&Row| row.verdict == Verdict::Unsupported;
+    let Some(first) = rows.iter().find(is_unsupported) else {
+        return Ok(Answer::Yes);
+    };
+    let (file, program) = (&first.file_name, &first.prog_name);
+    let reason = first.reason.lines().next().unwrap_or_default();
     let failure = match count(Verdict::Unsupported) {
-        0 => return Ok(Answer::Yes),
-        1 => Failure::new("a program could not be judged"),
-        many => Failure::new(format_args!("{many} programs could not be judged")),
+        1 => Failure::new(format_args!("{file}/{program}: unsupported: {reason}")),
+        many => Failure::new(format_args!(
+            "{many} programs are unsupported, first {file}/{program}: {reason}"
+        )),
     };
     Err(match rows.iter().any(|row| row.prog_type == row::UNTYPED) {
         true => failure.hint(SET_TYPE),

@@ -64,7 +64,7 @@ fn nothing_is_written_when_files_do_not_fit() {
     refused(
         &["-o", name, "main.bpf.c"],
         2,
-        "main.bpf.c: this is no ELF file\n  try: an object that clang -target bpf -c writes",
+        "main.bpf.c: this file has no ELF magic number\n  try: an object that clang -target bpf -c writes",
     );
     refused(&["-o", name, "nowhere.o"], 2, "nowhere.o: No such file");
     refused(

@@ -303,7 +303,7 @@ fn files_that_are_no_objects_are_refused_by_what_they_are() {
     refused(
         "x86.o",
         Some(&foreign),
-        "an ELF file, but no object for BPF",
+        "not a relocatable 64-bit BPF object",
     );
 
     let mut big = object.clone();
@@ -329,7 +329,7 @@ fn files_that_are_no_objects_are_refused_by_what_they_are() {
     refused(
         "lib.a",
         Some(&archive),
-        "this is an archive, no object; objects in it: traffic.bpf.o",
+        "this is an archive; objects in it: traffic.bpf.o",
     );
 }
 

@@ -217,7 +217,11 @@ fn each_wrong_input_has_its_own_message() {
             "exit",
             "character 1 is not a hexadecimal digit: 'x'",
         ),
-        (&["--form", "elf"], "exit", "this is no ELF file"),
+        (
+            &["--form", "elf"],
+            "exit",
+            "this file has no ELF magic number",
+        ),
         (&["--mem", "012"], SUM, "a byte has two digits"),
         (
             &["--mem", "no-such-file"],

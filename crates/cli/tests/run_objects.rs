@@ -116,11 +116,11 @@ fn a_rewritten_packet_is_printed_and_written() {
 
 #[test]
 fn redirects_are_shown_by_their_targets() {
-    let world = "examples/packets/router.json";
+    let network = "examples/packets/router.json";
     let words = [
         "examples/packets/router.bpf.o",
-        "--world",
-        world,
+        "--network",
+        network,
         "--ifindex",
         "2",
     ];
@@ -133,15 +133,15 @@ fn redirects_are_shown_by_their_targets() {
     let several = json(&[&capture[..], &["--jobs", "2", "--share-maps"]].concat());
     assert_eq!(several["redirects"], one["redirects"]);
 
-    let world = "examples/packets/queues.json";
+    let network = "examples/packets/queues.json";
     let maps = "examples/packets/queues.maps.json";
     // UDP to port 4433.
     let packet = "0200000000020200000001070800\
                   4500001c0000000040110000c0000207c000020204d2115100080000";
     let words = [
         "examples/packets/queues.bpf.o",
-        "--world",
-        world,
+        "--network",
+        network,
         "--maps",
         maps,
     ];
@@ -169,7 +169,10 @@ fn wrong_input_is_named() {
     };
     let pcap = ["--pcap", SAMPLE];
     let cases: &[(&[&str], &[&str])] = &[
-        (&[RULES, "--packet", "00"], &["no object", "--ebpf"]),
+        (
+            &[RULES, "--packet", "00"],
+            &["this file is not a BPF object", "--ebpf"],
+        ),
         (&[FIREWALL], &["no packet is given", "--pcap IN"]),
         (
             &[FIREWALL, "--prog", "fire", "--packet", "00"],
@@ -228,7 +231,7 @@ fn wrong_input_is_named() {
         }
     }
     for (text, expected) in [
-        ("{", "no JSON"),
+        ("{", "invalid JSON"),
         ("[]", "no object with maps"),
         (r#"{"block": []}"#, "there are"),
         (

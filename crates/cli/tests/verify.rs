@@ -159,7 +159,7 @@ fn results_are_filtered_compared_and_printed_again() {
             assert_eq!(none.status.code(), Some(2), "{said}");
             assert!(none.stdout.is_empty());
             for part in [
-                "no program is left by",
+                "selects no program",
                 filters[1],
                 "one of shapes.bpf.o/filter",
             ] {

@@ -59,7 +59,7 @@ impl fmt::Display for CapacityExceeded {
 
 impl Error for CapacityExceeded {}
 
-/// What a compiled set needs.
+/// Sizes of a compiled set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Rules.
@@ -148,7 +148,7 @@ impl Compiled {
         self.table
     }
 
-    /// What the set needs.
+    /// Sizes of the set.
     pub fn sizes(&self) -> &Sizes {
         &self.sizes
     }

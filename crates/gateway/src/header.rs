@@ -1,4 +1,4 @@
-//! What rules ask of a packet, read from a frame as the data plane reads it.
+//! Header fields that rules match, read from a frame as the data plane reads it.
 
 use crate::rules::{has_ports, has_types};
 

@@ -21,7 +21,7 @@ pub use assumptions::{Assumptions, ConnectionState};
 pub use iptables::iptables_save;
 pub use nftables::nft_json;
 
-/// What an import found.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The chain that was imported.
@@ -35,17 +35,17 @@ pub struct Imported {
 /// A remark about a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// Where the rule is: its line, or its handle.
+    /// Place of the rule: its line, or its handle.
     pub place: String,
     /// The rule.
     pub rule: String,
-    /// Why it is left out, or what it does not do any more.
+    /// Reason why it is left out, or the effect that it loses.
     pub reason: String,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
-/// What becomes of a rule with a [`Remark`].
+/// Fate of a rule with a [`Remark`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It cannot be expressed and is left out: verdicts may differ.
@@ -57,7 +57,7 @@ pub enum Fate {
     WithoutEffect,
 }
 
-/// Why nothing can be imported.
+/// Reason why nothing can be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportError {
     /// The file has another form: the place, and what was expected.

@@ -1,4 +1,4 @@
-//! Where the data plane finds things in a table: the numbers of `enum header` in
+//! Layout of a table: the numbers of `enum header` in
 //! `apps/gateway/gateway.bpf.c`, as indices of numbers of 4 bytes.
 
 /// Number of rules.
@@ -35,7 +35,7 @@ pub(crate) const CACHE: usize = 28;
 pub(crate) const CACHE_SET_BITS: usize = 29;
 /// Bits of the key of the cache.
 pub(crate) const KEY_BITS: usize = 30;
-/// Where the classes of all fields but the first begin in the key.
+/// Bit offsets of the classes of all fields but the first in the key.
 pub(crate) const KEY_SHIFTS: usize = 31;
 /// Numbers of 8 bytes of the header.
 pub(crate) const HEADER_WORDS: usize = 32;

@@ -15,7 +15,7 @@ use crate::table::Table;
 /// The object: programs `gateway_xdp` and `gateway_tc`.
 pub const OBJECT: &[u8] = include_bytes!("../../../apps/gateway/gateway.bpf.o");
 
-/// Where packets are judged.
+/// Hook of the data plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hook {
     /// XDP.
@@ -44,7 +44,7 @@ pub struct Hits {
     pub bytes: u64,
 }
 
-/// Why the data plane is not loaded or not changed.
+/// Reason why the data plane is not loaded or not changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PlaneError {
@@ -229,7 +229,7 @@ impl Plane {
         self.loaded.program_on(hook.program(), cpu, random)
     }
 
-    /// Replaces the table. Each packet is judged by the old one or by the new one: a run looks
+    /// Replaces the table. Each packet is matched against the old or the new table: a run looks
     /// the table up once. Returns the hits of the old table's rules, from which none is missing.
     /// The counters of the new one begin at 0. The calling thread must have no [`RunGuard`].
     pub fn update(&self, table: &Table) -> Result<Vec<Hits>, PlaneError> {

@@ -29,7 +29,7 @@ impl Budget {
     }
 }
 
-/// What is in both of two lists of ascending ranges that do not overlap.
+/// The intersection of two lists of ascending ranges that do not overlap.
 pub(crate) fn intersection(a: &[(u128, u128)], b: &[(u128, u128)]) -> Ranges {
     let (mut at, mut bt, mut both) = (0, 0, Vec::new());
     while let (Some(x), Some(y)) = (a.get(at), b.get(bt)) {
@@ -46,7 +46,7 @@ pub(crate) fn intersection(a: &[(u128, u128)], b: &[(u128, u128)]) -> Ranges {
     both
 }
 
-/// What is in the first and not in the second of two lists of ascending ranges that do not
+/// The difference of two lists of ascending ranges that do not
 /// overlap.
 pub(crate) fn difference(a: &[(u128, u128)], b: &[(u128, u128)]) -> Ranges {
     let (mut left, mut bt) = (Vec::new(), 0);
@@ -157,7 +157,7 @@ impl Kind {
 }
 
 impl Region {
-    /// What is in both, if that is not empty.
+    /// The intersection, if that is not empty.
     pub(crate) fn intersection(&self, other: &Region) -> Option<Region> {
         let mut fields = self.0.iter().zip(&other.0).map(|(a, b)| intersection(a, b));
         let region = Region(std::array::from_fn(|_| fields.next().unwrap_or_default()));

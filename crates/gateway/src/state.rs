@@ -9,7 +9,7 @@ use crate::table::Table;
 /// Begins the file; the digit is the version of the form and of the table.
 const MAGIC: &[u8; 8] = b"BEEGATE1";
 
-/// Why a file is no compiled set.
+/// Reason why a file is no compiled set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateError {
     /// It does not begin as one.

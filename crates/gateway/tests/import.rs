@@ -39,12 +39,12 @@ fn iptables_chains_become_rules() {
         [
             (
                 "line 10",
-                "asks by which interface packets arrive, which --in-interface would say",
+                "the interface by which packets arrive is unknown; state it with --in-interface",
                 Fate::LeftOut
             ),
             (
                 "line 11",
-                "asks for the connection's state, which --ct-state would say",
+                "the connection's state is unknown; state it with --ct-state",
                 Fate::LeftOut
             ),
             (
@@ -94,7 +94,7 @@ fn nftables_chains_become_rules() {
         [
             (
                 "handle 5",
-                "asks for the connection's state, which --ct-state would say",
+                "the connection's state is unknown; state it with --ct-state",
                 Fate::LeftOut
             ),
             (

@@ -11,7 +11,7 @@ use support::kernel::{CAPACITY, Theirs};
 use support::{Dice, amount};
 
 #[test]
-fn the_kernel_judges_alike() {
+fn the_kernel_matches_alike() {
     let [sets, packets] = amount("BEEBOX_GATEWAY_KERNEL", [8, 2_000]);
     for (seed, hook) in [(11, Hook::Xdp), (12, Hook::Tc)] {
         let compare = move || compare(seed, hook, sets / 2, packets);

@@ -1,4 +1,4 @@
-//! The table is replaced while threads filter: each packet is judged by one set or the other,
+//! The table is replaced while threads filter: each packet is matched against one set or the other,
 //! never by a mixture, and no hit is lost.
 
 mod support;
@@ -118,7 +118,7 @@ impl Rounds {
         }
     }
 
-    /// Judges packet after packet until the updates are over: `judge` returns the answer for a
+    /// Matches packet after packet until the updates are over: `judge` returns the answer for a
     /// packet, which has to be `answer` of one of the sets that were in force meanwhile.
     fn filter<T: PartialEq + std::fmt::Debug>(
         &self,
@@ -189,7 +189,7 @@ fn random_packets_meet_the_set_in_force() {
 }
 
 #[test]
-fn the_kernel_judges_by_the_set_in_force() {
+fn the_kernel_matches_the_set_in_force() {
     let rounds = Rounds::new(6);
     let Some(theirs) = Theirs::load(Hook::Xdp) else {
         return;

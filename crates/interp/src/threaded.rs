@@ -130,7 +130,7 @@ unsafe fn set_context(m: *mut Machine, context: u64) {
 
 /// Kinds of programs that the threaded interpreter runs.
 pub trait Threaded: Kind {
-    /// How programs are entered.
+    /// Entry function of programs.
     type Entry: Copy + Send + Sync;
 
     /// The entry of a program.

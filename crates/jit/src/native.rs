@@ -158,7 +158,7 @@ pub struct NativeCode {
     rules: PacketRules,
     /// The maps that the code refers to by address, whose values it may probe.
     maps: Vec<MapHandle>,
-    /// What operations on maps refer to by address.
+    /// Objects that operations on maps refer to by address.
     _accesses: Vec<DirectAccess>,
     /// The tables of targets that it refers to by address.
     _tail_tables: Vec<Arc<TailTable>>,

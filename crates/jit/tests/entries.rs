@@ -1,4 +1,4 @@
-//! What surrounds the instructions of a function: indirect branches with and without
+//! Prologues, epilogues and entries of functions: indirect branches with and without
 //! retpolines, the slots at entries, the registers that are saved, the stack.
 
 #![cfg(target_arch = "x86_64")]

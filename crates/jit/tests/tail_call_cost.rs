@@ -1,6 +1,6 @@
 //! The cost of the designs of a tail call, as chains of hand-written programs: `cargo test -p
-//! beebox-jit --release --test tail_call_cost -- --nocapture`. The figures and the choice are
-//! in docs/tail-calls.md.
+//! beebox-jit --release --test tail_call_cost -- --nocapture`. The figures are in
+//! docs/performance.md, the choice is in docs/tail-calls.md.
 
 #![cfg(target_arch = "x86_64")]
 

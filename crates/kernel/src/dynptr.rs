@@ -16,7 +16,7 @@ pub(crate) const MOST_BYTES: u32 = (1 << 24) - 1;
 const KIND_SHIFT: u32 = 28;
 const READ_ONLY: u32 = 1 << 31;
 
-/// What a dynptr points into (`enum bpf_dynptr_type`).
+/// Memory behind a dynptr (`enum bpf_dynptr_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DynptrKind {
     /// Memory that the program gave.

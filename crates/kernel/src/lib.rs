@@ -1,4 +1,4 @@
-//! What Linux offers a running program: maps, with the results and error numbers of 6.18,
+//! Kernel services of a running program: maps, with the results and error numbers of 6.18,
 //! helpers and kfuncs over the memory of any engine, and contexts of program types.
 //!
 //! [`maps::Map::create`] makes a map of its definition, by the kernel's rules of creation.
@@ -9,11 +9,11 @@ pub mod helpers;
 pub mod kfuncs;
 pub mod maps;
 mod network;
+pub mod network_file;
 mod objects;
 pub mod process;
 pub mod programs;
 pub mod variables;
-pub mod world;
 
 pub use objects::object_layout;
 use vm::{Call, Helper, ModelPort};

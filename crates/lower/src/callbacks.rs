@@ -1,5 +1,5 @@
-//! Calls of helpers that call functions of the program: a loop that asks which function to
-//! call next, and local calls of it.
+//! Calls of helpers that call functions of the program: a loop that fetches the next
+//! callback, and local calls of it.
 //!
 //! A reference to a function becomes the number of a [`Callback`], by whose lower half the
 //! loop tells the functions apart. A function that a timer calls becomes a program of its own
@@ -39,7 +39,7 @@ impl Callbacks {
         Callbacks { functions }
     }
 
-    /// What takes the place of an instruction, if it is the call of a helper that gets a
+    /// Replacement of an instruction, if it is the call of a helper that gets a
     /// function. Local calls in it are at the distances from the instruction.
     pub(crate) fn replace(
         &self,
@@ -160,7 +160,7 @@ impl EntrySizes {
 
 /// A function as a program of its own, with the functions that it calls.
 pub(crate) struct OneFunction {
-    /// What takes the place of the first instruction: it calls the function with the first
+    /// Replacement of the first instruction: it calls the function with the first
     /// three words of the context.
     pub(crate) entry: Vec<Insn>,
     /// Slots that stay.
@@ -311,7 +311,7 @@ mod tests {
                 assert!(followers(&insns, slot).iter().all(|next| *next <= last + 1));
                 if let Insn::Call(Callee::Local(off)) = insn {
                     called.push((8 + off) as usize);
-                    // What follows a call asks for the next one.
+                    // The code after a call fetches the next callback.
                     let next = followers(&insns, slot + 1);
                     let next = match insns[slot + 1] {
                         Insn::Goto { .. } => next[0],

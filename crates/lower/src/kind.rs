@@ -20,7 +20,7 @@ mod sealed {
 
 /// A kind of programs.
 pub trait Kind: sealed::Sealed + Debug + 'static {
-    /// What an entry has to know of a program of this kind.
+    /// Facts about a program of this kind that entries need.
     type Facts: Copy + Debug + Send + Sync;
 }
 
@@ -72,7 +72,7 @@ pub enum FilterContext {
 }
 
 impl FilterContext {
-    /// What a converted program reads of its context, which the conversion keeps in `r6`.
+    /// Context fields that a converted program reads; the conversion keeps the context in `r6`.
     fn of(code: &LoweredCode) -> FilterContext {
         if !code.def_use().nodes()[0].live_in().has(Reg::R1) {
             return FilterContext::Nothing;
@@ -129,7 +129,7 @@ impl<K: Kind> Lowered<K> {
         Lowered { code, facts }
     }
 
-    /// What an entry has to know of the program.
+    /// Facts about the program that entries need.
     pub fn facts(&self) -> K::Facts {
         self.facts
     }

@@ -109,7 +109,7 @@ impl Lowered<MemoryProgram> {
     /// Packet loads follow Linux's rules.
     ///
     /// # Errors
-    /// What is wrong with the structure.
+    /// The structural error.
     pub fn from_unchecked(program: Unchecked) -> Result<Lowered<MemoryProgram>, Malformed> {
         Lowered::from_unchecked_with(program, Passes::OF_ALL)
     }

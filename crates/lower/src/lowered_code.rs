@@ -107,7 +107,7 @@ impl LoweredCode {
         }
     }
 
-    /// What operations on maps refer to by address; it has to exist as long as the code.
+    /// Objects that operations on maps refer to by address; they have to live as long as the code.
     pub fn map_accesses(&self) -> &[DirectAccess] {
         &self.accesses
     }

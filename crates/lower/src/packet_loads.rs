@@ -15,7 +15,7 @@ pub(crate) fn call(number: i32) -> Option<Call> {
     (number == LOAD_FROM_PACKET).then_some(load_from_packet)
 }
 
-/// What takes the place of an instruction, if it is a packet load. The context is in `r6`,
+/// Replacement of an instruction, if it is a packet load. The context is in `r6`,
 /// as the verifier demands; the load keeps `r6` to `r9` only.
 pub(crate) fn replace(insn: Insn) -> Option<Vec<Insn>> {
     let (size, index, imm) = match insn {

@@ -42,7 +42,7 @@ pub enum Pass {
     Loops,
     /// Lookups in hash tables are made without a call.
     HashLookups,
-    /// Zero extensions and masks of bits that the verifier knows to be zero are removed.
+    /// Zero extensions and masks of bits that the verifier proved zero are removed.
     Masks,
     /// Instructions whose results nothing uses are removed.
     UnusedResults,
@@ -121,7 +121,7 @@ pub(crate) struct Optimized {
     pub(crate) code: Patched,
     /// First slots of functions, ascending, and bytes of stack that they access.
     pub(crate) stack: Vec<(usize, u32)>,
-    /// What instructions refer to: the functions among them by [`FIRST_FUNCTION`] and their
+    /// References of instructions: the functions among them by [`FIRST_FUNCTION`] and their
     /// index, lookups by [`FIRST_LOOKUP`] and their index.
     pub(crate) accesses: Vec<DirectAccess>,
     /// Addresses of slots of program arrays, to which tail calls refer by
@@ -129,7 +129,7 @@ pub(crate) struct Optimized {
     pub(crate) tail_slots: Vec<u64>,
 }
 
-/// What is known of a program beside its instructions.
+/// Facts about a program beside its instructions.
 pub(crate) struct Source<'a> {
     pub(crate) callbacks: &'a Callbacks,
     pub(crate) facts: &'a ProgramFacts,

@@ -22,8 +22,8 @@ impl VerifiedProgram {
     /// `find_call` gives the functions of helpers as their prototypes in Linux require.
     ///
     /// # Errors
-    /// What native code does not support; [`Unfit::HostFunctions`] if the program was verified
-    /// for functions of a host.
+    /// The feature that native code does not support; [`Unfit::HostFunctions`] if the program was
+    /// verified for functions of a host.
     pub fn from_proof(
         proof: &Proof,
         maps: &[Option<MapHandle>],
@@ -114,7 +114,7 @@ impl Lowered<EntryFunction> {
     }
 }
 
-/// What of a verified program is lowered, and how.
+/// Part of a verified program to lower, with options.
 struct Part {
     /// Number of the program.
     number: u32,

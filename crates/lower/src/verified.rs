@@ -113,7 +113,7 @@ impl<'a> UsedMaps<'a> {
         Ok(UsedMaps { handles, tables })
     }
 
-    /// What stands for a map in instructions.
+    /// Address of a map in instructions.
     fn address(&self, index: i32) -> Option<u64> {
         let index = usize::try_from(index).ok()?;
         match self.tables.get(index)? {
@@ -149,7 +149,7 @@ pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>, number: u32) -> Result
     Ok(insns)
 }
 
-/// What takes the place of a call of a function that only the verifier sees.
+/// Replacement of a call of a function that only the verifier sees.
 fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
     let (Insn::Call(_), KernelFunction::Linux(_)) = (insn, function) else {
         return None;
@@ -283,7 +283,7 @@ const PTR_TO_SOCK_COMMON: u32 = 12;
 const PTR_TO_TCP_SOCK: u32 = 13;
 const PTR_TO_XDP_SOCK: u32 = 15;
 
-/// What a load from the context reads.
+/// Field that a load from the context reads.
 enum Field {
     /// Bytes of the structure: a number, or the pointer to flow keys or to a socket.
     Number,

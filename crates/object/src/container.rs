@@ -126,7 +126,7 @@ impl fmt::Display for ContainerFault {
             ContainerKind::Compressed(how) => {
                 write!(f, "the file is compressed ({how}): decompress it first")?;
             }
-            ContainerKind::Archive => write!(f, "this is an archive, no object")?,
+            ContainerKind::Archive => write!(f, "this is an archive")?,
             ContainerKind::ThinArchive => {
                 write!(
                     f,
@@ -137,13 +137,15 @@ impl fmt::Display for ContainerFault {
                 f,
                 "this is LLVM bitcode: compile without -flto and -emit-llvm, or with llc -march=bpf"
             )?,
-            ContainerKind::Types => write!(f, "this is raw BTF, no object")?,
-            ContainerKind::Elf => write!(f, "this is an ELF file, but no object for BPF")?,
-            ContainerKind::Capture => {
+            ContainerKind::Types => write!(f, "this is raw BTF")?,
+            ContainerKind::Elf => {
                 write!(
                     f,
-                    "this is a packet capture, no object: beebox filter reads it"
+                    "this is an ELF file, but not a relocatable 64-bit BPF object"
                 )?;
+            }
+            ContainerKind::Capture => {
+                write!(f, "this is a packet capture: beebox filter reads it")?;
             }
             ContainerKind::Text => {
                 write!(
@@ -151,7 +153,7 @@ impl fmt::Display for ContainerFault {
                     "this is text: compile it with clang -g -O2 -target bpf -c"
                 )?;
             }
-            ContainerKind::Unknown => write!(f, "this is no ELF file")?,
+            ContainerKind::Unknown => write!(f, "this file has no ELF magic number")?,
         }
         let mut separator = "; objects in it: ";
         for object in self.objects.iter().take(4) {

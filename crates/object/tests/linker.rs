@@ -98,8 +98,11 @@ fn files_that_are_no_objects_are_refused() {
         refused(&bytes)
     };
     for (error, what) in [
-        (refused(b""), "it: this is no ELF file"),
-        (refused(b"int main(void) {}"), "it: this is no ELF file"),
+        (refused(b""), "it: this file has no ELF magic number"),
+        (
+            refused(b"int main(void) {}"),
+            "it: this file has no ELF magic number",
+        ),
         (changed(4, 1), "it: this is no 64-bit ELF file"),
         (
             changed(5, 2),

@@ -11,8 +11,8 @@ use spec::registry::{Kfunc, KfuncFlags, Registry};
 
 use crate::table::{Side, Table};
 
-/// What a call of each function does in a run, as the library that runs programs says; `None`
-/// for functions that are not known.
+/// Support state of each function, from the library that runs programs; `None` for unknown
+/// functions.
 pub type StateOf = fn(&str) -> Option<CallState>;
 
 /// The kernel functions of a registry, and the bit operations if the kernel has them, as a
@@ -83,7 +83,7 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
         "\nA later kernel may count `bpf_ffs64` from 1, with 0 for 0; here it counts from 0, as the\n\
          kernel's `__ffs`, with 64 for 0. `bpf_fls64` counts from 1, as the kernel's `fls64`.\n\n\
          ## Functions of Linux 6.18\n\n\
-         The {} functions of the built-in kernel, by what a call does in a run. The verifier judges\n\
+         The {} functions of the built-in kernel, by what a call does in a run. The verifier checks\n\
          calls as docs/verifier.md says. Program types:\n\n",
         registry.kfuncs.len()
     );
@@ -156,9 +156,9 @@ const STATES: &[(&str, &str)] = &[
          one, by its name.",
     ),
     (
-        "waits",
+        "unsupported",
         "`beebox run` refuses a program that comes to one, by its name, with exit code 2; the\n\
-         table says what they wait for.",
+         table names what is missing.",
     ),
 ];
 

@@ -12,7 +12,7 @@ use crate::arch::{Arch, ByteOrder};
 use crate::calls;
 use crate::word::Word;
 
-/// What is known before an instruction.
+/// Facts before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     /// The word in the accumulator, if it is one.
@@ -64,7 +64,7 @@ pub fn annotate(program: &[Insn], order: ByteOrder) -> Vec<String> {
     comments
 }
 
-/// What is known after an instruction that does not jump.
+/// Facts after an instruction that does not jump.
 fn after(insn: Insn, state: State, order: ByteOrder) -> State {
     let word = match insn {
         Insn::LoadAbs { size: Size::W, k } => Word::at(k, order),
@@ -75,7 +75,7 @@ fn after(insn: Insn, state: State, order: ByteOrder) -> State {
     State { word, ..state }
 }
 
-/// What is known where a jump's condition holds, and where it does not.
+/// Facts where a jump's condition holds, and where it does not.
 fn split(state: State, cond: Cond, src: Operand) -> (State, State) {
     let (Some(Word::ARCH), Cond::Eq, Operand::K(audit)) = (state.word, cond, src) else {
         return (state, state);

@@ -86,7 +86,7 @@ impl Stack {
         Ok(())
     }
 
-    /// What the kernel does with a system call.
+    /// Returns the kernel's action for a system call.
     pub fn run(&self, data: &SeccompData) -> Action {
         decide(self.filters.iter().map(|filter| filter.run(data)))
     }

@@ -64,7 +64,7 @@ impl BitOp {
         }
     }
 
-    /// What it returns, in one line.
+    /// Its result, in one line.
     pub const fn summary(self) -> &'static str {
         match self {
             BitOp::Ffs => "index of the lowest set bit, counted from 0; 64 if none is set",

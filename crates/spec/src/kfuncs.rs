@@ -136,7 +136,7 @@ impl KernelFunction {
     }
 }
 
-/// What a call of a kfunc does here.
+/// Support state of a kfunc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallState {
     /// It runs, with the results of Linux.
@@ -148,8 +148,8 @@ pub enum CallState {
     /// No program that it is for is run here, for this reason; loading it to run is refused by
     /// name.
     Refused(&'static str),
-    /// It waits for this; loading to run is refused as unsupported, by name.
-    Waits(&'static str),
+    /// Unsupported, with the missing model; loading to run is refused by name.
+    Unsupported(&'static str),
 }
 
 impl CallState {
@@ -160,15 +160,15 @@ impl CallState {
             CallState::Absent => "absent",
             CallState::Unreached => "unreached",
             CallState::Refused(_) => "refused",
-            CallState::Waits(_) => "waits",
+            CallState::Unsupported(_) => "unsupported",
         }
     }
 
-    /// Why a program that calls it cannot be loaded to run.
+    /// Reason why a program that calls it cannot be loaded to run.
     pub const fn why_not(self) -> Option<&'static str> {
         match self {
             CallState::Runs | CallState::Absent | CallState::Unreached => None,
-            CallState::Refused(why) | CallState::Waits(why) => Some(why),
+            CallState::Refused(why) | CallState::Unsupported(why) => Some(why),
         }
     }
 }

@@ -39,7 +39,7 @@ macro_rules! kinds {
     };
 }
 
-/// What the table says of a kind beside its number and name.
+/// Properties of a kind beside its number and name.
 #[derive(Clone, Copy)]
 enum Trait {
     /// BTF may describe keys and values.

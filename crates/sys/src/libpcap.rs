@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_carry_the_words_of_libpcap() {
+    fn errors_contain_libpcaps_message() {
         let Some(libpcap) = libpcap() else { return };
         for expression in ["port", "ip and and", "vlan 5000"] {
             match libpcap.compile(&header(1), expression, true) {

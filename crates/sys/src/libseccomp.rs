@@ -37,7 +37,7 @@ pub struct ArgComparison {
     pub op: c_int,
     /// Operand, or the mask.
     pub first: u64,
-    /// What must remain under the mask.
+    /// Value that must remain under the mask.
     pub second: u64,
 }
 

@@ -12,7 +12,7 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// What a thread waited for.
+/// Event that a thread waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
     /// A signal.

@@ -11,7 +11,7 @@ use crate::Errno;
 const TRACING: &str = "/sys/kernel/tracing";
 const EVENT: &str = "events/bpf_trace/bpf_trace_printk/enable";
 
-/// What precedes the text in a line of a trace.
+/// Prefix of the text in a line of a trace.
 const MARK: &str = "bpf_trace_printk: ";
 
 /// A trace instance that records what programs print that the calling thread runs.

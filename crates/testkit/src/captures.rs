@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_averages_are_those_that_the_names_promise() {
+    fn averages_match_the_names() {
         for (mix, average) in [(Mix::Small, 276), (Mix::Large, 784)] {
             let packets = packets(mix, Link::Ethernet, 40_000, 7);
             let total: usize = packets.iter().map(Vec::len).sum();

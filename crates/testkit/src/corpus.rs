@@ -110,7 +110,7 @@ pub struct Part {
     pub programs: Vec<LoweredCode>,
     /// Programs that no engine takes, such as those with indirect jumps.
     pub refused: usize,
-    /// Why there are none, where the source is not on this machine.
+    /// Reason of the absence, where the source is not on this machine.
     pub absent: Option<String>,
 }
 

@@ -42,7 +42,7 @@ impl fmt::Display for MapDifference {
     }
 }
 
-/// What was compared.
+/// Counts of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct MapComparison {
     /// Operations.

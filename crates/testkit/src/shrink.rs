@@ -93,7 +93,7 @@ mod tests {
     use crate::generate::{Dialect, Generator};
 
     #[test]
-    fn what_is_left_is_what_matters() {
+    fn shrinking_keeps_the_failing_part() {
         let program = Generator::new(1).program(Dialect::Socket, 200);
         let shows = |p: &[SockFilter]| p.iter().any(|insn| insn.code == 0x16);
         assert!(shows(&program));

@@ -5,7 +5,7 @@
 use beebox_testkit::btf::Oracle;
 
 #[test]
-fn blobs_are_judged_as_the_kernel_judges_them() {
+fn btf_verdicts_equal_the_kernels() {
     let Some(kernel) = oracle::found("the kernel's check of BTF", Oracle::open()) else {
         return;
     };

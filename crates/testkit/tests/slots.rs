@@ -119,8 +119,8 @@ fn program(random: &mut SplitMix) -> (Vec<RawInsn>, usize) {
 }
 
 #[test]
-fn slots_are_judged_as_by_linux() {
-    let what = "instructions judged by the kernel";
+fn verdicts_of_slots_equal_the_kernels() {
+    let what = "the kernel's verdict on instructions";
     if oracle::found(what, kernel_release()).is_none() || oracle::found(what, may_load()).is_none()
     {
         return;

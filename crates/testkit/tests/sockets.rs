@@ -1,5 +1,5 @@
 //! Helpers on sockets in the checked engine, as native code and in the running kernel, among real
-//! sockets that the world describes: equal results, packets, contexts and errors.
+//! sockets that the network describes: equal results, packets, contexts and errors.
 
 use beebox_testkit::execution::Setting;
 use beebox_testkit::helpers::{compare_engines, families};

@@ -143,8 +143,8 @@ fn may_sleep(kind: ProgramType, attach: u32) -> bool {
 const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_info")];
 
 /// `check_struct_ops_btf_id`. Which helpers such programs have depends on the
-/// structure, and the kernel cannot be asked for all: programs that call any are left
-/// unjudged.
+/// structure, and the kernel cannot be asked for all: programs that call any are
+/// unsupported.
 fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
     if !env.program.is_gpl_compatible() {
         return Err(refuse!(
@@ -192,11 +192,11 @@ pub enum Returned {
     Nothing,
     /// Any value may be returned.
     Any,
-    /// It is not judged yet.
+    /// Unsupported.
     Unknown,
 }
 
-/// What the attach target of a struct_ops or LSM program says of its return value.
+/// Constraint of the attach target of a struct_ops or LSM program on its return value.
 pub fn returned(env: &Env<'_>) -> Returned {
     match env.context.kind {
         ProgramType::StructOps => of_member(env).unwrap_or(Returned::Unknown),

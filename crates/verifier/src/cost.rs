@@ -1,4 +1,4 @@
-//! What verification costs, by instruction, by subprogram and by call chain.
+//! Verification cost by instruction, by subprogram and by call chain.
 //!
 //! Counted only on request ([`Options::collect_cost`](crate::Options::collect_cost)): two
 //! numbers for each slot of the program, and two for each slot on each call chain that
@@ -17,7 +17,7 @@ use crate::walk::SubprogAux;
 /// Bytes to which the kernel rounds the stack of a function.
 const STACK_GRANULE: u32 = 16;
 
-/// How often the walk passed an instruction.
+/// Number of times that the walk passed an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsnCost {
     /// Times that it was walked over.
@@ -189,7 +189,7 @@ impl CostCounter {
         index
     }
 
-    /// What was counted, with the subprograms that hold it.
+    /// The counts, with the subprograms that contain them.
     pub(crate) fn finish(self, env: &Env<'_>, facts: &Facts, subprogs: &[SubprogAux]) -> Cost {
         let of_subprog = |(index, facts_of): (usize, &crate::facts::SubprogFacts)| SubprogCost {
             name: facts_of.name.clone(),

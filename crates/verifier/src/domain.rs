@@ -1,4 +1,4 @@
-//! The numeric domain: what is known of a 64-bit value.
+//! The numeric domain: the facts about a 64-bit value.
 //!
 //! A [`Scalar`] is the reduced product of a [`Tnum`] (known bits) and four
 //! ranges (signed and unsigned, of the whole value and of its low half).
@@ -11,7 +11,7 @@
 //! where a transfer function could be tighter and the kernel's is not, ours is
 //! not either, since logs, pruning and verdicts depend on it.
 //!
-//! The domain knows no registers. Values are plain `Copy` data; every operation
+//! The domain is independent of registers. Values are plain `Copy` data; every operation
 //! takes constant time and allocates nothing.
 
 mod alu;

@@ -1,4 +1,4 @@
-//! What a verification reads and never changes: program, kernel, options, limits.
+//! Read-only input of a verification: program, kernel, options, limits.
 
 use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
@@ -14,9 +14,9 @@ use crate::state::{MapRef, TypeRef};
 pub struct Env<'a> {
     /// The program.
     pub program: &'a Program,
-    /// What the kernel is known to have.
+    /// The kernel's registry.
     pub registry: &'a Registry,
-    /// What of the program decides about its helpers, context and return value.
+    /// Context of the program in the registry.
     pub context: ProgramContext<'a>,
     /// Options.
     pub options: &'a Options,

@@ -79,7 +79,7 @@ pub struct InsnFact {
     /// A run may access an object of the kernel itself, as `struct bpf_map` behind a pointer to
     /// a map, or a socket, or memory that need not be there; `access` may be [`Value::Mixed`] then.
     pub accesses_object: bool,
-    /// What a call of a helper works on.
+    /// The object of a helper call.
     pub call: Option<CallFact>,
     /// A spill or fill around a call of the `bpf_fastcall` contract, which keeps the
     /// register: nothing else uses the slot.
@@ -93,14 +93,14 @@ pub struct InsnFact {
 }
 
 impl InsnFact {
-    /// What is known of a register that the instruction reads.
+    /// The fact about a register that the instruction reads.
     pub fn operand(&self, reg: Reg) -> Option<&Value> {
         let found = self.operands.iter().find(|(operand, _)| *operand == reg);
         found.map(|(_, value)| value)
     }
 }
 
-/// What is known of a value in every run.
+/// Value facts that hold in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number. Any number if its range did not survive pruning.
@@ -128,7 +128,7 @@ impl Value {
         }
     }
 
-    /// What a register holds in a function of that frame.
+    /// The value of a register in a function of that frame.
     fn of(reg: &RegState, frame: usize) -> Value {
         if reg.is_scalar() {
             return Value::Scalar(reg.num);
@@ -219,7 +219,7 @@ impl Value {
 /// A pointer into one kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// What it points to.
+    /// Kind of the pointee.
     pub kind: PointerKind,
     /// Offsets that it may have.
     pub offset: OffsetRange,
@@ -243,7 +243,7 @@ impl OffsetRange {
     }
 }
 
-/// What a pointer points to.
+/// Kind of the pointee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointerKind {
     /// The context.
@@ -295,7 +295,7 @@ pub enum Branch {
     Both,
 }
 
-/// What a call of a helper works on, if that is the same in every run.
+/// The object of a helper call, if that is the same in every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallFact {
     /// The map in `r1`.

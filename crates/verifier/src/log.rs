@@ -42,7 +42,7 @@ pub struct Sink {
     pub scratched_slots: u64,
     /// Index of the line info record printed last.
     line_info: Option<u32>,
-    /// Where the log ended behind the instruction printed last.
+    /// Length of the log after the instruction printed last.
     insn_end: usize,
     /// Bytes of the line of the instruction printed last.
     insn_width: usize,
@@ -146,7 +146,7 @@ impl Sink {
 
     /// Forgets which source line was printed last, at the start of a function that is
     /// verified on its own.
-    pub fn forget_line_info(&mut self) {
+    pub fn reset_line_info(&mut self) {
         self.line_info = None;
     }
 

@@ -1,4 +1,4 @@
-//! What callers of bpf(2) may load, by their capabilities (`bpf_prog_load`). The kernel
+//! Capability checks of program load (`bpf_prog_load`). The kernel
 //! refuses all of this before it verifies, so that its log stays empty. The sysctl
 //! `kernel.unprivileged_bpf_disabled` counts as 0: at any other value callers without
 //! CAP_BPF load nothing.

@@ -66,7 +66,7 @@ impl Proof {
     }
 
     /// The program as Linux compiles it: live code, in which divisions are guarded and
-    /// `may_goto` counts its rounds. What depends on one kernel is left open.
+    /// `may_goto` counts its iterations. What depends on one kernel is left open.
     pub fn kernel_code(&self) -> KernelCode {
         rewrite::kernel_code(&self.program.decode(), &self.facts)
     }
@@ -83,7 +83,7 @@ impl Proof {
         self.host.as_deref()
     }
 
-    /// What holds in every run of it.
+    /// Facts that hold in every run of it.
     pub fn facts(&self) -> &ProgramFacts {
         &self.facts
     }

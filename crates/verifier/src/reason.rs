@@ -1,4 +1,4 @@
-//! Why a program is refused: the place, the value, the path and the rule, as data.
+//! Explanation of a refusal: the place, the value, the path and the rule, as data.
 //!
 //! A refused program is verified again with a recorder in the log's place (`trace`):
 //! a list of the steps of the current path, cut back where another path branches off,
@@ -39,11 +39,11 @@ use crate::facts::Facts;
 use crate::verdict::Refusal;
 use scene::Scene;
 
-/// What a verification that ended in a refusal leaves behind.
+/// Result of a verification that ended in a refusal.
 pub(crate) struct Ending<'a> {
     pub(crate) env: &'a Env<'a>,
     pub(crate) facts: &'a Facts,
-    /// What the walk cost; of instructions nothing if it did not begin.
+    /// Cost of the walk; no instructions if it did not begin.
     pub(crate) cost: &'a Cost,
     /// The path to the refusal; empty if no path led there.
     pub(crate) trace: Trace,

@@ -121,7 +121,7 @@ impl Recorder {
 }
 
 impl RecordedState {
-    /// What was dead in the checkpoint above, and is the same here, is dead here.
+    /// Marks as dead the slots that were dead in the checkpoint above and are the same here.
     fn inherit_dead_slots(&mut self, parent: &RecordedState) {
         for number in 0..=self.state.curframe.min(parent.state.curframe) {
             let (own, above) = (self.state.frame(number), parent.state.frame(number));

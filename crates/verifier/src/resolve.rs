@@ -25,7 +25,7 @@ const MAX_VAR_OFF: u32 = 1 << 29;
 /// `BPF_MAP_TYPE_ARENA`.
 const ARENA: u32 = 33;
 
-/// What [`refuse!`] needs where there is no walk yet.
+/// Context of [`refuse!`] before the walk.
 pub(crate) struct Refuser<'s> {
     /// The log.
     pub(crate) sink: &'s mut Sink,

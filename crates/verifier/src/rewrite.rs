@@ -1,5 +1,4 @@
-//! What the kernel finds after the walk, when it removes dead code, rewrites calls and
-//! compiles several functions.
+//! Checks and rewriting after the walk: dead code elimination, call rewriting, subprog checks.
 
 mod dead_code;
 mod kernel_code;
@@ -22,7 +21,7 @@ const TAIL_CALL: i32 = 12;
 /// Most pairs of spills and fills around a call.
 const MAX_SPILLS: usize = 6;
 
-/// What becomes of spills and fills around calls of the `bpf_fastcall` contract.
+/// Treatment of spills and fills around calls of the `bpf_fastcall` contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spills {
     /// They stay: calls may clobber registers.
@@ -117,7 +116,7 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where an instruction of the program without dead code is in the rewritten program. One
+/// Place in the rewritten program of an instruction of the program without dead code. One
 /// whose number of instructions is not known counts as one.
 fn rewritten_place(walk: &Walk<'_>, removal: &Removal, place: u32) -> u32 {
     let lengths = Lengths::of(walk);

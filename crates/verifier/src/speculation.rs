@@ -18,7 +18,7 @@ use crate::{Result, errno};
 /// Bytes of stack of a frame.
 const MAX_STACK: u32 = 512;
 
-/// What rewriting does to an instruction so that speculation cannot misuse it.
+/// Speculation barriers and masks of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Barriers {
     /// A barrier in front of it: it is never executed speculatively (`nospec`).
@@ -29,7 +29,7 @@ pub struct Barriers {
     pub mask: Option<OffsetMask>,
 }
 
-/// How the offset of pointer arithmetic is masked. All paths must agree.
+/// Mask of the offset of pointer arithmetic. All paths must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetMask {
     /// The instruction computes with two scalars.
@@ -100,7 +100,7 @@ pub(crate) struct LimitBefore {
     limit: u32,
 }
 
-/// Why arithmetic cannot be masked.
+/// Reason why arithmetic cannot be masked.
 enum Unmasked {
     Bounds,
     Type,

@@ -132,12 +132,12 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Why verification stops before the program is accepted.
+/// Reason why verification stops before the program is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The program is refused.
     Refused(Box<Refusal>),
-    /// The program uses what this verifier does not judge yet.
+    /// The program uses a feature that this verifier does not support.
     Unsupported(String),
     /// An invariant of this verifier does not hold.
     Bug(String),
@@ -173,7 +173,7 @@ impl Stop {
         self
     }
 
-    /// Verification cannot judge this program yet.
+    /// The stop of an unsupported program.
     pub fn unsupported(what: impl Into<String>) -> Stop {
         Stop::Unsupported(what.into())
     }
@@ -186,7 +186,7 @@ pub enum Verdict {
     Accepted,
     /// Refused, with the reason.
     Refused(Refusal),
-    /// Not judged, with the reason.
+    /// Unsupported, with the reason.
     Unsupported(String),
     /// An invariant of this verifier does not hold; not a verdict.
     Bug(String),

@@ -22,7 +22,7 @@ use crate::state::{
     StateId,
 };
 
-/// What the walk does after an instruction.
+/// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Go on with the next slot.
@@ -37,7 +37,7 @@ pub enum Outcome {
     Exit,
 }
 
-/// How an instruction uses a register (kernel: `enum reg_arg_type`).
+/// Use of a register by an instruction (kernel: `enum reg_arg_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegArg {
     /// It reads it.
@@ -68,7 +68,7 @@ pub struct InsnAux {
     pub loop_inline: LoopInline,
     /// The call may have to allocate without sleeping.
     pub storage_get_atomic: bool,
-    /// What makes the instruction safe under speculative execution.
+    /// Barriers that make the instruction safe under speculative execution.
     pub barriers: Barriers,
 }
 
@@ -95,7 +95,7 @@ pub struct LoopInline {
     pub subprog: u32,
 }
 
-/// What the walk finds out about a subprogram (kernel: `struct bpf_subprog_info`,
+/// Results of the walk about a subprogram (kernel: `struct bpf_subprog_info`,
 /// `struct bpf_func_info_aux`).
 #[derive(Clone, Debug, Default)]
 pub struct SubprogAux {
@@ -117,12 +117,12 @@ pub struct SubprogAux {
     pub verified: bool,
     /// Its BTF does not say what its arguments are.
     pub unreliable: bool,
-    /// What its arguments are, once it was computed.
+    /// Its arguments, once computed.
     pub args: Option<Rc<[SubprogArg]>>,
 }
 
 impl SubprogAux {
-    /// What is known of a subprogram before the walk.
+    /// Facts about a subprogram before the walk.
     pub fn new(facts: &SubprogFacts) -> SubprogAux {
         SubprogAux {
             fastcall_stack_off: facts.fastcall_stack_off,

@@ -89,7 +89,7 @@ impl ContextKind {
     }
 }
 
-/// What lies before the structure.
+/// Header in front of the structure.
 #[repr(C)]
 struct Header {
     data: u64,

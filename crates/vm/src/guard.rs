@@ -1,4 +1,4 @@
-//! How long entries of maps that are gone stay in memory.
+//! Epoch-based reclamation of deleted map entries.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What native code needs to look up a key in a hash table by itself.
+//! Hash table layout for inlined lookups.
 //!
 //! The table has *buckets* of 32 bytes ([`CellGroup`](crate::CellGroup)): five slots, each
 //! with the number of an element, and a *tag cell*. Byte `i` of the tag cell is 0 if slot

@@ -9,7 +9,7 @@ use crate::{Callback, Cursor, Iteration, MapObject, PacketBuffer, RunContext, Va
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
-    /// Why an access ends the run.
+    /// Fault by which an access ends the run.
     type Fault;
 
     /// Reads bytes at an address.

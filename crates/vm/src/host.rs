@@ -20,7 +20,7 @@ pub trait HostMemory {
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
 }
 
-/// What a function computes of its argument registers; `None` if it had no access to an
+/// Result of a function for its argument registers; `None` if it had no access to an
 /// argument.
 type Body = dyn Fn([u64; 5], &mut dyn HostMemory) -> Option<u64> + Send + Sync;
 

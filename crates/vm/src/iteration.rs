@@ -37,7 +37,7 @@ pub trait Iteration<M: MemoryPort> {
 /// Position of a program that visits the entries of a map (`bpf_for_each_map_elem`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Where the entries begin that are not visited: an index of an array or of a bucket.
+    /// Position of the first entry that is not visited: an index of an array or of a bucket.
     pub position: u64,
     /// Entries before that position that are visited next, the last one first.
     pub waiting: Vec<u32>,

@@ -53,7 +53,7 @@ pub struct RunContext<'a> {
     pub host: &'a [HostFunction],
     /// Address of the context of a verified program; 0 without one.
     pub context: u64,
-    /// What keeps the values of maps that a verified program looks up.
+    /// Epoch guard of the values of maps that a verified program looks up.
     pub guard: Option<&'a RunGuard>,
     /// The maps whose values native code may read by any address.
     pub maps: &'a [MapHandle],

@@ -153,7 +153,7 @@ pub trait MapObject: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// How native code looks up keys without the helper, if there is such a way.
+    /// Inlined lookup of native code, without the helper, if there is one.
     fn direct_lookup(&self) -> Option<DirectAccess> {
         None
     }
@@ -164,7 +164,7 @@ pub trait MapObject: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What native code sees of a program array; `None` for other maps, and if there is no
+    /// Table of a program array for native code; `None` for other maps, and if there is no
     /// memory for it or it holds a program without native code.
     fn tail_table(&self) -> Option<Arc<TailTable>> {
         None
@@ -243,7 +243,7 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct MapHandle(Arc<MapEntry>);
 
-/// What is at the address of a handle. Native code reads its fields.
+/// Structure at the address of a handle. Native code reads its fields.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MapEntry {

@@ -10,7 +10,7 @@ use spec::Errno;
 
 use crate::{MemoryPort, ObjectLayout, Objects, Streams};
 
-/// What is open at an address of the stack, and is closed before its function returns.
+/// Object that is open at an address of the stack, and is closed before its function returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// An iterator over numbers, whose state is on the stack.
@@ -58,7 +58,7 @@ pub trait ModelPort: MemoryPort {
     /// If the address is not aligned and on the stack, or something is open there.
     fn open(&mut self, address: u64, opened: Opened) -> Result<(), Self::Fault>;
 
-    /// What is open at an address.
+    /// Returns the object that is open at an address.
     ///
     /// # Errors
     /// If it is not of that name, or nothing is.

@@ -1,7 +1,7 @@
-//! The packet of a run: bytes with room around them, as drivers and sockets lay them out.
+//! The packet of a run: bytes with headroom and tailroom, as drivers and sockets lay them out.
 //!
 //! Positions count from the start of the buffer, as the kernel's header offsets do. A
-//! packet that needs more room gets it in front or behind, which moves all positions.
+//! packet that needs more gets it in front or behind, which moves all positions.
 
 use std::borrow::Cow;
 
@@ -26,12 +26,12 @@ pub struct PacketBuffer {
     /// Bounds and moves when it was filled: until it is moved, the bytes outside these bounds
     /// are zero.
     filled: (usize, usize, u32),
-    /// What the kernel knows of it.
+    /// Its metadata outside the context.
     pub state: PacketState,
 }
 
 impl PacketBuffer {
-    /// A packet in one piece, with so many bytes of room in front and behind.
+    /// A packet in one piece, with so many bytes of headroom and tailroom.
     pub fn new(
         context: PacketContext,
         data: &[u8],
@@ -151,7 +151,7 @@ impl PacketBuffer {
         None
     }
 
-    /// How often it has been moved in the buffer: pointers from before are no longer those
+    /// Number of moves in the buffer: pointers from before are no longer those
     /// of the packet.
     pub fn moves(&self) -> u32 {
         self.moves

@@ -59,7 +59,7 @@ fn in_network_order(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, append)
 }
 
-/// What [`load_from_packet`] returns outside the packet, in all 64 bits.
+/// The value of [`load_from_packet`] outside the packet, in all 64 bits.
 pub const OUTSIDE_PACKET: u64 = u64::MAX;
 
 /// Called by native code of verified programs: loads `size` bytes at an offset of the linear

@@ -1,6 +1,6 @@
-//! What the kernel knows of a packet beside its bytes and the fields of its context.
+//! Packet metadata outside the context (fields of `sk_buff`).
 
-/// What the kernel knows of a packet beside the fields of its context.
+/// Packet metadata outside the context (fields of `sk_buff`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketState {
     /// Position of the link-layer header.
@@ -11,7 +11,7 @@ pub struct PacketState {
     pub measured_link_header: usize,
     /// Position of the transport header, if it is known.
     pub transport_header: Option<usize>,
-    /// What the device said of the checksum.
+    /// Checksum state from the device.
     pub checksum: Checksum,
     /// A program put a header in front of the network header.
     pub is_encapsulated: bool,
@@ -25,13 +25,13 @@ pub struct PacketState {
     pub has_hash: bool,
     /// The tunnel that a program chose.
     pub tunnel: Option<Tunnel>,
-    /// Where a program redirects the packet: what its last call said.
+    /// Redirect target set by the last call.
     pub redirect: Option<Redirect>,
     /// Copies that a program sent.
     pub clones: Vec<ClonedPacket>,
 }
 
-/// What a device said of the checksum of a packet.
+/// Checksum state of a packet, from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
     /// Nothing.
@@ -66,7 +66,7 @@ pub struct Tunnel {
     pub options: Vec<u8>,
 }
 
-/// Where a program redirects a packet.
+/// Redirect target of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Redirect {
     /// To an interface (`bpf_redirect`).

@@ -43,7 +43,7 @@ impl Stream {
 #[derive(Debug, Default)]
 pub struct Streams(Mutex<[Waiting; 2]>);
 
-/// What waits in a stream.
+/// Unread contents of a stream.
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: VecDeque<u8>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::network::Network;
 
-/// What helpers report of the machine and the process. The defaults are fixed, so that equal
+/// Machine and process data that helpers return. The defaults are fixed, so that equal
 /// input gives equal runs on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {

@@ -46,7 +46,7 @@ pub struct TailTable {
     cpus: u32,
     /// The kind of context of all programs that call or are called.
     kind: OnceLock<ContextKind>,
-    /// What the addresses are of; held by whoever changes them.
+    /// Targets of the addresses; locked by writers.
     targets: Mutex<HashMap<u32, Arc<dyn TailTarget>>>,
 }
 

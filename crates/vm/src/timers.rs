@@ -51,9 +51,9 @@ pub enum TimerClock {
 pub struct FiredTimer {
     /// Address of its field.
     pub address: u64,
-    /// What identifies its map ([`crate::MapObject::identity`]).
+    /// Identity of its map ([`crate::MapObject::identity`]).
     pub map: u64,
-    /// What it calls.
+    /// Function that it calls.
     pub callback: Callback,
     /// Its time, in nanoseconds of the monotonic clock.
     pub time: u64,

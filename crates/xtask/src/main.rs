@@ -122,7 +122,7 @@ usage: cargo xtask CHORE
                tenth or so in the running kernel too, and stop at the first difference (as
                root; compile with --release)
   soak gateway [SETS [PACKETS]]
-               judges random packets by random sets of rules, by default 1,000 sets and 10,000
+               filters random packets by random sets of rules, by default 1,000 sets and 10,000
                packets each: verdict and rule of the gateway's program here and in the running
                kernel, and by the definition; and 50 sets x 1,000 packets by nftables (as root)
   soak soundness [PROGRAMS [SEED]]

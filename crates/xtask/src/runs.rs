@@ -7,7 +7,7 @@
 //! runs as native code and in the checked engine, there also on another stack; what these runs
 //! leave different (addresses, random numbers, memory that the program has not written) is not
 //! compared either,
-//! nor what the kernel's own stack decides. Programs that the verifier here does not judge run
+//! nor what the kernel's own stack decides. Programs that the verifier here does not support run
 //! unverified.
 
 mod compare;
@@ -31,7 +31,7 @@ use crate::verifier::selftests::{Options, Target, name_of};
 use compare::{Left, Others, differences};
 use ours::Engine;
 
-/// What runs leave, input by input.
+/// Results of runs, input by input.
 type Runs = Vec<Left>;
 
 /// Counts of a set.

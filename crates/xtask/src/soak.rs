@@ -16,7 +16,7 @@ use crate::verifier::selftests;
 const PROGRAMS: u64 = 200_000;
 /// Mutations of one program before the next one is taken.
 const AT_ONCE: u32 = 12;
-/// Why programs of other callers cannot be asked about.
+/// Reason why programs of other callers cannot be compared.
 const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
 /// Our own objects, from the repository.
 const OWN: [&str; 2] = [
@@ -24,7 +24,7 @@ const OWN: [&str; 2] = [
     "crates/bench/objects/verify/backtracking.bpf.o",
 ];
 
-/// How long a comparison runs.
+/// Limits of a comparison.
 struct Limits {
     privileges: Privileges,
     programs: u64,
@@ -185,12 +185,12 @@ fn conclude(tally: &Tally) -> Outcome {
     }
     for (kind, counts) in &tally.kinds {
         println!(
-            "{:8}  {kind}: {} accepted, {} not judged",
+            "{:8}  {kind}: {} accepted, {} unsupported",
             counts.compared, counts.accepted, counts.unsupported
         );
     }
     println!(
-        "{} programs, {} accepted by the kernel, {} not judged, {} without an answer: {:?}",
+        "{} programs, {} accepted by the kernel, {} unsupported, {} without an answer: {:?}",
         tally.compared(),
         tally.accepted(),
         tally.count(Agreement::Unsupported),

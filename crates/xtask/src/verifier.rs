@@ -1,4 +1,4 @@
-//! How far the registry and the verifier's answers are the kernel's, written into the
+//! Comparison of the registry and the verifier's answers with the kernel's, written into the
 //! tables of docs/verifier.md: `cargo xtask oracle registry`, `oracle verifier` and
 //! `oracle log`; and how far runs of accepted programs stay inside what was proven:
 //! `cargo xtask soak soundness`.

@@ -67,7 +67,7 @@ impl Input {
         self.reader.first_interface()
     }
 
-    /// How its records are framed.
+    /// Framing of its records.
     pub(crate) fn framing(&self) -> &Framing {
         self.reader.framing()
     }

@@ -20,7 +20,7 @@ const PORTION: usize = 256 << 10;
 pub struct Merged {
     /// The counts of each capture, in the order in which they were given.
     pub tallies: Vec<Tally>,
-    /// Which capture could not be read or written on, and why.
+    /// Index of the capture that could not be read or written on, and the reason.
     pub stopped: Option<(usize, Stop)>,
 }
 
@@ -152,7 +152,7 @@ impl<'p> Stream<'p> {
                 None => return Ok(()),
                 Some(Event::Block(block)) => {
                     if block.is_structural() {
-                        self.runners.forget_interfaces();
+                        self.runners.clear_interfaces();
                     }
                     if let Form::Pcapng(section) = &mut sink.form {
                         section.add_block(&block, &mut self.numbering, &mut sink.ready);
@@ -186,7 +186,7 @@ impl<'p> Stream<'p> {
     }
 }
 
-/// Where packets go.
+/// Destination of packets.
 struct Sink<'f, 'w> {
     file: Option<&'f mut (dyn Write + 'w)>,
     form: Form,
@@ -194,7 +194,7 @@ struct Sink<'f, 'w> {
     ready: Vec<u8>,
 }
 
-/// What is written.
+/// Form of the output.
 enum Form {
     None,
     Pcap(Format),

@@ -98,7 +98,7 @@ pub enum Stop {
     Program {
         /// Number of the first packet of that interface, from 1; 0 if there was none yet.
         packet: u64,
-        /// Why.
+        /// Reason.
         refusal: FilterError,
     },
     /// The filter exceeded its limit of backward jumps on a packet.
@@ -158,7 +158,7 @@ impl Error for Stop {
     }
 }
 
-/// Where packets that match are written.
+/// Output of matching packets.
 pub struct Output<'w> {
     /// Format of the file.
     pub format: Format,

@@ -1,4 +1,4 @@
-//! Which filter runs on the packets of which interface.
+//! Selection of the filter by interface.
 
 use capture::Interface;
 

@@ -37,7 +37,7 @@ pub(super) struct Scan<'p> {
     pub(super) kept: Vec<u8>,
 }
 
-/// Where matching packets are written and progress is reported.
+/// Output of matching packets and of progress.
 pub(super) struct Drain<'d> {
     file: Option<&'d mut (dyn Write + 'd)>,
     progress: &'d mut (dyn FnMut(u64) + 'd),
@@ -138,7 +138,7 @@ impl<'p> Scan<'p> {
         resident: &mut Resident,
     ) -> (Tally, Result<(), Stop>) {
         let mut tally = Tally::default();
-        self.runners.forget_interfaces();
+        self.runners.clear_interfaces();
         while reader.offset() < end && tally.matched < limit {
             let most = REPORT - tally.packets % REPORT;
             let (passed, known) = self.runners.skip_packets(reader, end, most, self.mapped);
@@ -211,7 +211,7 @@ impl<'p> Scan<'p> {
             encoder.put_block(block, &mut self.kept);
         }
         if block.is_structural() {
-            self.runners.forget_interfaces();
+            self.runners.clear_interfaces();
         }
     }
 }
@@ -256,7 +256,7 @@ struct InterfaceRunner<'p> {
 
 const UNKNOWN: usize = usize::MAX;
 
-/// Why a filter has no result.
+/// Reason why a filter has no result.
 pub(super) enum Refused {
     Program(FilterError),
     JumpLimit,
@@ -281,7 +281,7 @@ impl<'p> Runners<'p> {
     }
 
     /// Clears the filters of interfaces, which may have changed.
-    pub(super) fn forget_interfaces(&mut self) {
+    pub(super) fn clear_interfaces(&mut self) {
         self.by_interface.clear();
     }
 

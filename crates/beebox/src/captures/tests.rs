@@ -10,7 +10,7 @@ use spec::{Random, SplitMix};
 use super::{Input, Options, Output, Tally, filter_in_segments};
 use crate::{Engine, Filter};
 
-/// What a run gives: counts, how it ended, bytes.
+/// Result of a run: counts, its end, bytes.
 type Answer = (Tally, String, Vec<u8>);
 
 /// Keeps packets whose third byte is below 128.

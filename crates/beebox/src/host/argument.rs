@@ -57,7 +57,7 @@ impl Number for () {
 
 /// An argument of a host function.
 pub trait Argument<'h>: Sized {
-    /// What holds it during the call.
+    /// Owner of the argument during the call.
     type Held: 'h;
 
     /// Its type in the prototype.
@@ -66,7 +66,7 @@ pub trait Argument<'h>: Sized {
     /// Takes it from registers and memory; `None` if the memory cannot be read.
     fn take(words: &mut Words, memory: &dyn HostMemory) -> Option<Self::Held>;
 
-    /// What the function gets.
+    /// The argument as the function receives it.
     fn lend(held: &'h mut Self::Held) -> Self;
 
     /// Writes back what the function changed; `None` if that is not possible.

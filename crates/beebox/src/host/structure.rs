@@ -1,11 +1,11 @@
-//! What arguments of host functions point to.
+//! Pointee types of arguments of host functions.
 
 use spec::host::{Field, NumberType, Pointee};
 
 use super::Number;
 use crate::run::Plain;
 
-/// What an argument may point to: a number, or a structure that
+/// Pointee type of an argument: a number, or a structure that
 /// [`kfunc_struct!`](crate::kfunc_struct) defines.
 pub trait Object: Plain {
     /// Its type in the prototype.

@@ -10,7 +10,7 @@ use interp::checked::CheckedProgram;
 
 use super::form::ProgramReadError;
 
-/// How an object begins.
+/// The ELF magic number.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 
 const CLASS_64: u8 = 2;
@@ -168,7 +168,7 @@ pub enum ElfError {
 impl fmt::Display for ElfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ElfError::NoObject => f.write_str("this is no ELF file"),
+            ElfError::NoObject => f.write_str("this file has no ELF magic number"),
             ElfError::NotBpf => f.write_str(
                 "ELF file is no little-endian BPF object: compile it with -target bpfel",
             ),

@@ -15,7 +15,7 @@ use crate::captures::Input;
 /// Bytes of packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
 
-/// Where packets that go on are written.
+/// Output of passed packets.
 pub struct Written<'w> {
     /// Format of the file.
     pub format: Format,
@@ -32,17 +32,17 @@ pub struct PacketRun<'r> {
     pub bytes: usize,
     /// The low 32 bits of `r0`.
     pub retval: u32,
-    /// What that means.
+    /// Meaning of `retval`.
     pub verdict: &'r PacketVerdict,
-    /// Where it redirected the packet.
+    /// Redirect target of the packet.
     pub redirect: Option<Redirect>,
-    /// What the program printed.
+    /// Text that the program printed.
     pub printk: &'r PrintedText,
     /// Records of ring buffers, if they are taken.
     pub records: &'r [RunRecord],
 }
 
-/// Why runs stopped before the end of a capture. Packets before it were written.
+/// Reason why runs stopped before the end of a capture. Packets before it were written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureStop {
@@ -59,7 +59,7 @@ pub enum CaptureStop {
     Run {
         /// Number of the packet, from 1.
         packet: u64,
-        /// Why.
+        /// Reason.
         error: RunError,
     },
     /// A packet does not fit the file that is written.

@@ -14,7 +14,7 @@ use super::hook::HookObjects;
 use super::prepared::Prepared;
 use super::{ObjectMap, RunError, RunnableProgram};
 
-/// What a run begins with.
+/// Initial state of a run.
 pub(super) enum Start<'i> {
     /// A program, with its input.
     Program(&'i mut TestInput),
@@ -28,7 +28,7 @@ impl<'o> RunnableProgram<'o> {
         let (hook, packet) = (input.hook?, input.packet.as_ref()?);
         let frame = [packet.before(), &packet.contents()].concat();
         let layout = self.shared.hook_layout.as_ref()?;
-        Some(layout.objects(hook, &frame, &self.shared.world))
+        Some(layout.objects(hook, &frame, &self.shared.system))
     }
 
     /// Runs a program, or what a timer calls of it, in the checked engine.
@@ -45,7 +45,7 @@ impl<'o> RunnableProgram<'o> {
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = shared.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(&shared.world));
+        let task = layout.map(|layout| layout.task(&shared.system));
         let model = Model(programs);
         let structure = |map: &ObjectMap| {
             let layout = shared.map_layout?;
@@ -74,7 +74,7 @@ impl<'o> RunnableProgram<'o> {
         }
         memory.add_model(&shared.objects, &model);
         // These have addresses of the kernel, above all others.
-        memory.add_sockets(&shared.world.network.sockets);
+        memory.add_sockets(&shared.system.network.sockets);
         if let Some(task) = &task {
             memory.add_task(task);
         }

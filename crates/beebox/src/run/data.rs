@@ -74,7 +74,7 @@ pub enum DataError {
     },
     /// The type has another size than what it stands for.
     Size {
-        /// What it stands for, with its name.
+        /// The object that it refers to, with its name.
         what: String,
         /// Its bytes.
         size: usize,

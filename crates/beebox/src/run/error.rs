@@ -1,4 +1,4 @@
-//! Why a program is not loaded, and why a run does not end with a value.
+//! Errors of loading an object and of a run.
 
 use std::error::Error;
 use std::fmt;
@@ -59,7 +59,7 @@ pub enum NotLoaded {
     Refused {
         /// Name.
         program: String,
-        /// Why.
+        /// The refusal.
         refusal: Refusal,
     },
     /// The kernel cannot have the functions of the host.
@@ -72,14 +72,14 @@ pub enum NotLoaded {
         function: String,
         /// The instruction that calls it.
         insn: usize,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// The verifier cannot judge the program.
-    NotJudged {
+    /// The verifier does not support the program.
+    Unsupported {
         /// Name.
         program: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
@@ -137,8 +137,8 @@ impl fmt::Display for NotLoaded {
                 "program {program}, instruction {insn}: calls of kernel function {function} are \
                  not run: {why} (docs/kfuncs.md)"
             ),
-            NotLoaded::NotJudged { program, why } => {
-                write!(f, "program {program} cannot be judged: {why}")
+            NotLoaded::Unsupported { program, why } => {
+                write!(f, "program {program} is unsupported: {why}")
             }
         }
     }

@@ -14,7 +14,7 @@ use super::task::member_of;
 /// Most structures in structures on the way to a member.
 const MOST_DEPTH: u32 = 8;
 
-/// Where members are in a structure of the kernel.
+/// Offsets of members in a structure of the kernel.
 #[derive(Clone, Debug)]
 struct Layout {
     size: usize,

@@ -1,5 +1,5 @@
 //! Sockets as the kernel declares them: `struct tcp_sock` and the structures in it, in which the
-//! members that a world describes are set, the others are zero.
+//! members that the network describes are set, the others are zero.
 
 use btf::{Btf, Kind};
 use vm::network::{NetSocket, SocketPart, SocketView, Sockets, TcpFigures};
@@ -29,7 +29,7 @@ const MEMBERS: &[(&str, &str, usize)] = &[
 /// Structures in which figures of TCP are.
 const WITH_FIGURES: [&str; 2] = ["tcp_sock", "inet_connection_sock"];
 
-/// Where a value goes, from a structure that programs see.
+/// Destination of a value from a structure that programs see.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     from: usize,
@@ -83,7 +83,7 @@ impl SocketLayout {
         }
     }
 
-    /// Describes the sockets of a world in the kernel's structures.
+    /// Describes the sockets of a network in the kernel's structures.
     pub(super) fn describe(&self, sockets: &mut Sockets) {
         for number in 0..sockets.list().len() {
             let socket = sockets.list()[number].clone();

@@ -181,7 +181,7 @@ impl LoadedObject {
                 programs: Vec::new(),
                 maps: Vec::new(),
                 handles: Vec::new(),
-                world: System::DEFAULT,
+                system: System::DEFAULT,
                 timers: Arc::clone(&host.timers),
                 objects: Arc::clone(&host.objects),
                 process: process::new(kernel, host),
@@ -308,12 +308,12 @@ fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
             program: name,
             refusal,
         },
-        Verdict::Unsupported(why) => NotLoaded::NotJudged { program: name, why },
-        Verdict::Bug(why) => NotLoaded::NotJudged {
+        Verdict::Unsupported(why) => NotLoaded::Unsupported { program: name, why },
+        Verdict::Bug(why) => NotLoaded::Unsupported {
             program: name,
             why: format!("bug: {why}"),
         },
-        Verdict::Accepted => NotLoaded::NotJudged {
+        Verdict::Accepted => NotLoaded::Unsupported {
             program: name,
             why: "bug: no facts of an accepted program".to_owned(),
         },

@@ -44,9 +44,9 @@ impl LoadedObject {
 
     /// Sets the machine, the process and the network that helpers report:
     /// [`System::DEFAULT`] until then.
-    pub fn set_world(&mut self, mut world: System) {
-        self.socket_layout.describe(&mut world.network.sockets);
-        self.shared.world = world;
+    pub fn set_system(&mut self, mut system: System) {
+        self.socket_layout.describe(&mut system.network.sockets);
+        self.shared.system = system;
     }
 
     /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.

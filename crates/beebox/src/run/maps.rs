@@ -153,7 +153,7 @@ impl ObjectMap {
         Ok(())
     }
 
-    /// What programs may do to its values.
+    /// Access of programs to its values.
     pub(super) fn permission(&self) -> Permission {
         match self.def.params.flags.0 & MapFlags::RDONLY_PROG.0 {
             0 => Permission::ReadWrite,

@@ -1,4 +1,4 @@
-//! How an object is loaded.
+//! Load options of an object.
 
 /// Engine that runs verified programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

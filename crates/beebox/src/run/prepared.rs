@@ -137,7 +137,7 @@ impl Prepared {
         }
     }
 
-    /// What native code does not support, in one line, if it was requested.
+    /// The feature that native code does not support, in one line, if it was requested.
     pub(super) fn not_native(&self) -> Option<&str> {
         self.not_native.as_deref()
     }

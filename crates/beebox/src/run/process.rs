@@ -21,7 +21,7 @@ impl ProgramVerifier for KernelVerifier {
         };
         Err(match verification.verdict {
             Verdict::Refused(refusal) => Errno(refusal.errno),
-            // What the verifier cannot judge cannot be loaded.
+            // Programs that the verifier does not support cannot be loaded.
             Verdict::Unsupported(_) | Verdict::Bug(_) | Verdict::Accepted => Errno::ENOTSUPP,
         })
     }

@@ -171,7 +171,7 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, &self.shared.world);
+        let input = rules.test_input(packet, context, &self.shared.system);
         let mut input = input.map_err(refused)?;
         self.services.printed = PrintedText::default();
         for map in self.shared.maps.iter().flatten() {
@@ -185,7 +185,7 @@ impl<'o> RunnableProgram<'o> {
             retval = self.run(&mut input, &mut guard)?;
         }
         let duration = start.elapsed() / repeat;
-        let retval = input.end_run(retval, &self.shared.world);
+        let retval = input.end_run(retval, &self.shared.system);
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,

@@ -1,6 +1,6 @@
-//! What runs of a program get of their host: random numbers, the clock, the machine and the
-//! process that helpers report, the maps and timers of the object, and a place for what they
-//! print. Set once, and used by run after run.
+//! Host services of a run: random numbers, the clock, the machine and the process that helpers
+//! report, the maps and timers of the object, and the buffer for printed text. Set once, and
+//! used by run after run.
 
 use std::time::Instant;
 
@@ -84,7 +84,7 @@ impl<'o> Services<'o> {
         let no_packet = Packet::whole(&[], &self.metadata);
         run(RunContext {
             printk: Some(&mut self.printed),
-            system: &self.shared.world,
+            system: &self.shared.system,
             types: self.shared.process.types(),
             process: Some(&self.shared.process),
             maps: &self.shared.handles,

@@ -25,7 +25,7 @@ pub(super) struct Shared {
     /// The maps as native code refers to them.
     pub(super) handles: Vec<MapHandle>,
     /// The machine and the network that helpers report.
-    pub(super) world: System,
+    pub(super) system: System,
     /// The timers in values of maps.
     pub(super) timers: Arc<Timers>,
     /// The objects that programs allocate.

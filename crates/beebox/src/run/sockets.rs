@@ -1,4 +1,4 @@
-//! Sockets of the world in maps of sockets.
+//! Sockets of the network in maps of sockets.
 
 use std::sync::Arc;
 
@@ -49,10 +49,10 @@ impl ObjectMap {
 }
 
 impl LoadedObject {
-    /// Puts the socket of a cookie, one of the world, into a map of sockets.
+    /// Puts the socket of a cookie, one of the network, into a map of sockets.
     ///
     /// # Errors
-    /// ENOENT if there is no such map of sockets, EBADF if the world has no such socket; otherwise
+    /// ENOENT if there is no such map of sockets, EBADF if the network has no such socket; otherwise
     /// those of the kernel: E2BIG beyond the map, EOPNOTSUPP for TCP sockets that neither wait for
     /// connections nor are connected, and for sockets of AF_XDP in other maps than `xskmap` and
     /// other sockets there, EINVAL for a socket without `reuseport` in a `reuseport_sockarray`.
@@ -60,7 +60,7 @@ impl LoadedObject {
         let mut maps = self.maps();
         let found = maps.find(|found| found.def.name == map && found.holds_sockets());
         let found = found.ok_or(Errno::ENOENT)?;
-        let sockets = ByNumber(&self.shared.world.network.sockets);
+        let sockets = ByNumber(&self.shared.system.network.sockets);
         let number = sockets.number_of(cookie).unwrap_or(NO_SOCKET) as u64;
         let value = &number.to_ne_bytes()[..found.map.value_len()];
         found.map.update_with(key, value, 0, &sockets)

@@ -134,7 +134,7 @@ pub(super) fn set(
     }
 }
 
-/// What program arrays compare.
+/// Compatibility class of a program in program arrays.
 fn class(prepared: &Prepared) -> ProgramClass {
     let program = &prepared.program;
     ProgramClass {

@@ -1,4 +1,4 @@
-//! What verification costs by source line, by function and by call chain.
+//! Verification cost by source line, by function and by call chain.
 //!
 //! The counts of instructions are summed over the records of `line_info` that cover them,
 //! and over subprograms. Linear in the number of instructions, then sorted.

@@ -52,10 +52,10 @@ pub struct Loaded {
     pub program: Result<Program, Error>,
     /// True if undefined symbols had to become weak.
     pub weak_externs: bool,
-    /// Why the kernel refuses the BTF of the object, if it does: the last line of its
+    /// The kernel's refusal of the object's BTF, if it refuses it: the last line of its
     /// log. The program has none then.
     pub btf_refusal: Option<String>,
-    /// What its run returns, if its tags say so (`test_retval`).
+    /// Expected return value, from the tag `test_retval`.
     pub retval: Option<u32>,
     /// The test expects that the verifier refuses it (`test_expect_failure`).
     pub is_refused: bool,

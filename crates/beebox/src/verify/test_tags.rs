@@ -26,7 +26,7 @@ pub(super) struct TestTags {
     flags: Vec<(u32, bool)>,
     /// File with BTF for CO-RE relocations.
     pub(super) btf: Option<String>,
-    /// What a run returns.
+    /// Expected return value of a run.
     pub(super) retval: Option<u32>,
     /// The verifier is to refuse the program.
     pub(super) is_refused: bool,

@@ -1,6 +1,6 @@
 /*
  * A program that reads records which the host wrote, and programs that use dynptrs on its
- * own memory: the verifier here does not judge them yet.
+ * own memory: the verifier here does not support them.
  *
  * Needs no header. Build:
  *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c user_records.bpf.c && llvm-strip-19 -g user_records.bpf.o

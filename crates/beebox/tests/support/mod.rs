@@ -1,4 +1,4 @@
-//! What tests of runs share.
+//! Shared parts of the tests of runs.
 
 use std::path::{Path, PathBuf};
 

@@ -21,7 +21,7 @@ use crate::report::{Measured, Report, Target, Unit};
 use crate::scratch::Scratch;
 use crate::{Failure, Options, Progress, fresh};
 
-/// What a failure of a process says.
+/// Purpose that a failure of a process names.
 const PURPOSE: &str = "measuring whole processes";
 
 const BYTES: u64 = 1_000_000_000;

@@ -9,7 +9,7 @@ use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
 /// The function that a workload starts in, for every compiler.
 pub(super) const ENTRY: &str = "entry";
 
-/// Why an object holds no program that can be measured.
+/// Reason why an object holds no program that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// Not an ELF file, or the section is missing.

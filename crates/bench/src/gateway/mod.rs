@@ -49,7 +49,7 @@ const KERNEL: &str = "kernel, replay";
 const BITMAPS: &str = "native bitmaps";
 const LINEAR: &str = "native, rule by rule";
 
-/// Packets that native code judges rule by rule, and its samples: each takes long.
+/// Packets that native code matches rule by rule, and its samples: each takes long.
 const LINEAR_PACKETS: usize = 256;
 const LINEAR_SAMPLES: u32 = 5;
 

@@ -13,7 +13,7 @@ type Key = [u64; 2];
 /// Two counters.
 type Value = [u64; 2];
 
-/// What a run does with a table.
+/// Operations of a run on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableWork {
     /// Reads a counter of flows, of which there are so many less one.

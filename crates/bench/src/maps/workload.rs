@@ -47,7 +47,7 @@ pub(super) struct Workload {
     pub(super) is_large: bool,
 }
 
-/// What the map holds before the first run.
+/// Contents of the map before the first run.
 #[derive(Clone, Copy)]
 enum Contents {
     Nothing,
@@ -226,7 +226,7 @@ impl Workload {
         vec![0; 64]
     }
 
-    /// What the map holds before the first run.
+    /// Contents of the map before the first run.
     pub(super) fn entries(&self) -> Entries {
         let bytes = |words: [u64; 2]| words.map(u64::to_le_bytes).concat();
         match self.contents {

@@ -12,7 +12,7 @@ use crate::{Failure, Options, Progress, fresh};
 /// The part that verifies in this process: `parallel THREADS skip|no-skip`.
 pub(super) const PART: &str = "parallel";
 
-/// How many verifications run at the same time.
+/// Numbers of concurrent verifications.
 const THREADS: [usize; 4] = [1, 2, 8, 32];
 
 const SKIP: &str = "skip";

@@ -1,4 +1,4 @@
-//! What tests of benchmarks share.
+//! Shared parts of the tests of benchmarks.
 
 use beebox_bench::{Bench, Failure, Options, Report};
 

@@ -29,7 +29,7 @@ pub enum RustSize {
     AtLeast(u32),
 }
 
-/// What is written of a structure or union.
+/// Layout of a structure or union.
 pub(super) struct Layout<'l> {
     pub(super) name: &'l str,
     pub(super) is_union: bool,

@@ -19,7 +19,7 @@ const MAX_FIELDS: usize = 11;
 /// Maximum depth of nested structures and arrays.
 const MAX_DEPTH: usize = 32;
 
-/// What a special field is.
+/// Kind of a special field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// `struct bpf_spin_lock`.
@@ -156,7 +156,7 @@ impl FieldKind {
 pub struct FieldSet(u32);
 
 impl FieldSet {
-    /// What the kernel looks for in the structures of a blob, which programs may allocate
+    /// Fields that the kernel searches in the structures of a blob, which programs may allocate
     /// (`btf_parse_struct_metas`).
     pub const OBJECT: FieldSet = FieldSet::of(&[
         FieldKind::SpinLock,
@@ -171,7 +171,7 @@ impl FieldSet {
         FieldKind::KptrPercpu,
     ]);
 
-    /// What the kernel looks for in the values of a map (`map_check_btf`).
+    /// Fields that the kernel searches in the values of a map (`map_check_btf`).
     pub const MAP_VALUE: FieldSet = FieldSet::of(&[
         FieldKind::SpinLock,
         FieldKind::ResSpinLock,
@@ -206,7 +206,7 @@ impl FieldSet {
 /// One special field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpecialField {
-    /// What it is.
+    /// Its kind.
     pub kind: FieldKind,
     /// Bytes from the start of the type.
     pub offset: u32,

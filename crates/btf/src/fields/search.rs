@@ -41,7 +41,7 @@ struct Found<'b> {
     node: Name<'b>,
 }
 
-/// Where a field is: member `component` of a structure, or a variable (-1).
+/// Place of a field: member `component` of a structure, or a variable (-1).
 #[derive(Clone, Copy)]
 struct Place {
     of: TypeId,

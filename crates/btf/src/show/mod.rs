@@ -17,7 +17,7 @@ use crate::{Array, Btf, Composite, Enum, Int, Kind, Member, Shape, Type, TypeId}
 
 use number::printable;
 
-/// How objects are printed (`BTF_F_*`).
+/// Print options of objects (`BTF_F_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShowFlags(pub u64);
 
@@ -38,7 +38,7 @@ impl ShowFlags {
     }
 }
 
-/// Why the last part of an object is not printed.
+/// Reason why the last part of an object is not printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShowError {
     /// The type, or that of a member, has no size or no values (`EINVAL`).

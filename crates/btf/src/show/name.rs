@@ -1,4 +1,4 @@
-//! What is printed before a value: the name of its member, its type in parentheses, the bracket
+//! Prefix of a printed value: the name of its member, its type in parentheses, the bracket
 //! of a structure or array.
 
 use super::{ShowFlags, Walk};
@@ -113,6 +113,6 @@ impl Walk<'_, '_, '_> {
 struct Description {
     /// Name with prefix and suffixes.
     ty: String,
-    /// What opens a structure or array.
+    /// Opening bracket of a structure or array.
     bracket: &'static str,
 }

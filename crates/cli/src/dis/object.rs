@@ -29,7 +29,7 @@ pub(super) struct View {
     pub(super) format: ProgramFormat,
     /// Are source lines shown?
     pub(super) source: bool,
-    /// How the native code beside the instructions is made, if there is any.
+    /// Options of the native code beside the instructions, if there is any.
     pub(super) native: Option<CodeOptions>,
     /// True if the kernel's instructions are shown.
     pub(super) xlated: bool,

@@ -1,4 +1,4 @@
-//! What Linux keeps of an object's programs after verification.
+//! Programs of an object as Linux rewrites them after verification (`xlated`).
 
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ pub(super) fn show(
     Ok(Shown { bytes, complete })
 }
 
-/// What the kernel keeps of a program, or why it refuses it.
+/// The rewritten program, or the reason of its refusal.
 fn verified(program: &Program, kernel: &Kernel) -> Result<Result<KernelCode, String>, Failure> {
     let registry = kernel.registry().ok_or_else(|| {
         Failure::new(format_args!(

@@ -19,7 +19,7 @@ struct Run {
     jobs: usize,
     /// Time spent waiting for input.
     waited: Stopwatch,
-    /// Why it ended before the end of the captures.
+    /// Failure that ended it before the end of the captures.
     fault: Option<Failure>,
 }
 

@@ -40,7 +40,7 @@ struct Record<'a> {
     engine: &'a str,
     jobs: usize,
     files: Vec<FileRecord<'a>>,
-    /// Why it ended before the end of the captures.
+    /// Error that ended it before the end of the captures.
     error: Option<String>,
 }
 

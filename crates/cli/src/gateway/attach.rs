@@ -14,7 +14,7 @@ use crate::program_output::write_output;
 
 /// Attach the gateway to an interface of this machine
 ///
-/// The program is loaded into the running kernel and judges packets until the command ends:
+/// The program is loaded into the running kernel and filters packets until the command ends:
 /// by SIGINT, SIGTERM, or in any other way. `beebox gateway update` replaces the rules without a
 /// gap; SIGHUP reads the file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::write_output;
 use crate::run::memory::parse_source;
 
-/// Say which rule decides about a packet, and which rules each of its fields matches
+/// Show the rule that matches a packet, and the rules that match each of its fields
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The rules, as text or compiled

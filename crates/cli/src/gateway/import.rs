@@ -18,7 +18,7 @@ use crate::program_output::write_output;
 /// expressed if it is the same for all packets, and stated.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// What printed the file
+    /// Tool that printed the file
     #[arg(long, value_enum)]
     from: Source,
 
@@ -47,7 +47,7 @@ pub(super) struct Args {
     output: Option<PathBuf>,
 }
 
-/// What printed a file.
+/// Tool that printed a file.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Source {
     /// iptables-save or ip6tables-save
@@ -123,7 +123,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     })
 }
 
-/// What is assumed, behind the name of the chain.
+/// The assumptions as text, behind the name of the chain.
 fn in_words(assumptions: &Assumptions) -> String {
     let sides = [
         ("arriving by", &assumptions.in_interface),

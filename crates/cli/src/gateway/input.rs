@@ -60,7 +60,7 @@ pub(super) fn interface(name: &str) -> Option<u32> {
     sys::network::interface_index(&name).ok()
 }
 
-/// What a rule is in text: its number, and the rule itself.
+/// A rule as text: its number, and the rule itself.
 pub(super) fn describe_rule(set: &RuleSet, rule: u32) -> String {
     let count = set.rules.len() as u32;
     match rule {

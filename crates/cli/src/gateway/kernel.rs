@@ -14,7 +14,7 @@ use crate::answer::Failure;
 pub(super) struct Attached {
     tables: Map,
     counters: Map,
-    /// What an inner map is made of.
+    /// Definition of inner maps.
     template: Arc<MapDef>,
     capacity: Capacity,
     /// Index of the first counter of the current table.
@@ -82,8 +82,8 @@ impl Attached {
         })
     }
 
-    /// Replaces the table: packets are judged by the old one or by the new one. Returns the hits
-    /// of the old one.
+    /// Replaces the table: packets are matched against the old or the new table.
+    /// Returns the hits of the old one.
     pub(super) fn update(&mut self, table: &Table) -> Result<Vec<Hits>, Failure> {
         self.capacity.check(table).map_err(Failure::new)?;
         let next = self.capacity.counters() - self.first;

@@ -15,7 +15,7 @@ use crate::program_input::name;
 use crate::program_output::write_output;
 use crate::run::object::capture::{OutputFile, output_format};
 
-/// Judge the packets of a capture by the gateway's program
+/// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The rules, as text or compiled
@@ -49,7 +49,7 @@ pub(super) struct Args {
     kernel: KernelArgs,
 }
 
-/// Where packets are judged.
+/// Hook of the data plane.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum HookName {
     /// XDP
@@ -67,7 +67,7 @@ impl From<HookName> for Hook {
     }
 }
 
-/// What became of the packets.
+/// Counts of packets by their fate.
 #[derive(Default)]
 struct Summary {
     /// By name of the verdict.

@@ -9,7 +9,7 @@ use crate::program_output::write_output;
 /// Replace the rules of a running `beebox gateway attach`
 ///
 /// The rules are compiled here, and take the place of the old ones between two packets: each
-/// packet is judged by the old set or by the new one. Prints the hits of the old rules. A set
+/// packet is matched against the old set or the new one. Prints the hits of the old rules. A set
 /// that does not fit is refused, and the old one stays.
 #[derive(clap::Args)]
 pub(super) struct Args {

@@ -21,7 +21,7 @@ use beebox::run::{
     LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram, Stream,
 };
 
-use beebox::world::{self, System};
+use beebox::network::{self, System};
 
 use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
@@ -64,7 +64,7 @@ pub(crate) struct ObjectArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
 
-    /// Run a program that the verifier refuses or cannot judge
+    /// Run a program that the verifier refuses or does not support
     #[arg(long, conflicts_with = "ebpf")]
     unverified: bool,
 
@@ -74,7 +74,7 @@ pub(crate) struct ObjectArgs {
     retpoline: bool,
 
     /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
-    /// program arrays are names of programs, those of maps of sockets cookies of the world
+    /// program arrays are names of programs, those of maps of sockets cookies of the network
     #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
     maps: Option<PathBuf>,
 
@@ -130,8 +130,8 @@ pub(crate) struct ObjectArgs {
 
     /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
     /// `ip -json` prints
-    #[arg(long, value_name = "FILE", conflicts_with = "ebpf")]
-    world: Option<PathBuf>,
+    #[arg(long, alias = "world", value_name = "FILE", conflicts_with = "ebpf")]
+    network: Option<PathBuf>,
 
     /// Index of the interface that packets come from [default: 1, the loopback device]
     #[arg(long, value_name = "N", conflicts_with = "ebpf")]
@@ -185,15 +185,17 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let file = ObjectFile::read(args.program.file())?;
     let name = file.path().display().to_string();
     if !file.is_object() {
-        return Err(Failure::new(format_args!("{name}: no object"))
-            .hint("an object (*.bpf.o) as FILE, --pcap for a capture, --ebpf for instructions"));
+        return Err(
+            Failure::new(format_args!("{name}: this file is not a BPF object"))
+                .hint("an object (*.bpf.o) as FILE, --pcap for a capture, --ebpf for instructions"),
+        );
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
-    let world = own.world.as_deref().map(read_world).transpose()?;
+    let system = own.network.as_deref().map(read_network).transpose()?;
     let filling = own.maps.as_deref().map(MapsFile::read).transpose()?;
     let has_input = args.packet.is_some() || own.pcap.is_some() || own.ctx.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
@@ -250,8 +252,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         }
         Err(error) => return Err(not_loaded(error, &object, &kernel, &name)),
     };
-    if let Some(world) = world {
-        loaded.set_world(world);
+    if let Some(system) = system {
+        loaded.set_system(system);
     }
     if let Some(file) = &filling {
         file.fill(&loaded, &object)?;
@@ -331,11 +333,17 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     report.print(args.format())
 }
 
-/// Reads the file of `--world`.
-fn read_world(path: &Path) -> Result<System, Failure> {
+/// Reads the file of `--network`.
+fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    world::read(&text).map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
+    network::read(&text).map_err(|error| {
+        let failure = Failure::new(format_args!("{}: {error}", path.display()));
+        match error.place.is_empty() {
+            true => failure.hint(r#"{"link": [...], "route": [...]}, as ip -json prints it"#),
+            false => failure,
+        }
+    })
 }
 
 /// Adds the run of the command line to a file that lists none.

@@ -146,7 +146,7 @@ fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {
     }
 }
 
-/// What the author of a profile should know, in a sentence.
+/// A note to the author of a profile, in a sentence.
 pub(crate) fn note_text(note: &ProfileNote) -> String {
     match note {
         ProfileNote::Ineffective {
@@ -179,7 +179,7 @@ pub(crate) struct Program {
     pub(crate) name: String,
     /// Its instructions, unchecked.
     pub(crate) insns: Vec<SockFilter>,
-    /// What the author of the profile that it was compiled from should know.
+    /// Notes to the author of the profile that it was compiled from.
     pub(crate) notes: Vec<ProfileNote>,
 }
 

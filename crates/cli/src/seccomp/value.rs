@@ -113,7 +113,7 @@ pub(crate) fn parse_syscall(arch: Option<Arch>, text: &str) -> Result<u32, Failu
         .hint("--syscall with a number"));
     };
     calls::number(arch, text).ok_or_else(|| {
-        let failure = Failure::new(format!("{arch} has no system call named {text:?}"));
+        let failure = Failure::new(format!("--syscall {text}: unknown system call of {arch}"));
         match calls::closest(arch, text) {
             Some(name) => failure.hint(format!("--syscall {name}")),
             None => failure.hint("--syscall with a number"),

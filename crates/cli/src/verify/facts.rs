@@ -1,4 +1,4 @@
-//! What holds at each instruction in every run, for `--facts`.
+//! Facts that hold at each instruction in every run, for `--facts`.
 
 use std::fmt::Write as _;
 

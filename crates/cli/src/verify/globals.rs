@@ -9,7 +9,7 @@ use beebox::object::Object;
 
 use crate::answer::Failure;
 
-/// What an assignment looks like, for messages.
+/// Form of an assignment, for messages.
 const FORM: &str = "NAME = VALUE, such as limit = 10, ports[2].low = -1 or mode = FAST";
 
 /// An assignment.

@@ -84,7 +84,7 @@ pub(super) struct Row {
     /// Comparison with the answers that a text case records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recorded: Vec<Agreement>,
-    /// Why it is refused, if that was asked for.
+    /// Explanation of the refusal, with `--explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) explanation: Option<Explained>,
     /// Costs of verification, with `--cost`.

@@ -56,7 +56,7 @@ pub(super) struct Job<'a> {
     /// The program type of files that hold instructions alone.
     pub(super) kind: Option<ProgramType>,
     pub(super) globals: Vec<Assignment>,
-    /// How many source lines are listed that logs name most often; `None` for none.
+    /// Number of source lines to list that logs name most often; `None` for none.
     pub(super) top_lines: Option<usize>,
     pub(super) threads: usize,
 }

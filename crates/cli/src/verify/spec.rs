@@ -96,7 +96,7 @@ impl Column {
     }
 }
 
-/// Which value of a column, where two sets of results are compared. Where there is one
+/// Selection of a column's value, where two sets of results are compared. Where there is one
 /// set, all are its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Variant {

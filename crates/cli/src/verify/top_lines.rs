@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A source line of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct TopLine {
-    /// How often the log names it.
+    /// Number of times that the log names it.
     count: u64,
     /// `FILE:LINE`, if the log says it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What tests of commands that read standard input share.
+//! Shared parts of the tests of commands that read standard input.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,7 +1,7 @@
-//! What is known about the packets that an imported chain judges, beyond their headers.
+//! Assumptions about the packets of an imported chain, beyond their headers.
 
-/// What the caller knows about all packets that the gateway judges. Conditions about what is not
-/// known cannot be expressed.
+/// Properties that the caller asserts of all packets. Conditions on unknown properties cannot be
+/// expressed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumptions {
     /// The interface by which they arrive.
@@ -64,7 +64,7 @@ impl Assumptions {
             Side::Out => (&self.out_interface, "leave", "--out-interface"),
         };
         let known = known.as_ref().ok_or_else(|| {
-            format!("asks by which interface packets {what}, which {option} would say")
+            format!("the interface by which packets {what} is unknown; state it with {option}")
         })?;
         Ok(names.iter().any(|name| match name.strip_suffix(wildcard) {
             Some(begin) => known.starts_with(begin),
@@ -79,7 +79,7 @@ impl Assumptions {
     pub(super) fn has_state(&self, states: &[&str]) -> Result<bool, String> {
         let known = self
             .state
-            .ok_or("asks for the connection's state, which --ct-state would say")?;
+            .ok_or("the connection's state is unknown; state it with --ct-state")?;
         if states
             .iter()
             .any(|it| it.eq_ignore_ascii_case(known.name()))
@@ -88,7 +88,7 @@ impl Assumptions {
         }
         const OTHERS: [&str; 2] = ["SNAT", "DNAT"];
         match states.iter().find(|it| OTHERS.contains(it)) {
-            Some(other) => Err(format!("asks whether a connection's state is {other}")),
+            Some(other) => Err(format!("connection state {other} is unsupported")),
             None => Ok(false),
         }
     }

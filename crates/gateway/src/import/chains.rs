@@ -7,7 +7,7 @@ use crate::rules::{Action, Addresses, Prefix, Rule};
 /// Most chains in each other.
 pub(super) const MOST_DEPTH: usize = 16;
 
-/// What a rule of a chain does with the packets that it matches.
+/// Action of a chain's rule on the packets that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Verdict(Action),
@@ -16,7 +16,7 @@ pub(super) enum Target {
     Return,
 }
 
-/// What a rule of a chain matches, and what it does with it.
+/// Condition and action of a chain's rule.
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
     /// A union of products.

@@ -7,7 +7,7 @@ use crate::space::{difference, intersection};
 /// Most products of a union.
 pub(super) const MOST_PRODUCTS: usize = 1 << 16;
 
-/// What both products match; `None` if that is nothing.
+/// The intersection of two products; `None` if it is empty.
 pub(super) fn intersect(a: &Rule, b: &Rule) -> Option<Rule> {
     Some(Rule {
         action: a.action.clone(),
@@ -20,13 +20,13 @@ pub(super) fn intersect(a: &Rule, b: &Rule) -> Option<Rule> {
     })
 }
 
-/// What both unions match.
+/// The intersection of two unions.
 pub(super) fn intersect_all(a: &[Rule], b: &[Rule]) -> Vec<Rule> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs.filter_map(|(a, b)| intersect(a, b)).collect()
 }
 
-/// What a product matches and another one does not: disjoint products, at most one a field.
+/// The difference of two products: disjoint products, at most one a field.
 pub(super) fn subtract(a: &Rule, b: &Rule) -> Vec<Rule> {
     let Some(both) = intersect(a, b) else {
         return vec![a.clone()];
@@ -70,7 +70,7 @@ pub(super) fn subtract(a: &Rule, b: &Rule) -> Vec<Rule> {
     pieces
 }
 
-/// What a union of disjoint products matches and another union does not; `None` if it has too
+/// The difference of two unions of disjoint products; `None` if it has too
 /// many products.
 pub(super) fn subtract_all(a: &[Rule], b: &[Rule]) -> Option<Vec<Rule>> {
     let mut left = a.to_vec();
@@ -83,7 +83,7 @@ pub(super) fn subtract_all(a: &[Rule], b: &[Rule]) -> Option<Vec<Rule>> {
     Some(left)
 }
 
-/// What one of two products matches or both.
+/// The protocols that one of two products matches or both, by `is_in`.
 fn protocols(a: &Protocols, b: &Protocols, is_in: fn(bool, bool) -> bool) -> Option<Protocols> {
     let (list, others): (Vec<u8>, Vec<u8>) =
         (0..=255).partition(|it| is_in(a.contains(*it), b.contains(*it)));

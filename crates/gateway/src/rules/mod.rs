@@ -15,11 +15,11 @@ pub use tokens::RuleError;
 /// Rules in the order of precedence, and the actions for other packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSet {
-    /// What becomes of IP packets that no rule matches.
+    /// Action for IP packets that no rule matches.
     pub default: Action,
-    /// What becomes of frames that are no IP packets.
+    /// Action for frames that are no IP packets.
     pub other: Action,
-    /// What becomes of packets whose IP header or extension headers are wrong or cut off.
+    /// Action for packets whose IP header or extension headers are malformed or truncated.
     pub malformed: Action,
     /// The rules.
     pub rules: Vec<Rule>,
@@ -37,7 +37,7 @@ impl Default for RuleSet {
     }
 }
 
-/// What becomes of a packet.
+/// Action for a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It goes on.
@@ -55,7 +55,7 @@ pub enum Action {
 /// A rule: a packet matches if each field matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What becomes of packets that match.
+    /// Action for packets that match.
     pub action: Action,
     /// Protocol above IP and its extension headers.
     pub protocols: Protocols,

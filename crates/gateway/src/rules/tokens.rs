@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a rule file cannot be read.
+/// Reason why a rule file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is there, empty at the end of the line.
+    /// The text there, empty at the end of the line.
     pub found: String,
-    /// What was expected.
+    /// The expected text.
     pub expected: String,
 }
 

@@ -32,7 +32,7 @@ struct Mapped<'m> {
     map: &'m dyn MapObject,
     guard: &'m RunGuard,
     permission: Permission,
-    /// What programs read through the pointer to the map.
+    /// Bytes that programs read through the pointer to the map.
     structure: &'m [u8],
     /// From one value to the next.
     pitch: u64,

@@ -81,7 +81,7 @@ pub struct Memory<'m> {
     begun: Option<Box<dyn Iteration<Memory<'m>>>>,
     /// Address of the spin lock that the run holds.
     held_lock: Option<u64>,
-    /// What the run opened and holds.
+    /// Resources held by the run.
     pub(super) model: Model,
     /// Bytes of the variables of the kernel, and of their block for a CPU.
     variables: Option<(u64, u64)>,
@@ -97,7 +97,7 @@ pub struct Memory<'m> {
 #[derive(Clone, Copy)]
 struct PacketRegion {
     id: RegionId,
-    /// Where it began at first.
+    /// Its first start address.
     start: u64,
     /// Addresses between two places of it.
     stride: u64,

@@ -71,7 +71,7 @@ pub struct CheckedProgram {
     steps: Vec<frequent::Step>,
     /// It has casts between address spaces: it may access an arena.
     has_casts: bool,
-    /// What functions that outlive a run are known by.
+    /// Number that identifies functions that outlive a run.
     number: u32,
     /// First slot of the function that gets the cookie of a thrown exception.
     exception_callback: Option<usize>,
@@ -190,7 +190,7 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     /// Enables `gotox`, which Linux 6.18 does not have.
     pub indirect_jumps: bool,
-    /// What the bytes of a frame are when it is entered: programs of privileged callers may
+    /// Initial bytes of a frame: programs of privileged callers may
     /// read those that they have not written.
     pub stack_fill: u8,
 }

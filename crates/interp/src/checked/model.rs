@@ -1,4 +1,4 @@
-//! What a run opened and holds: the model side of functions that the verifier tracks.
+//! Resources held by a run: the model side of functions that the verifier tracks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::calls::CallFault;
 use super::memory::{Access, Memory, refused};
 use super::trap::{Reason, Unclosed};
 
-/// How long a run waits for a resilient lock (`RES_DEF_TIMEOUT`).
+/// Timeout of a resilient lock (`RES_DEF_TIMEOUT`).
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Address of the first fragment of the packet: one of the kernel where nothing else is. Bits of
 /// the addresses of each.
@@ -23,7 +23,7 @@ const MOST_HELD: usize = 31;
 /// Alignment of what is opened on the stack.
 const ALIGNMENT: u64 = 8;
 
-/// What a run opened and holds.
+/// Resources held by a run.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// By address.

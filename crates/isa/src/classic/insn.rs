@@ -125,7 +125,7 @@ pub enum Insn {
     StoreX(u32),
     /// `A = A op operand`.
     Alu {
-        /// Which.
+        /// The operation.
         op: AluOp,
         /// With what.
         src: Operand,
@@ -134,7 +134,7 @@ pub enum Insn {
     Neg,
     /// `if A cond operand` skip `jt`, else skip `jf`.
     Jump {
-        /// Which comparison.
+        /// The comparison.
         cond: Cond,
         /// With what.
         src: Operand,

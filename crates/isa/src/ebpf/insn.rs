@@ -399,7 +399,7 @@ pub enum Insn {
     },
 }
 
-// Programs are slices of these, read by everything that judges or compiles.
+// Programs are slices of these, read by all checkers and compilers.
 const _: () = assert!(size_of::<Insn>() == 16);
 
 /// Fault of an invalid instruction.

@@ -125,7 +125,7 @@ unsafe fn run_with_context(
 
 /// Kinds of programs that native code is entered as: all of them.
 pub trait Entered: Kind {
-    /// How programs are entered.
+    /// Entry function of programs.
     type Entry: Copy + Send + Sync;
 
     /// The entry of a program.
@@ -177,7 +177,7 @@ impl Entered for MemoryProgram {
 #[derive(Clone, Copy)]
 pub struct VerifiedEntry {
     pub(super) entry: Entry,
-    /// What it was verified for.
+    /// Context kind that it was verified for.
     pub(super) context: ContextKind,
 }
 

@@ -222,7 +222,7 @@ impl Native<PacketProgram> {
 }
 
 impl Native<ContextProgram> {
-    /// What a run returns, and whether a deadline ended it: with context and maps as the
+    /// Returns the result of a run, and whether a deadline ended it: with context and maps as the
     /// program left them.
     ///
     /// # Errors

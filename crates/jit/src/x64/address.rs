@@ -216,7 +216,7 @@ impl Generator<'_> {
     }
 }
 
-/// What an instruction between a value and its use is.
+/// Kind of an instruction between a value and its use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
     Arithmetic,

@@ -37,9 +37,9 @@ const OPERAND: Gpr = Gpr::R9;
 pub(super) struct OpenLookup {
     /// The call of the lookup.
     number: i32,
-    /// Where it goes if no tag matches.
+    /// Branch target if no tag matches.
     no_tag: Label,
-    /// Where it goes if the function has to decide.
+    /// Branch target if the function has to decide.
     unclear: Label,
     back: Label,
 }

@@ -129,7 +129,7 @@ struct Drain {
     map: u64,
     function: u64,
     context: u64,
-    /// Where each sample is described.
+    /// Address of the dynptr of each sample.
     dynptr: u64,
     /// Samples that were read.
     read: u64,

@@ -110,7 +110,7 @@ fn push_ip<M: MemoryPort>(
     })
 }
 
-/// What a header of IP says of itself.
+/// Fields of an IP header.
 struct IpHeader {
     is_ipv4: bool,
     len: usize,
@@ -311,7 +311,7 @@ fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result<(), Err
     Ok(())
 }
 
-/// What becomes of the program's words when the control block of IPv6 takes their place: all
+/// The program's words after the control block of IPv6 took their place: all
 /// but the last are zero, and the device that received the packet is where its length was.
 fn clear_control_block<M: MemoryPort>(memory: &mut M, context: u64) -> Result<(), M::Fault> {
     let input = get(memory, context, INGRESS_IFINDEX)?;

@@ -200,7 +200,7 @@ fn ipv6(
     Ok(params.answer(network, flags, checks_mtu, &lookup))
 }
 
-/// What a lookup found, and what depends on its family.
+/// Result of a lookup, with the fields that depend on its family.
 struct Lookup<'n> {
     found: Result<Found<'n>, NoRoute>,
     destination: IpAddr,

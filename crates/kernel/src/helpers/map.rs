@@ -113,7 +113,7 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
     Ok(status(result))
 }
 
-/// What a helper returns for a result: 0, or the negated error number.
+/// Return value of a helper for a result: 0, or the negated error number.
 pub(super) fn status(result: Result<(), Errno>) -> u64 {
     match result {
         Ok(()) => 0,

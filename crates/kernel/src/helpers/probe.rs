@@ -85,7 +85,7 @@ pub(super) fn probe_read_str<M: MemoryPort>(
     Ok(of_any(result, arguments[2]))
 }
 
-/// Why an address where nothing is cannot be read.
+/// Error of reading an unmapped address.
 pub(crate) fn why_unreadable(address: u64) -> Errno {
     let is_canonical = (address as i64) << 16 >> 16 == address as i64;
     match address < USER_END || !is_canonical {
@@ -94,12 +94,12 @@ pub(crate) fn why_unreadable(address: u64) -> Errno {
     }
 }
 
-/// What a read of an address returns where nothing is.
+/// Return value of reading an unmapped address.
 pub(super) fn absent(address: u64) -> u64 {
     why_unreadable(address).negated()
 }
 
-/// What the helper for addresses of both kinds returns instead.
+/// Return value of the helper for addresses of both kinds.
 fn of_any(result: u64, address: u64) -> u64 {
     match result == Errno::ERANGE.negated() && address < USER_END {
         true => EFAULT,

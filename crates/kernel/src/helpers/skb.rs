@@ -92,7 +92,7 @@ pub(super) fn get_hash_recalc<M: MemoryPort>(
     Ok(hash.into())
 }
 
-/// What packets of one flow have in common: protocols, addresses and ports.
+/// Flow key of a packet: protocols, addresses and ports.
 fn flow(protocol: u16, network: &[u8]) -> Vec<u8> {
     let mut flow = protocol.to_be_bytes().to_vec();
     let (next, addresses, len) = match (protocol, network) {

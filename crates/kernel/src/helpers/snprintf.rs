@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1024;
 /// Bytes of the buffer for the arguments of a text (`MAX_BPRINTF_BIN_ARGS`).
 const ARGUMENT_BYTES: usize = 512;
 
-/// What is used of the buffer into which Linux copies arguments before it formats them.
+/// Used part of the buffer into which Linux copies arguments before it formats them.
 #[derive(Default)]
 struct ArgumentBuffer {
     used: usize,

@@ -6,7 +6,7 @@ use vm::{MapObject, MemoryPort, RunContext};
 
 use super::socket_lookup::listener_of;
 
-/// What a pointer to a socket refers to.
+/// Object behind a pointer to a socket.
 pub(super) enum Found<'s> {
     /// Nothing: it is null.
     Nothing,

@@ -1,7 +1,7 @@
 //! Kernel functions (kfuncs) of Linux, and the bit operations, by the number that their calls
 //! have in resolved code ([`KernelFunction::number`]).
 //!
-//! Prototypes and flags are those of the kernel's BTF and registry, which the verifier judges
+//! Prototypes and flags are those of the kernel's BTF and registry, which the verifier checks
 //! calls by; [`state`] says for every kfunc of Linux 6.18 what a call does here.
 
 mod absence;
@@ -80,7 +80,7 @@ macro_rules! table {
             })
         }
 
-        /// What is built of a kfunc of Linux; `None` if nothing is.
+        /// Support state of a kfunc of Linux that is built; `None` if it is not.
         fn built(name: &str) -> Option<CallState> {
             let of = |module: &str| match module {
                 "absence" | "conntrack" => CallState::Absent,

@@ -1,10 +1,10 @@
-//! What a call of each kfunc does here.
+//! Support state of each kfunc.
 
 use spec::kfuncs::CallState;
 
 use super::built;
 
-/// What a call of a kfunc of Linux does here; `None` for names that are not listed.
+/// Support state of a kfunc of Linux; `None` for names that are not listed.
 pub fn state(name: &str) -> Option<CallState> {
     let is_listed = |(_, names): &&(CallState, &[&str])| {
         let fits = |listed: &&str| match listed.strip_suffix('*') {
@@ -59,20 +59,20 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bpf_xdp_metadata_rx_*"],
     ),
     (
-        CallState::Waits("model ciphers"),
+        CallState::Unsupported("model ciphers"),
         &["bpf_crypto_decrypt", "bpf_crypto_encrypt"],
     ),
     (
-        CallState::Waits("model tasks and control groups"),
+        CallState::Unsupported("model tasks and control groups"),
         &["bpf_iter_*", "bpf_cgroup_read_xattr"],
     ),
-    (CallState::Waits("task work"), &["bpf_task_work_*"]),
+    (CallState::Unsupported("task work"), &["bpf_task_work_*"]),
     (
-        CallState::Waits("sockets that a program makes"),
+        CallState::Unsupported("sockets that a program makes"),
         &["bpf_sk_assign_tcp_reqsk"],
     ),
     (
-        CallState::Waits("entries of connection tracking"),
+        CallState::Unsupported("entries of connection tracking"),
         &[
             "bpf_skb_ct_alloc",
             "bpf_xdp_ct_alloc",

@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 /// Bytes that are read at once.
 const PORTION: usize = 64;
 
-/// Why a string function has no answer.
+/// Error of a string function.
 type Failure = Errno;
 
 /// A string, read as far as it is needed.

@@ -47,7 +47,7 @@ pub(super) fn wq_start<M: ModelPort>(
     }))
 }
 
-/// What a function without flags returns.
+/// Result of a function without flags.
 fn of_queues(
     cx: &RunContext<'_>,
     flags: u64,

@@ -36,7 +36,7 @@ pub struct Arena {
     space: Mutex<Space>,
 }
 
-/// What allocations change.
+/// State that allocations change.
 #[derive(Debug)]
 struct Space {
     free: FreeRanges,

@@ -20,7 +20,7 @@ pub struct Batch {
 pub struct LookupBatch {
     /// Elements that were read.
     pub count: usize,
-    /// Where the next batch starts, if any element was looked at: a key, of hashes the
+    /// Start of the next batch, if any element was looked at: a key, of hashes the
     /// number of a bucket in 4 bytes.
     pub next: Option<Vec<u8>>,
     /// The error that ended it, if any: ENOENT behind the last element, ENOSPC if the first
@@ -28,7 +28,7 @@ pub struct LookupBatch {
     pub end: Option<Errno>,
 }
 
-/// Which batches a kind has.
+/// Batch operations of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Batches {
     None,

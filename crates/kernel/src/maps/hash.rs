@@ -57,7 +57,7 @@ pub(super) struct Hash {
     has_lines: bool,
 }
 
-/// What keeps the number of entries within the map's limit.
+/// Limiter of the number of entries.
 #[derive(Debug)]
 enum Limit {
     /// The pool has no more elements.
@@ -428,7 +428,7 @@ impl WordLookup for Hash {
 }
 
 impl Hash {
-    /// What native code needs to look up a value; `None` if that depends on the CPU.
+    /// Parts of an inlined lookup; `None` if that depends on the CPU.
     fn parts(&self) -> Option<HashParts> {
         let (elements, count) = self.pool.first_block();
         (!self.is_percpu).then(|| HashParts {

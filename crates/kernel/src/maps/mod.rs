@@ -77,7 +77,7 @@ const KMALLOC_MAX: u32 = 4 << 20;
 /// Most bytes of a value that exists for each CPU (`PCPU_MIN_UNIT_SIZE`).
 const PERCPU_MAX_VALUE: usize = 32 << 10;
 
-/// What a map is made of: its parameters, kind and value layout.
+/// Definition of a map: its parameters, kind and value layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) params: MapParams,
@@ -142,7 +142,7 @@ impl Map {
         self.operations.release();
     }
 
-    /// What programs do with it.
+    /// Operations of programs on it.
     pub fn operations(&self) -> &dyn Operations {
         &*self.operations
     }

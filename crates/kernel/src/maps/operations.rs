@@ -28,7 +28,7 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
-    /// How native code looks up keys without the helper, if there is such a way.
+    /// Inlined lookup of native code, without the helper, if there is one.
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
         None
     }
@@ -155,7 +155,7 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What native code sees of a program array.
+    /// Table of a program array for native code.
     fn tail_table(&self) -> Option<Arc<TailTable>> {
         None
     }

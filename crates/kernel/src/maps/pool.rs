@@ -27,7 +27,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The cells of a cache line.
 pub(super) type Line = [AtomicU64; LINE_CELLS];
 
-/// What a pool has for each element.
+/// Layout of a pool's elements.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     /// Cells of an element.

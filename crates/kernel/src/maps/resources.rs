@@ -93,18 +93,18 @@ pub struct Cgroup {
     pub id: u64,
 }
 
-/// What maps know of a program that they hold.
+/// A program stored in a map.
 #[derive(Clone, Debug)]
 pub struct StoredProgram {
     /// Program id, which lookups return.
     pub id: u32,
-    /// What has to be equal for all programs of an array.
+    /// Compatibility class, equal for all programs of an array.
     pub class: ProgramClass,
     /// The native code that tail calls of native code enter.
     pub target: Option<Arc<dyn TailTarget>>,
 }
 
-/// What decides whether one program may call another (`bpf_prog_map_compatible`).
+/// Compatibility class of tail calls (`bpf_prog_map_compatible`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramClass {
     /// Type of the program.
@@ -142,7 +142,7 @@ pub struct StoredMap {
     pub id: u32,
     /// The map.
     pub map: Arc<Map>,
-    /// What programs get when they look it up.
+    /// Handle that a lookup returns to programs.
     pub(super) handle: MapHandle,
 }
 

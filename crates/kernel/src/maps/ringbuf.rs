@@ -43,7 +43,7 @@ pub struct Ring {
     cells: Cells,
     /// Bytes of the ring, a power of two.
     size: u64,
-    /// Where the host reads next, in bytes ever written.
+    /// Read position of the host, in bytes ever written.
     consumer: AtomicU64,
     producer: AtomicU64,
     /// Position of the first record that was busy when a record was reserved last.
@@ -59,7 +59,7 @@ pub struct Ring {
 pub struct Record<'a> {
     /// Its bytes, which hold what was there before.
     pub bytes: CellSlice<'a>,
-    /// Where it starts in the ring: its name in [`Ring::submit`].
+    /// Its position in the ring: its name in [`Ring::submit`].
     pub position: u64,
 }
 

@@ -63,13 +63,13 @@ impl<T> Slots<T> {
         self.count
     }
 
-    /// What all slots hold.
+    /// Contents of all slots.
     pub(super) fn all(&self) -> impl Iterator<Item = Arc<T>> {
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
         blocks.flat_map(|block| block.iter().filter_map(ArcSwapOption::load_full))
     }
 
-    /// What a slot holds. Slots out of range are empty.
+    /// Contents of a slot. Slots out of range are empty.
     pub(super) fn get(&self, index: u32) -> Option<Arc<T>> {
         let block = self.blocks.get(index as usize / BLOCK)?.get()?;
         block[index as usize % BLOCK].load_full()

@@ -15,7 +15,7 @@ use super::resources::Resources;
 pub struct Socket {
     /// Its cookie, which lookups return.
     pub cookie: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: SocketKind,
     /// It shares its port with the sockets of a group (`SO_REUSEPORT`).
     pub is_in_group: bool,

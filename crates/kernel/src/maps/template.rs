@@ -1,4 +1,4 @@
-//! What the maps that a map of maps holds have in common.
+//! Common definition of the inner maps of a map of maps.
 
 use std::sync::Arc;
 

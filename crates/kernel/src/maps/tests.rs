@@ -1,4 +1,4 @@
-//! What programs hold of maps, rings, and maps under threads.
+//! References of programs to map values, rings, and maps under threads.
 
 mod threads;
 

@@ -32,14 +32,14 @@ pub struct UserRing {
     cells: Cells,
     /// Bytes of the ring, a power of two.
     size: u64,
-    /// Where programs read next, in bytes ever written.
+    /// Read position of programs, in bytes ever written.
     consumer: AtomicU64,
     producer: AtomicU64,
     /// Held while the host writes.
     writer: Mutex<()>,
     /// True while a program reads.
     is_busy: Arc<AtomicBool>,
-    /// Where the reader gets each sample.
+    /// The dynptr by which the reader gets each sample.
     dynptr: Cells,
 }
 

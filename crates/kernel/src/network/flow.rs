@@ -1,8 +1,8 @@
-//! What a lookup of a route knows of a packet.
+//! Flow key of a route lookup (`struct flowi`).
 
 use std::net::IpAddr;
 
-/// What a lookup of a route knows of a packet.
+/// Flow key of a route lookup (`struct flowi`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     /// Index of the device that received it.

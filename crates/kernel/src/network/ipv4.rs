@@ -68,13 +68,13 @@ fn first<'n>(network: &'n Network, flow: &Flow, tables: &[u32]) -> Answer<'n> {
     None
 }
 
-/// What a route without next hop says.
+/// Verdict of a route without next hop.
 enum Verdict {
     Throw,
     Drop(NoRoute),
 }
 
-/// What a route of the destination's prefix says; `None` if it does not count.
+/// Verdict of a route of the destination's prefix; `None` if it does not count.
 fn judge<'n>(
     network: &Network,
     flow: &Flow,

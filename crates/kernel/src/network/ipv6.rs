@@ -137,7 +137,7 @@ fn best_score<'n>(
     best.map(|(_, route, hop)| (route, hop))
 }
 
-/// How good a route is: preference first, then whether it has the device.
+/// Score of a route: preference first, then whether it has the device.
 fn score(flow: &Flow, route: &Route, hop: Option<&NextHop>) -> u32 {
     let device = hop.map_or(LOOPBACK, |hop| hop.device);
     let preference = match route.preference {

@@ -47,7 +47,7 @@ pub(crate) enum Tables {
     Only(u32),
 }
 
-/// Why no route is found.
+/// Reason why no route is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoute {
     /// No table has one (`ENETUNREACH`).

@@ -10,7 +10,7 @@ use vm::network::{NetSocket, SocketProtocol, SocketState};
 
 use super::siphash;
 
-/// What a packet tells of the socket that it is for.
+/// Key of a socket lookup, from a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketQuery {
     pub(crate) protocol: SocketProtocol,

@@ -38,7 +38,7 @@ pub struct LoadedProgram {
     pub program: Program,
     /// Its maps.
     pub maps: Vec<Arc<Map>>,
-    /// What maps hold of it.
+    /// The program as maps store it.
     pub stored: Arc<StoredProgram>,
 }
 
@@ -102,7 +102,7 @@ impl Process {
         self.types.as_deref()
     }
 
-    /// What is open at a descriptor.
+    /// The object that is open at a descriptor.
     pub fn descriptor(&self, number: u32) -> Option<Descriptor> {
         self.table().open.get(&number).cloned()
     }

@@ -26,7 +26,7 @@ const LOCAL_OUT: u8 = 3;
 const NFPROTO_IPV4: u8 = 2;
 const NFPROTO_IPV6: u8 = 10;
 
-/// What the kernel's objects say of a packet at a hook.
+/// Hook state of a packet, from the kernel's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetfilterHook {
     /// Number of the hook (`enum nf_inet_hooks`).

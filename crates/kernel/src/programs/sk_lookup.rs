@@ -111,7 +111,7 @@ pub(super) fn end_run(
     Ok(())
 }
 
-/// What a program returns to let the connection pass.
+/// The value that lets the connection pass.
 const SK_PASS: u32 = 1;
 
 /// Programs that return another value than `SK_DROP` let the connection pass.

@@ -52,7 +52,7 @@ pub(crate) mod field {
     pub(crate) const HWTSTAMP: usize = 184;
 }
 
-/// What a test run returns.
+/// Fields that a test run returns.
 const RETURNED: &[(usize, usize)] = &[
     (MARK, 4),
     (PRIORITY, 4),
@@ -65,7 +65,7 @@ const RETURNED: &[(usize, usize)] = &[
     (HWTSTAMP, 8),
 ];
 
-/// What a test run takes: the same fields and the size of segments.
+/// True for fields that a test run takes: the same ones and the size of segments.
 fn is_given(at: usize) -> bool {
     let is_in = |(start, len): &(usize, usize)| (*start..start + len).contains(&at);
     RETURNED.iter().any(is_in) || is_in(&(GSO_SIZE, 4))
@@ -215,7 +215,7 @@ fn socket(frame: &[u8]) -> SocketView {
     socket
 }
 
-/// What a frame from the loopback device has in its `struct __sk_buff`.
+/// Fills in the `struct __sk_buff` of a frame from the loopback device.
 fn fill(context: &mut [u8], frame: &[u8], len: usize) {
     put(context, IFINDEX, System::LOOPBACK);
     put(context, PACKET_TYPE, packet_type(frame));

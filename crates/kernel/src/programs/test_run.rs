@@ -57,13 +57,13 @@ pub struct TestInput {
     pub packet: Option<PacketBuffer>,
     /// The context.
     pub context: Vec<u8>,
-    /// What the field at [`TestInput::FLOW_KEYS`] of the context points to, for flow
+    /// Pointee of the field at [`TestInput::FLOW_KEYS`] of the context, for flow
     /// dissectors.
     pub flow_keys: Option<Vec<u8>>,
-    /// What the field at [`TestInput::SOCKET`] of the context points to, for types whose
+    /// Pointee of the field at [`TestInput::SOCKET`] of the context, for types whose
     /// context is a socket buffer: the socket that the packet belongs to.
     pub packet_socket: Option<SocketView>,
-    /// What the objects are that the context of a netfilter program points to.
+    /// Objects behind the context of a netfilter program.
     pub hook: Option<NetfilterHook>,
     /// The flow keys that every run begins with.
     pub(super) initial_keys: Option<Vec<u8>>,
@@ -264,7 +264,7 @@ impl TestInput {
         }
     }
 
-    /// What a test run returns in place of the result of the program's last run.
+    /// Result of a test run in place of that of the program's last run.
     ///
     /// # Errors
     /// The kernel's for a result that it does not return.
@@ -295,7 +295,7 @@ impl TestInput {
         }
     }
 
-    /// Where a run redirected the packet, if its result says that it did.
+    /// Redirect target of a run, if its result is a redirect.
     pub fn redirect(&self, result: u32) -> Option<Redirect> {
         let redirects = match self.rules {
             Rules::Xdp => XDP_REDIRECT,
@@ -309,7 +309,7 @@ impl TestInput {
         packet.state.redirect
     }
 
-    /// What a test run returns as data: the packet after the run, or the flow keys.
+    /// Output data of a test run: the packet after the run, or the flow keys.
     pub fn data_out(&self) -> Vec<u8> {
         let Some(packet) = &self.packet else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What return values mean.
+//! Meaning of return values by program type.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ pub struct PacketVerdict {
     /// Its name: Linux's where there is one, and the number itself for program types whose
     /// values mean nothing to Linux.
     pub name: Cow<'static, str>,
-    /// How many bytes go on, from where the program's packet begins; `None` if the packet
+    /// Number of bytes that go on, from the start of the program's packet; `None` if the packet
     /// is dropped or kept back.
     pub kept: Option<usize>,
 }
@@ -55,7 +55,7 @@ const RET_CODES: &[(u32, &str, bool)] = &[
     (129, "BPF_FLOW_DISSECTOR_CONTINUE", true),
 ];
 
-/// How a program type's return values are read.
+/// Decoding of a program type's return values.
 enum Values {
     /// Numbers in these tables, which begin at 0; others drop packets, or let them go on.
     Table(&'static [(&'static str, bool)], Others),
@@ -67,14 +67,14 @@ enum Values {
     Numbers,
 }
 
-/// What becomes of packets by values that are in no table.
+/// Fate of packets by values that are in no table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
     Drop,
     GoOn,
 }
 
-/// What lets tc programs go on with the next one.
+/// The value by which tc programs go on with the next one.
 const UNSPEC: (u32, &str) = (u32::MAX, "TC_ACT_UNSPEC");
 
 const SOCKET_FILTER: [&str; 2] = ["drop", "keep"];

@@ -30,8 +30,8 @@ pub(super) fn propagate(function: Function, behind: Halves, slots: &mut [impl Of
     }
 }
 
-/// What is live behind an instruction with control flow, in front of whose next slot `next`
-/// is live.
+/// Live-out set of an instruction with control flow; `next` is the live-in set of its next
+/// slot.
 fn live_behind(
     node: &Node,
     at: usize,

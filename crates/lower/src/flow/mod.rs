@@ -51,7 +51,7 @@ impl OfSlot for Node {
     }
 }
 
-/// What is kept although nothing uses it.
+/// Selection of the instructions that are kept although nothing uses their results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// Effects, but no unused results.

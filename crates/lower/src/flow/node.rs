@@ -1,4 +1,4 @@
-//! What is known of one slot: definitions, uses, the live-out set and the edges.
+//! Def-use node of one slot: definitions, uses, the live-out set and the edges.
 
 use isa::ebpf::{Flow, Insn, Reg};
 

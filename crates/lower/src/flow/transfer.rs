@@ -367,7 +367,7 @@ pub const fn is_bit_operation(number: i32) -> bool {
 }
 
 impl Halves {
-    /// What a bit operation reads: the value, and `r2` where it holds a count or is used
+    /// Registers that a bit operation reads: the value, and `r2` where it holds a count or is used
     /// beside the result.
     const fn of_bit_operation(number: i32) -> Halves {
         match BitOp::of_number(number) {

@@ -39,7 +39,7 @@ impl Accesses<'_> {
         }
     }
 
-    /// What takes the place of the instruction at a slot, if it is an operation on one map.
+    /// Replacement of the instruction at a slot, if it is an operation on one map.
     pub(super) fn replace(
         &mut self,
         insns: &[Insn],
@@ -101,7 +101,7 @@ impl Accesses<'_> {
         Some(self.used.len() - 1)
     }
 
-    /// How a map does without a helper, if the passes say so.
+    /// Direct access to a map without a helper, if the passes include it.
     fn access(&self, map: u32, helper: i32) -> Option<DirectAccess> {
         let map = self.maps.get(map as usize)?.as_ref()?.map();
         let access = match helper {
@@ -123,7 +123,7 @@ impl Accesses<'_> {
         self.passes.contains(pass).then_some(access)
     }
 
-    /// What instructions refer to.
+    /// Accesses that instructions refer to.
     pub(super) fn into_used(self) -> Vec<DirectAccess> {
         self.used
     }

@@ -5,7 +5,7 @@ use spec::bits::BitOp;
 
 use crate::construct::{alu, mov, mov_imm64};
 
-/// What takes the place of a call, if it reverses bits: bits of pairs, pairs of nibbles and
+/// Replacement of a call, if it reverses bits: bits of pairs, pairs of nibbles and
 /// nibbles of bytes are exchanged, then the bytes. Calls clobber `r1` to `r5`, so that two of
 /// them hold what is between.
 pub(super) fn expand(insn: Insn) -> Option<Vec<Insn>> {

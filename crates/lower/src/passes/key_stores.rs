@@ -1,4 +1,4 @@
-//! How the key of a lookup was stored: a processor forwards a store to a load that it covers,
+//! Store sizes of lookup keys: a processor forwards a store to a load that it covers,
 //! but a load that covers several stores waits for them.
 //!
 //! The search goes back from the call to the start of the basic block, and over at most

@@ -1,5 +1,5 @@
 //! Loops in place of `bpf_loop` and of `bpf_for_each_map_elem` over arrays: functions of the
-//! program that call the callback, so that a round costs a local call.
+//! program that call the callback, so that an iteration costs a local call.
 //!
 //! A function is made for each callback and each array, and shared by all calls. It keeps
 //! its state in `r6` to `r9`, which it finds again behind local calls; the frame of the
@@ -20,8 +20,8 @@ use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
 const LOOP: i32 = number("bpf_loop");
 const FOR_EACH_MAP_ELEM: i32 = number("bpf_for_each_map_elem");
 
-/// Most rounds of `bpf_loop` (`BPF_MAX_LOOPS`).
-const MOST_ROUNDS: i32 = 1 << 23;
+/// Maximum number of iterations of `bpf_loop` (`BPF_MAX_LOOPS`).
+const MAX_ITERATIONS: i32 = 1 << 23;
 
 /// Bytes of stack of a visit of an array: the key.
 const KEY_BYTES: u32 = 8;
@@ -35,7 +35,7 @@ struct Loop {
     stack: u32,
 }
 
-/// What a function loops over.
+/// Range of a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     /// The numbers below a count.
@@ -49,7 +49,7 @@ pub(super) struct Loops {
     is_enabled: bool,
     program_len: usize,
     functions: Vec<Loop>,
-    /// What they loop over, what they call, and their first slots.
+    /// Their ranges, their callees, and their first slots.
     known: Vec<(Over, usize, usize)>,
 }
 
@@ -63,7 +63,7 @@ impl Loops {
         }
     }
 
-    /// What takes the place of an instruction, if it calls a helper that a loop replaces: a
+    /// Replacement of an instruction, if it calls a helper that a loop replaces: a
     /// call of a function behind the program, at the distance from the instruction.
     pub(super) fn replace(
         &mut self,
@@ -142,10 +142,10 @@ impl Loops {
     }
 }
 
-/// The function for `bpf_loop`: `r1` is the number of rounds, `r3` the context.
+/// The function for `bpf_loop`: `r1` is the number of iterations, `r3` the context.
 fn count(call_at: impl Fn(usize) -> Insn) -> Vec<Insn> {
     vec![
-        branch(Cond::Gt, Reg::R1, Operand::Imm(MOST_ROUNDS), 12),
+        branch(Cond::Gt, Reg::R1, Operand::Imm(MAX_ITERATIONS), 12),
         mov(Reg::R6, Reg::R1),
         mov(Reg::R7, Reg::R3),
         mov_imm(Reg::R8, 0),

@@ -1,5 +1,5 @@
-//! Zero extensions and masks that change nothing, because the verifier knows the bits that
-//! they clear to be zero. Compilers write them where they do not know the range of a value.
+//! Zero extensions and masks that change nothing, because the verifier proved the cleared
+//! bits zero. Compilers emit them where the range is unproven.
 
 use isa::ebpf::{AluOp, Insn, Operand, Width};
 use verifier::{InsnFact, ProgramFacts, Scalar, Value};

@@ -26,7 +26,7 @@ impl<'a> TailCalls<'a> {
         }
     }
 
-    /// What takes the place of an instruction, if it is a tail call through one slot. The
+    /// Replacement of an instruction, if it is a tail call through one slot. The
     /// verifier takes a constant index as precise, so that it is the same in all runs.
     pub(super) fn replace(&mut self, insn: Insn, fact: &InsnFact) -> Option<Vec<Insn>> {
         let Insn::Call(Callee::Helper(TAIL_CALL)) = insn else {

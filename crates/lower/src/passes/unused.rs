@@ -14,7 +14,7 @@ use crate::flow::{DefUse, Definitions};
 /// Copies through which the definition of a value is followed.
 const COPIES: usize = 4;
 
-/// What these passes remove.
+/// Instructions that these passes remove.
 #[derive(Default)]
 pub(crate) struct Unused {
     /// Slots whose results are not live.
@@ -147,7 +147,7 @@ fn is_zero_extended(
     })
 }
 
-/// What is known of the upper half of a result.
+/// Facts about the upper half of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upper {
     Zero,
@@ -156,7 +156,7 @@ enum Upper {
     Unknown,
 }
 
-/// What is known of the upper half of the result of an instruction.
+/// Facts about the upper half of the result of an instruction.
 fn upper_half(insn: Insn) -> Upper {
     let zero_if = |is_zero| if is_zero { Upper::Zero } else { Upper::Unknown };
     match insn {

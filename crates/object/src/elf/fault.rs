@@ -96,7 +96,7 @@ impl ElfFault {
 impl fmt::Display for ElfFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ElfFault::NotElf => write!(f, "this is no ELF file"),
+            ElfFault::NotElf => write!(f, "this file has no ELF magic number"),
             ElfFault::Not64Bit => write!(f, "this is no 64-bit ELF file"),
             ElfFault::UnknownByteOrder => write!(f, "ELF file has an unknown byte order"),
             ElfFault::ForeignByteOrder => write!(

@@ -50,7 +50,7 @@ const SAID_ONCE: [&[u8]; 2] = [b"license", b"version"];
 /// assert!(linked.starts_with(b"\x7fELF"));
 ///
 /// let error = Linker::new().add("README.md", b"# Read me").err().unwrap();
-/// assert_eq!(error.to_string(), "README.md: this is no ELF file");
+/// assert_eq!(error.to_string(), "README.md: this file has no ELF magic number");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -49,7 +49,7 @@ struct Place {
 
 impl Symbols {
     /// True if a symbol of this name is visible.
-    pub(super) fn knows(&self, name: &[u8]) -> bool {
+    pub(super) fn contains(&self, name: &[u8]) -> bool {
         self.shared.contains_key(name)
     }
 

@@ -136,7 +136,7 @@ impl Types {
             let name = ty.name().as_bytes();
             // A DATASEC variable without a symbol is in an omitted section.
             let is_shared = is_shared(ty);
-            if ty.kind() == Kind::Datasec || is_shared && !symbols.knows(name) {
+            if ty.kind() == Kind::Datasec || is_shared && !symbols.contains(name) {
                 continue;
             }
             let origin = |id| Origin { file, id };

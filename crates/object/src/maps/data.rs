@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_as_kernels_and_users_know_them() {
+    fn map_names_are_truncated_as_by_libbpf() {
         assert_eq!(kernel_name("my_object_name", ".rodata"), "my_objec.rodata");
         assert_eq!(kernel_name("my_object_name", ".bss"), "my_objec.bss");
         assert_eq!(kernel_name("my_object_name", ".kconfig"), "my_obje.kconfig");

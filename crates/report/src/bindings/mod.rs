@@ -70,7 +70,7 @@ impl fmt::Display for BindingsError {
 
 impl Error for BindingsError {}
 
-/// What the bindings of an object contain.
+/// Contents of the bindings of an object.
 struct Contained<'o> {
     btf: &'o Btf<'o>,
     maps: Vec<MapTypes<'o>>,

@@ -4,7 +4,7 @@ use verifier::reason::{KnownValue, NoteKind};
 
 use super::value::{brief, bytes, target};
 
-/// What happened to a value at a place.
+/// Text of a value's change.
 pub(super) fn words(kind: &NoteKind) -> String {
     match kind {
         NoteKind::Argument { number, value } => {

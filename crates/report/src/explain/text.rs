@@ -209,7 +209,7 @@ fn path(out: &mut String, path: &Path, margin: usize) {
     }
 }
 
-/// Where a decision is, and which way it goes.
+/// Place of a decision, and its direction.
 pub(super) fn decision_words(decision: &Decision) -> (&InsnPlace, String) {
     match decision {
         Decision::Branch {

@@ -73,7 +73,7 @@ pub(super) fn bytes(count: impl Into<i64>) -> String {
     }
 }
 
-/// What a pointer points to, as in "a pointer to …".
+/// Text of a pointee, as in "a pointer to …".
 pub(super) fn target(kind: &PointerTarget) -> String {
     match kind {
         PointerTarget::Context => String::from("the context"),
@@ -98,7 +98,7 @@ pub(super) fn target(kind: &PointerTarget) -> String {
     }
 }
 
-/// What is known of a value, as in "r1 is …".
+/// Text of a known value, as in "r1 is …".
 pub(super) fn known(value: &KnownValue) -> String {
     words(value, true)
 }

@@ -9,13 +9,13 @@ mod register;
 
 use verifier::reason::{Cause, Explanation};
 
-/// What an explanation says beside the data.
+/// Text of an explanation beside the data.
 pub(super) struct Words {
     /// Name of the rule, for programs.
     pub(super) name: &'static str,
-    /// What is wrong, in one line.
+    /// The cause, in one line.
     pub(super) headline: String,
-    /// What was needed.
+    /// The unmet requirement.
     pub(super) needed: Option<String>,
     /// The usual edits, the likeliest first.
     pub(super) help: Vec<String>,

@@ -276,7 +276,7 @@ fn needs(shown: &Shown<'_, '_>, text: &mut String) {
     }
 }
 
-/// What an object needs that this release lacks, with the first place of each; one line if
+/// Requirements of an object that this release lacks, with the first place of each; one line if
 /// there is nothing.
 pub fn needs_newer_text(shown: &Shown<'_, '_>, release: Release) -> String {
     let needs = shown.overview.needs();

@@ -12,7 +12,7 @@ use spec::maps::MapKind;
 use super::text::{count, heading, section};
 use crate::table::{Side, Table};
 
-/// Why an object is not linked, and what to do about it: a sentence for each reason.
+/// Reasons why an object is not linked, with remedies: a sentence for each reason.
 pub fn unlinked_notes(object: &UnlinkedObject<'_>) -> Vec<&'static str> {
     let mut notes = Vec::new();
     if object.is_big_endian() {

@@ -8,7 +8,7 @@ use super::{DEEPEST, field_bits};
 /// Writes a value into the bytes of a type. Members that are not named keep their bytes.
 ///
 /// # Errors
-/// What does not fit, and where in the value.
+/// The mismatch, with its place in the value.
 pub fn from_json(
     types: &Btf<'_>,
     ty: TypeId,

@@ -49,7 +49,7 @@ fn read_json(text: &[u8]) -> Result<Value, ProfileError> {
         let what = what.split(" at line ").next().unwrap_or_default();
         ProfileError {
             place: format!("line {}, column {}", error.line(), error.column()),
-            what: format!("not JSON: {what}"),
+            what: format!("invalid JSON: {what}"),
         }
     })
 }
@@ -389,7 +389,7 @@ mod tests {
     fn faults_have_a_place() {
         assert_eq!(
             fault("{\n \"defaultAction\": \"SCMP_ACT_ALLOW\",\n}"),
-            "line 3, column 1: not JSON: trailing comma"
+            "line 3, column 1: invalid JSON: trailing comma"
         );
         assert_eq!(fault("{}"), "the profile: defaultAction is missing");
         assert_eq!(

@@ -2,8 +2,8 @@
 //!
 //! A prototype is written in the kernel's way: memory with a size is a pointer and a number
 //! whose name ends in `__sz`, a constant string a pointer whose name ends in `__str`. So the
-//! verifier judges calls of host functions as those of Linux's kfuncs, with the same messages.
-//! A function with a helper number can be called as a helper too, and is judged as one.
+//! verifier checks calls of host functions as those of Linux's kfuncs, with the same messages.
+//! A function with a helper number can be called as a helper too, and is verified as one.
 
 mod btf;
 mod helper;
@@ -96,7 +96,7 @@ pub struct Field {
     pub count: Option<u32>,
 }
 
-/// What an argument points to: a number or a structure of numbers without padding.
+/// Pointee of an argument: a number or a structure of numbers without padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pointee {
     /// A number.
@@ -136,7 +136,7 @@ pub enum Argument {
 pub struct Parameter {
     /// Name.
     pub name: String,
-    /// What it takes.
+    /// Its type.
     pub argument: Argument,
 }
 
@@ -157,7 +157,7 @@ pub struct Prototype {
     pub helper: Option<u32>,
 }
 
-/// Why a kernel cannot have functions of a host.
+/// Reason why a kernel cannot have functions of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadFunctions {

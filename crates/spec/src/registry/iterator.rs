@@ -20,7 +20,7 @@ pub struct IteratorTarget {
 pub struct IteratorArg {
     /// Index of the argument, from 0.
     pub index: u32,
-    /// What a read gives.
+    /// Type of the value read.
     pub value: RegType,
     /// The structure that the value points to.
     pub btf: Option<KernelType>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::maps::MapKind;
 
-/// How an access is written, as far as Linux makes different code of it.
+/// Form of an access, as far as Linux makes different code of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessForm {
     /// A load into another register than the pointer's.
@@ -59,7 +59,7 @@ impl AccessForm {
 /// Number of instructions that Linux makes of an access to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rewritten {
-    /// How the access is written.
+    /// Form of the access.
     pub form: AccessForm,
     /// Bytes of the access.
     pub bytes: u8,

@@ -11,7 +11,7 @@ pub struct Link {
     _fd: OwnedFd,
 }
 
-/// Where a program is attached.
+/// Attach target of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// XDP.

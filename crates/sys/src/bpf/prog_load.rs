@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Largest log buffer that the kernel accepts, in bytes.
 pub const MAX_LOG_SIZE: usize = u32::MAX as usize >> 2;
 
-/// How often a load is tried whose verification a signal interrupts (EAGAIN).
+/// Number of attempts of a load whose verification a signal interrupts (EAGAIN).
 const ATTEMPTS: u32 = 5;
 
 /// Request to load a program. Numbers are passed to the kernel unchecked.

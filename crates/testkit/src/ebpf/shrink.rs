@@ -154,7 +154,7 @@ mod tests {
     use isa::ebpf::assemble;
 
     #[test]
-    fn what_is_left_is_what_matters() {
+    fn shrinking_keeps_the_failing_part() {
         let shows = |p: &[Insn]| {
             p.iter()
                 .any(|insn| matches!(insn, Insn::LoadAcquire { .. }))

@@ -24,7 +24,7 @@ use vm::{DirectContext, FiredTimer, MapHandle, MapObject, RunContext, RunGuard, 
 use super::machine::Machine;
 use super::maps::{self, PROGRAMS, TARGETS};
 
-/// What a run leaves behind beside maps: `r0`, the data that a test run returns, the context
+/// Result of a run beside maps: `r0`, the data that a test run returns, the context
 /// without packet bounds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
@@ -280,7 +280,7 @@ impl Resources for Numbers {
     }
 }
 
-/// What the checked engine begins with.
+/// Initial state of the checked engine.
 enum Start<'i> {
     Program(&'i mut TestInput),
     Timer(FiredTimer),
@@ -303,7 +303,7 @@ impl Checked {
         }
     }
 
-    /// What a run leaves behind; the trap that ended it.
+    /// Result of a run; the trap that ended it.
     pub(super) fn run(
         &self,
         mut input: TestInput,

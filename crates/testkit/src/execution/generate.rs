@@ -32,7 +32,7 @@ use crate::ebpf::Choices;
 use crate::registry::fields::with_callback_and_lock;
 use crate::verifier::assembled;
 
-/// What generated programs may do.
+/// Features of generated programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     kinds: &'static [ProgramType],

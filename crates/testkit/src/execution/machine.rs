@@ -20,7 +20,7 @@ const SOCKETS: &[(bool, &str, Option<&str>)] = &[
     (false, "127.0.0.1:84", Some("127.0.0.1:85")),
 ];
 
-/// What programs find around them.
+/// Run context of programs.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) system: System,

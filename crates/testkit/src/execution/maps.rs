@@ -183,7 +183,7 @@ impl Resources for Maps {
 /// Values by the keys of generated programs; `None` where there is none.
 pub(super) type Contents = Vec<Option<Vec<u8>>>;
 
-/// What the maps hold in the end: queues and ring buffers are emptied.
+/// Final contents of the maps: queues and ring buffers are emptied.
 pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Contents>> {
     let of = |(def, map): (&Arc<MapDef>, &Arc<Map>)| match def.kind() {
         Some(MapKind::Ringbuf) => {
@@ -200,7 +200,7 @@ pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Conte
     program.maps().iter().zip(maps).map(of).collect()
 }
 
-/// What the map whose values have timers holds.
+/// Contents of the map whose values have timers.
 pub(super) fn timed(program: &Program, maps: &[Arc<Map>]) -> Contents {
     let at = TIMED as usize;
     values(&program.maps()[at], &maps[at])

@@ -33,11 +33,11 @@ const RUNS: u64 = 4;
 pub struct Setting<'k> {
     /// The description of the kernel.
     pub kernel: &'k Kernel,
-    /// What it offers to programs.
+    /// Its registry.
     pub registry: &'k Registry,
 }
 
-/// What a comparison of one program found equal.
+/// Counts of equal results of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Equal {
     /// Runs of native code that were compared with the checked engine.
@@ -78,7 +78,7 @@ impl fmt::Display for Equal {
 pub struct Difference {
     /// The seed of the program.
     pub seed: u64,
-    /// What differs.
+    /// The difference.
     pub what: String,
     /// The program.
     pub text: String,

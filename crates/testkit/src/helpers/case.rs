@@ -132,7 +132,7 @@ impl Case {
     }
 }
 
-/// True for maps that the sockets of the world are put into.
+/// True for maps that the sockets of the network are put into.
 pub(super) fn holds_sockets(params: &MapParams) -> bool {
     let kinds = [MapKind::Sockmap, MapKind::Sockhash];
     kinds.iter().any(|kind| kind.number() == params.map_type)

@@ -25,7 +25,7 @@ use super::program_types::{ProgramTypes, TYPES};
 /// Offset of the spin lock in the values of maps with types, which have 16 bytes.
 const LOCK: usize = 8;
 
-/// What helpers report of this thread.
+/// System data that helpers report of this thread.
 pub fn own_system() -> System {
     let link = fs::read_link("/proc/thread-self").unwrap_or_default();
     let pid = link
@@ -54,11 +54,11 @@ pub fn own_system() -> System {
     }
 }
 
-/// What programs have around them on this side.
+/// Run context of programs on this side.
 pub(super) struct OurSide<'s> {
     pub(super) system: &'s System,
     pub(super) types: &'s Arc<Btf<'static>>,
-    /// Judges what programs load; without it they may load none.
+    /// Verifies what programs load; without it they may load none.
     pub(super) verifier: Option<Arc<dyn ProgramVerifier>>,
 }
 
@@ -70,7 +70,7 @@ impl OurSide<'_> {
     }
 }
 
-/// What a program leaves in the checked engine.
+/// Result of a program in the checked engine.
 pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
     let system = side.system;
     let rules = TestProgram::of(case.kind).expect("a type that is test-run");

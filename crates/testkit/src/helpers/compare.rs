@@ -25,23 +25,23 @@ pub struct Comparison {
     pub calls: u64,
     /// Programs that return another value than 0 in the kernel.
     pub answers: u64,
-    /// What differs, as text.
+    /// Differences, as text.
     pub differences: Vec<String>,
 }
 
-/// What a test run returns: the low half of the result, data and context; or why it does not.
+/// Result of a test run: the low half of the result, data and context; or why it does not.
 pub(super) type Left = Result<(u32, Vec<u8>, Vec<u8>), String>;
 
 /// Programs in one network of a family that has its own.
-const PROGRAMS_IN_A_WORLD: u64 = 150;
+const PROGRAMS_PER_NETWORK: u64 = 150;
 
 /// Runs so many programs of a family here and in the kernel, in network namespaces of their
 /// own.
 ///
 /// # Errors
-/// Why the kernel cannot be asked.
+/// The reason why the kernel cannot be asked.
 pub fn compare(family: Family, seed: u64, programs: u64) -> Result<Comparison, Errno> {
-    run_worlds(None, family, seed, programs)
+    run_in_networks(None, family, seed, programs)
 }
 
 /// As [`compare`], with native code of the programs, verified for a kernel.
@@ -54,7 +54,7 @@ pub fn compare_engines(
     seed: u64,
     programs: u64,
 ) -> Result<Comparison, Errno> {
-    run_worlds(Some(setting), family, seed, programs)
+    run_in_networks(Some(setting), family, seed, programs)
 }
 
 /// The results of a tc program of this text here and in the kernel, or why there are none. It has
@@ -84,20 +84,20 @@ pub fn compare_text(text: &str) -> Result<[Result<u32, String>; 2], Errno> {
     })
 }
 
-fn run_worlds(
+fn run_in_networks(
     setting: Option<Setting<'_>>,
     family: Family,
     seed: u64,
     programs: u64,
 ) -> Result<Comparison, Errno> {
-    let most = match family.world {
-        Some(_) => PROGRAMS_IN_A_WORLD,
+    let most = match family.network {
+        Some(_) => PROGRAMS_PER_NETWORK,
         None => programs.max(1),
     };
     let mut all = Comparison::default();
-    for (world, first) in (0..programs).step_by(most as usize).enumerate() {
+    for (index, first) in (0..programs).step_by(most as usize).enumerate() {
         let count = most.min(programs - first);
-        let seed = seed.wrapping_add(0x1_0000 * world as u64);
+        let seed = seed.wrapping_add(0x1_0000 * index as u64);
         let run = move || in_namespace(setting, family, seed, count);
         let compared = thread::scope(|scope| match scope.spawn(run).join() {
             Ok(result) => result,
@@ -122,8 +122,8 @@ fn in_namespace(
     let types = Arc::new(sys::kernel::btf().map_err(|_| Errno::EPERM)?);
     let mut choices = Choices::from_seed(seed);
     let mut system = own_system();
-    if let Some(make_world) = family.world {
-        system = make_world(&mut choices, system)?;
+    if let Some(make_network) = family.network {
+        system = make_network(&mut choices, system)?;
     }
     let side = OurSide {
         system: &system,

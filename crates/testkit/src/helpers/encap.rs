@@ -12,11 +12,11 @@ use spec::programs::ProgramType;
 use super::Family;
 use super::case::{Case, bytes_at};
 use super::packets::{MIX, flags, length, sequence};
-use super::routes::{DEVICES, address, world_of_routes};
+use super::routes::{DEVICES, address, network_of_routes};
 use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[Family {
-    world: Some(world_of_routes),
+    network: Some(network_of_routes),
     ..Family::new("headers of lightweight tunnels", headers)
 }];
 

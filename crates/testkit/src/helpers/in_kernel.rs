@@ -73,7 +73,7 @@ fn put_kfuncs(slots: &mut [RawInsn], types: &Btf<'_>) {
     }
 }
 
-/// What a program leaves in the running kernel.
+/// Result of a program in the running kernel.
 pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
     let own_types = match case.has_types {
         true => Some(BtfObject::load(&TYPES.blob)?),

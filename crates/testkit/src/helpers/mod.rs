@@ -37,16 +37,16 @@ use crate::ebpf::Choices;
 /// Programs that call some helpers.
 #[derive(Clone, Copy)]
 pub struct Family {
-    /// What they call.
+    /// Name of the group of helpers that they call.
     pub name: &'static str,
     /// Makes one program with its input.
     make: fn(&mut Choices<'_>) -> Case,
     /// Makes the network of the namespace that some programs run in, and describes it.
-    world: Option<MakeWorld>,
+    network: Option<MakeNetwork>,
 }
 
 /// Changes the calling thread's network namespace, and describes it on top of a system.
-type MakeWorld = fn(&mut Choices<'_>, System) -> Result<System, Errno>;
+type MakeNetwork = fn(&mut Choices<'_>, System) -> Result<System, Errno>;
 
 impl Family {
     /// Programs in an empty network namespace.
@@ -54,7 +54,7 @@ impl Family {
         Family {
             name,
             make,
-            world: None,
+            network: None,
         }
     }
 }

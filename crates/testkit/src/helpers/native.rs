@@ -25,7 +25,7 @@ use super::compare::{Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
-/// What a program leaves when it runs as native code; `None` for one with maps of types, which
+/// Result of a program as native code; `None` for one with maps of types, which
 /// are those of the kernel's side.
 pub(super) fn left(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Option<Left> {
     let mut maps = case.maps.iter();
@@ -129,7 +129,7 @@ fn program(case: &Case) -> Result<Program, String> {
         .map_err(|invalid| invalid.to_string())
 }
 
-/// Judges programs that programs load.
+/// Verifies programs that programs load.
 #[derive(Debug)]
 struct KernelVerifier(Kernel, Registry);
 

@@ -15,11 +15,11 @@ use crate::ebpf::Choices;
 
 pub(super) const FAMILIES: &[Family] = &[
     Family {
-        world: Some(world_of_routes),
+        network: Some(network_of_routes),
         ..Family::new("IPv4 routes", |choices| lookup(choices, true))
     },
     Family {
-        world: Some(world_of_routes),
+        network: Some(network_of_routes),
         ..Family::new("IPv6 routes", |choices| lookup(choices, false))
     },
 ];
@@ -67,7 +67,10 @@ fn host(choices: &mut Choices<'_>, is_ipv4: bool, device: &str) -> String {
 }
 
 /// A network of the calling thread's namespace, as it is read from what `ip` prints.
-pub(super) fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
+pub(super) fn network_of_routes(
+    choices: &mut Choices<'_>,
+    system: System,
+) -> Result<System, Errno> {
     let mut commands = String::new();
     devices(choices, &mut commands);
     run_ip(None, &commands)?;
@@ -92,7 +95,7 @@ pub(super) fn world_of_routes(choices: &mut Choices<'_>, system: System) -> Resu
         run_ip(Some(family), &commands)?;
     }
     let text = describe(&settings)?;
-    let described = kernel::world::read(&text);
+    let described = kernel::network_file::read(&text);
     let described = described.unwrap_or_else(|error| panic!("{error}\n{text}"));
     Ok(System {
         network: described.network,
@@ -155,7 +158,7 @@ fn devices(choices: &mut Choices<'_>, commands: &mut String) {
     }
 }
 
-/// Sets what no command of `ip` sets; the choice among next hops, as the file of the world
+/// Sets what no command of `ip` sets; the choice among next hops, as the file of the network
 /// describes it.
 fn settings(choices: &mut Choices<'_>) -> Result<String, Errno> {
     let set = |path: &str, value: u32| {
@@ -325,7 +328,7 @@ pub(crate) fn run_ip(family: Option<&str>, commands: &str) -> Result<(), Errno> 
     Ok(())
 }
 
-/// The file of the world of this thread's namespace.
+/// The file of the network of this thread's namespace.
 fn describe(multipath: &str) -> Result<String, Errno> {
     let print = |arguments: &str| -> io::Result<String> {
         let mut ip = Command::new("ip");

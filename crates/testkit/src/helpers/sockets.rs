@@ -1,8 +1,8 @@
 //! Families of helpers that find sockets, among random real ones: bound and connected ones of TCP
 //! and UDP over IPv4 and IPv6, bound to devices, sharing ports.
 
+mod network;
 mod uses;
-mod world;
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,33 +12,33 @@ use super::case::{Case, bytes_at};
 use crate::ebpf::Choices;
 use spec::programs::ProgramType;
 
-pub(super) use world::fill;
-use world::world_of_sockets;
+pub(super) use network::fill;
+use network::network_of_sockets;
 
 pub(super) const FAMILIES: &[Family] = &[
     Family {
-        world: Some(world_of_sockets),
+        network: Some(network_of_sockets),
         ..Family::new("lookups of sockets", lookups)
     },
     Family {
-        world: Some(world::world_of_namespaces),
+        network: Some(network::network_of_namespaces),
         ..Family::new("lookups of sockets in namespaces", in_namespaces)
     },
     Family::new("sockets of packets", of_packets),
     Family {
-        world: Some(world_of_sockets),
+        network: Some(network_of_sockets),
         ..Family::new("sockets in maps", uses::maps)
     },
     Family {
-        world: Some(world_of_sockets),
+        network: Some(network_of_sockets),
         ..Family::new("selections of sockets", uses::selections)
     },
     Family {
-        world: Some(world_of_sockets),
+        network: Some(network_of_sockets),
         ..Family::new("storage of sockets", uses::storage)
     },
     Family {
-        world: Some(world_of_sockets),
+        network: Some(network_of_sockets),
         ..Family::new("SYN cookies of sockets", uses::cookies)
     },
 ];
@@ -170,7 +170,7 @@ fn lookups(choices: &mut Choices<'_>) -> Case {
 
 /// Lookups in namespaces by their ids.
 fn in_namespaces(choices: &mut Choices<'_>) -> Case {
-    let ids = world::NAMESPACES.map(u64::from);
+    let ids = network::NAMESPACES.map(u64::from);
     let namespace = match choices.below(8) {
         0 => u64::MAX,
         1 => choices.pick(&[0, 6, ids[0] | 1 << 32, ids[0] | 1 << 31, ids[1] - 1]),
@@ -253,7 +253,7 @@ fn context(choices: &mut Choices<'_>, kind: ProgramType) -> Vec<u8> {
 /// Both ends of a packet: some are those of sockets.
 fn tuple(choices: &mut Choices<'_>) -> Vec<u8> {
     if choices.one_in(3)
-        && let Some(tuple) = world::ends_of_any(choices)
+        && let Some(tuple) = network::ends_of_any(choices)
     {
         return tuple;
     }

@@ -208,7 +208,7 @@ fn describe(answer: &Option<Answer>) -> String {
     }
 }
 
-/// Why the kernel gave no answer.
+/// Reason why the kernel gave no answer.
 enum Asked {
     Refused(LoadError),
     NotRun(Errno),

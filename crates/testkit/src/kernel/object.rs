@@ -19,7 +19,7 @@ impl ObjectInKernel {
     /// Loads the programs, which have one list of maps, and fills their program arrays.
     ///
     /// # Errors
-    /// What the kernel says to the first program or map that it refuses.
+    /// The kernel's error for the first program or map that it refuses.
     pub fn load<'p>(
         programs: impl IntoIterator<Item = &'p Program>,
     ) -> Result<ObjectInKernel, String> {

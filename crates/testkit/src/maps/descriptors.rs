@@ -18,7 +18,7 @@ use sys::xdp_socket::XdpSocket;
 
 use super::errno;
 
-/// Where control groups are mounted.
+/// Mount points of control groups.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
 /// Bytes of the values that have a type, in the order of the types' ids from
@@ -37,7 +37,7 @@ pub(super) struct Descriptors {
     sockets: HashMap<u32, Arc<Socket>>,
     cgroups: HashMap<u32, Arc<Cgroup>>,
     pub(super) types: BtfObject,
-    /// What the descriptors belong to.
+    /// Owners of the descriptors.
     _open: Vec<Box<dyn AsRawFd>>,
 }
 

@@ -277,7 +277,7 @@ impl Pair<'_> {
         (from, keys, values)
     }
 
-    /// What a batch read, in an order that both sides have.
+    /// Elements that a batch read, in an order that both sides have.
     fn batch_answer(
         &self,
         count: usize,

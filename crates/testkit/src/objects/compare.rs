@@ -133,8 +133,8 @@ pub struct ObjectComparison {
     pub counts: BTreeMap<Aspect, Count>,
     /// Differences.
     pub differences: Vec<ObjectDifference>,
-    /// How libbpf ended: the class of error, with its number, for how many objects as
-    /// a whole and how many programs alone.
+    /// Results of libbpf: by class of error, with its number, the count of whole objects
+    /// and of single programs.
     pub ends: BTreeMap<(&'static str, i32), [u64; 2]>,
 }
 

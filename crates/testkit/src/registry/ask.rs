@@ -214,7 +214,7 @@ impl Asker {
         !log.contains("cannot use helper") && !log.contains("invalid func")
     }
 
-    /// What the helper takes first, by the words of the refusal of a number there.
+    /// Type of the helper's first argument, by the text of the refusal of a number there.
     pub fn first_argument(&mut self, subject: &Subject, id: u32) -> Option<String> {
         let call = call_with_scalars(id);
         let log = self.ask(subject, &call, true).log;

@@ -137,7 +137,7 @@ pub fn build() -> io::Result<Built> {
     })
 }
 
-/// Which programs change maps of sockets.
+/// Program types that change maps of sockets.
 fn sockmap_changes(
     registry: &mut Registry,
     asker: &mut Asker,

@@ -8,7 +8,7 @@ use super::rewriting;
 /// Offsets asked about one by one; contexts that go on behind are asked about with a
 /// stride of primes as well.
 const OFFSETS: i16 = 320;
-/// Where contexts end that have no structure: tracepoint records.
+/// Maximum length of contexts without a structure: tracepoint records.
 const LONGEST: i16 = 8192;
 
 /// The kernel's answer for an offset.

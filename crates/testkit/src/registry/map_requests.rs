@@ -10,7 +10,7 @@ const NO_PREALLOC: u32 = 1;
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
 
-/// What a map of the kind takes; `None` for kinds that need more than numbers and an
+/// Creation request of a map of the kind; `None` for kinds that need more than numbers and an
 /// inner map, or that 6.18 lacks.
 pub(super) fn request<'a>(kind: MapKind, inner: Option<&'a Map>) -> Option<MapRequest<'a>> {
     use MapKind as K;

@@ -180,7 +180,7 @@ impl<'a> MapAsker<'a> {
         None
     }
 
-    /// Where a program of the kind gets the object that the prototype wants.
+    /// Source of the object that the prototype requires, in a program of the kind.
     fn object_for(
         &self,
         registry: &Registry,
@@ -302,7 +302,7 @@ pub fn with_map_argument(registry: &Registry) -> Vec<u32> {
     ids.collect()
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The helper takes the map.
@@ -313,7 +313,7 @@ enum Outcome {
     Earlier,
 }
 
-/// Where the object of a call comes from.
+/// Source of the object of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Object {
     /// The call takes no object.

@@ -53,7 +53,7 @@ impl Privilege {
         self.without_any
     }
 
-    /// What programs of the kind need for a helper that they have with all capabilities.
+    /// Capabilities that programs of the kind need for a helper that they have with all of them.
     /// Where no question tells CAP_BPF from nothing, because the type itself needs it,
     /// the answer is the source's.
     pub fn for_helper(&self, asker: &mut Asker, id: u32) -> Capability {
@@ -93,14 +93,14 @@ fn without<T>(capabilities: &[capabilities::Capability], ask: impl FnOnce() -> T
     Some(ask())
 }
 
-/// What the running kernel lets a caller create.
+/// Maps and programs that the running kernel lets a caller create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerRights {
     /// Creations that were asked about: of each kind of map, and of BTF.
     pub asked: usize,
     /// Those that the kernel permits.
     pub permitted: usize,
-    /// Where [`Privileges`] say something else.
+    /// Differences from [`Privileges`].
     pub differences: Vec<String>,
 }
 

@@ -45,7 +45,7 @@ pub struct FieldAccess {
     pub offset: i16,
     /// Bytes.
     pub bytes: u32,
-    /// How it is written.
+    /// Form of the access.
     pub form: AccessForm,
     /// True if the program also accesses `tstamp_type`.
     pub beside_tstamp_type: bool,
@@ -194,7 +194,7 @@ pub fn prologue(asker: &mut Asker, subject: &Subject, layout: &Layout, returns: 
     more.unwrap_or(0) as u8
 }
 
-/// Where a program has a socket of a kind from.
+/// Source of a socket of a kind in a program.
 pub struct SocketAsker {
     xskmap: Option<Map>,
 }
@@ -340,7 +340,7 @@ pub fn socket_offsets() -> std::ops::Range<i16> {
     0..SOCKET_OFFSETS
 }
 
-/// What calls and packet loads become, as far as a program here can make them.
+/// Rewriting of calls and packet loads, as far as a program here can make them.
 pub fn ask(
     asker: &mut Asker,
     maps: &MapAsker<'_>,
@@ -384,7 +384,7 @@ fn call_insns(asker: &mut Asker, subject: &Subject, call: &maps::Draft) -> Optio
     u8::try_from(insns).ok()
 }
 
-/// What legacy packet loads become.
+/// Rewriting of legacy packet loads.
 fn packet_loads(asker: &mut Asker) -> Option<PacketLoads> {
     let subject = Subject {
         kind: ProgramType::SocketFilter,

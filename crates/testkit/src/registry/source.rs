@@ -1,4 +1,4 @@
-//! What the running kernel cannot be asked, or not without ambiguity, read from the
+//! Properties that the running kernel cannot be asked, or not without ambiguity, read from the
 //! source of Linux 6.18. Every entry is counted among what was not asked.
 
 use spec::maps::MapKind;

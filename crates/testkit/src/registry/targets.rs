@@ -100,7 +100,7 @@ impl Target {
     }
 }
 
-/// What an answer about a tracepoint's argument says beyond its type; `None` for a
+/// Properties of a tracepoint's argument beyond its type; `None` for a
 /// refusal.
 pub fn nullness(answer: Option<&(RegType, Option<KernelType>)>) -> Option<TracepointArg> {
     let (value, _) = answer?;

@@ -27,7 +27,7 @@ pub const SLOTS: u32 = PROGRAMS + 2;
 const ARRAY: u32 = 0;
 const COUNTER: u32 = 1;
 
-/// What a run leaves behind.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The low 32 bits of `r0`.

@@ -11,7 +11,7 @@ pub struct Selftest {
     pub name: &'static str,
     /// Name of the object, without its suffix.
     pub object: &'static str,
-    /// What is done, in order.
+    /// Steps, in order.
     pub steps: &'static [Step],
 }
 

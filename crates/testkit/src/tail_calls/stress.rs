@@ -50,7 +50,7 @@ const ENTERED: u8 = 0x10;
 const FELL_THROUGH: u8 = 0x20;
 const RETURNED: u8 = 0x30;
 
-/// What a stress run does.
+/// Parameters of a stress run.
 #[derive(Clone, Copy, Debug)]
 pub struct Stress {
     /// Threads that run programs.
@@ -65,7 +65,7 @@ pub struct Stress {
     pub seed: u64,
 }
 
-/// What was done.
+/// Counts of a stress run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Runs.

@@ -88,7 +88,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// How two answers agree.
+/// Agreement of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Agreement {
     /// Verdict, counts and reason are equal.
@@ -355,7 +355,7 @@ pub struct WholeLog {
 /// Two answers to one program.
 #[derive(Clone, Debug)]
 pub struct VerdictComparison {
-    /// How they agree.
+    /// Their agreement.
     pub agreement: Agreement,
     /// The kernel's.
     pub kernel: Answer,
@@ -363,7 +363,7 @@ pub struct VerdictComparison {
     pub ours: Result<Answer, String>,
 }
 
-/// What a verification says.
+/// Answer of a verification.
 fn answer(done: Verification) -> Result<Answer, String> {
     let of = done.statistics;
     let answer = |errno, reason| Answer {

@@ -244,7 +244,7 @@ impl<'c> Search<'c> {
     }
 }
 
-/// Where a jump leads.
+/// Target of a jump.
 fn led(slot: usize, insn: &RawInsn) -> Option<usize> {
     let distance = match insn.code {
         GOTO_LONG => insn.imm,

@@ -8,7 +8,7 @@ use program::Program;
 use super::edit::{instructions, splice};
 use crate::ebpf::Choices;
 
-/// How an instruction is changed.
+/// Mutation of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutation {
     /// Another opcode: that of another instruction, or with a bit flipped, or any.

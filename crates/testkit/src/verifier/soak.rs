@@ -23,7 +23,7 @@ const MOST_INSNS: u32 = 5_000;
 /// A program on which the answers differ, reduced.
 #[derive(Clone, Debug)]
 pub struct VerdictDifference {
-    /// What it was made of: a seed, or an object's program with its mutation.
+    /// Its origin: a seed, or an object's program with its mutation.
     pub origin: String,
     /// A program with as few instructions as still show the difference, as a case.
     pub case: String,
@@ -55,7 +55,7 @@ pub struct Tally {
     pub unsupported: BTreeMap<String, u64>,
     /// Programs that the kernel did not answer about, by why not.
     pub unanswered: BTreeMap<String, u64>,
-    /// What differs, the first ones.
+    /// The first differences.
     pub differences: Vec<VerdictDifference>,
 }
 

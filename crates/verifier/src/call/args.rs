@@ -16,7 +16,7 @@ use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, refuse};
 
-/// What the arguments of a call say (kernel: `struct bpf_call_arg_meta`).
+/// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallMeta {
     /// Number of the helper; 0 for a subprogram.
@@ -431,7 +431,7 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
         .ok_or_else(|| Stop::Bug("map argument behind key or value".into()))
 }
 
-/// What a map value is in maps of sockets and in Bloom filters
+/// Type of a map value argument in maps of sockets and in Bloom filters
 /// (`resolve_map_arg_type`).
 fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
     let (map, _) = map_of(meta)?;

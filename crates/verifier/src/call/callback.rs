@@ -28,12 +28,12 @@ pub(super) enum Callback {
     UserRingbuf,
 }
 
-/// Checks a call of `bpf_loop`: another round of the callback, or none.
+/// Checks a call of `bpf_loop`: another iteration of the callback, or none.
 pub(super) fn push_loop(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     note_inline(walk, subprog)?;
     walk.mark_precise(Reg::R1)?;
-    let rounds = walk.reg(Reg::R1).num.umax;
-    if u64::from(walk.frame().callback_depth) < rounds {
+    let iterations = walk.reg(Reg::R1).num.umax;
+    if u64::from(walk.frame().callback_depth) < iterations {
         return push(walk, subprog, Callback::Loop);
     }
     walk.frame_mut().callback_depth = 0;

@@ -1,4 +1,4 @@
-//! Which helpers take which map kinds, by the registry (`check_map_func_compatibility`).
+//! Compatibility of helpers and map kinds, by the registry (`check_map_func_compatibility`).
 
 use spec::maps::MapKind;
 

@@ -2,7 +2,7 @@
 //! order (`check_kfunc_call`).
 //!
 //! Kfuncs that take dynptrs, iterators, allocated objects, lists, trees, work queues, IRQ
-//! flags or callbacks are not judged yet.
+//! flags or callbacks are unsupported.
 
 mod args;
 mod returns;
@@ -18,8 +18,8 @@ use crate::mem::packet;
 use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop, refuse};
 
-/// Kfuncs with effects of their own that are not judged yet, whatever their arguments.
-const UNJUDGED: &[&str] = &[
+/// Kfuncs with effects of their own that are unsupported, whatever their arguments.
+const UNSUPPORTED: &[&str] = &[
     "bpf_obj_new_impl",
     "bpf_percpu_obj_new_impl",
     "bpf_session_cookie",
@@ -28,7 +28,7 @@ const UNJUDGED: &[&str] = &[
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
-    /// What the registry says.
+    /// Registry entry.
     kfunc: &'e Kfunc,
     /// Types of the kernel.
     btf: &'e Btf<'static>,
@@ -43,12 +43,12 @@ impl Callee<'_> {
         self.kfunc.flags.has(flag)
     }
 
-    fn unjudged(&self) -> Stop {
+    fn unsupported(&self) -> Stop {
         Stop::unsupported(format!("kfunc {}", self.kfunc.name))
     }
 }
 
-/// What the arguments of a call say (kernel: `struct bpf_kfunc_call_arg_meta`).
+/// Facts from the arguments of a call (kernel: `struct bpf_kfunc_call_arg_meta`).
 #[derive(Debug, Default)]
 struct Meta {
     /// The constant among the arguments.
@@ -149,21 +149,21 @@ fn find<'e>(
     }
 }
 
-/// The prototype of a kfunc whose calls are judged, by the BTF that has it.
+/// The prototype of a kfunc whose calls are supported, by the BTF that has it.
 fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Result<Callee<'e>> {
-    let unjudged = || Stop::unsupported(format!("kfunc {}", kfunc.name));
-    let btf = btf.ok_or_else(unjudged)?;
+    let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
+    let btf = btf.ok_or_else(unsupported)?;
     const ITERATORS: KfuncFlags =
         KfuncFlags(KfuncFlags::ITER_NEW.0 | KfuncFlags::ITER_NEXT.0 | KfuncFlags::ITER_DESTROY.0);
-    if kfunc.flags.0 & ITERATORS.0 != 0 || UNJUDGED.contains(&&*kfunc.name) {
-        return Err(unjudged());
+    if kfunc.flags.0 & ITERATORS.0 != 0 || UNSUPPORTED.contains(&&*kfunc.name) {
+        return Err(unsupported());
     }
     let func = btf.get(TypeId(id as u32)).map(|ty| ty.shape());
     let Some(Shape::Func(func)) = func else {
-        return Err(unjudged());
+        return Err(unsupported());
     };
     let Some(Shape::Proto(proto)) = btf.get(func.proto).map(|ty| ty.shape()) else {
-        return Err(unjudged());
+        return Err(unsupported());
     };
     let params = proto.params().map(|param| {
         let name = btf.string(param.name).as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! What a program must not hold when it leaves, calls another program or may be ended.
+//! Resource leak checks at exit, at calls and at tail calls.
 
 use spec::programs::ProgramType;
 

@@ -14,7 +14,7 @@ use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 /// The most arguments in registers.
 const MAX_ARGS: usize = 5;
 
-/// What an argument of a subprogram is by its BTF.
+/// Type of a subprogram's argument by its BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubprogArg {
     /// A number.
@@ -413,7 +413,7 @@ pub(super) fn is_projection(context: &str, name: &[u8]) -> bool {
     }
 }
 
-/// What names a program type's context.
+/// Name of a program type's context.
 enum Context {
     /// A structure.
     Struct(&'static str),

@@ -319,7 +319,7 @@ pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     Ok(())
 }
 
-/// What an argument is on entry.
+/// State of an argument on entry.
 fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
     Ok(match arg {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,

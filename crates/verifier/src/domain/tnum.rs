@@ -225,7 +225,7 @@ impl Tnum {
         product
     }
 
-    /// What is known by either; where they disagree on a bit it becomes 1.
+    /// Bits that are known by either; where they disagree on a bit it becomes 1.
     #[inline]
     pub const fn intersect(self, other: Tnum) -> Tnum {
         let mask = self.mask & other.mask;

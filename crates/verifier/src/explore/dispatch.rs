@@ -126,7 +126,7 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
     }
 }
 
-/// What the kernel checks of an instruction before its reserved fields.
+/// Checks of an instruction before those of its reserved fields.
 fn check_before_fields(walk: &mut Walk<'_>, raw: RawInsn) -> Result<()> {
     match raw.code & 7 {
         _ if is_branch(raw.code) => match Reg::new(raw.regs & 15) {

@@ -11,7 +11,7 @@ use super::ids::IdMap;
 use crate::facts::Facts;
 use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackSlot, State};
 
-/// How closely states must agree (kernel: `enum exact_level`).
+/// Exactness of a comparison of states (kernel: `enum exact_level`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exactness {
     /// The explored state covers the current one.
@@ -22,7 +22,7 @@ pub(super) enum Exactness {
     RangeWithin,
 }
 
-/// What a comparison reads beside the states.
+/// Input of a comparison beside the states.
 #[derive(Clone, Copy)]
 pub(super) struct Comparison<'a> {
     /// Live registers.

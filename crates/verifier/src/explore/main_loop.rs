@@ -18,7 +18,7 @@ pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
         walk.env.context.sleepable,
     );
     walk.insn_idx = start;
-    walk.sink.forget_line_info();
+    walk.sink.reset_line_info();
     walk.sink.mark_all_scratched();
     crate::call::set_up_entry_args(walk, subprog)?;
     walk.sink.rewind_trace(0);
@@ -178,7 +178,7 @@ fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
     walk.sink.print_insn(walk.env, insn_idx);
 }
 
-/// How the log names a path that only speculative execution takes.
+/// Suffix in the log of a path that only speculative execution takes.
 fn speculative(state: &State) -> &'static str {
     match state.speculative {
         true => " (speculative execution)",

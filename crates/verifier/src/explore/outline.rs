@@ -12,7 +12,7 @@ use isa::ebpf::Reg;
 
 use crate::state::{Frame, RegState, SlotKind, State};
 
-/// What an outline says of a frame.
+/// Outline of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Outline {
     callsite: i32,

@@ -12,7 +12,7 @@ use isa::ebpf::Insn;
 /// Entries of the history that force a checkpoint.
 const MAX_HISTORY: usize = 40;
 
-/// What one checkpoint says about the current state.
+/// Result of comparing one checkpoint with the current state.
 enum Answer {
     /// It covers the current state; `loops` if the marks are not complete yet.
     Hit { loops: bool },

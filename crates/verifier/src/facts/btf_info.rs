@@ -73,8 +73,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Subprograms whose return type nobody states may end by no other way than their own
-/// exit (`check_abnormal_return`).
+/// A subprog without a return type in BTF may end only by its own exit
+/// (`check_abnormal_return`).
 fn check_without_types(pass: &mut Pass<'_>, subprogs: &[SubprogFacts]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {

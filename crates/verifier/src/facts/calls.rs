@@ -1,5 +1,5 @@
-//! What the passes must know of calls: how many arguments are read, whether a result
-//! is written, and the effects that callers inherit.
+//! Call summaries for the passes before the walk: the number of arguments read, whether a
+//! result is written, and the effects that callers inherit.
 
 use btf::{Shape, TypeId};
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};

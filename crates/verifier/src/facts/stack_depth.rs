@@ -22,7 +22,7 @@ const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
 /// Stack from which a function gets a private one.
 const MIN_PRIVATE_STACK: u32 = 64;
 
-/// Where a function's stack is.
+/// Location of a function's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StackMode {
     Unknown,

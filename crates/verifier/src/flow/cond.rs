@@ -156,7 +156,7 @@ fn forget_propagated(walk: &mut Walk<'_>, dst: Reg, src: Operand, linked: Linked
     walk.state.propagated &= !mask;
 }
 
-/// What the comparison says, in both states.
+/// Refines both states by the comparison.
 fn refine_both(
     walk: &mut Walk<'_>,
     cond: Cond,

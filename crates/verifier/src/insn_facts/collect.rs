@@ -22,7 +22,7 @@ const MAX_PROOFS: usize = 32;
 /// it.
 pub(super) type Proof = (u32, i32);
 
-/// What the walk saw at one instruction.
+/// Observations of the walk at one instruction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     is_reached: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Collector {
     pub(crate) compiled_stack: Vec<FunctionStack>,
 }
 
-/// What is remembered from before an instruction until after it.
+/// State that is kept from before an instruction until after it.
 #[derive(Debug, Default)]
 struct Now {
     pending: usize,

@@ -1,4 +1,4 @@
-//! Where uncovered scalars arrive: a forward may-analysis over the control-flow graph.
+//! Reachability of uncovered scalars: a forward may-analysis over the control-flow graph.
 //!
 //! Its facts are registers and slots of the function's own frame, one bit each. It starts
 //! where paths were pruned, with the scalars that their checkpoints do not cover, and
@@ -39,7 +39,7 @@ pub(super) struct Uncovered {
     mask: Mask,
 }
 
-/// What the walk saw of an instruction's data flow.
+/// Data flow of an instruction, as the walk saw it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     /// Slots of the function's own frame that it accesses.
@@ -54,7 +54,7 @@ pub(super) struct Flow {
     pub(super) linked_regs: u16,
     /// Slots likewise.
     pub(super) linked_slots: u64,
-    /// What it refines is in other frames, too.
+    /// Its refinement reaches other frames, too.
     pub(super) links_elsewhere: bool,
     /// Slots that hold the key of a call.
     pub(super) key_slots: u64,
@@ -91,7 +91,7 @@ impl Flow {
     }
 }
 
-/// What a comparison with a checkpoint says.
+/// Result of a comparison with a checkpoint.
 pub(super) struct Compared {
     pub(super) uncovered: Vec<Uncovered>,
     /// Proofs of packet pointers of the checkpoint, and of the path.

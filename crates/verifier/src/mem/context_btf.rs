@@ -21,7 +21,7 @@ const ITER: u32 = 28;
 /// Prefix of the types of tracepoints.
 const TRACEPOINT: &str = "btf_trace_";
 
-/// What the context holds at `off`.
+/// Field of the context at `off`.
 pub(super) enum Argument {
     /// A number.
     Scalar,
@@ -149,8 +149,8 @@ fn refuse(walk: &mut Walk<'_>, off: i32, size: u32) -> Stop {
     )
 }
 
-/// The tracepoint or iterator that the program is attached to. Other targets are not
-/// judged yet.
+/// The tracepoint or iterator that the program is attached to. Other targets are
+/// unsupported.
 fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
     let attach = walk.env.context.attach;
     let id = walk

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::state::MapRef;
 use crate::walk::Walk;
 
-/// Who accesses a value.
+/// Accessor of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// An instruction.

@@ -33,7 +33,7 @@ pub(crate) fn set_pointer(walk: &mut Walk<'_>, reg: Reg, kind: RegKind, flags: T
     set_reg(walk, reg, RegState::pointer(kind, flags));
 }
 
-/// What a register becomes whose object is gone (`mark_reg_invalid`).
+/// State of a register whose object was released (`mark_reg_invalid`).
 pub(crate) fn invalid(walk: &Walk<'_>) -> RegState {
     match walk.env.allow_ptr_leaks {
         true => unknown(),

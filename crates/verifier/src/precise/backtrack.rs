@@ -20,7 +20,7 @@ pub(super) struct Backtrack {
     pub(super) slots: [u64; MAX_CALL_FRAMES],
 }
 
-/// How a step ended.
+/// End of a step.
 pub(super) enum Step {
     /// The requests are those before the instruction.
     Done,

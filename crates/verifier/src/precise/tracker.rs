@@ -16,7 +16,7 @@ pub(super) struct Tracker<'w, 'a> {
     pub(super) facts: &'a Facts,
     pub(super) explorer: &'w mut Explorer,
     pub(super) sink: &'w mut Sink,
-    /// Where the walk stands, for refusals.
+    /// Position of the walk, for refusals.
     pub(super) insn_idx: u32,
 }
 

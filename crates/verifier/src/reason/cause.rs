@@ -1,4 +1,4 @@
-//! What is wrong with a program and what was needed, one variant for each rule.
+//! Cause of a refusal and the unmet requirement, one variant for each rule.
 
 mod parts;
 
@@ -10,7 +10,7 @@ pub use parts::{
     NumberSource, PacketCheckFault, SizeFault, Unwritten,
 };
 
-/// What is wrong, and what was needed.
+/// Cause of a refusal, and the unmet requirement.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -18,7 +18,7 @@ pub enum Cause {
     Uninitialized {
         /// The register.
         reg: u8,
-        /// Why it holds nothing.
+        /// Reason why it holds no value.
         why: Unwritten,
         /// Of an argument of a call, the callee.
         callee: Option<String>,
@@ -27,25 +27,25 @@ pub enum Cause {
     MaybeNull {
         /// The register.
         reg: u8,
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
-        /// What made it.
+        /// The callee that returned it.
         callee: Option<String>,
-        /// How it is used.
+        /// Its use.
         access: AccessKind,
     },
     /// A number is used as a pointer.
     NotPointer {
         /// The register.
         reg: u8,
-        /// What the number is.
+        /// Origin of the number.
         source: NumberSource,
     },
     /// A pointer that no instruction accesses memory through.
     NotAccessible {
         /// The register.
         reg: u8,
-        /// What it holds.
+        /// Its value.
         value: KnownValue,
     },
     /// An access to the packet that no comparison covers.
@@ -60,14 +60,14 @@ pub enum Cause {
         proven: i32,
         /// The access is to the metadata before the packet, which the packet's start ends.
         is_meta: bool,
-        /// What the comparisons of the path say.
+        /// The missing comparison on the path.
         check: PacketCheckFault,
     },
     /// An access outside of what a pointer points to.
     Bounds {
         /// The register.
         reg: u8,
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
         /// Bytes of the object, if they are known.
         limit: Option<u32>,
@@ -77,9 +77,9 @@ pub enum Cause {
         size: u32,
         /// The variable part of the offset and the register that it came from.
         index: Option<(Option<u8>, Scalar)>,
-        /// Which bound is missing.
+        /// The missing bound.
         fault: BoundsFault,
-        /// What the comparisons of the path say of the variable part.
+        /// Comparisons of the variable part on the path.
         check: Check,
     },
     /// Stack is read that was not written.
@@ -98,7 +98,7 @@ pub enum Cause {
     },
     /// Memory is written that may only be read.
     ReadOnly {
-        /// What it is.
+        /// Its pointee.
         kind: PointerTarget,
     },
     /// The frame pointer is written.
@@ -110,11 +110,11 @@ pub enum Cause {
         /// By a helper.
         by_helper: bool,
     },
-    /// What is stored into a special field of a map value is not of its type.
+    /// A value of another type is stored into a special field of a map value.
     FieldType {
         /// Kind of the field.
         field: String,
-        /// What is stored.
+        /// The stored value.
         found: KnownValue,
         /// The kernel's names of the types that are taken.
         expected: String,
@@ -123,7 +123,7 @@ pub enum Cause {
     Misaligned {
         /// The register.
         reg: u8,
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
         /// Constant part of the offset.
         off: i64,
@@ -142,14 +142,14 @@ pub enum Cause {
         structure: Option<String>,
         /// The field at the offset.
         field: Option<String>,
-        /// What would be allowed.
+        /// The rule of the context.
         fault: ContextFault,
     },
     /// A pointer that must not be modified has an offset.
     Modified {
         /// The register.
         reg: u8,
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
         /// The offset is variable.
         is_variable: bool,
@@ -162,18 +162,18 @@ pub enum Cause {
     MixedPointers,
     /// An atomic instruction on memory that has none.
     Atomic {
-        /// What the pointer points to.
+        /// Its pointee.
         kind: PointerTarget,
     },
     /// Arithmetic that pointers do not allow.
     Arithmetic {
         /// The register.
         reg: u8,
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
-        /// What is wrong.
+        /// The fault.
         fault: ArithmeticFault,
-        /// What the comparisons of the path say of the other operand.
+        /// Comparisons of the other operand on the path.
         check: Check,
     },
     /// A helper that the program cannot call.
@@ -201,7 +201,7 @@ pub enum Cause {
     Trap,
     /// A function that needs a GPL-compatible licence.
     License {
-        /// What needs it.
+        /// The function or type that needs it.
         what: String,
         /// The program's licence.
         license: String,
@@ -212,7 +212,7 @@ pub enum Cause {
         callee: String,
         /// Number from 1.
         number: u8,
-        /// What it is.
+        /// Its value.
         found: KnownValue,
         /// The kernel's names of the types that are taken.
         expected: Vec<String>,
@@ -223,11 +223,11 @@ pub enum Cause {
         callee: String,
         /// Number from 1.
         number: u8,
-        /// What is wrong.
+        /// The fault.
         fault: SizeFault,
         /// Its value.
         value: Scalar,
-        /// What the comparisons of the path say of it.
+        /// Its comparisons on the path.
         check: Check,
     },
     /// An argument that must be a constant.
@@ -269,7 +269,7 @@ pub enum Cause {
         map: String,
         /// Its kind.
         kind: String,
-        /// What is wrong.
+        /// The fault.
         fault: MapMisuse,
     },
     /// A call that may sleep where the program must not.
@@ -281,9 +281,9 @@ pub enum Cause {
     },
     /// A reference is not released.
     Leak {
-        /// Who acquired each.
+        /// The functions that acquired them.
         acquired: Vec<String>,
-        /// Where the path ends: `exit` or the callee.
+        /// End of the path: `exit` or the callee.
         end: String,
     },
     /// A call releases what was not acquired.
@@ -297,14 +297,14 @@ pub enum Cause {
     },
     /// Locks.
     Lock {
-        /// What is wrong.
+        /// The fault.
         fault: LockFault,
     },
     /// The program ends inside a section.
     SectionOpen {
         /// The section.
         section: &'static str,
-        /// Where the path ends: `exit` or the callee.
+        /// End of the path: `exit` or the callee.
         end: String,
     },
     /// The return value is not among the allowed.
@@ -327,10 +327,10 @@ pub enum Cause {
     InfiniteLoop {
         /// Registers that the loop's conditions read.
         registers: Vec<u8>,
-        /// One of them is read from memory in each round.
+        /// One of them is read from memory in each iteration.
         reads_memory: bool,
-        /// Instructions of one round.
-        round: usize,
+        /// Instructions of one iteration.
+        insns: usize,
     },
     /// More instructions than the kernel walks over.
     TooComplex {
@@ -372,9 +372,9 @@ pub enum Cause {
     DivisionByZero,
     /// A shift by an immediate that is not below the width.
     ShiftTooFar,
-    /// An instruction that the kernel does not know, or with reserved fields set.
+    /// An instruction that is invalid in this kernel, or with reserved fields set.
     Encoding,
-    /// What the program attaches to.
+    /// The program cannot attach to its target.
     AttachTarget,
     /// BTF, func_info or line_info of the program.
     Btf,

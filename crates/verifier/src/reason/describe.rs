@@ -1,11 +1,11 @@
-//! What a register holds, as data for readers.
+//! Description of a register's value, as data.
 
 use super::explanation::{KnownValue, PointerTarget};
 use crate::env::Env;
 use crate::mem::names::type_name;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
-/// What is known of a register of frame `frame`.
+/// The known value of a register of frame `frame`.
 pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> KnownValue {
     match reg.kind {
         RegKind::NotInit => KnownValue::Unwritten,
@@ -30,7 +30,7 @@ pub(super) fn fixed_offset(reg: &RegState) -> i64 {
     i64::from(reg.off).wrapping_add(known)
 }
 
-/// What a pointer in a register of frame `frame` points to.
+/// Pointee of a pointer in a register of frame `frame`.
 pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> PointerTarget {
     match reg.kind {
         RegKind::Ctx => PointerTarget::Context,

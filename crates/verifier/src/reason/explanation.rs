@@ -15,15 +15,15 @@ pub struct Explanation {
     pub refusal: Refusal,
     /// The instruction that is refused; `None` if it is the program as a whole.
     pub place: Option<InsnPlace>,
-    /// What is wrong, and what was needed.
+    /// Cause and unmet requirement.
     pub cause: Cause,
-    /// What was known before the instruction of the values that matter.
+    /// Values before the instruction.
     pub known: Vec<Known>,
-    /// Where those values came from, oldest first.
+    /// Origins of those values, oldest first.
     pub notes: Vec<Note>,
     /// The way there.
     pub path: Path,
-    /// What the kernel's log says at the instruction before its last line.
+    /// Lines of the kernel's log at the instruction, before its last line.
     pub log: Vec<String>,
 }
 
@@ -53,16 +53,16 @@ pub struct Source {
     pub text: String,
 }
 
-/// What was known of a value.
+/// The known value of a register or slot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The register, or the slot as `fp-8`.
     pub holder: String,
-    /// What is known.
+    /// The known value.
     pub value: KnownValue,
 }
 
-/// What is known of a value.
+/// Known value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnownValue {
     /// Nothing was written.
@@ -71,7 +71,7 @@ pub enum KnownValue {
     Number(Scalar),
     /// A pointer.
     Pointer {
-        /// What it points to.
+        /// Its pointee.
         kind: PointerTarget,
         /// Constant part of its offset.
         offset: i64,
@@ -86,7 +86,7 @@ pub enum KnownValue {
     },
 }
 
-/// What a pointer points to.
+/// Pointee of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PointerTarget {
     /// The context.
@@ -150,27 +150,27 @@ pub enum PointerTarget {
 /// Something that happened to a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// Where.
+    /// Instruction.
     pub place: InsnPlace,
     /// The step of the path, from 0; `None` if the path does not pass there.
     pub step: Option<usize>,
-    /// What.
+    /// Kind of change.
     pub kind: NoteKind,
 }
 
-/// What happened to a value.
+/// Kind of change of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoteKind {
     /// A function that is verified on its own has it as argument.
     Argument {
         /// Number of the argument from 1.
         number: u8,
-        /// What it is.
+        /// Its value.
         value: KnownValue,
     },
     /// An instruction sets it.
     Set {
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// It is read from memory.
@@ -179,19 +179,19 @@ pub enum NoteKind {
         from: KnownValue,
         /// The field of the context, if it is one.
         field: Option<String>,
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// Arithmetic makes it.
     Computed {
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// A call returns it.
     Returned {
         /// The callee.
         callee: String,
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// A call of a function of the program receives it.
@@ -203,14 +203,14 @@ pub enum NoteKind {
     },
     /// It is read back from the stack.
     Filled {
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// Some of its bytes are written by another store.
     PartStored,
     /// Only its low bits are kept.
     Narrowed {
-        /// What it is then.
+        /// Its value then.
         value: KnownValue,
     },
     /// A call leaves nothing in the register.
@@ -225,7 +225,7 @@ pub enum NoteKind {
     },
     /// A comparison bounds it, or a copy of it.
     Compared {
-        /// What is known of the compared value behind it.
+        /// The compared value after it.
         value: KnownValue,
     },
     /// A comparison shows that it is null.
@@ -234,7 +234,7 @@ pub enum NoteKind {
     OtherNullCheck,
     /// A comparison with the end of the packet is of another pointer.
     OtherPacketCheck {
-        /// What is known of the compared pointer behind it.
+        /// The compared pointer after it.
         value: KnownValue,
     },
     /// A comparison with the end of the packet proves so many bytes.
@@ -278,7 +278,7 @@ pub enum Decision {
         at: InsnPlace,
         /// True if it jumps.
         taken: bool,
-        /// Where the path goes on.
+        /// Next instruction of the path.
         to: InsnPlace,
         /// So many times in a row.
         times: usize,

@@ -1,4 +1,4 @@
-//! Where a value came from: its definition and what happened to it since, oldest first.
+//! Origin of a value: its definition and later changes, oldest first.
 
 use isa::ebpf::{Insn, Reg};
 
@@ -10,7 +10,7 @@ use crate::state::RegKind;
 /// Notes of one value at most.
 const MOST_NOTES: usize = 5;
 
-/// What happened to the value of a definition, oldest first.
+/// Changes of the value of a definition, oldest first.
 pub(super) fn of(scene: &Scene<'_>, id: DefId) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut next = Some(id);

@@ -21,7 +21,7 @@ use super::explanation::{InsnPlace, Note};
 use super::scene::Scene;
 use crate::verdict::RefusalKind;
 
-/// What a rule found.
+/// Finding of a rule.
 pub(super) struct Finding {
     pub(super) cause: Cause,
     /// The place, where it is not the refused instruction.
@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// What is wrong, by the rule of the refusal's class.
+/// Cause of the refusal, by the rule of its class.
 pub(super) fn find(scene: &Scene<'_>) -> Finding {
     let found = match scene.refusal.kind {
         RefusalKind::Encoding => flow::encoding(scene),

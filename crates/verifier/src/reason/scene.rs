@@ -84,7 +84,7 @@ impl<'a> Scene<'a> {
         self.insn()?.access()
     }
 
-    /// What a call instruction calls.
+    /// The callee of a call instruction.
     pub(super) fn callee_at(&self, insn: u32) -> Option<Callee> {
         match self.env.insns.get(insn as usize)? {
             Insn::Call(callee) => Some(*callee),
@@ -240,7 +240,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What was known of the registers before the refused instruction.
+    /// State of the registers before the refused instruction.
     pub(super) fn known(&self, subjects: &[Reg]) -> Vec<Known> {
         let known = |&reg: &Reg| {
             Some(Known {
@@ -275,7 +275,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What a definition was when its step had executed.
+    /// Value of a definition after its step.
     pub(super) fn defined(&self, id: DefId) -> Option<&RegState> {
         let def = self.values.defs.get(id)?;
         self.holder(def.from, def.holder)

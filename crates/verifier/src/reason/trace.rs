@@ -19,11 +19,11 @@ pub(super) struct Step {
     pub(super) insn: u32,
     /// Number of the frame that executes it.
     pub(super) frame: u8,
-    /// What was known before it, of the last steps.
+    /// State before it, for the last steps.
     state: Option<Box<Known>>,
 }
 
-/// What was known before a step.
+/// State before a step.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     frames: Vec<Rc<Frame>>,
@@ -84,7 +84,7 @@ impl Trace {
         &self.steps
     }
 
-    /// What was known before a step; `None` long before the end.
+    /// State before a step; `None` long before the end.
     pub(super) fn known(&self, step: usize) -> Option<&Known> {
         self.steps.get(step)?.state.as_deref()
     }

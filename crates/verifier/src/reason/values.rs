@@ -29,7 +29,7 @@ pub(super) enum Holder {
     Slot { frame: usize, spi: usize },
 }
 
-/// What a definition is made of.
+/// Source of a definition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DefKind {
     /// Never written on the path.
@@ -75,11 +75,11 @@ pub(super) struct Values {
     frames: Vec<Holders>,
 }
 
-/// What the registers and slots of a frame hold.
+/// Definitions in the registers and slots of a frame.
 #[derive(Clone)]
 struct Holders {
     regs: [DefId; 11],
-    /// What stores wrote: offset from the frame pointer, bytes, definition.
+    /// Stores: offset from the frame pointer, bytes, definition.
     stores: Vec<(i32, u32, DefId)>,
 }
 

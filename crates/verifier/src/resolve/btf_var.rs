@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
-/// What a load of the address of `id` yields.
+/// Result of a load of the address of `id`.
 pub(super) fn resolve(
     env: &Env<'_>,
     walk: &mut Refuser<'_>,

@@ -21,7 +21,7 @@ pub struct LiveCode {
     pub new_slots: Vec<Option<u32>>,
 }
 
-/// What is removed from a program.
+/// Instructions to remove from a program.
 #[derive(Clone, Debug)]
 pub(super) struct Removal {
     /// The instructions, with branches of one outcome made unconditional.
@@ -33,7 +33,7 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// What is removed from these instructions. A dropped instruction counts as a jump to
+    /// Dead code of these instructions. A dropped instruction counts as a jump to
     /// the next one.
     pub(super) fn of(
         insns: &[Insn],
@@ -85,7 +85,7 @@ impl Removal {
         }
     }
 
-    /// Where the kernel takes an address of a function to lead when the ranges have been
+    /// Target of an address of a function, as the kernel adjusts it when the ranges have been
     /// removed, one after the other: an address inside a range stays as it was
     /// (`bpf_adj_delta_to_imm`).
     pub(super) fn place_of(&self, address: u32) -> u32 {

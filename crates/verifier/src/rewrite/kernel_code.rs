@@ -104,9 +104,9 @@ const ARENA: u32 = 18;
 /// The kernel's own register.
 const AX: u8 = 11;
 const FRAME: u8 = 10;
-/// Rounds of `may_goto` until the clock is read (`BPF_MAX_TIMED_LOOPS`).
-const ROUNDS: i32 = 0xffff;
-/// Bytes of stack that hold the rounds that are left and the time of the first one.
+/// Iterations of `may_goto` until the clock is read (`BPF_MAX_TIMED_LOOPS`).
+const ITERATIONS: i32 = 0xffff;
+/// Bytes of stack that hold the remaining iterations and the time of the first one.
 const LOOP_STATE: u32 = 16;
 
 // Classes and operations of instructions.
@@ -188,7 +188,7 @@ impl Form<'_> {
         self.entries.push(self.slots.len());
         if let Some(depth) = self.loop_stack_from(old) {
             let place = -(depth as i16);
-            self.push(raw(STORE_IMM, FRAME, 0, place, ROUNDS));
+            self.push(raw(STORE_IMM, FRAME, 0, place, ITERATIONS));
             self.push(raw(STORE_IMM, FRAME, 0, place + 8, 0));
         }
         self.begins.push(self.slots.len());
@@ -249,7 +249,7 @@ impl Form<'_> {
         });
     }
 
-    /// Counts the rounds, and calls the kernel for more when they are used up.
+    /// Counts the iterations, and calls the kernel for more when they are used up.
     fn add_may_goto(&mut self, slot: usize, off: i16, old: u32) {
         let place = -(self.stack_of(old) as i16);
         self.push(raw(LOAD, AX, FRAME, place, 0));
@@ -265,7 +265,7 @@ impl Form<'_> {
     }
 
     /// The bytes of stack of the function whose first live instruction this is, which was at
-    /// `old` in the whole program, if it counts rounds of `may_goto`.
+    /// `old` in the whole program, if it counts iterations of `may_goto`.
     fn loop_stack_from(&self, old: u32) -> Option<u32> {
         let functions = &self.facts.compiled_stack;
         let after = functions.partition_point(|function| function.start <= old);

@@ -42,7 +42,7 @@ pub enum LockOwner {
 /// One acquired reference (kernel: `struct bpf_reference_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// What was acquired.
+    /// Kind of the acquired object.
     pub kind: ReferenceKind,
     /// Its identity.
     pub id: u32,

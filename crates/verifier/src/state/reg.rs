@@ -232,8 +232,8 @@ pub struct RegState {
     pub id: u32,
     /// Identity of the acquired reference that the pointer belongs to; 0: none.
     pub ref_obj_id: u32,
-    /// What the kernel's union still holds of the kind that the register had before a
-    /// comparison with null; 0: nothing. Exact comparisons of states see it.
+    /// Residue in the kernel's union of the kind that the register had before a comparison
+    /// with null; 0: none. Exact comparisons of states see it.
     pub residue: u32,
     /// Value of a scalar; variable part of a pointer's offset.
     pub num: Scalar,

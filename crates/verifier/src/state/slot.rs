@@ -2,7 +2,7 @@
 
 use super::reg::RegState;
 
-/// What one byte of stack holds (kernel: `enum bpf_stack_slot_type`).
+/// Contents of one byte of stack (kernel: `enum bpf_stack_slot_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum SlotKind {

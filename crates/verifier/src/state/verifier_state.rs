@@ -17,7 +17,7 @@ pub const MAX_CALL_FRAMES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateId(pub u32);
 
-/// What a history entry says about its instruction (kernel: `INSN_F_*`).
+/// Flags of a history entry (kernel: `INSN_F_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HistoryFlags(pub u16);
 
@@ -152,7 +152,7 @@ impl HistoryEntry {
         self.prev_and_flags & Self::PREV_MASK
     }
 
-    /// What it accessed.
+    /// The accessed slot and flags.
     pub fn flags(self) -> HistoryFlags {
         HistoryFlags((self.prev_and_flags >> Self::PREV_BITS) as u16)
     }

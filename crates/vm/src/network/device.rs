@@ -22,7 +22,7 @@ pub struct NetDevice {
     pub index: u32,
     /// Name.
     pub name: Cow<'static, str>,
-    /// What it connects to.
+    /// Its kind.
     pub kind: DeviceKind,
     /// Hardware address.
     pub mac: [u8; 6],
@@ -45,7 +45,7 @@ pub struct NetDevice {
     pub addresses: Cow<'static, [DeviceAddress]>,
 }
 
-/// What a device connects to.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A link with neighbours.

@@ -33,7 +33,7 @@ pub struct Network {
     pub rules: PolicyRules,
     /// The neighbours.
     pub neighbours: Neighbours,
-    /// How next hops are chosen among several.
+    /// Choice of next hops among several.
     pub multipath: Multipath,
     /// The sockets, of this network namespace and of others that it knows.
     pub sockets: Sockets,
@@ -53,7 +53,7 @@ pub enum SynCookies {
     Always,
 }
 
-/// How next hops of a route are chosen among several (`net.ipv4.fib_multipath_hash_policy`,
+/// Choice of next hops of a route among several (`net.ipv4.fib_multipath_hash_policy`,
 /// `net.ipv4.fib_multipath_hash_seed`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multipath {

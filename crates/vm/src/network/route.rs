@@ -95,7 +95,7 @@ fn masked(address: IpAddr, len: u8) -> IpAddr {
     }
 }
 
-/// What a route does with packets (`RTN_…`).
+/// Type of a route (`RTN_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
     /// Sends them to a next hop.
@@ -139,7 +139,7 @@ pub struct Route {
     pub source: RoutePrefix,
     /// Number of its table.
     pub table: u32,
-    /// What it does.
+    /// Its type.
     pub kind: RouteKind,
     /// A number of [`scope`](super::scope).
     pub scope: u8,
@@ -156,11 +156,11 @@ pub struct Route {
     /// Discovery does not change the MTU (`mtu lock`). Forwarding heeds an MTU only if it is
     /// locked.
     pub is_mtu_locked: bool,
-    /// Where it sends packets.
+    /// Its next hops.
     pub next_hops: Vec<NextHop>,
 }
 
-/// Where a route sends packets.
+/// Next hop of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHop {
     /// Index of the device.

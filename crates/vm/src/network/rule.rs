@@ -31,13 +31,13 @@ pub struct PolicyRule {
     pub destination_ports: Option<RangeInclusive<u16>>,
     /// User ids of sockets.
     pub users: Option<RangeInclusive<u32>>,
-    /// What it does.
+    /// Its action.
     pub action: RuleAction,
     /// Routes whose prefix is not longer do not count.
     pub suppressed_prefix_len: Option<u8>,
 }
 
-/// What a rule does.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleAction {
     /// Asks a table.

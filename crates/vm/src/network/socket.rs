@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub struct NetSocket {
     /// TCP or UDP.
     pub protocol: SocketProtocol,
-    /// What state it is in.
+    /// Its state.
     pub state: SocketState,
     /// Address and port that it is bound to. Its family is that of the socket; a socket of IPv6
     /// has addresses of IPv4 in mapped form.
@@ -75,7 +75,7 @@ pub enum SocketState {
     FinWait1,
     /// Closed here, which the other end knows.
     FinWait2,
-    /// What is left of a connection, for segments that come late: no whole socket.
+    /// Remainder of a connection, for segments that come late: no whole socket.
     TimeWait,
     /// Not connected.
     Close,

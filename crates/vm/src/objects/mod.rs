@@ -27,7 +27,7 @@ const MOST_OBJECTS: u64 = 1 << 30;
 /// Most bytes of all objects that exist.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What a field owns.
+/// Object that a field owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owned {
     /// The object of a pointer.
@@ -43,11 +43,11 @@ pub enum Owned {
 pub struct OwningField {
     /// Bytes from the start of the value or object.
     pub offset: usize,
-    /// What it owns.
+    /// Object that it owns.
     pub owned: Owned,
 }
 
-/// What the objects of a type are made of.
+/// Layout of the objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectLayout {
     /// Name of the type.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-/// What stands for no node.
+/// The number for no node.
 const NONE: u64 = 0;
 
 /// One of the two children of a node.

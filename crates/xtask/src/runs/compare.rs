@@ -1,15 +1,15 @@
-//! What runs leave, and how it is compared.
+//! Results of runs and their comparison.
 
 use std::collections::BTreeMap;
 
-/// What a run leaves: its result, or the error number, and the maps behind it.
+/// Result of a run: its return value, or the error number, and the maps behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) result: Result<Returned, i32>,
     pub(super) maps: Vec<MapLeft>,
 }
 
-/// What a test run returns.
+/// Result of a test run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Returned {
     pub(super) retval: u32,

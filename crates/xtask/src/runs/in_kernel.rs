@@ -20,7 +20,7 @@ const MOST_DATA: usize = 64 << 10;
 /// Runs of the kernel elsewhere.
 const REPETITIONS: u32 = 6;
 
-/// What the runs leave in other threads, on the other CPU in turn: with another stack, other
+/// Results of the runs in other threads, on the other CPU in turn: with another stack, other
 /// memory and other random numbers.
 pub(super) fn run_elsewhere(program: &Program, inputs: &[RunInput]) -> Vec<Runs> {
     let run_on = |cpu| {
@@ -36,7 +36,7 @@ pub(super) fn run_elsewhere(program: &Program, inputs: &[RunInput]) -> Vec<Runs>
         .collect()
 }
 
-/// What the runs leave; `None` if the kernel refuses the program or does not test-run it.
+/// Results of the runs; `None` if the kernel refuses the program or does not test-run it.
 pub(super) fn run(program: &Program, inputs: &[RunInput]) -> Option<Runs> {
     let request = LoadRequest {
         log_level: 0,

@@ -14,7 +14,7 @@ use super::compare::{Left, MapLeft, Returned};
 use super::inputs::RunInput;
 use crate::verifier::selftests::Target;
 
-/// How a program runs here.
+/// Engine of a program here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Engine {
     /// As native code, and in the checked engine.
@@ -77,7 +77,7 @@ pub(super) fn without_programs_in_maps(program: &Program) -> Program {
     built.unwrap_or_else(|_| program.clone())
 }
 
-/// What the runs leave in each engine; why the program does not run.
+/// Results of the runs in each engine; the reason why the program does not run.
 pub(super) fn run_all(
     program: &Program,
     target: &Target,
@@ -96,11 +96,11 @@ pub(super) fn run_all(
     let name = program.name();
     let mut loaded = match load(RunEngine::Native, false) {
         Ok(loaded) => loaded,
-        Err(NotLoaded::NotJudged { why, .. }) => {
+        Err(NotLoaded::Unsupported { why, .. }) => {
             let unverified = load(RunEngine::Checked, true);
             let mut unverified = unverified.map_err(|error| without_name(&error, name))?;
             let runs = run(&mut unverified, name, inputs, 0);
-            let runs = runs.map_err(|error| format!("{error} (not judged: {why})"))?;
+            let runs = runs.map_err(|error| format!("{error} (unsupported: {why})"))?;
             return Ok((Engine::Unverified, vec![(Engine::Unverified, runs)]));
         }
         Err(error) => return Err(without_name(&error, name)),
@@ -119,7 +119,7 @@ pub(super) fn run_all(
 /// Runs of native code at other addresses, with other random numbers.
 const REPETITIONS: u64 = 6;
 
-/// What the runs leave if the program runs at other addresses, with other random numbers, and in
+/// Results of the runs if the program runs at other addresses, with other random numbers, and in
 /// the checked engine on a stack that has other bytes at first.
 pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInput]) -> Vec<Runs> {
     /// Bytes that are no small number and no address.
@@ -159,7 +159,7 @@ fn run(
 ) -> Result<Runs, String> {
     let mut runs = Runs::new();
     for input in inputs {
-        object.set_world(own_system());
+        object.set_system(own_system());
         let mut program = object.program(name).ok_or("not loaded")?;
         // The kernel's clock, as far as programs look at it at all.
         let now = uptime();

@@ -18,7 +18,7 @@ use crate::page;
 
 const PAGE: &str = "docs/tail-calls.md";
 
-/// What runs the tests.
+/// Engine that runs the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Native,
@@ -45,15 +45,15 @@ pub(crate) fn compare() -> Outcome {
     let mut failures = 0;
     for set in SETS {
         let mut passed = [0; ENGINES.len()];
-        let mut not_judged = [0; ENGINES.len()];
+        let mut unsupported = [0; ENGINES.len()];
         let mut there = 0;
         for test in SELFTESTS {
             let Some(bytes) = object_of(set, test.object)? else {
                 continue;
             };
             there += 1;
-            let counts = passed.iter_mut().zip(&mut not_judged);
-            for ((engine, name), (passed, not_judged)) in ENGINES.into_iter().zip(counts) {
+            let counts = passed.iter_mut().zip(&mut unsupported);
+            for ((engine, name), (passed, unsupported)) in ENGINES.into_iter().zip(counts) {
                 let why = match run(test, &bytes, engine) {
                     Ok(()) => {
                         *passed += 1;
@@ -61,18 +61,18 @@ pub(crate) fn compare() -> Outcome {
                     }
                     Err(why) => why,
                 };
-                match why.is::<NotJudged>() {
-                    true => *not_judged += 1,
+                match why.is::<Unsupported>() {
+                    true => *unsupported += 1,
                     false => failures += 1,
                 }
                 println!("{}, {}, {name}: {why}", set.title(), test.name);
             }
         }
         write!(table, "| {} |", set.title())?;
-        for (passed, not_judged) in passed.into_iter().zip(not_judged) {
+        for (passed, unsupported) in passed.into_iter().zip(unsupported) {
             write!(table, " {passed} of {there}")?;
-            if not_judged > 0 {
-                write!(table, ", {not_judged} not judged")?;
+            if unsupported > 0 {
+                write!(table, ", {unsupported} unsupported")?;
             }
             table += " |";
         }
@@ -89,17 +89,17 @@ pub(crate) fn compare() -> Outcome {
     }
 }
 
-/// Why the verifier does not judge a program.
+/// A program that the verifier does not support, with the reason.
 #[derive(Debug)]
-struct NotJudged(String);
+struct Unsupported(String);
 
-impl fmt::Display for NotJudged {
+impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for NotJudged {}
+impl Error for Unsupported {}
 
 /// The object of this name in a set, if it is there.
 fn object_of(set: &Set, name: &str) -> Outcome<Option<Vec<u8>>> {
@@ -117,7 +117,7 @@ fn run(test: &Selftest, bytes: &[u8], engine: Engine) -> Outcome {
     };
     for (program, why) in test.steps.iter().filter_map(refused) {
         let said = match Subject::load(bytes, engine, Some(program)) {
-            Err(said) if said.is::<NotJudged>() => return Err(said),
+            Err(said) if said.is::<Unsupported>() => return Err(said),
             Err(said) => said.to_string(),
             Ok(_) => return Err(format!("{program} is not refused").into()),
         };
@@ -178,8 +178,8 @@ impl Subject {
                 let loaded = LoadedObject::load(&object, &kernel, &options);
                 Side::Ours(Box::new(loaded.map_err(|error| match error {
                     NotLoaded::Refused { refusal, .. } => Box::from(refusal.message),
-                    NotLoaded::NotJudged { .. } => {
-                        Box::<dyn Error>::from(NotJudged(error.to_string()))
+                    NotLoaded::Unsupported { .. } => {
+                        Box::<dyn Error>::from(Unsupported(error.to_string()))
                     }
                     other => Box::from(other),
                 })?))

@@ -30,7 +30,7 @@ struct Counts {
     left_out: BTreeMap<&'static str, usize>,
 }
 
-/// What the comparison of one program gave.
+/// Result of the comparison of one program.
 struct Compared {
     insns: usize,
     left: usize,

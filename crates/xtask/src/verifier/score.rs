@@ -81,7 +81,7 @@ fn pairs<'t>(
     })
 }
 
-/// Where answers differ, in words.
+/// Differences of answers, in words.
 fn differences<'t>(
     programs: &'t BTreeSet<&str>,
     truth: &'t HashMap<String, Answer>,

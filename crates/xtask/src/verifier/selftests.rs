@@ -14,7 +14,7 @@ use spec::kernel::Source;
 
 use crate::Outcome;
 
-/// Which programs of which sets are compared.
+/// Selection of the compared programs and sets.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     /// RELEASE/CPU.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::selftests::read_text;
 use crate::Outcome;
 
-/// What is known of a program's verification.
+/// Recorded answers about a program's verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     /// `None` if there is none.

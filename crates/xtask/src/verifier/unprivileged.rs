@@ -22,7 +22,7 @@ const CALLERS: [(&str, &str); 2] = [
 pub(crate) fn compare(words: &[&str]) -> Outcome {
     let options = Options::parse(words, &["7.2/v3", "7.2/v4", "6.12/v3"])?;
     let mut table = String::from(
-        "| set | caller | programs | accepted | not judged | same verdict, counts and last line | differ |\n\
+        "| set | caller | programs | accepted | unsupported | same verdict, counts and last line | differ |\n\
          |---|---|---:|---:|---:|---:|---:|\n",
     );
     let mut differ = 0;
@@ -105,7 +105,7 @@ fn compare_set(
                     if is_listed && found.agreement != Agreement::Equal {
                         let ours = match &found.ours {
                             Ok(ours) => ours.to_string(),
-                            Err(why) => format!("not judged: {why}"),
+                            Err(why) => format!("unsupported: {why}"),
                         };
                         println!(
                             "{name}: {:?}\n  kernel {}\n  beebox {ours}",

@@ -14,7 +14,7 @@ use crate::run::{CaptureStop, RunnableProgram};
 #[derive(Default)]
 pub(super) struct Batch {
     packets: Vec<Waiting>,
-    /// Why no packet follows.
+    /// Reason why no packet follows.
     stop: Option<CaptureStop>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Batch {
 struct Waiting {
     /// Its time in nanoseconds.
     time: u64,
-    /// Where its bytes are.
+    /// Range of its bytes.
     bytes: Range<u32>,
 }
 

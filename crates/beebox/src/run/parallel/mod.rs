@@ -101,7 +101,7 @@ impl LoadedObject {
     }
 }
 
-/// What a worker does in its thread.
+/// Work of one thread.
 trait Work: Send {
     /// Runs the program on the packets of the worker's segments, and sends the results of
     /// each, until the capture ends or they are not taken.

@@ -12,10 +12,10 @@ use crate::run::{
 #[derive(Default)]
 pub(super) struct Results {
     runs: Vec<Run>,
-    /// What some of them left beside a value.
+    /// Outputs of some of them beside a value.
     outputs: Vec<Output>,
     time: Stopwatch,
-    /// Why there are no more; the merger numbers the packet.
+    /// Reason of the end; the merger numbers the packet.
     stop: Option<CaptureStop>,
 }
 
@@ -26,7 +26,7 @@ struct Run {
     len: u32,
 }
 
-/// What a run left beside a value.
+/// Output of a run beside its value.
 struct Output {
     /// Place of the packet in the segment.
     place: usize,

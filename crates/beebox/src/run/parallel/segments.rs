@@ -1,6 +1,6 @@
 //! Workers that read the segments of a capture file themselves.
 //!
-//! Where a segment's first record begins, only the record before it tells. So each worker reads
+//! Only the record before a segment gives the start of its first record. So each worker reads
 //! its segment, waits for the worker of the segment before to tell where the first record
 //! begins, finds the records, tells the worker of the next segment, and then runs the packets.
 //! Finding records takes a small part of the time of running them, and the workers do it one
@@ -22,9 +22,9 @@ struct Segments {
     number: u64,
     jobs: u64,
     file: Arc<File>,
-    /// Where its next segment begins; closed at the end of the capture.
+    /// Start of its next segment; closed at the end of the capture.
     starts: Receiver<Place>,
-    /// Where the next worker's begins.
+    /// Start of the next worker's segment.
     ends: Sender<Place>,
 }
 

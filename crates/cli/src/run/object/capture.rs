@@ -46,7 +46,7 @@ pub(super) fn run(
     ended(path, stopped, summary)
 }
 
-/// How a capture is run in threads.
+/// Options of running a capture in threads.
 #[derive(Clone, Copy)]
 pub(super) struct Threads {
     pub(super) jobs: u32,

@@ -1,4 +1,4 @@
-//! What the command line changes in an object before it is loaded, as loaders do.
+//! Changes of an object by the command line before it is loaded, as loaders make them.
 
 use beebox::Kernel;
 use beebox::object::{AttachFault, Object, Problem};
@@ -53,7 +53,7 @@ fn max_entries(text: &str) -> Result<(String, u32), String> {
     Ok((map.trim().to_owned(), number))
 }
 
-/// What is said of an object that is not loaded, and what to do.
+/// The failure for an object that is not loaded, with a hint.
 pub(super) fn not_loaded(
     error: NotLoaded,
     object: &Object<'_>,
@@ -61,7 +61,7 @@ pub(super) fn not_loaded(
     name: &str,
 ) -> Failure {
     let hint = match &error {
-        NotLoaded::NotJudged { .. } => Some("--unverified runs it all the same".to_owned()),
+        NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
         NotLoaded::Map { name, .. } => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));

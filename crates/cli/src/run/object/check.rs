@@ -20,7 +20,7 @@ use super::records::RecordTypes;
 use crate::answer::Failure;
 use crate::capture_file::{self, unreadable};
 
-/// What the last run gave.
+/// Result of the last run.
 enum Ran {
     Packet {
         packet: Vec<u8>,
@@ -396,7 +396,7 @@ fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
     }
 }
 
-/// What a run leaves.
+/// Bytes that a run leaves.
 fn left(output: Output, run: &TestRunOutput) -> &[u8] {
     match output {
         Output::Data => &run.data_out,

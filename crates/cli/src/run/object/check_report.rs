@@ -1,4 +1,4 @@
-//! What differs from an expectation file, as text, JSON and JUnit's XML.
+//! Differences from an expectation file, as text, JSON and JUnit's XML.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) struct Checked {
     pub(super) difference: Option<Difference>,
 }
 
-/// What differs, in one line, and the bytes around it.
+/// A difference in one line, and the bytes around it.
 pub(super) struct Difference {
     pub(super) what: String,
     pub(super) excerpt: String,

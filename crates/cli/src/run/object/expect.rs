@@ -74,7 +74,7 @@ pub(super) enum Output {
     Context,
 }
 
-/// What is expected.
+/// An expected value.
 pub(super) enum Expected {
     Verdict {
         name: String,
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_place_and_fact() {
         for (text, part) in [
             ("verdct XDP_PASS", "no statement \"verdct\""),
             ("set m", "no key"),

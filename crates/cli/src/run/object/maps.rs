@@ -163,7 +163,7 @@ impl MapsFile {
         let file = read_at_most(path, LARGEST)?;
         let name = name(path);
         let parsed: Result<Value, _> = serde_json::from_slice(&file);
-        let contents = parsed.map_err(|error| wrong(&name, format!("no JSON: {error}")))?;
+        let contents = parsed.map_err(|error| wrong(&name, format!("invalid JSON: {error}")))?;
         // A whole answer of --dump-maps --format json is good too.
         let contents = contents.get("maps").unwrap_or(&contents);
         let contents = contents.as_object().cloned();
@@ -237,7 +237,7 @@ const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps pr
 /// Form of the entries of maps without keys.
 const KEYLESS_FORM: &str = r#"{"MAP": [{"value": VALUE}]}"#;
 
-/// How variables are set.
+/// Forms of setting variables.
 const VARIABLES_FORM: &str = "--set NAME=VALUE, or the entry of the map as --dump-maps prints it";
 
 /// Sets the variables of an entry of a map that holds global variables. Those that the program
@@ -263,7 +263,7 @@ fn put_variables(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), S
     })
 }
 
-/// Why a map does not take an element.
+/// Reason why a map does not take an element.
 fn refused(map: &ObjectMap, key: &[u8], errno: Errno) -> String {
     let params = &map.def.params;
     let most = params.max_entries;
@@ -328,7 +328,7 @@ fn cookie_of(value: &Value) -> Result<u64, String> {
     cookie.ok_or_else(|| "value: no cookie of a socket, which is a number".to_owned())
 }
 
-/// Puts a socket of the world into a map of sockets: the value is its cookie.
+/// Puts a socket of the network into a map of sockets: the value is its cookie.
 fn put_socket(
     loaded: &LoadedObject,
     map: &ObjectMap,
@@ -339,7 +339,7 @@ fn put_socket(
     let put = loaded.set_socket(&map.def.name, key, cookie);
     put.map_err(|errno| match errno {
         Errno::EBADF => format!(
-            "value: the world has no socket of cookie {cookie}; --world FILE describes sockets"
+            "value: cookie {cookie}: the network has no such socket; --network FILE describes sockets"
         ),
         Errno::E2BIG => format!("key: the map has {} elements", map.def.params.max_entries),
         errno => format!("the map does not take the socket of cookie {cookie}: {errno}"),
@@ -417,7 +417,7 @@ pub(super) struct Element<'a> {
     map: &'a ObjectMap,
     types: Types<'a>,
     key: Vec<u8>,
-    /// Where its value is among those of all CPUs.
+    /// Range of its value among those of all CPUs.
     place: std::ops::Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What `beebox run FILE.o` prints.
+//! Output of `beebox run FILE.o`.
 
 use std::fmt::Write;
 
@@ -87,17 +87,17 @@ pub(super) enum Ran {
     },
 }
 
-/// What is printed.
+/// Contents of the output.
 pub(super) struct Report<'a> {
     pub(super) prog: String,
     pub(super) kind: ProgramType,
     pub(super) engine: RunEngine,
-    /// What native code does not support, if that is why the engine is another.
+    /// The feature that native code does not support, if the engine is another for that reason.
     pub(super) not_native: Option<String>,
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
-    /// What programs wrote into their streams, standard output and error.
+    /// Text of the programs' streams, standard output and error.
     pub(super) streams: [String; 2],
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
@@ -324,7 +324,7 @@ fn write_packet(
     write_lost(text, run.printk.lost)
 }
 
-/// What a run left of bytes that it got.
+/// Writes the bytes after a run beside those that it got.
 fn write_bytes(text: &mut String, what: &str, given: &[u8], left: &[u8]) -> std::fmt::Result {
     if left == given {
         return writeln!(text, "{what} ({} bytes): unchanged", given.len());

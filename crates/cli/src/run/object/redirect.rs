@@ -1,4 +1,4 @@
-//! Where programs redirect packets, as text and JSON.
+//! Redirect targets of packets, as text and JSON.
 
 use beebox::run::Redirect;
 use serde_json::{Map, Value, json};

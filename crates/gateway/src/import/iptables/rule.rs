@@ -104,7 +104,7 @@ struct Reader<'a> {
     is_v6: bool,
     assumptions: &'a Assumptions,
     conditions: Vec<Rule>,
-    /// Why it matches no packet.
+    /// Reason why it matches no packet.
     never: Option<String>,
     comment: String,
 }

@@ -1,4 +1,4 @@
-//! What a match of nftables asks for.
+//! Conditions of a match of nftables.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use crate::rules::{Action, Addresses, Ports, Prefix, Protocols, Rule, protocol_n
 /// Protocols with ports: tcp, udp, dccp, sctp, udplite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// What a match is about beside its own text.
+/// Context of a match beside its own text.
 pub(super) struct Context<'c> {
     /// Sets and maps of the table by name.
     pub(super) set: &'c dyn Fn(&str) -> Option<&'c Value>,
     pub(super) assumptions: &'c Assumptions,
 }
 
-/// What packets have to be like.
+/// Condition on packets.
 pub(super) enum Condition {
     /// They meet one of these products.
     Union(Vec<Rule>),

@@ -57,7 +57,7 @@ pub(super) fn read(
 struct Reader<'a, 'c> {
     context: &'a Context<'c>,
     conditions: Vec<Rule>,
-    /// Why it matches no packet.
+    /// Reason why it matches no packet.
     never: Option<String>,
     notes: Vec<(Fate, String)>,
     branches: Vec<Branch>,

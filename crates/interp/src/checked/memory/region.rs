@@ -34,7 +34,7 @@ pub(super) struct Region<'m> {
     pub(super) bytes: Bytes<'m>,
 }
 
-/// Where the bytes of a region are.
+/// Storage of a region's bytes.
 pub(super) enum Bytes<'m> {
     ReadOnly(&'m [u8]),
     ReadWrite(&'m mut [u8]),

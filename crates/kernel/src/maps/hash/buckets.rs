@@ -81,7 +81,7 @@ pub(super) struct Found {
     place: Place,
 }
 
-/// Where an element is.
+/// Place of an element.
 #[derive(Clone, Copy)]
 enum Place {
     Slot(usize),

@@ -50,13 +50,13 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Cause::InfiniteLoop {
             registers,
             reads_memory,
-            round,
-        } => infinite_loop(registers, *reads_memory, *round),
+            insns,
+        } => infinite_loop(registers, *reads_memory, *insns),
         Cause::TooComplex { .. } if explanation.path.steps > ONE_PATH => Words::new(
             "too-complex",
             "the verifier gave up after 1 million instructions, nearly all on one path",
         )
-        .needed("a loop with fewer rounds, or one whose state the verifier sees repeat")
+        .needed("a loop with fewer iterations, or one whose state the verifier sees repeat")
         .help("bound the loop by a small constant; of a loop with a large bound or none, use bpf_loop, bpf_for or may_goto, whose body is verified once"),
         Cause::TooComplex { .. } => Words::new(
             "too-complex",
@@ -71,7 +71,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             "more than 8192 branches wait to be verified",
         )
         .needed("fewer branches on one path")
-        .help("each round of a loop with a branch in it keeps one waiting: bound the rounds by a smaller constant")
+        .help("each iteration of a loop with a branch in it keeps one waiting: bound the iterations by a smaller constant")
         .help("use loops (bpf_loop, bpf_for) in place of unrolled code, and global functions"),
         Cause::StackDepth { chain } => stack_depth(chain),
         Cause::CallDepth { chain } => {
@@ -116,7 +116,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help("the divisor is a constant in the source, or became one by optimisation"),
         Cause::ShiftTooFar => Words::new("shift-too-far", "a shift by as many bits as there are, or more")
             .needed("a shift below the width (32 or 64)"),
-        Cause::Encoding => Words::new("encoding", "the kernel does not know this instruction")
+        Cause::Encoding => Words::new("encoding", "this instruction is invalid in this kernel")
             .needed("an instruction of this kernel with its reserved fields 0")
             .help("the compiler's -mcpu may be too new for the kernel, or the bytes are damaged"),
         Cause::AttachTarget => Words::new("attach-target", "the program cannot attach to its target")
@@ -131,13 +131,13 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     }
 }
 
-fn infinite_loop(registers: &[u8], reads_memory: bool, round: usize) -> Words {
+fn infinite_loop(registers: &[u8], reads_memory: bool, insns: usize) -> Words {
     let words = Words::new(
         "infinite-loop",
-        match round {
+        match insns {
             0 | 1 => String::from("the loop comes back in the same state: it may not end"),
-            round => format!(
-                "after {round} instructions the loop comes back in the same state: it may not end"
+            insns => format!(
+                "after {insns} instructions the loop comes back in the same state: it may not end"
             ),
         },
     );
@@ -146,9 +146,9 @@ fn infinite_loop(registers: &[u8], reads_memory: bool, round: usize) -> Words {
             .needed("a condition that ends the loop")
             .help("add a bound: `for (int i = 0; i < N; i++)`, or use may_goto (`can_loop`)"),
         _ if reads_memory => words
-            .needed("a bound on the rounds that does not depend on memory")
-            .help("the condition reads memory in each round, and the verifier does not expect it to change: a program cannot wait for another one")
-            .help("bound the rounds by a local counter as well: `for (i = 0; i < N && …; i++)`, or use bpf_loop, bpf_for or may_goto (`can_loop`)"),
+            .needed("a bound on the iterations that does not depend on memory")
+            .help("the condition reads memory in each iteration, and the verifier does not expect it to change: a program cannot wait for another one")
+            .help("bound the iterations by a local counter as well: `for (i = 0; i < N && …; i++)`, or use bpf_loop, bpf_for or may_goto (`can_loop`)"),
         registers => {
             let names: Vec<String> = registers.iter().map(|reg| format!("r{reg}")).collect();
             words
@@ -156,7 +156,7 @@ fn infinite_loop(registers: &[u8], reads_memory: bool, round: usize) -> Words {
                     "progress that the verifier sees in {}, which the conditions read",
                     names.join(", ")
                 ))
-                .help("count rounds in a local variable against a constant: `for (i = 0; i < N; i++)`")
+                .help("count iterations in a local variable against a constant: `for (i = 0; i < N; i++)`")
                 .help("a counter that is not known at the start, or kept in a map, is no progress: use bpf_loop, bpf_for or may_goto (`can_loop`)")
         }
     }

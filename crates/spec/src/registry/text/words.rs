@@ -43,7 +43,7 @@ pub(super) fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
-/// What a register holds.
+/// Parses the type of a register.
 pub(super) fn read_value(text: &str) -> Option<RegType> {
     let base = base(text, "", RegBase::ALL, |base| base.name())?;
     Some(RegType::new(base, flags(text)?))

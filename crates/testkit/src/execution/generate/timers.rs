@@ -82,7 +82,7 @@ impl Writer<'_, '_> {
         );
     }
 
-    /// What a timer calls: it counts, and may start the timer again; its name.
+    /// Callback of a timer: it counts, and may start the timer again; its name.
     fn tick(&mut self) -> String {
         let name = format!("tick{}", self.label());
         let (factor, mask) = (

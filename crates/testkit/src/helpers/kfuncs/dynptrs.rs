@@ -38,7 +38,7 @@ fn mix_buffer(words: u32) -> String {
     (0..words).map(word).collect()
 }
 
-/// What an operation is drawn for.
+/// Setting that an operation is drawn for.
 struct Setting {
     /// Bytes that the first dynptr has at first.
     len: u32,

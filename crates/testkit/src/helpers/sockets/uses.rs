@@ -1,4 +1,4 @@
-//! What programs do with sockets: maps that hold them, selections, local storage, SYN cookies.
+//! Uses of sockets by programs: maps that hold them, selections, local storage, SYN cookies.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::ebpf::Choices;
 /// Most sockets that maps take.
 const SLOTS: u32 = 40;
 
-/// A map that holds the sockets of the world, by their numbers.
+/// A map that holds the sockets of the network, by their numbers.
 fn map_of_sockets(choices: &mut Choices<'_>) -> Setup {
     let kind = choices.pick(&[MapKind::Sockmap, MapKind::Sockhash]);
     let params = MapParams {

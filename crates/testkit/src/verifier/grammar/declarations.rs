@@ -1,4 +1,4 @@
-//! What every program of the grammar declares: maps of most kinds, and BTF for special
+//! Declarations of every program of the grammar: maps of most kinds, and BTF for special
 //! fields of values and for functions.
 
 use super::target::Target;

@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use crate::ebpf::Choices;
 pub(super) use target::Target;
 
-/// What a register or a stack slot holds, as far as the grammar cares.
+/// Contents of a register or a stack slot, as far as the grammar distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Nothing,
@@ -90,7 +90,7 @@ struct Grammar<'c, 'b> {
     /// True if callers without capabilities may load most of what is written.
     is_plain: bool,
     holds: [Holds; 10],
-    /// What slots of the stack hold; slot 0 is not used.
+    /// Contents of stack slots; slot 0 is not used.
     slots: [Holds; SLOTS],
     labels: u32,
     functions: Vec<Function>,

@@ -1,4 +1,4 @@
-//! What has to be released, locked or initialised: ring buffer records, sockets, locks,
+//! Objects to release, lock or initialise: ring buffer records, sockets, locks,
 //! timers, queues.
 
 use super::declarations::{BLOOM, LOCKS, QUEUE, RINGBUF, SOCKMAP, STACK, TIMERS};

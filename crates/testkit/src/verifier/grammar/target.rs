@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub(super) returns: u32,
     /// Families of helpers that the type has.
     pub(super) helpers: &'static [Family],
-    /// How often it is chosen, of [`Target::choose`]'s total.
+    /// Weight of its choice, of [`Target::choose`]'s total.
     weight: u32,
     /// True if programs are written that mostly use what Beebox runs.
     pub(super) is_run: bool,
@@ -54,7 +54,7 @@ pub(super) enum Family {
     Legacy,
     /// Helpers that move the packet.
     PacketMoves,
-    /// Look-up and release of sockets.
+    /// Lookup and release of sockets.
     Sockets,
     /// bpf_tail_call.
     TailCall,

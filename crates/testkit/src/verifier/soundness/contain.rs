@@ -15,7 +15,7 @@ use vm::MemoryPort;
 
 use super::setting::Places;
 
-/// What an abstract state claims of scalars.
+/// Claim of an abstract state about scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// Every scalar of a live register or slot.
@@ -43,7 +43,7 @@ pub(super) struct View<'v, 'm> {
     pub(super) places: Places<'v>,
 }
 
-/// Where a run is outside of a state.
+/// Place where a run is outside of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outside(pub(super) String);
 

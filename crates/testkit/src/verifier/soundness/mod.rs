@@ -55,11 +55,11 @@ pub struct Escape {
     pub input: u64,
     /// The instruction.
     pub at: usize,
-    /// What is outside of what, or the trap.
+    /// The violated containment, or the trap.
     pub what: String,
 }
 
-/// What became of the runs of one program.
+/// Outcome of the runs of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The verifier does not accept it.
@@ -72,7 +72,7 @@ pub enum Outcome {
     Escaped(Escape),
 }
 
-/// How often runs called each helper, and helpers that take maps with each kind.
+/// Number of calls of each helper, and by map kind of helpers that take maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Calls by number of the helper.
@@ -120,7 +120,7 @@ pub struct Runs {
     pub used: Used,
 }
 
-/// What a verification claims of every run.
+/// Claims of a verification about every run.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// States in normal mode.
@@ -142,7 +142,7 @@ pub struct Found {
     pub escape: Escape,
 }
 
-/// What became of many programs.
+/// Outcome of many programs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Programs that were made.
@@ -201,7 +201,7 @@ impl Tally {
     }
 }
 
-/// Which programs are generated.
+/// Kind of the generated programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Numbers, stack, packet and an array map, dense in arithmetic.
@@ -350,7 +350,7 @@ fn gather(program: &Program, kernel: &Kernel, registry: &Registry) -> Result<Evi
     })
 }
 
-/// How a run ends that does not count.
+/// End of a run that does not count.
 enum End {
     Escaped(Escape),
     Uncovered(String),
@@ -364,7 +364,7 @@ struct Runner {
     claims: Claims,
 }
 
-/// What a run leaves behind.
+/// Result of a run.
 #[derive(PartialEq, Eq)]
 struct Left {
     outcome: Option<u64>,

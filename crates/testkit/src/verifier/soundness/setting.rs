@@ -1,4 +1,4 @@
-//! What a program runs in: context, packet, maps and helpers, made of a seed.
+//! Run context of a program: context, packet, maps and helpers, made of a seed.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ enum Shape {
     Bytes(usize),
 }
 
-/// What the runs of a program have in common.
+/// Common setting of the runs of a program.
 pub(super) struct Setting {
     shape: Shape,
     maps: MapSet,
@@ -50,11 +50,11 @@ pub(super) struct Setting {
 pub(super) struct Input {
     pub(super) packet: Option<PacketBuffer>,
     pub(super) context: Vec<u8>,
-    /// What the context of a flow dissector points to.
+    /// Flow keys behind the context of a flow dissector.
     pub(super) flow_keys: Option<Vec<u8>>,
 }
 
-/// Where a run has what pointers lead to.
+/// Addresses of the objects of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Places<'s> {
     /// Address of the context.

@@ -23,7 +23,7 @@ const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 const BTF_ID: u32 = 16;
 
 /// Structures by which a pointer is more than a pointer to memory.
-const UNJUDGED_STRUCTS: &[&str] = &[
+const UNSUPPORTED_STRUCTS: &[&str] = &[
     "bpf_dynptr",
     "bpf_list_head",
     "bpf_list_node",
@@ -36,7 +36,7 @@ const UNJUDGED_STRUCTS: &[&str] = &[
     "bpf_prog_aux",
 ];
 
-/// How a pointer is checked.
+/// Check of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pointer {
     Ctx,
@@ -198,7 +198,7 @@ fn check_one(
         Pointer::Map if matches!(reg.kind, RegKind::MapPtr { .. }) => Ok(1),
         Pointer::Map if matches!(reg.kind, RegKind::BtfId { .. }) => {
             let map = btf.find(Kind::Struct, "bpf_map");
-            let map = map.ok_or_else(|| callee.unjudged())?;
+            let map = map.ok_or_else(|| callee.unsupported())?;
             check_object(walk, callee, index, map.id())?;
             Ok(1)
         }
@@ -286,7 +286,7 @@ fn check_scalar(
     walk.mark_precise(ptr)
 }
 
-/// How a pointer argument is checked; `target` is what it points to below modifiers.
+/// Check of a pointer argument; `target` is the pointee below modifiers.
 fn pointer_kind(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
@@ -322,13 +322,13 @@ fn pointer_kind(
             | ParamSuffix::IrqFlag
             | ParamSuffix::Iterator
             | ParamSuffix::Uninit,
-        ) => return Err(callee.unjudged()),
+        ) => return Err(callee.unsupported()),
         _ => {}
     }
     let is_special =
-        ty.kind() == Kind::Struct && UNJUDGED_STRUCTS.iter().any(|name| ty.name() == *name);
+        ty.kind() == Kind::Struct && UNSUPPORTED_STRUCTS.iter().any(|name| ty.name() == *name);
     if is_special || ty.kind() == Kind::FuncProto {
-        return Err(callee.unjudged());
+        return Err(callee.unsupported());
     }
     if stands_for(&reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. }) {
         if ty.kind().is_composite() {
@@ -449,9 +449,9 @@ fn check_object(
         (RegKind::BtfId { ty }, _) if ty.btf == crate::state::TypeRef::VMLINUX => TypeId(ty.id),
         (_, Some(name)) => match btf.find(Kind::Struct, name) {
             Some(ty) => ty.id(),
-            None => return Err(callee.unjudged()),
+            None => return Err(callee.unsupported()),
         },
-        _ => return Err(callee.unjudged()),
+        _ => return Err(callee.unsupported()),
     };
     let found = btf.skip_modifiers(found).unwrap_or(TypeId::VOID);
     let (wanted_type, found_type) = (btf.at(target), btf.at(found));

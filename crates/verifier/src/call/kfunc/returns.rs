@@ -99,7 +99,7 @@ fn object(id: TypeId, flags: TypeFlags) -> RegState {
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
-/// What the kernel has for the context of the program type.
+/// The kernel's structure behind the context of the program type.
 fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> {
     let found = callee.btf.kernel_context(walk.env.context.kind.name());
     let is_struct = |id: &TypeId| {
@@ -118,7 +118,7 @@ fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> 
     }
 }
 
-/// What `bpf_rdonly_cast` makes of the type that its constant names.
+/// Result of `bpf_rdonly_cast` for the type that its constant names.
 fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.

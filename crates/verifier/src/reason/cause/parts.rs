@@ -19,7 +19,7 @@ pub enum Unwritten {
     NoResult,
 }
 
-/// How a pointer is used.
+/// Use of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// A load.
@@ -37,7 +37,7 @@ pub enum AccessKind {
     },
 }
 
-/// Where a number that is used as a pointer came from.
+/// Origin of a number that is used as a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NumberSource {
     /// It is null on this path: a comparison showed it.
@@ -78,7 +78,7 @@ pub enum NumberSource {
     Unknown,
 }
 
-/// Why no comparison on the path proves a packet access.
+/// Reason why no comparison on the path proves a packet access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketCheckFault {
     /// There is none.
@@ -96,7 +96,7 @@ pub enum PacketCheckFault {
     Beyond,
 }
 
-/// Which bound is missing.
+/// The missing bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundsFault {
     /// The least offset is below the start.
@@ -111,7 +111,7 @@ pub enum BoundsFault {
     Variable,
 }
 
-/// What the comparisons of a path say of a number.
+/// Comparisons of a number on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// No comparison of the path is about it.
@@ -132,7 +132,7 @@ pub enum Check {
     NotApplicable,
 }
 
-/// What would be allowed of the context.
+/// Rule of a context access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextFault {
     /// The field may be read and not written.
@@ -147,7 +147,7 @@ pub enum ContextFault {
     Never,
 }
 
-/// What is wrong with pointer arithmetic.
+/// Fault of pointer arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArithmeticFault {
     /// An operation other than addition and subtraction.
@@ -170,7 +170,7 @@ pub enum ArithmeticFault {
     Partial,
 }
 
-/// What is wrong with a size argument.
+/// Fault of a size argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeFault {
     /// It may be negative.
@@ -204,12 +204,12 @@ pub enum MapMisuse {
     ProgramType,
 }
 
-/// What is wrong with locks.
+/// Fault of locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockFault {
     /// A lock is held where the path ends: `exit` or the callee.
     Held {
-        /// Where the path ends.
+        /// End of the path.
         end: String,
     },
     /// A second lock is taken.

@@ -60,7 +60,7 @@ fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
     (types, other_attach)
 }
 
-/// What needs a GPL-compatible licence.
+/// The function or type that needs a GPL-compatible licence.
 pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
     let what = match scene.insn() {
         Some(Insn::Call(_)) => scene.callee()?,

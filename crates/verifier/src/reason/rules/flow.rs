@@ -106,7 +106,7 @@ pub(super) fn infinite_loop(scene: &Scene<'_>) -> Option<Finding> {
     let mut finding = Finding::new(Cause::InfiniteLoop {
         registers: registers.iter().map(|reg| reg.number()).collect(),
         reads_memory,
-        round: last - start,
+        insns: last - start,
     });
     finding.subjects = registers;
     let jumps_back = |&step: &usize| steps[step + 1].insn <= steps[step].insn;

@@ -10,7 +10,7 @@ use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::state::{ReferenceKind, RegKind};
 
-/// Where a path ends: `exit` or the callee.
+/// End of a path: `exit` or the callee.
 fn end(scene: &Scene<'_>) -> String {
     match scene.insn() {
         Some(Insn::Call(_)) => scene.callee().unwrap_or_default(),

@@ -11,7 +11,7 @@ use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
 use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
 
-/// What a register of the refused instruction points to.
+/// Pointee of a register of the refused instruction.
 pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerTarget {
     match scene.reg(reg) {
         Some(state) => describe::pointer_kind(scene.env, scene.frame(), state),
@@ -27,7 +27,7 @@ fn pointer(scene: &Scene<'_>) -> Option<Reg> {
     }
 }
 
-/// How the refused instruction uses a pointer.
+/// Use of a pointer by the refused instruction.
 pub(super) fn access_kind(scene: &Scene<'_>, reg: Reg) -> AccessKind {
     match scene.insn() {
         Some(Insn::Call(_)) => AccessKind::Argument {

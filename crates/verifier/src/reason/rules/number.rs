@@ -9,7 +9,7 @@ use crate::reason::scene::Scene;
 use crate::reason::values::{DefId, DefKind, Holder};
 use crate::state::{RegKind, RegState};
 
-/// Where a pointer became a number: the step and what the pointer was.
+/// Place where a pointer became a number: the step and the pointer.
 pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)> {
     let mut end = scene.last()?;
     let mut id = id;
@@ -29,7 +29,7 @@ pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)>
     }
 }
 
-/// What a number that is used as a pointer is, with notes beyond its definition.
+/// Origin of a number that is used as a pointer, with notes beyond its definition.
 pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
     let id = scene.def(reg);
     if let Some((step, before)) = lost_at(scene, id) {

@@ -1,5 +1,5 @@
 //! Values of local storage as JSON, by the objects that they belong to: `"task"`, the task that
-//! runs; `"packet"`, the socket of the packet of a test run; the cookie of a socket of the world.
+//! runs; `"packet"`, the socket of the packet of a test run; the cookie of a socket of the network.
 
 use beebox::program::MapKind;
 use beebox::run::{ObjectMap, StorageOwner};

@@ -1,4 +1,4 @@
-//! The file that describes the world of a run: JSON with what `ip -json` prints of links,
+//! The file that describes the network of a run: JSON with what `ip -json` prints of links,
 //! addresses, routes, rules and neighbours, and the sockets of the host.
 //!
 //! Of the objects that `ip` prints, members that do not matter here are passed over. Those of
@@ -21,16 +21,16 @@ use vm::network::Network;
 use item::Item;
 use json::Json;
 
-/// A file that does not describe a world: the place in it, and what is wrong there.
+/// Error in a file that describes a network: the place in it, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorldError {
+pub struct NetworkFileError {
     /// Path from the top, such as `route[3].gateway`; empty for the whole file.
     pub place: String,
-    /// What is wrong there.
+    /// The problem there.
     pub problem: String,
 }
 
-impl fmt::Display for WorldError {
+impl fmt::Display for NetworkFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place.is_empty() {
             true => f.write_str(&self.problem),
@@ -39,7 +39,7 @@ impl fmt::Display for WorldError {
     }
 }
 
-impl std::error::Error for WorldError {}
+impl std::error::Error for NetworkFileError {}
 
 /// Members of a file.
 const MEMBERS: &[&str] = &[
@@ -56,15 +56,15 @@ const MEMBERS: &[&str] = &[
     "tcp_syncookies",
 ];
 
-/// The world that a file describes; what it does not mention is as in [`System::DEFAULT`]. A
+/// Reads the system that a file describes; what it does not mention is as in [`System::DEFAULT`]. A
 /// file with links has no other devices than those.
 ///
 /// # Errors
-/// [`WorldError`] for text that is no JSON, unknown members, and values that do not fit.
-pub fn read(text: &str) -> Result<System, WorldError> {
-    let json: Json = serde_json::from_str(text).map_err(|error| WorldError {
+/// [`NetworkFileError`] for invalid JSON, unknown members, and values that do not fit.
+pub fn read(text: &str) -> Result<System, NetworkFileError> {
+    let json: Json = serde_json::from_str(text).map_err(|error| NetworkFileError {
         place: String::new(),
-        problem: format!("not JSON: {error}"),
+        problem: format!("invalid JSON: {error}"),
     })?;
     let file = Item::top(&json);
     file.check_members(MEMBERS)?;

@@ -2,11 +2,11 @@
 
 use vm::network::{DeviceQueue, Network, XdpSocket};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 
 /// Reads an AF_XDP socket and adds it.
-pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), NetworkFileError> {
     item.check_members(&["dev", "queue", "cookie"])?;
     let queue = match (item.get("dev"), item.get("queue")) {
         (Some(device), _) => Some(DeviceQueue {

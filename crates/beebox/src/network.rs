@@ -1,11 +1,11 @@
-//! The world of a run: the machine, the process and the network that helpers report, as the
-//! host describes them. [`read`] takes the file of `beebox run --world`.
+//! The system of a run: the machine, the process and the network that helpers report, as the
+//! host describes them. [`read`] takes the file of `beebox run --network`.
 //!
 //! ```
-//! use beebox::world::{NetDevice, NetSocket, RoutePrefix, Route, System};
+//! use beebox::network::{NetDevice, NetSocket, RoutePrefix, Route, System};
 //!
-//! let mut world = System::default();
-//! let network = &mut world.network;
+//! let mut system = System::default();
+//! let network = &mut system.network;
 //! network.add_device(NetDevice::ethernet(2, "eth0".into()));
 //! let net = RoutePrefix::new("198.51.100.0".parse()?, 24).ok_or("no prefix")?;
 //! let router = "192.0.2.1".parse()?;
@@ -15,9 +15,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LoadedObject::set_world`](crate::run::LoadedObject::set_world) gives it to programs.
+//! [`LoadedObject::set_system`](crate::run::LoadedObject::set_system) gives it to programs.
 
-pub use ::kernel::world::{WorldError, read};
+pub use ::kernel::network_file::{NetworkFileError, read};
 pub use vm::System;
 pub use vm::network::{
     DeviceAddress, DeviceKind, DeviceQueue, Multipath, Neighbours, NetDevice, NetSocket, Network,

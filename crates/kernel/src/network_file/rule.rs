@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use vm::network::{Network, PolicyRule, RuleAction, table};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 use super::route::{read_prefix, read_table};
 
@@ -16,12 +16,12 @@ pub(super) fn read(
     network: &Network,
     item: &Item<'_>,
     is_ipv4: bool,
-) -> Result<PolicyRule, WorldError> {
+) -> Result<PolicyRule, NetworkFileError> {
     let mut rule = PolicyRule::new(item.need("priority")?.number()?, read_action(item)?);
     rule.is_inverted = item.has("not");
     rule.from = read_prefix(item, ["src", "srclen"], is_ipv4)?;
     rule.to = read_prefix(item, ["dst", "dstlen"], is_ipv4)?;
-    let device = |name| -> Result<Option<u32>, WorldError> {
+    let device = |name| -> Result<Option<u32>, NetworkFileError> {
         let name = item.text_of(name)?;
         let index = |name| {
             network
@@ -64,7 +64,7 @@ pub(super) fn read(
     Ok(rule)
 }
 
-fn read_action(item: &Item<'_>) -> Result<RuleAction, WorldError> {
+fn read_action(item: &Item<'_>) -> Result<RuleAction, NetworkFileError> {
     if let Some(priority) = item.get("goto") {
         return Ok(RuleAction::Goto(priority.number()?));
     }
@@ -89,7 +89,7 @@ fn read_action(item: &Item<'_>) -> Result<RuleAction, WorldError> {
 fn range(
     item: &Item<'_>,
     [one, first, last]: [&str; 3],
-) -> Result<Option<RangeInclusive<u16>>, WorldError> {
+) -> Result<Option<RangeInclusive<u16>>, NetworkFileError> {
     if let Some(port) = item.get(one) {
         let port = port.number()?;
         return Ok(Some(port..=port));

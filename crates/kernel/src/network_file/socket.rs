@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use vm::network::{NetSocket, Network, SocketProtocol, SocketState, SynCookies, TcpFigures};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 
 /// Members of a socket.
@@ -28,7 +28,7 @@ const MEMBERS: &[&str] = &[
 ];
 
 /// Reads a socket and adds it.
-pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), NetworkFileError> {
     item.check_members(MEMBERS)?;
     let protocol = item.need("protocol")?;
     let protocol = match protocol.text()? {
@@ -93,7 +93,7 @@ pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldEr
 }
 
 /// When connections are answered with SYN cookies.
-pub(super) fn read_syncookies(item: &Item<'_>) -> Result<SynCookies, WorldError> {
+pub(super) fn read_syncookies(item: &Item<'_>) -> Result<SynCookies, NetworkFileError> {
     match item.number()? {
         0u8 => Ok(SynCookies::Never),
         1 => Ok(SynCookies::WhenFull),
@@ -104,11 +104,11 @@ pub(super) fn read_syncookies(item: &Item<'_>) -> Result<SynCookies, WorldError>
     }
 }
 
-fn optional<N: TryFrom<i128>>(item: &Item<'_>, name: &str) -> Result<Option<N>, WorldError> {
+fn optional<N: TryFrom<i128>>(item: &Item<'_>, name: &str) -> Result<Option<N>, NetworkFileError> {
     item.get(name).map(|number| number.number()).transpose()
 }
 
-fn read_state(item: &Item<'_>, protocol: SocketProtocol) -> Result<SocketState, WorldError> {
+fn read_state(item: &Item<'_>, protocol: SocketProtocol) -> Result<SocketState, NetworkFileError> {
     let text = item.text()?;
     let mut known = SocketState::ALL.iter();
     let fits = |state: SocketState| match protocol {
@@ -130,7 +130,7 @@ fn read_state(item: &Item<'_>, protocol: SocketProtocol) -> Result<SocketState, 
     }
 }
 
-fn read_figures(item: &Item<'_>, socket: &mut NetSocket) -> Result<(), WorldError> {
+fn read_figures(item: &Item<'_>, socket: &mut NetSocket) -> Result<(), NetworkFileError> {
     if socket.protocol != SocketProtocol::Tcp {
         return Err(item.error("a UDP socket has no figures of TCP; leave them out"));
     }
@@ -181,7 +181,7 @@ impl End<'_> {
     }
 }
 
-fn read_end<'j>(item: &Item<'j>) -> Result<End<'j>, WorldError> {
+fn read_end<'j>(item: &Item<'j>) -> Result<End<'j>, NetworkFileError> {
     let text = item.text()?;
     let wrong = || {
         item.error(format!(

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use vm::network::{NetDevice, Network, RoutePrefix};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::json::Json;
 
 /// A value of the file.
@@ -24,14 +24,14 @@ impl<'j> Item<'j> {
     }
 
     /// An error about this value.
-    pub(super) fn error(&self, problem: impl Into<String>) -> WorldError {
-        WorldError {
+    pub(super) fn error(&self, problem: impl Into<String>) -> NetworkFileError {
+        NetworkFileError {
             place: self.place.clone(),
             problem: problem.into(),
         }
     }
 
-    fn expected(&self, what: &str) -> WorldError {
+    fn expected(&self, what: &str) -> NetworkFileError {
         self.error(format!("{what} is expected, {} is here", self.json.kind()))
     }
 
@@ -43,7 +43,7 @@ impl<'j> Item<'j> {
     }
 
     /// Refuses what is no object, and other members than these.
-    pub(super) fn check_members(&self, known: &[&str]) -> Result<(), WorldError> {
+    pub(super) fn check_members(&self, known: &[&str]) -> Result<(), NetworkFileError> {
         let Json::Object(members) = self.json else {
             return Err(self.expected("an object"));
         };
@@ -74,7 +74,7 @@ impl<'j> Item<'j> {
     }
 
     /// A member that has to be there.
-    pub(super) fn need(&self, name: &str) -> Result<Item<'j>, WorldError> {
+    pub(super) fn need(&self, name: &str) -> Result<Item<'j>, NetworkFileError> {
         match self.json {
             Json::Object(_) => {}
             _ => return Err(self.expected("an object")),
@@ -85,14 +85,14 @@ impl<'j> Item<'j> {
 
     /// The values of a list that is a member; none without it. `ip` prints empty objects for
     /// what does not match.
-    pub(super) fn list(&self, name: &str) -> Result<Vec<Item<'j>>, WorldError> {
+    pub(super) fn list(&self, name: &str) -> Result<Vec<Item<'j>>, NetworkFileError> {
         match self.get(name) {
             None => Ok(Vec::new()),
             Some(list) => list.items(),
         }
     }
 
-    fn items(&self) -> Result<Vec<Item<'j>>, WorldError> {
+    fn items(&self) -> Result<Vec<Item<'j>>, NetworkFileError> {
         let Json::List(items) = self.json else {
             return Err(self.expected("a list"));
         };
@@ -109,7 +109,7 @@ impl<'j> Item<'j> {
     }
 
     /// Its text.
-    pub(super) fn text(&self) -> Result<&'j str, WorldError> {
+    pub(super) fn text(&self) -> Result<&'j str, NetworkFileError> {
         match self.json {
             Json::Text(text) => Ok(text),
             _ => Err(self.expected("text")),
@@ -117,12 +117,12 @@ impl<'j> Item<'j> {
     }
 
     /// The text of a member; `None` without it.
-    pub(super) fn text_of(&self, name: &str) -> Result<Option<&'j str>, WorldError> {
+    pub(super) fn text_of(&self, name: &str) -> Result<Option<&'j str>, NetworkFileError> {
         self.get(name).map(|item| item.text()).transpose()
     }
 
     /// A number, also as text in decimal or hexadecimal.
-    pub(super) fn number<N: TryFrom<i128>>(&self) -> Result<N, WorldError> {
+    pub(super) fn number<N: TryFrom<i128>>(&self) -> Result<N, NetworkFileError> {
         let number = match self.json {
             Json::Number(number) => Some(*number),
             Json::Text(text) => match text.strip_prefix("0x") {
@@ -142,12 +142,16 @@ impl<'j> Item<'j> {
     }
 
     /// The number of a member, or another one without it.
-    pub(super) fn number_or<N: TryFrom<i128>>(&self, name: &str, or: N) -> Result<N, WorldError> {
+    pub(super) fn number_or<N: TryFrom<i128>>(
+        &self,
+        name: &str,
+        or: N,
+    ) -> Result<N, NetworkFileError> {
         self.get(name).map_or(Ok(or), |item| item.number())
     }
 
     /// The truth value of a member; false without it.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, WorldError> {
+    pub(super) fn flag(&self, name: &str) -> Result<bool, NetworkFileError> {
         match self.get(name) {
             None => Ok(false),
             Some(item) => match item.json {
@@ -158,7 +162,7 @@ impl<'j> Item<'j> {
     }
 
     /// True if a list of words that is a member has this one.
-    pub(super) fn has_word(&self, name: &str, word: &str) -> Result<bool, WorldError> {
+    pub(super) fn has_word(&self, name: &str, word: &str) -> Result<bool, NetworkFileError> {
         for item in self.list(name)? {
             if item.text()? == word {
                 return Ok(true);
@@ -168,19 +172,19 @@ impl<'j> Item<'j> {
     }
 
     /// A value that has a text form.
-    pub(super) fn parse<T: FromStr>(&self, what: &str) -> Result<T, WorldError> {
+    pub(super) fn parse<T: FromStr>(&self, what: &str) -> Result<T, NetworkFileError> {
         let text = self.text()?;
         let wrong = |_| self.error(format!("`{text}` is no {what}"));
         text.parse().map_err(wrong)
     }
 
     /// An IP address.
-    pub(super) fn address(&self) -> Result<IpAddr, WorldError> {
+    pub(super) fn address(&self) -> Result<IpAddr, NetworkFileError> {
         self.parse("IP address")
     }
 
     /// A prefix: an address with or without length, `default` or `all`.
-    pub(super) fn prefix(&self, is_ipv4: bool) -> Result<RoutePrefix, WorldError> {
+    pub(super) fn prefix(&self, is_ipv4: bool) -> Result<RoutePrefix, NetworkFileError> {
         let text = self.text()?;
         let wrong = || self.error(format!("`{text}` is no prefix"));
         if matches!(text, "default" | "all") {
@@ -204,7 +208,7 @@ impl<'j> Item<'j> {
     }
 
     /// A hardware address.
-    pub(super) fn mac(&self) -> Result<[u8; 6], WorldError> {
+    pub(super) fn mac(&self) -> Result<[u8; 6], NetworkFileError> {
         let text = self.text()?;
         let bytes: Option<Vec<u8>> = text
             .split(':')
@@ -215,7 +219,10 @@ impl<'j> Item<'j> {
     }
 
     /// A device, by its name.
-    pub(super) fn device<'n>(&self, network: &'n Network) -> Result<&'n NetDevice, WorldError> {
+    pub(super) fn device<'n>(
+        &self,
+        network: &'n Network,
+    ) -> Result<&'n NetDevice, NetworkFileError> {
         let name = self.text()?;
         let missing = || {
             self.error(format!(

@@ -1,4 +1,4 @@
-//! Random real sockets in a network namespace, and the world that describes them.
+//! Random real sockets in a network namespace, and the system that describes them.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ thread_local! {
     /// for what is left of closed ones.
     static OPEN: RefCell<Vec<Option<InetSocket>>> = const { RefCell::new(Vec::new()) };
 
-    /// What they are.
+    /// Their descriptions.
     static DESCRIBED: RefCell<Sockets> = const { RefCell::new(Sockets::new()) };
 }
 
@@ -66,7 +66,10 @@ fn any(is_ipv6: bool) -> SocketAddr {
 }
 
 /// A random network of the calling thread's namespace, with what is open in it.
-pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Result<System, Errno> {
+pub(super) fn network_of_sockets(
+    choices: &mut Choices<'_>,
+    system: System,
+) -> Result<System, Errno> {
     let mut described = system;
     let open = add_sockets(choices, &mut described)?;
     OPEN.replace(open);
@@ -77,8 +80,8 @@ pub(super) fn world_of_sockets(choices: &mut Choices<'_>, system: System) -> Res
 /// Ids of other namespaces with sockets.
 pub(super) const NAMESPACES: [u32; 2] = [5, 1000];
 
-/// As [`world_of_sockets`], with two other namespaces of the same kind, which have ids in it.
-pub(super) fn world_of_namespaces(
+/// As [`network_of_sockets`], with two other namespaces of the same kind, which have ids in it.
+pub(super) fn network_of_namespaces(
     choices: &mut Choices<'_>,
     system: System,
 ) -> Result<System, Errno> {
@@ -384,7 +387,7 @@ fn checksum(bytes: &[u8], more: u32) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// What the kernel tells of a socket beside what was set.
+/// Description of a socket with the values that the kernel chose.
 fn described_by(socket: &InetSocket, mut description: NetSocket) -> Result<NetSocket, Errno> {
     if description.state == SocketState::TimeWait {
         return Ok(description);

@@ -19,7 +19,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// What it is, in words.
+    /// Its JSON type, in words.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",

@@ -1,4 +1,4 @@
-//! Files of a world: what is read, and the place that errors name.
+//! Files of a network: what is read, and the place that errors name.
 
 use vm::network::{RouteKind, RuleAction, SocketState, scope};
 
@@ -11,7 +11,7 @@ const DEVICES: &str = r#""addr": [
      "link_type": "ether", "address": "ba:12:6b:a5:ac:85", "addr_info": [
         {"family": "inet", "local": "10.0.0.1", "prefixlen": 24, "scope": "global"}]}]"#;
 
-fn file(more: &str) -> Result<System, WorldError> {
+fn file(more: &str) -> Result<System, NetworkFileError> {
     read(&format!("{{{DEVICES}, {more}}}"))
 }
 
@@ -95,7 +95,7 @@ fn sockets_are_those_that_ss_prints() {
 }
 
 #[test]
-fn wrong_files_say_where() {
+fn errors_name_the_place() {
     for (more, place) in [
         (r#""routes": []"#, ""),
         (r#""route": {}"#, "route"),
@@ -164,5 +164,5 @@ fn wrong_files_say_where() {
     ] {
         assert_eq!(file(more).unwrap_err().place, place, "{more}");
     }
-    assert!(read("[").unwrap_err().problem.starts_with("not JSON"));
+    assert!(read("[").unwrap_err().problem.starts_with("invalid JSON"));
 }

@@ -2,14 +2,14 @@
 
 use vm::network::Network;
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 
 /// States in which packets are sent to a neighbour (`NUD_VALID`).
 const VALID: &[&str] = &["PERMANENT", "NOARP", "REACHABLE", "PROBE", "STALE", "DELAY"];
 
 /// Adds a neighbour, if its address is valid.
-pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), NetworkFileError> {
     let device = item.need("dev")?.device(network)?.index;
     let address = item.need("dst")?.address()?;
     let mut is_valid = !item.has("state");

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use vm::network::{Network, NextHop, Route, RouteKind, RoutePreference, RoutePrefix, table};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 use super::link::read_scope;
 
@@ -13,7 +13,7 @@ const IPV6_HEADER: u32 = 40;
 const SEGMENT_HEADER: u32 = 8;
 
 /// A route.
-pub(super) fn read(network: &Network, item: &Item<'_>) -> Result<Route, WorldError> {
+pub(super) fn read(network: &Network, item: &Item<'_>) -> Result<Route, NetworkFileError> {
     let destination = item.need("dst")?;
     let is_ipv4 = is_ipv4(item, destination.text()?)?;
     let destination = destination.prefix(is_ipv4)?;
@@ -53,7 +53,7 @@ pub(super) fn read(network: &Network, item: &Item<'_>) -> Result<Route, WorldErr
 }
 
 /// The family of a route. Only those of IPv6 have a preference.
-fn is_ipv4(item: &Item<'_>, destination: &str) -> Result<bool, WorldError> {
+fn is_ipv4(item: &Item<'_>, destination: &str) -> Result<bool, NetworkFileError> {
     if destination != "default" {
         return Ok(!destination.contains(':'));
     }
@@ -68,7 +68,7 @@ fn is_ipv4(item: &Item<'_>, destination: &str) -> Result<bool, WorldError> {
     Ok(!item.has("pref"))
 }
 
-fn read_kind(item: &Item<'_>) -> Result<RouteKind, WorldError> {
+fn read_kind(item: &Item<'_>) -> Result<RouteKind, NetworkFileError> {
     let Some(kind) = item.get("type") else {
         return Ok(RouteKind::Unicast);
     };
@@ -87,7 +87,7 @@ fn read_kind(item: &Item<'_>) -> Result<RouteKind, WorldError> {
 }
 
 /// The number of the table that a route or rule names.
-pub(super) fn read_table(item: &Item<'_>) -> Result<Option<u32>, WorldError> {
+pub(super) fn read_table(item: &Item<'_>) -> Result<Option<u32>, NetworkFileError> {
     let Some(item) = item.get("table") else {
         return Ok(None);
     };
@@ -99,7 +99,7 @@ pub(super) fn read_table(item: &Item<'_>) -> Result<Option<u32>, WorldError> {
     }))
 }
 
-fn read_hop(network: &Network, item: &Item<'_>) -> Result<NextHop, WorldError> {
+fn read_hop(network: &Network, item: &Item<'_>) -> Result<NextHop, NetworkFileError> {
     let device = item.need("dev")?.device(network)?.index;
     let gateway = match (item.get("gateway"), item.get("via")) {
         (Some(gateway), _) => Some(gateway.address()?),
@@ -121,7 +121,7 @@ fn read_hop(network: &Network, item: &Item<'_>) -> Result<NextHop, WorldError> {
 }
 
 /// Bytes that a lightweight tunnel takes off the MTU.
-fn read_encapsulation(item: &Item<'_>) -> Result<Option<u32>, WorldError> {
+fn read_encapsulation(item: &Item<'_>) -> Result<Option<u32>, NetworkFileError> {
     let Some(kind) = item.text_of("encap")? else {
         return Ok(None);
     };
@@ -142,7 +142,7 @@ pub(super) fn read_prefix(
     item: &Item<'_>,
     [address, len]: [&str; 2],
     is_ipv4: bool,
-) -> Result<Option<RoutePrefix>, WorldError> {
+) -> Result<Option<RoutePrefix>, NetworkFileError> {
     let Some(value) = item.get(address) else {
         return Ok(None);
     };

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use vm::network::{DeviceAddress, DeviceKind, NetDevice, Network, scope};
 
-use super::WorldError;
+use super::NetworkFileError;
 use super::item::Item;
 
 /// Adds a device with its addresses, or the addresses to a device that is there.
-pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), NetworkFileError> {
     let index = item.need("ifindex")?.number()?;
     if index == 0 {
         return Err(item.error("the index of a device is at least 1"));
@@ -44,7 +44,7 @@ pub(super) fn read(network: &mut Network, item: &Item<'_>) -> Result<(), WorldEr
     Ok(())
 }
 
-fn read_address(item: &Item<'_>) -> Result<DeviceAddress, WorldError> {
+fn read_address(item: &Item<'_>) -> Result<DeviceAddress, NetworkFileError> {
     let address = item.need("local")?.address()?;
     let len = item.need("prefixlen")?;
     let prefix_len: u8 = len.number()?;
@@ -64,7 +64,7 @@ fn read_address(item: &Item<'_>) -> Result<DeviceAddress, WorldError> {
 }
 
 /// A scope by its name or number.
-pub(super) fn read_scope(item: &Item<'_>) -> Result<u8, WorldError> {
+pub(super) fn read_scope(item: &Item<'_>) -> Result<u8, NetworkFileError> {
     Ok(match item.text() {
         Ok("global") => scope::UNIVERSE,
         Ok("link") => scope::LINK,
@@ -76,7 +76,7 @@ pub(super) fn read_scope(item: &Item<'_>) -> Result<u8, WorldError> {
 }
 
 /// Gives the devices of a VRF its table, from the links that `ip -details` prints.
-pub(super) fn resolve_vrfs(network: &mut Network, file: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn resolve_vrfs(network: &mut Network, file: &Item<'_>) -> Result<(), NetworkFileError> {
     let mut links = file.list("link")?;
     links.extend(file.list("addr")?);
     let mut vrfs = Vec::new();
@@ -104,7 +104,10 @@ pub(super) fn resolve_vrfs(network: &mut Network, file: &Item<'_>) -> Result<(),
 }
 
 /// Settings of a device. Those of all devices and of new ones are passed over.
-pub(super) fn read_settings(network: &mut Network, item: &Item<'_>) -> Result<(), WorldError> {
+pub(super) fn read_settings(
+    network: &mut Network,
+    item: &Item<'_>,
+) -> Result<(), NetworkFileError> {
     let name = item.need("interface")?;
     if matches!(name.text()?, "all" | "default") {
         return Ok(());
