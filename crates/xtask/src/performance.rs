@@ -222,7 +222,7 @@ const OPTIONS: &str = "\
 
 [native-code.md](native-code.md) describes the options. The time to install and free a program
 of 1 KiB, in a virtual machine, whose page tables are slow to change
-(`cargo test -p beebox-jit --test install_cost -- --nocapture`):
+(`cargo test -p beebox-jit --test install_cost -- --ignored --nocapture`):
 
 | `Options::writing` | µs |
 |---|---:|
