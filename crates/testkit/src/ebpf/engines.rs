@@ -496,7 +496,7 @@ impl Engines {
     /// Compares them on one program, chosen by these bytes.
     pub fn compare_chosen(&mut self, bytes: &[u8]) -> Tally {
         let mut tally = Tally::default();
-        self.compare_generated(&mut Choices::from_bytes(bytes), 0, &mut tally);
+        self.compare_generated(&mut Choices::from_bytes(bytes), seed_of(bytes), &mut tally);
         tally
     }
 
@@ -508,12 +508,13 @@ impl Engines {
         memory: &[u8],
         steps: u64,
     ) -> Option<EngineDifference> {
-        let right = judge(program, memory, 0, steps)?;
+        let seed = seed_of(memory) ^ program.len() as u64;
+        let right = judge(program, memory, seed, steps)?;
         let one = [memory.to_vec()];
         for engine in &self.engines {
-            let answers = answers(engine.as_ref(), program, &one, 0, &mut self.arena);
+            let answers = answers(engine.as_ref(), program, &one, seed, &mut self.arena);
             if answers[0] != right {
-                return Some(shrunk(engine.as_ref(), program, memory, 0));
+                return Some(shrunk(engine.as_ref(), program, memory, seed));
             }
         }
         None
@@ -542,6 +543,12 @@ impl Engines {
             }
         }
     }
+}
+
+/// The seed of what an input leaves open: random numbers, passes and optimizations.
+fn seed_of(bytes: &[u8]) -> u64 {
+    let mix = |seed: u64, &byte: &u8| SplitMix::new(seed ^ u64::from(byte)).next_u64();
+    bytes.iter().fold(0, mix)
 }
 
 /// A difference on the smallest program that shows one.
