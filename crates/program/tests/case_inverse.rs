@@ -286,8 +286,11 @@ fn any_program(targets: usize) -> BoxedStrategy<Program> {
         .boxed()
 }
 
-/// Records of lines with their texts; with offsets where there is none.
-fn lines(program: &Program) -> Vec<(u32, u32, u32, [Result<Vec<u8>, u32>; 2])> {
+/// Instruction, line, column, and file name and text of a line, or their offsets where the
+/// BTF has none there.
+type LineWithTexts = (u32, u32, u32, [Result<Vec<u8>, u32>; 2]);
+
+fn lines(program: &Program) -> Vec<LineWithTexts> {
     let text = |all: [StrOffset; 2]| {
         let btf = program.btf();
         let btf = btf.filter(|btf| all.iter().all(|it| (it.0 as usize) < btf.strings_end()));
