@@ -68,7 +68,7 @@ pub enum InvalidProgram {
     /// A name or the licence contains a NUL byte.
     NulByte {
         /// Which text of the program it is.
-        place: TextPlace,
+        place: ProgramText,
         /// The name or licence.
         text: String,
     },
@@ -97,7 +97,7 @@ impl fmt::Display for ModuleUse {
 
 /// Place of a text in a program. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextPlace {
+pub enum ProgramText {
     /// Name of the program.
     Program,
     /// Name of the section.
@@ -118,20 +118,20 @@ pub enum TextPlace {
     Module(usize),
 }
 
-impl fmt::Display for TextPlace {
+impl fmt::Display for ProgramText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextPlace::Program => f.write_str("name of the program"),
-            TextPlace::Section => f.write_str("name of the section"),
-            TextPlace::License => f.write_str("licence"),
-            TextPlace::Subprog(index) => write!(f, "name of subprog {index}"),
-            TextPlace::Map(index) => write!(f, "name of map {index}"),
-            TextPlace::InnerMap(index) => write!(f, "name of the inner maps of map {index}"),
-            TextPlace::MapContents(index) => {
+            ProgramText::Program => f.write_str("name of the program"),
+            ProgramText::Section => f.write_str("name of the section"),
+            ProgramText::License => f.write_str("licence"),
+            ProgramText::Subprog(index) => write!(f, "name of subprog {index}"),
+            ProgramText::Map(index) => write!(f, "name of map {index}"),
+            ProgramText::InnerMap(index) => write!(f, "name of the inner maps of map {index}"),
+            ProgramText::MapContents(index) => {
                 write!(f, "name of a program in the contents of map {index}")
             }
-            TextPlace::Extern(index) => write!(f, "name of extern {index}"),
-            TextPlace::Module(index) => write!(f, "name of module {index}"),
+            ProgramText::Extern(index) => write!(f, "name of extern {index}"),
+            ProgramText::Module(index) => write!(f, "name of module {index}"),
         }
     }
 }
@@ -324,18 +324,18 @@ impl ProgramBuilder {
 
 fn check_texts(program: &Program) -> Result<(), InvalidProgram> {
     let own = [
-        (TextPlace::Program, &*program.name),
-        (TextPlace::Section, &program.section),
-        (TextPlace::License, &program.license),
+        (ProgramText::Program, &*program.name),
+        (ProgramText::Section, &program.section),
+        (ProgramText::License, &program.license),
     ];
     let subprogs = program.subprogs.iter().enumerate();
-    let subprogs = subprogs.map(|(at, subprog)| (TextPlace::Subprog(at), &*subprog.name));
+    let subprogs = subprogs.map(|(at, subprog)| (ProgramText::Subprog(at), &*subprog.name));
     let maps = program.maps.iter().enumerate();
     let maps = maps.flat_map(|(at, map)| texts_of_map(at, map));
     let externs = program.externs.iter().enumerate();
-    let externs = externs.map(|(at, symbol)| (TextPlace::Extern(at), &*symbol.name));
+    let externs = externs.map(|(at, symbol)| (ProgramText::Extern(at), &*symbol.name));
     let modules = program.modules.iter().enumerate();
-    let modules = modules.map(|(at, name)| (TextPlace::Module(at), &**name));
+    let modules = modules.map(|(at, name)| (ProgramText::Module(at), &**name));
     let mut texts = own
         .into_iter()
         .chain(subprogs)
@@ -351,16 +351,16 @@ fn check_texts(program: &Program) -> Result<(), InvalidProgram> {
     }
 }
 
-fn texts_of_map(at: usize, map: &MapDef) -> impl Iterator<Item = (TextPlace, &str)> {
+fn texts_of_map(at: usize, map: &MapDef) -> impl Iterator<Item = (ProgramText, &str)> {
     let inner = map.inner.iter();
-    let inner = inner.flat_map(move |inner| names_of_map(TextPlace::InnerMap(at), inner));
+    let inner = inner.flat_map(move |inner| names_of_map(ProgramText::InnerMap(at), inner));
     let programs = map.contents.programs();
-    let programs = programs.map(move |program| (TextPlace::MapContents(at), &*program.name));
-    let own = names_of_map(TextPlace::Map(at), map).into_iter();
+    let programs = programs.map(move |program| (ProgramText::MapContents(at), &*program.name));
+    let own = names_of_map(ProgramText::Map(at), map).into_iter();
     own.chain(inner).chain(programs)
 }
 
-fn names_of_map(place: TextPlace, map: &MapDef) -> [(TextPlace, &str); 2] {
+fn names_of_map(place: ProgramText, map: &MapDef) -> [(ProgramText, &str); 2] {
     [(place, &map.name), (place, &map.kernel_name)]
 }
 

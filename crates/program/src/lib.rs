@@ -27,7 +27,7 @@ mod image;
 mod map_def;
 mod program;
 
-pub use builder::{InvalidProgram, MAX_INSNS, MAX_TARGETS, ModuleUse, ProgramBuilder, TextPlace};
+pub use builder::{InvalidProgram, MAX_INSNS, MAX_TARGETS, ModuleUse, ProgramBuilder, ProgramText};
 pub use externs::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind};
 pub use image::Image;
 pub use map_def::{
