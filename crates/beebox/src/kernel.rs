@@ -4,7 +4,7 @@ pub use spec::kernel::{
     Features, InvalidPrivileges, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion,
     Mitigations, Module, Privileges, Source, SymbolAddress, SymbolTable, Symbols,
 };
-pub use sys::kernel::running;
+pub use sys::kernel::{read_config, running};
 
 /// Bit operations, which programs call as kernel functions.
 pub mod bits {

@@ -5,6 +5,7 @@
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::btf::Types;
 /// Names of files in a directory that describes a kernel: a build directory, or what was
 /// copied from a machine.
 const BTF_FILES: &[&str] = &["vmlinux.btf", "btf/vmlinux", "vmlinux"];
-const CONFIG_FILES: &[&str] = &["config", ".config", "kconfig"];
+const CONFIG_FILES: &[&str] = &["config", ".config", "kconfig", "config.gz"];
 const RELEASE_FILES: &[&str] = &["include/config/kernel.release", "kernel.release", "release"];
 const SYMBOL_FILES: &[&str] = &["System.map", "kallsyms"];
 const MODULE_DIRECTORIES: &[&str] = &["btf", "modules"];
@@ -33,6 +34,14 @@ pub(crate) const FOR_LINKING: &[KernelField] = &[
     KernelField::Config,
     KernelField::Symbols,
     KernelField::Features,
+    KernelField::Cpus,
+];
+
+/// Fields that decide which functions of the kernel programs may call.
+pub(crate) const FOR_CALLING: &[KernelField] = &[
+    KernelField::Btf,
+    KernelField::Modules,
+    KernelField::Registry,
 ];
 
 /// Fields that decide what verification comes to.
@@ -43,6 +52,8 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
     KernelField::Config,
     KernelField::Symbols,
     KernelField::Features,
+    KernelField::Mitigations,
+    KernelField::Cpus,
     KernelField::Registry,
 ];
 
@@ -59,7 +70,8 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
 
-    /// The kernel's configuration, lines of CONFIG_NAME=value
+    /// The kernel's configuration, lines of CONFIG_NAME=value, as /boot/config-6.18 or
+    /// /proc/config.gz
     #[arg(long, value_name = "FILE")]
     kconfig: Option<PathBuf>,
 
@@ -95,11 +107,12 @@ impl KernelArgs {
 
     /// The kernel that the options name.
     pub(crate) fn read(&self) -> Result<Kernel, Failure> {
-        let mut kernel = match (self.kernel.as_deref(), self.btf.as_deref()) {
-            (Some("6.18"), _) => kernel_data::linux_6_18(),
+        let assumed = self.assumed_name();
+        let mut kernel = match (self.kernel.as_deref(), &assumed) {
+            (Some("6.18" | kernel_data::RELEASE), _) => kernel_data::linux_6_18(),
             (Some("running"), _) => running()?,
             (Some(path), _) => of_path(Path::new(path))?,
-            (None, Some(btf)) => kernel_data::linux_6_18().assumed_for(name(btf)),
+            (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
             (None, None) => kernel_data::linux_6_18().with_bit_operations(),
         };
         if let Some(path) = &self.btf {
@@ -112,7 +125,8 @@ impl KernelArgs {
             kernel = kernel.with_version(version, Source::Given);
         }
         if !self.module_btf.is_empty() {
-            kernel = with_modules(kernel, &self.module_btf)?;
+            let names: Vec<String> = self.module_btf.iter().map(|path| name(path)).collect();
+            kernel = with_modules(kernel, &self.module_btf, Source::File(names.join(", ")))?;
         }
         if let Some(path) = &self.core_btf {
             kernel = kernel.with_core_btf(Arc::new(Types::read(path)?.btf));
@@ -124,7 +138,61 @@ impl KernelArgs {
             }
             kernel = kernel.with_features(features, Source::Given);
         }
+        let replaced = self.replaced();
+        if !replaced.is_empty() {
+            let name = format!("{} with {}", kernel.name(), replaced.join(", "));
+            kernel = kernel.with_name(name);
+        }
         Ok(kernel)
+    }
+
+    /// Name of the kernel of which only some of BTF, configuration and version are given; all
+    /// others of its facts are assumed. `None` if --kernel names a kernel, or none of these
+    /// is given.
+    fn assumed_name(&self) -> Option<String> {
+        match (&self.kernel, &self.btf, &self.kconfig, self.kernel_version) {
+            (Some(_), ..) => None,
+            (None, Some(path), ..) | (None, None, Some(path), _) => Some(name(path)),
+            (None, None, None, Some(version)) => Some(format!("Linux {}", release(version))),
+            (None, None, None, None) => None,
+        }
+    }
+
+    /// The facts that options give beside the kernel's name.
+    fn replaced(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        facts.extend(self.btf.iter().map(|path| format!("BTF of {}", name(path))));
+        let config = self.kconfig.iter();
+        facts.extend(config.map(|path| format!("configuration of {}", name(path))));
+        let version = self.kernel_version;
+        facts.extend(version.map(|version| format!("version {}", release(version))));
+        if self.assumed_name().is_some() {
+            // The first is the kernel's name.
+            facts.remove(0);
+        }
+        let modules = self.module_btf.iter();
+        facts.extend(modules.map(|path| format!("module {}", module_name(path))));
+        let core = self.core_btf.iter();
+        facts.extend(core.map(|path| format!("CO-RE relocations by {}", name(path))));
+        let features = self.feature.iter();
+        facts.extend(features.map(|(name, is_there)| match is_there {
+            true => format!("{name}=on"),
+            false => format!("{name}=off"),
+        }));
+        facts
+    }
+}
+
+/// A version as people write it: without the patch level 0.
+fn release(version: KernelVersion) -> String {
+    let KernelVersion {
+        major,
+        minor,
+        patch,
+    } = version;
+    match patch {
+        0 => format!("{major}.{minor}"),
+        _ => format!("{major}.{minor}.{patch}"),
     }
 }
 
@@ -145,7 +213,12 @@ fn feature(text: &str) -> Result<(String, bool), String> {
 /// The facts of a kernel among these fields that no source states, in one line; `None` if
 /// there are none.
 pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String> {
-    let assumed = kernel.assumptions().filter(|field| fields.contains(field));
+    let is_relevant = |field: &KernelField| match field {
+        // The verifier follows them for callers without CAP_PERFMON only.
+        KernelField::Mitigations => fields.contains(field) && !kernel.privileges().has_perfmon(),
+        _ => fields.contains(field),
+    };
+    let assumed = kernel.assumptions().filter(is_relevant);
     let names: Vec<&str> = assumed.map(KernelField::name).collect();
     match names.is_empty() {
         true => None,
@@ -153,20 +226,44 @@ pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String>
     }
 }
 
-/// Build options of the built-in kernel, for answers that depend on them.
+/// Prints on standard error what an answer for this kernel assumes, for answers on standard
+/// output that do not name it.
+pub(crate) fn note_assumed(kernel: &Kernel, fields: &[KernelField], answered: &str) {
+    if let Some(note) = assumed(kernel, fields) {
+        diagnostic!("beebox: {answered} for {}, {note}", kernel.name());
+    }
+}
+
+/// Build options of the built-in kernel, for answers that depend on its types.
 pub(crate) fn built_in_hint(kernel: &Kernel) -> Option<String> {
-    let Source::BuiltIn(name) = kernel.source(KernelField::Config) else {
-        return None;
-    };
-    let compiler = kernel.config().and_then(KernelConfig::compiler);
-    let left_out: Vec<&str> = kernel.left_out().collect();
+    match kernel.source(KernelField::Btf) {
+        Source::BuiltIn(_) | Source::Assumed => {}
+        Source::Running | Source::File(_) | Source::Given => return None,
+    }
+    let built_in = built_in_config();
+    let compiler = built_in.config().and_then(KernelConfig::compiler);
+    let left_out: Vec<&str> = built_in.left_out().collect();
     Some(format!(
-        "the built-in {name} is {} by {}, configured without {}; \
+        "the built-in Linux 6.18 is {} by {}, configured without {}; \
          --kernel running or --kernel FILE names another",
         kernel_data::RELEASE,
         compiler.unwrap_or("an unknown compiler"),
         left_out.join(", ")
     ))
+}
+
+/// The built-in kernel's configuration alone.
+fn built_in_config() -> Kernel {
+    let config = kernel_data::linux_6_18_config();
+    Kernel::new("Linux 6.18").with_config(config, kernel_data::SOURCE)
+}
+
+/// Prints on standard error how the built-in kernel is configured, for an answer that depends
+/// on a part that the kernel lacks. Nothing if the kernel's types are not the built-in ones.
+pub(crate) fn note_built_in(kernel: &Kernel) {
+    if let Some(hint) = built_in_hint(kernel) {
+        diagnostic!("beebox: {hint}");
+    }
 }
 
 fn name(path: &Path) -> String {
@@ -177,22 +274,40 @@ fn file(path: &Path) -> Source {
     Source::File(name(path))
 }
 
-/// The running kernel, with the helpers and contexts of the built-in one: those of its
-/// own series are known to be the same.
-fn running() -> Result<Kernel, Failure> {
+/// The running kernel, with the helpers and contexts of the built-in one.
+pub(crate) fn running() -> Result<Kernel, Failure> {
     let kernel = kernel::running().map_err(|error| {
         Failure::new(error).within("the running kernel").hint(
             "it needs BTF in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); \
              --kernel 6.18 is built in",
         )
     })?;
-    let version = kernel.version();
-    let is_same = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
-    let source = match is_same {
+    let source = match has_built_in_registry(&kernel) {
         true => kernel_data::SOURCE,
         false => Source::Assumed,
     };
     Ok(with_registry(kernel, source))
+}
+
+/// True if a kernel is known to have the helpers and contexts of the built-in one: it is of
+/// that series, and its configuration leaves out the same parts.
+fn has_built_in_registry(kernel: &Kernel) -> bool {
+    let version = kernel.version();
+    let is_6_18 = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
+    is_6_18 && kernel.config().is_some() && kernel.left_out().eq(built_in_config().left_out())
+}
+
+/// The running kernel for what is loaded into it; one without BTF is assumed to be as Linux
+/// 6.18.
+pub(crate) fn running_or_assumed() -> Kernel {
+    running().unwrap_or_else(|_| {
+        let release = sys::kernel::release().unwrap_or_default();
+        let kernel = kernel_data::linux_6_18().assumed_for(format!("running kernel {release}"));
+        match release.parse() {
+            Ok(version) => kernel.with_version(version, Source::Running),
+            Err(_) => kernel,
+        }
+    })
 }
 
 /// States the helpers and contexts of the built-in kernel, with the BTF ids of this one.
@@ -259,21 +374,17 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
     modules.sort();
     match modules.is_empty() {
         true => Ok(kernel),
-        false => with_modules(kernel, &modules),
+        false => with_modules(kernel, &modules, file(path)),
     }
 }
 
-/// States the BTF of a file, and that of modules no more: it continues another. An image
-/// also says its version.
+/// States the BTF of a file. Modules are assumed from then on, because their BTF continues
+/// another. An image also states its version.
 fn with_btf(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
     let types = Types::read(path)?;
-    let modules = match kernel.source(KernelField::Modules) {
-        Source::Assumed => Source::Assumed,
-        _ => Source::Given,
-    };
     let mut kernel = kernel
         .with_btf(Arc::new(types.btf), file(path))
-        .with_modules(Vec::new(), modules);
+        .with_modules(Vec::new(), Source::Assumed);
     if let Some(version) = types.version {
         kernel = kernel.with_version(version, file(path));
     }
@@ -281,13 +392,26 @@ fn with_btf(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
     Ok(with_registry(kernel, source))
 }
 
-fn with_config(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::of_file(path, &error))?;
-    let config = KernelConfig::new(text);
+/// States the configuration of a file, and the version in its heading if nothing else states
+/// that.
+fn with_config(mut kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
+    let config = kernel::read_config(path).map_err(|error| {
+        let failure = Failure::of_file(path, &error);
+        match error.kind() {
+            io::ErrorKind::InvalidInput => {
+                failure.hint("a file as /boot/config-6.18, /proc/config.gz or .config")
+            }
+            _ => failure,
+        }
+    })?;
+    let is_assumed = *kernel.source(KernelField::Version) == Source::Assumed;
+    if let Some(version) = config.version().filter(|_| is_assumed) {
+        kernel = kernel.with_version(version, file(path));
+    }
     Ok(kernel.with_config(config, file(path)))
 }
 
-fn with_modules(kernel: Kernel, paths: &[PathBuf]) -> Result<Kernel, Failure> {
+fn with_modules(kernel: Kernel, paths: &[PathBuf], source: Source) -> Result<Kernel, Failure> {
     let Some(base) = kernel.btf().cloned() else {
         return Err(Failure::new(
             "--module-btf: BTF of a module needs that of its kernel, and none is given",
@@ -305,11 +429,52 @@ fn with_modules(kernel: Kernel, paths: &[PathBuf]) -> Result<Kernel, Failure> {
             kfuncs: None,
         });
     }
-    Ok(kernel.with_modules(modules, Source::Given))
+    Ok(kernel.with_modules(modules, source))
 }
 
 /// The name of the module that a file is called like.
 fn module_name(path: &Path) -> &str {
     let name = path.file_stem().and_then(|name| name.to_str());
     name.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_is_built_in_for_kernels_with_the_same_parts() {
+        let of = |version, config: KernelConfig| {
+            let kernel = Kernel::new("a kernel").with_version(version, Source::Running);
+            has_built_in_registry(&kernel.with_config(config, Source::Running))
+        };
+        let config = kernel_data::linux_6_18_config;
+        assert!(of(KernelVersion::new(6, 18, 3), config()));
+        assert!(!of(KernelVersion::new(6, 17, 3), config()));
+        let more = format!("{}\nCONFIG_SCHED_CLASS_EXT=y\n", config().text());
+        assert!(!of(KernelVersion::new(6, 18, 3), KernelConfig::new(more)));
+        let unknown =
+            Kernel::new("a kernel").with_version(KernelVersion::new(6, 18, 3), Source::Running);
+        assert!(!has_built_in_registry(&unknown));
+    }
+
+    #[test]
+    fn mitigations_are_assumed_of_callers_whom_they_concern() {
+        let kernel = Kernel::new("a kernel");
+        let named = |kernel: &Kernel| assumed(kernel, FOR_VERIFYING).unwrap_or_default();
+        assert!(named(&kernel).ends_with(": modules, features, CPUs"));
+        let kernel = kernel.with_privileges(beebox::kernel::Privileges::NONE, Source::Given);
+        assert!(named(&kernel).ends_with(": modules, features, mitigations, CPUs"));
+    }
+
+    #[test]
+    fn a_hint_names_the_parts_that_built_in_types_leave_out() {
+        let hint = built_in_hint(&kernel_data::linux_6_18()).unwrap();
+        assert!(hint.contains("configured without modules, kprobes, ") && hint.contains("lirc"));
+        let assumed = kernel_data::linux_6_18().assumed_for("another");
+        assert_eq!(built_in_hint(&assumed), Some(hint));
+        let btf = assumed.btf().unwrap().clone();
+        let other = assumed.with_btf(btf, Source::Given);
+        assert_eq!(built_in_hint(&other), None);
+    }
 }

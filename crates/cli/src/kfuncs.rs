@@ -4,7 +4,7 @@ use beebox::kernel::bits;
 use report::kfuncs;
 
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::KernelArgs;
+use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
 use crate::program_output::print;
 
 /// List the kernel functions that programs may call
@@ -37,6 +37,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("the functions of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
+    note_assumed(&kernel, FOR_CALLING, "listed");
     let modules = kernel.modules();
     let has_bits = modules.iter().any(|module| module.name == bits::MODULE);
     let Some(types) = kernel.btf() else {

@@ -8,8 +8,8 @@ use beebox::Kernel;
 use beebox::btf::Linkage;
 use beebox::object::elf::{Binding, Elf, ElfFault};
 use beebox::object::{
-    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, RelocationFault,
-    SectionFault, UnlinkedObject,
+    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, ProgramTrial,
+    RelocationFault, SectionFault, Trial, UnlinkedObject,
 };
 
 use beebox::program::ProgramType;
@@ -175,6 +175,14 @@ pub(crate) fn program_type(name: &str) -> Result<ProgramType, String> {
 
 fn starts_as_object(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"!<arch>\n")
+}
+
+/// True if the kernel lacks something that a program needs.
+pub(crate) fn is_lacking(trial: &Trial) -> bool {
+    let programs = trial.programs.iter().filter_map(ProgramTrial::refusal);
+    programs
+        .chain(&trial.refusal)
+        .any(|error| error.blame() == Blame::Target)
 }
 
 /// A refusal for people, with the source line that it is about. What the kernel lacks

@@ -11,8 +11,8 @@ use report::object::{
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed};
-use crate::object_input::ObjectFile;
+use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
+use crate::object_input::{ObjectFile, is_lacking};
 use crate::program_output::{json, print, write_output};
 
 /// Show what BPF objects contain and which kernels they need
@@ -115,8 +115,16 @@ fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Fai
     };
     match (args.format.format(), args.needs_at_most) {
         (AnswerFormat::Json, _) => write_output(&json(&object_json(&shown)), None)?,
-        (AnswerFormat::Text, Some(release)) => print(&needs_newer_text(&shown, release))?,
+        (AnswerFormat::Text, Some(release)) => {
+            print(&needs_newer_text(&shown, release))?;
+            kernel.inspect(|kernel| note_assumed(kernel, FOR_LINKING, "linked"));
+        }
         (AnswerFormat::Text, None) => print(&object_text(&shown))?,
+    }
+    if let (Some(kernel), Some(trial)) = (kernel, &trial)
+        && is_lacking(trial)
+    {
+        note_built_in(kernel);
     }
     let oldest = oldest(&overview.needs());
     let too_new = (args.needs_at_most).is_some_and(|release| oldest > Some(release));

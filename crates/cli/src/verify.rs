@@ -21,7 +21,7 @@ use beebox::program::{LoadFlags, ProgramType};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, assumed};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
 use crate::program_output::{print, write_output};
 use filter::Filters;
@@ -272,8 +272,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
         let mut results = run::verify(&job, &kernel)?;
-        if let Some(note) = assumed(&kernel, FOR_VERIFYING) {
-            diagnostic!("beebox: verified for {}, {note}", kernel.name());
+        note_assumed(&kernel, FOR_VERIFYING, "verified");
+        if results.is_lacking {
+            note_built_in(&kernel);
         }
         failures = std::mem::take(&mut results.failures);
         failures.extend(results.rows.iter().flat_map(recorded::differences));

@@ -524,9 +524,9 @@ fn features_of_the_kernel_are_set_by_name() {
     let output = verify(&[SHAPES, "--feature", "syscall_wrapper=off"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(error(&output).contains("syscall-wrapper"), "{output:?}");
-    let output = verify(&[SHAPES, "--feature", "jit=no"]);
+    let output = verify(&[SHAPES, "--feature", "cookies=no"]);
     assert!(
-        error(&output).contains("write jit=on or jit=off"),
+        error(&output).contains("write cookies=on or cookies=off"),
         "{output:?}"
     );
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use btf::{Btf, Kind};
 use flate2::read::GzDecoder;
 use spec::Kernel;
-use spec::kernel::{Features, KernelConfig, KernelVersion, Source};
+use spec::kernel::{Features, KernelConfig, KernelVersion, Mitigations, Source};
 use spec::registry::{Registry, text};
 
 /// Release of the kernel that the data were taken from.
@@ -39,23 +39,28 @@ pub const SOURCE: Source = Source::BuiltIn("Linux 6.18");
 /// from. It has no modules; the addresses of its symbols are unknown.
 pub fn linux_6_18() -> Kernel {
     let types = decompress(include_bytes!("../data/linux-6.18.btf.gz"));
-    let config = decompress(include_bytes!("../data/linux-6.18.config.gz"));
     let types = Arc::new(Btf::parse(types).expect("BTF as it was written"));
-    let config = String::from_utf8(config).expect("text as it was written");
     let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
     let registry_types = types.clone();
     Kernel::new("Linux 6.18")
         .with_version(version, SOURCE)
         .with_btf(types, SOURCE)
         .with_modules(Vec::new(), SOURCE)
-        .with_config(KernelConfig::new(config), SOURCE)
+        .with_config(linux_6_18_config(), SOURCE)
         .with_features(Features::LINUX_6_18, SOURCE)
+        .with_mitigations(Mitigations::ON, SOURCE)
         .with_page_size(4096, SOURCE)
         .with_cpus(2, SOURCE)
         .with_registry(
             Box::new(move || linux_6_18_registry(&registry_types)),
             SOURCE,
         )
+}
+
+/// Configuration of [`linux_6_18`].
+pub fn linux_6_18_config() -> KernelConfig {
+    let config = decompress(include_bytes!("../data/linux-6.18.config.gz"));
+    KernelConfig::new(String::from_utf8(config).expect("text as it was written"))
 }
 
 /// Registry of Linux 6.18 for x86-64. `types` is the BTF that programs are verified

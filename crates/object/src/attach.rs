@@ -212,10 +212,9 @@ fn find(
     }
     let name = String::from_utf8_lossy(name).into_owned();
     Err(match kernel.source(KernelField::Btf) {
-        Source::BuiltIn(_) => AttachFault::NotBuiltIn { name },
-        Source::Running | Source::File(_) | Source::Given | Source::Assumed => {
-            AttachFault::NotFound { name }
-        }
+        // Types are assumed where those that are built in stand for another kernel's.
+        Source::BuiltIn(_) | Source::Assumed => AttachFault::NotBuiltIn { name },
+        Source::Running | Source::File(_) | Source::Given => AttachFault::NotFound { name },
     })
 }
 
@@ -288,6 +287,9 @@ mod tests {
         let name = "unknown".to_owned();
         assert_eq!(fault, AttachFault::NotBuiltIn { name });
         assert_eq!(fault.blame(), Blame::Beebox);
+        // Such types stand for another kernel.
+        let kernel = kernel.assumed_for("another kernel");
+        assert_eq!(find(b"unknown", attach, &kernel), Err(fault));
     }
 
     #[test]

@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use beebox_seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use beebox_seccomp::profile::{
+    ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile,
+};
 use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, diff};
 use isa::classic::SockFilter;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use spec::kernel::KernelVersion;
 
 fn example(name: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -20,7 +23,7 @@ fn recorded() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/web-server.libseccomp")
 }
 
-fn machine(arch: Arch, caps: &[&str], kernel: Version) -> TargetMachine {
+fn machine(arch: Arch, caps: &[&str], kernel: KernelVersion) -> TargetMachine {
     let caps = caps
         .iter()
         .map(|cap| (*cap).to_owned())
@@ -85,7 +88,7 @@ fn libseccomps_summary() -> String {
 fn a_profile_matches_libseccomp() {
     let profile =
         ContainerProfile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
-    let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], Version::NEWEST);
+    let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], NEWEST_KERNEL);
     let recorded = libseccomps_summary();
     for shape in [ProgramShape::Tree, ProgramShape::Linear] {
         let summary = summary(&compiled(&profile, &machine, shape));
@@ -108,7 +111,7 @@ fn both_shapes_are_equivalent_on_every_machine() {
         Arch::X32,
     ] {
         for caps in [&[][..], &["CAP_SYS_PTRACE", "CAP_SYS_CHROOT"]] {
-            for kernel in [Version(4, 7), Version::NEWEST] {
+            for kernel in [KernelVersion::new(4, 7, 0), NEWEST_KERNEL] {
                 let machine = machine(arch, caps, kernel);
                 let tree = compiled(&profile, &machine, ProgramShape::Tree);
                 let linear = compiled(&profile, &machine, ProgramShape::Linear);
@@ -171,7 +174,7 @@ proptest! {
             "syscalls": rules,
         });
         let profile = ContainerProfile::read(profile.to_string().as_bytes()).unwrap();
-        let machine = machine(Arch::X86_64, &[], Version::NEWEST);
+        let machine = machine(Arch::X86_64, &[], NEWEST_KERNEL);
         let tree = compiled(&profile, &machine, ProgramShape::Tree);
         let linear = compiled(&profile, &machine, ProgramShape::Linear);
         prop_assert_eq!(diff(&tree, &linear), Ok(Vec::new()));
@@ -196,7 +199,7 @@ fn a_long_profile_reaches_over_long_distances() {
         "syscalls": rules,
     });
     let profile = ContainerProfile::read(profile.to_string().as_bytes()).unwrap();
-    let machine = machine(Arch::X86_64, &[], Version::NEWEST);
+    let machine = machine(Arch::X86_64, &[], NEWEST_KERNEL);
     let tree = compiled(&profile, &machine, ProgramShape::Tree);
     let linear = compiled(&profile, &machine, ProgramShape::Linear);
     assert!(linear.filters()[0].checked().insns().len() > 1500);

@@ -5,7 +5,7 @@
 //! `/proc/kallsyms` is read at the first symbol lookup.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -51,14 +51,9 @@ pub fn running() -> io::Result<Kernel> {
         kernel = kernel.with_privileges(privileges, Source::Running);
     }
     if let Some(config) = config(&release) {
-        let features = Features {
-            // libbpf looks for the wrapper with a kprobe.
-            syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER")
-                && config.is_set("CONFIG_KPROBE_EVENTS"),
-            ..Features::LINUX_6_18
-        };
+        let (features, source) = features(kernel.version(), &config);
         kernel = kernel
-            .with_features(features, Source::Running)
+            .with_features(features, source)
             .with_config(config, Source::Running);
     }
     if let Ok(command_line) = fs::read_to_string("/proc/cmdline") {
@@ -149,16 +144,48 @@ fn privileges() -> Option<Privileges> {
     })
 }
 
+/// Features of a kernel with this configuration. All but the wrapper of system calls are
+/// those of Linux 6.18, which is an assumption for kernels of other series.
+fn features(version: Option<KernelVersion>, config: &KernelConfig) -> (Features, Source) {
+    let features = Features {
+        // libbpf looks for the wrapper with a kprobe.
+        syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER")
+            && config.is_set("CONFIG_KPROBE_EVENTS"),
+        ..Features::LINUX_6_18
+    };
+    let is_6_18 = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
+    let source = match is_6_18 {
+        true => Source::Running,
+        false => Source::Assumed,
+    };
+    (features, source)
+}
+
 /// Kernel configuration from `/boot/config-RELEASE` or `/proc/config.gz`.
 fn config(release: &str) -> Option<KernelConfig> {
-    let text = fs::read_to_string(format!("/boot/config-{release}"));
-    let text = text.or_else(|_| {
-        let file = fs::File::open("/proc/config.gz")?;
-        let mut text = String::new();
-        let mut plain = GzDecoder::new(file).take(MAX_CONFIG_SIZE);
-        plain.read_to_string(&mut text).map(|_| text)
-    });
-    text.ok().map(KernelConfig::new)
+    let boot = format!("/boot/config-{release}");
+    let found = read_config(Path::new(&boot));
+    found
+        .or_else(|_| read_config(Path::new("/proc/config.gz")))
+        .ok()
+}
+
+/// Kernel configuration in a file, as text or compressed by gzip. A file without a line of
+/// an option is an error of the kind `InvalidInput`.
+pub fn read_config(path: &Path) -> io::Result<KernelConfig> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let mut file = BufReader::new(fs::File::open(path)?);
+    let mut text = String::new();
+    match file.fill_buf()?.starts_with(&GZIP) {
+        true => GzDecoder::new(file)
+            .take(MAX_CONFIG_SIZE)
+            .read_to_string(&mut text)?,
+        false => file.take(MAX_CONFIG_SIZE).read_to_string(&mut text)?,
+    };
+    KernelConfig::parse(text).ok_or_else(|| {
+        let what = "no configuration of a kernel: no line CONFIG_NAME=value";
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
 }
 
 /// Kernel version as programs see it (`LINUX_VERSION_CODE`). Ubuntu and Debian state the
@@ -199,6 +226,38 @@ mod tests {
     fn cpus_are_counted_to_the_last() {
         let counts = ["0\n", "0-3\n", "0,4-7\n", ""].map(|list| last_cpu(list) + 1);
         assert_eq!(counts, [1, 4, 8, 1]);
+    }
+
+    #[test]
+    fn features_of_other_series_are_assumed() {
+        let config = KernelConfig::new("CONFIG_KPROBE_EVENTS=y\n");
+        let of = |minor| features(Some(KernelVersion::new(6, minor, 3)), &config);
+        assert_eq!(of(18).1, Source::Running);
+        assert_eq!(of(1).1, Source::Assumed);
+        assert!(!of(1).0.syscall_wrapper);
+        assert_eq!(features(None, &config).1, Source::Assumed);
+    }
+
+    #[test]
+    fn configurations_are_read_as_text_and_compressed() {
+        use std::io::Write;
+
+        let directory = std::env::temp_dir().join(format!("beebox-config-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("config");
+        let text = b"CONFIG_HZ=250\n";
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        for bytes in [&text[..], &gzip] {
+            fs::write(&path, bytes).unwrap();
+            let config = read_config(&path).unwrap();
+            assert_eq!(config.value("CONFIG_HZ"), Some("250"));
+        }
+        fs::write(&path, "# Kernels\n").unwrap();
+        let refused = read_config(&path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

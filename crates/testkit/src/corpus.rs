@@ -21,7 +21,7 @@ use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use lower::{ClassicFilter, Lowered, LoweredCode, Passes};
 use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
-use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile};
 use spec::calls::GET_PRANDOM_U32;
 use vm::Unchecked;
 
@@ -320,7 +320,7 @@ fn profiles() -> Part {
                             .iter()
                             .map(|cap| (*cap).to_owned())
                             .collect::<BTreeSet<_>>(),
-                        kernel: Version::NEWEST,
+                        kernel: NEWEST_KERNEL,
                     };
                     let compiled = compile(&profile, &machine, shape);
                     let program = compiled.ok().map(|compiled| compiled.program);

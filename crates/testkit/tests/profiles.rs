@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 
 use classic::SeccompData;
 use isa::classic::{Cond, Insn, Operand, Size, SockFilter};
-use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, compile};
 use seccomp::{Action, Arch, FilterProgram, X32_BIT, calls};
 use serde_json::{Value, json};
 use spec::SplitMix;
+use spec::kernel::KernelVersion;
 use sys::libseccomp::{ArgComparison, Libseccomp};
 use sys::seccomp::{Call, Convention, Outcome, instruction_pointer, run};
 
@@ -129,7 +130,7 @@ struct Rule {
     args: Vec<ArgComparison>,
     caps: [Vec<&'static str>; 2],
     arches: [Vec<&'static str>; 2],
-    min_kernel: [Option<Version>; 2],
+    min_kernel: [Option<KernelVersion>; 2],
 }
 
 struct Question {
@@ -184,7 +185,11 @@ fn question(seed: u64) -> (Question, Choices) {
         machine: TargetMachine {
             arch,
             caps,
-            kernel: choices.pick(&[Version(4, 4), Version(5, 10), Version(6, 18)]),
+            kernel: choices.pick(&[
+                KernelVersion::new(4, 4, 0),
+                KernelVersion::new(5, 10, 0),
+                KernelVersion::new(6, 18, 0),
+            ]),
         },
         archs,
     };
@@ -220,7 +225,8 @@ fn rule(
         arches: [some(&arches), some(&arches)],
         min_kernel: [0, 1].map(|_| {
             let is_there = choices.one_in(6);
-            is_there.then(|| choices.pick(&[Version(4, 8), Version(6, 0)]))
+            is_there
+                .then(|| choices.pick(&[KernelVersion::new(4, 8, 0), KernelVersion::new(6, 0, 0)]))
         }),
     }
 }
@@ -243,7 +249,8 @@ fn rule_text(rule: &Rule) -> Value {
         })
     });
     let filter = |at: usize| {
-        let kernel = rule.min_kernel[at].map(|version| format!("{}.{}", version.0, version.1));
+        let kernel =
+            rule.min_kernel[at].map(|version| format!("{}.{}", version.major, version.minor));
         json!({"caps": rule.caps[at], "arches": rule.arches[at], "minKernel": kernel})
     };
     json!({
@@ -262,7 +269,7 @@ impl Question {
         let machine = &self.machine;
         let has = |cap: &&str| machine.caps.contains(*cap);
         let is = |arch: &&str| *arch == machine.arch.docker_name();
-        let new = |version: &Version| machine.kernel >= *version;
+        let new = |version: &KernelVersion| machine.kernel >= *version;
         let included = rule.caps[0].iter().all(has)
             && (rule.arches[0].is_empty() || rule.arches[0].iter().any(is))
             && rule.min_kernel[0].iter().all(new);

@@ -35,6 +35,8 @@ pub struct Env<'a> {
     pub bypass_spec_v4: bool,
     /// Accesses must be aligned whatever the processor allows.
     pub strict_alignment: bool,
+    /// The JIT compiler gives functions stacks of their own.
+    pub private_stack: bool,
     /// A checkpoint at every prune point (BPF_F_TEST_STATE_FREQ).
     pub test_state_freq: bool,
     /// Broken register invariants refuse the program (BPF_F_TEST_REG_INVARIANTS).

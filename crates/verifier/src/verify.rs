@@ -129,6 +129,7 @@ fn run(
         bypass_spec_v4: privileges.has_perfmon() || !kernel.mitigations().spectre_v4,
         strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
+        private_stack: kernel.features().private_stack,
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program, vmlinux),

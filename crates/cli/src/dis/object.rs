@@ -19,8 +19,8 @@ use super::native::Sides;
 use super::slot::{Slot, Source};
 use super::{ebpf, native, xlated};
 use crate::answer::Failure;
-use crate::kernel_input::{FOR_LINKING, assumed};
-use crate::object_input::{ObjectFile, no_programs, refused};
+use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
+use crate::object_input::{ObjectFile, is_lacking, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::{self, ProgramFormat};
 
@@ -111,17 +111,33 @@ pub(super) fn show(
         return Err(refused((*error).clone(), Some(kernel)));
     }
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
+    let (answered, fields) = match view.xlated {
+        true => ("verified", FOR_VERIFYING),
+        false => ("linked", FOR_LINKING),
+    };
+    let is_listing = matches!(
+        view.format,
+        ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log
+    );
+    if !is_listing {
+        note_assumed(kernel, fields, answered);
+    }
+    if is_lacking(&trial) {
+        note_built_in(kernel);
+    }
+    let note = assumed(kernel, fields).filter(|_| is_listing);
+    let note = note.map(|note| format!("; {answered} for {}, {note}\n", kernel.name()));
+    let note = note.unwrap_or_default().into_bytes();
     let labels = Labels::of(object, kernel);
     if view.xlated {
-        return xlated::show(&trial, &outcomes, &labels, view);
+        let mut shown = xlated::show(&trial, &outcomes, &labels, view)?;
+        shown.bytes.splice(..0, note);
+        return Ok(shown);
     }
     let bytes = match view.format {
         ProgramFormat::Json => as_json(&outcomes, &labels, view)?,
         ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
-            let listing = as_text(&outcomes, &labels, view)?;
-            let note = assumed(kernel, FOR_LINKING);
-            let note = note.map(|note| format!("; linked for {}, {note}\n", kernel.name()));
-            [note.unwrap_or_default().into_bytes(), listing].concat()
+            [note, as_text(&outcomes, &labels, view)?].concat()
         }
         ProgramFormat::Case => {
             let names: Vec<&String> = outcomes.iter().map(|(name, _)| name).collect();

@@ -10,6 +10,7 @@ use super::control::Control;
 use super::input::{self, Rules};
 use super::kernel::Attached;
 use crate::answer::{Answer, Failure};
+use crate::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
 use crate::program_output::write_output;
 
 /// Attach the gateway to an interface of this machine
@@ -71,7 +72,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     // From here on, so that no signal comes between attaching and waiting.
     let signals = Signals::block().map_err(Failure::new)?;
     let control = Control::listen(&args.interface)?;
-    let kernel = kernel_data::linux_6_18();
+    let kernel = running_or_assumed();
+    note_assumed(&kernel, FOR_LINKING, "linked");
     let hook = Hook::from(args.hook);
     let mut attached = Attached::load(&rules.table, hook, ifindex, capacity, &kernel)?;
     diagnostic!(

@@ -10,7 +10,7 @@ use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::capture_file::{self, unreadable};
-use crate::kernel_input::KernelArgs;
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
 use crate::program_input::name;
 use crate::program_output::write_output;
 use crate::run::object::capture::{OutputFile, output_format};
@@ -123,6 +123,7 @@ fn verdict_name(returned: &str) -> &'static str {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let rules = input::read(&args.rules)?;
     let kernel = args.kernel.read()?;
+    note_assumed(&kernel, FOR_VERIFYING, "verified");
     let hook = Hook::from(args.hook);
     let (table, set) = (&rules.table, &rules.set);
     let options = LoadOptions::default();

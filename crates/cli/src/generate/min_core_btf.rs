@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use beebox::btf::core::{CoreError, MinimalBtf};
 use beebox::btf::ext::{CoreKind, CoreSpec};
 use beebox::btf::{Btf, BtfExt};
+use beebox::kernel::KernelField;
 
 use crate::answer::{Answer, Failure};
 use crate::btf::Types;
+use crate::kernel_input::{KernelArgs, note_assumed};
 use crate::program_output::write_output;
 
 /// Write the part of a kernel's BTF that the CO-RE relocations of objects need
@@ -21,14 +23,10 @@ use crate::program_output::write_output;
     after_help = "\
 Examples:
   beebox gen min-core-btf --btf vmlinux-5.4.btf -o prog-5.4.btf prog.bpf.o
-  beebox gen min-core-btf --btf /sys/kernel/btf/vmlinux -o min.btf *.bpf.o
+  beebox gen min-core-btf --kernel running -o min.btf *.bpf.o
   beebox show prog.bpf.o --link --core-btf min.btf    try the result"
 )]
 pub(crate) struct Args {
-    /// The kernel's BTF: as /sys/kernel/btf/vmlinux, or a kernel image
-    #[arg(long, value_name = "FILE")]
-    btf: PathBuf,
-
     /// Output file of the minimal BTF (`-` is standard output)
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -36,11 +34,22 @@ pub(crate) struct Args {
     /// The objects
     #[arg(value_name = "OBJECT", required = true)]
     objects: Vec<PathBuf>,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    let kernel = Types::read(&args.btf)?;
-    let mut minimal = MinimalBtf::new(&kernel.btf);
+    if !args.kernel.is_given() {
+        return Err(Failure::new("no kernel is named")
+            .hint("--btf FILE with the kernel's BTF, or --kernel running"));
+    }
+    let kernel = args.kernel.read()?;
+    let Some(btf) = kernel.core_btf().or(kernel.btf()) else {
+        return Err(Failure::new("its BTF is unknown").within(kernel.name()));
+    };
+    note_assumed(&kernel, &[KernelField::Btf], "written");
+    let mut minimal = MinimalBtf::new(btf);
     let mut relocations = 0;
     let mut by_id = 0;
     for path in &args.objects {

@@ -26,7 +26,7 @@ use beebox::network::{self, System};
 use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::KernelArgs;
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
 use crate::object_input::ObjectFile;
 use crate::program_output::write_output;
 use crate::verify::globals;
@@ -191,6 +191,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         );
     }
     let kernel = own.kernel.read()?;
+    note_assumed(&kernel, FOR_VERIFYING, "verified");
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;

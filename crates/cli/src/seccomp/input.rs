@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use beebox::kernel::KernelVersion;
 use beebox::seccomp::profile::{
-    self, Compiled, ContainerProfile, ProfileNote, ProgramShape, TargetMachine, Version,
+    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, TargetMachine,
 };
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};
@@ -79,9 +80,23 @@ pub(crate) struct ProfileOptions {
     /// commas, or a set: all, none, docker, containerd, podman [default: none]
     #[arg(long = "cap", value_name = "CAPS")]
     caps: Vec<String>,
-    /// The kernel's version [default: 6.18, the newest known here]
-    #[arg(long, value_name = "VERSION")]
-    kernel_version: Option<String>,
+    /// The kernel, whose version decides rules with minKernel: 6.18, the newest known here
+    /// (the default), or `running`
+    #[arg(long, value_name = "6.18|running")]
+    kernel: Option<ProfileKernel>,
+    /// The kernel's version, as 4.19
+    #[arg(long, value_name = "VERSION", conflicts_with = "kernel")]
+    kernel_version: Option<KernelVersion>,
+}
+
+/// The kernels of `--kernel`.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileKernel {
+    /// Linux 6.18
+    #[value(name = "6.18", alias = kernel_data::RELEASE)]
+    BuiltIn,
+    /// The running kernel
+    Running,
 }
 
 impl ProfileOptions {
@@ -117,10 +132,10 @@ impl ProfileOptions {
 
     fn machine(&self) -> Result<TargetMachine, Failure> {
         let (arch, _) = parse_arch(self.machine.as_deref())?;
-        let kernel = match &self.kernel_version {
-            None => Version::NEWEST,
-            Some(text) => Version::parse(text)
-                .ok_or_else(|| Failure::new(format!("{text:?} is no kernel version like 6.1")))?,
+        let kernel = match (self.kernel_version, self.kernel) {
+            (Some(version), _) => version,
+            (None, None | Some(ProfileKernel::BuiltIn)) => NEWEST_KERNEL,
+            (None, Some(ProfileKernel::Running)) => running_version()?,
         };
         let mut caps = BTreeSet::new();
         for list in &self.caps {
@@ -132,6 +147,17 @@ impl ProfileOptions {
             kernel,
         })
     }
+}
+
+/// The version of the running kernel.
+fn running_version() -> Result<KernelVersion, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(error)
+            .within("the running kernel")
+            .hint("--kernel-version VERSION")
+    };
+    let release = sys::kernel::release().map_err(|error| failed(&error))?;
+    release.parse().map_err(|error| failed(&error))
 }
 
 fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {

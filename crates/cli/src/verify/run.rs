@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use beebox::kernel::Privileges;
-use beebox::object::Object;
+use beebox::object::{Blame, Object};
 use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::verify::Registry;
 use beebox::verify::{self, Options, Verification};
@@ -34,6 +34,8 @@ use crate::object_input::{ObjectFile, no_programs, refused_beside};
 struct FileResults {
     rows: Vec<Row>,
     left_out: Vec<String>,
+    /// True if a program has no verdict because the kernel lacks a part.
+    is_lacking: bool,
 }
 
 type FileResult = Result<FileResults, Failure>;
@@ -80,6 +82,8 @@ pub(super) struct Results {
     pub(super) rows: Vec<Row>,
     /// Programs that names and filters leave out, as `FILE/PROG`.
     pub(super) left_out: Vec<String>,
+    /// True if a program has no verdict because the kernel lacks a part.
+    pub(super) is_lacking: bool,
     pub(super) failures: Vec<Failure>,
 }
 
@@ -89,6 +93,7 @@ impl Results {
             Ok(found) => {
                 self.rows.extend(found.rows);
                 self.left_out.extend(found.left_out);
+                self.is_lacking |= found.is_lacking;
             }
             Err(failure) => self.failures.push(failure),
         }
@@ -174,6 +179,7 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
             row.recorded = recorded::compare(&single.answers, &row, kernel, &log);
         }
         return Ok(FileResults {
+            is_lacking: is_lacking(&loaded, registry),
             rows: vec![row],
             ..FileResults::default()
         });
@@ -189,6 +195,7 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
     };
     let mut rows = Vec::new();
     let mut is_noted = false;
+    let mut is_file_lacking = false;
     let mut lacking = BTreeSet::new();
     let mut verify = |loaded: Loaded| {
         if let Ok(program) = &loaded.program {
@@ -197,6 +204,7 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
         if !is_noted {
             is_noted = note_btf(&name, &loaded);
         }
+        is_file_lacking |= is_lacking(&loaded, registry);
         if refused.borrow().is_none() {
             rows.push(verify_one(&name, &loaded, job, kernel, registry));
         }
@@ -228,6 +236,7 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),
+            is_lacking: is_file_lacking,
         }),
     }
 }
@@ -241,6 +250,17 @@ fn note_btf(file: &str, loaded: &Loaded) -> bool {
         "beebox: {file}: Linux refuses its BTF ({refusal}), so it is loaded without, as by libbpf"
     );
     true
+}
+
+/// True if the kernel lacks something to load a program with, or programs of its type.
+fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
+    match &loaded.program {
+        Ok(program) => {
+            let mut known = registry.programs.keys();
+            !known.any(|(kind, _)| *kind == program.kind())
+        }
+        Err(error) => error.blame() == Blame::Target,
+    }
 }
 
 /// Says once for each map of a program that a caller with such privileges cannot create it.

@@ -4,7 +4,7 @@
 //! The input: one byte that picks the machine, then JSON.
 
 use classic::SeccompData;
-use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile};
 use seccomp::{Arch, FilterProgram, Stack, calls};
 
 use crate::{Signature, Target};
@@ -77,7 +77,7 @@ fn run(input: &[u8]) -> Signature {
         }
         .into_iter()
         .collect(),
-        kernel: Version::NEWEST,
+        kernel: NEWEST_KERNEL,
     };
     let stacks: Vec<Stack> = [ProgramShape::Linear, ProgramShape::Tree]
         .into_iter()

@@ -183,10 +183,13 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
     })
 }
 
-/// The kernel, with the source of each fact that is known.
+/// The kernel, with the source of each fact; `unknown` for facts without a value.
 fn kernel_json(kernel: &Kernel) -> Value {
     let sources = KernelField::ALL.map(|field| {
-        let source = kernel.source(field).to_string();
+        let source = match kernel.has(field) {
+            true => kernel.source(field).to_string(),
+            false => "unknown".to_owned(),
+        };
         (field.name().to_owned(), Value::String(source))
     });
     json!({

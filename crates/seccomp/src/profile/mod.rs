@@ -20,7 +20,9 @@ mod yaml;
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
 pub use compile::{Compiled, ProgramShape, TooLong, compile};
 pub use read::ProfileError;
-pub use select::{ProfileNote, TargetMachine, Version};
+pub use select::{NEWEST_KERNEL, ProfileNote, TargetMachine};
+
+use spec::kernel::KernelVersion;
 
 use crate::action::Action;
 
@@ -60,7 +62,7 @@ pub struct MachineCondition {
     /// Architectures, by Docker's names.
     pub arches: Vec<String>,
     /// Smallest kernel version.
-    pub min_kernel: Option<Version>,
+    pub min_kernel: Option<KernelVersion>,
 }
 
 /// A condition on one argument.

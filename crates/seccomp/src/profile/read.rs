@@ -7,8 +7,9 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
+use spec::kernel::KernelVersion;
 
-use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, Version, yaml};
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, yaml};
 use crate::action::Action;
 use crate::errno;
 
@@ -243,17 +244,14 @@ fn read_filter(at: Option<Place<'_>>) -> Result<MachineCondition, ProfileError> 
         return Ok(MachineCondition::default());
     };
     at.check_keys(&["caps", "arches", "minKernel"])?;
-    let min_kernel =
-        match at.get("minKernel")? {
-            Some(place) if !place.string()?.is_empty() => {
-                let text = place.string()?;
-                let version = Version::parse(text);
-                Some(version.ok_or_else(|| {
-                    place.fault(&format!("{text:?} is no kernel version like 4.8"))
-                })?)
-            }
-            _ => None,
-        };
+    let min_kernel = match at.get("minKernel")? {
+        Some(place) if !place.string()?.is_empty() => {
+            let text = place.string()?;
+            let version: Result<KernelVersion, _> = text.parse();
+            Some(version.map_err(|error| place.fault(&error.to_string()))?)
+        }
+        _ => None,
+    };
     Ok(MachineCondition {
         caps: at.strings("caps")?,
         arches: at.strings("arches")?,
@@ -476,7 +474,7 @@ mod tests {
         let rule = &profile.rules[0];
         assert_eq!(rule.names, ["clone"]);
         assert_eq!(rule.args[0].op, ArgOp::MaskedEq);
-        assert_eq!(rule.includes.min_kernel, Version::parse("4.8"));
+        assert_eq!(rule.includes.min_kernel, Some(KernelVersion::new(4, 8, 0)));
         assert_eq!(rule.excludes.caps, ["CAP_SYS_ADMIN"]);
     }
 }

@@ -3,30 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use spec::kernel::KernelVersion;
+
 use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition};
 use crate::action::Action;
 use crate::arch::Arch;
 use crate::calls;
 
-/// A kernel version: the first two numbers, which profiles compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(pub u32, pub u32);
-
-impl Version {
-    /// The newest kernel whose calls are supported.
-    pub const NEWEST: Version = Version(6, 18);
-
-    /// Reads `6.18`, or a release such as `6.18.3-arch1`.
-    pub fn parse(text: &str) -> Option<Version> {
-        let mut parts = text.split('.');
-        let major = parts.next()?.parse().ok()?;
-        let minor = parts.next().unwrap_or("0");
-        let digits = minor
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(minor.len());
-        Some(Version(major, minor[..digits].parse().ok()?))
-    }
-}
+/// The newest kernel whose calls are supported.
+pub const NEWEST_KERNEL: KernelVersion = KernelVersion::new(6, 18, 0);
 
 /// The machine of the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +21,7 @@ pub struct TargetMachine {
     /// The container's capabilities.
     pub caps: BTreeSet<String>,
     /// The kernel's version.
-    pub kernel: Version,
+    pub kernel: KernelVersion,
 }
 
 /// A note for the author of a profile.
@@ -85,12 +70,17 @@ impl MachineCondition {
     fn is_satisfied(&self, machine: &TargetMachine) -> bool {
         let arch = self.arches.is_empty() || self.names_arch(machine);
         let caps = self.caps.iter().all(|cap| machine.caps.contains(cap));
-        arch && caps && self.min_kernel.is_none_or(|least| machine.kernel >= least)
+        let kernel = self
+            .min_kernel
+            .is_none_or(|least| is_at_least(machine.kernel, least));
+        arch && caps && kernel
     }
 
     fn is_partly_satisfied(&self, machine: &TargetMachine) -> bool {
         let caps = self.caps.iter().any(|cap| machine.caps.contains(cap));
-        let kernel = self.min_kernel.is_some_and(|least| machine.kernel >= least);
+        let kernel = self
+            .min_kernel
+            .is_some_and(|least| is_at_least(machine.kernel, least));
         self.names_arch(machine) || caps || kernel
     }
 
@@ -99,6 +89,11 @@ impl MachineCondition {
             .iter()
             .any(|arch| arch == machine.arch.docker_name())
     }
+}
+
+/// Compares the first two numbers, as runc and Docker do.
+fn is_at_least(kernel: KernelVersion, least: KernelVersion) -> bool {
+    (kernel.major, kernel.minor) >= (least.major, least.minor)
 }
 
 impl ContainerProfile {
@@ -366,11 +361,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_compare_by_their_numbers() {
-        assert_eq!(Version::parse("6.18.3-generic"), Some(Version(6, 18)));
-        assert_eq!(Version::parse("4.8-rc1"), Some(Version(4, 8)));
-        assert_eq!(Version::parse("5"), Some(Version(5, 0)));
-        assert_eq!(Version::parse("new"), None);
-        assert!(Version(4, 10) > Version(4, 8));
+    fn versions_compare_by_their_first_two_numbers() {
+        let is_at_least = |kernel: (u8, u8, u8), least: (u8, u8, u8)| {
+            let version = |(major, minor, patch)| KernelVersion::new(major, minor, patch);
+            is_at_least(version(kernel), version(least))
+        };
+        assert!(is_at_least((4, 10, 0), (4, 8, 0)));
+        assert!(is_at_least((4, 8, 0), (4, 8, 7)));
+        assert!(!is_at_least((4, 7, 9), (4, 8, 0)));
     }
 }

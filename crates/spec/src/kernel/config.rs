@@ -1,5 +1,10 @@
 //! Kernel configuration: lines `CONFIG_NAME=value`, as in `/proc/config.gz`.
 
+use super::KernelVersion;
+
+/// Number of lines among which the heading is.
+const HEADING_LINES: usize = 10;
+
 /// Configuration of a kernel (kconfig).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelConfig(String);
@@ -8,6 +13,30 @@ impl KernelConfig {
     /// Configuration with this text.
     pub fn new(text: impl Into<String>) -> KernelConfig {
         KernelConfig(text.into())
+    }
+
+    /// Configuration with this text; `None` if no line of it states an option, as
+    /// `CONFIG_NAME=value` or `# CONFIG_NAME is not set`.
+    pub fn parse(text: impl Into<String>) -> Option<KernelConfig> {
+        let text = text.into();
+        let is_option = |line: &str| {
+            line.starts_with("CONFIG_") && line.contains('=')
+                || line.starts_with("# CONFIG_") && line.ends_with(" is not set")
+        };
+        let states = text.lines().any(is_option);
+        states.then_some(KernelConfig(text))
+    }
+
+    /// Version in the heading `# Linux/x86 6.18.44 Kernel Configuration`.
+    pub fn version(&self) -> Option<KernelVersion> {
+        let mut lines = self.0.lines().take(HEADING_LINES);
+        lines.find_map(|line| {
+            let heading = line.strip_prefix("# Linux/")?;
+            let (_, release) = heading
+                .strip_suffix(" Kernel Configuration")?
+                .split_once(' ')?;
+            release.parse().ok()
+        })
     }
 
     /// Text of the configuration.
@@ -48,5 +77,26 @@ mod tests {
         assert!(config.is_set("CONFIG_AB") && config.is_set("CONFIG_B"));
         assert!(!config.is_set("CONFIG_HZ") && !config.is_set("CONFIG_A"));
         assert_eq!(config.compiler(), Some("gcc 12"));
+    }
+
+    #[test]
+    fn the_heading_states_the_version() {
+        let of = |text: &str| KernelConfig::new(text).version();
+        let heading = "#\n# Automatically generated file; DO NOT EDIT.\n\
+                       # Linux/x86 5.15.7 Kernel Configuration\n#\nCONFIG_HZ=250\n";
+        assert_eq!(of(heading), Some(KernelVersion::new(5, 15, 7)));
+        assert_eq!(
+            of("# Linux/x86_64 4.4.0-21 Kernel Configuration"),
+            Some(KernelVersion::new(4, 4, 0))
+        );
+        assert_eq!(of("CONFIG_HZ=250\n"), None);
+    }
+
+    #[test]
+    fn text_without_options_is_no_configuration() {
+        assert!(KernelConfig::parse("CONFIG_HZ=250\n").is_some());
+        assert!(KernelConfig::parse("\n# CONFIG_A is not set\n").is_some());
+        assert!(KernelConfig::parse("# Kernels\nCONFIG_ options\n").is_none());
+        assert!(KernelConfig::parse("").is_none());
     }
 }

@@ -94,22 +94,9 @@ pub struct Features {
     pub uprobe_multi: bool,
     /// Offsets into arenas have 32 bits, so that globals can be at the end of an arena.
     pub wide_offsets: bool,
-    /// The JIT compiler is enabled.
-    pub jit: bool,
-    /// The JIT compiler supports kfunc calls.
-    pub kfunc_calls: bool,
-    /// The JIT compiler supports kfunc calls at any distance
-    /// (`bpf_jit_supports_far_kfunc_call`).
-    pub far_kfunc_calls: bool,
-    /// The JIT compiler supports exceptions.
-    pub exceptions: bool,
-    /// The JIT compiler supports arenas.
-    pub arena: bool,
-    /// The JIT compiler supports private stacks.
+    /// The JIT compiler gives functions of tracing programs stacks of their own
+    /// (`bpf_jit_supports_private_stack`).
     pub private_stack: bool,
-    /// The processor supports unaligned accesses
-    /// (`CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`).
-    pub unaligned_access: bool,
 }
 
 impl Features {
@@ -119,28 +106,16 @@ impl Features {
         syscall_wrapper: true,
         uprobe_multi: true,
         wide_offsets: false,
-        jit: true,
-        kfunc_calls: true,
-        far_kfunc_calls: true,
-        exceptions: true,
-        arena: true,
         private_stack: true,
-        unaligned_access: true,
     };
 
     /// Names of the features, in the order of the fields.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 5] = [
         "cookies",
         "syscall-wrapper",
         "uprobe-multi",
         "wide-offsets",
-        "jit",
-        "kfunc-calls",
-        "far-kfunc-calls",
-        "exceptions",
-        "arena",
         "private-stack",
-        "unaligned-access",
     ];
 
     /// These features with one of them set or cleared; `None` if none has that name.
@@ -150,13 +125,7 @@ impl Features {
             &mut self.syscall_wrapper,
             &mut self.uprobe_multi,
             &mut self.wide_offsets,
-            &mut self.jit,
-            &mut self.kfunc_calls,
-            &mut self.far_kfunc_calls,
-            &mut self.exceptions,
-            &mut self.arena,
             &mut self.private_stack,
-            &mut self.unaligned_access,
         ];
         let at = Features::NAMES.iter().position(|known| *known == name)?;
         *fields[at] = is_there;

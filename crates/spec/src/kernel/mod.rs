@@ -365,8 +365,8 @@ impl Kernel {
         }
     }
 
-    /// True if a field has a stated or assumed value.
-    fn has(&self, field: KernelField) -> bool {
+    /// True if a field has a stated or assumed value; false if it is unknown.
+    pub fn has(&self, field: KernelField) -> bool {
         match field {
             KernelField::Version => self.version.value.is_some(),
             KernelField::Btf => self.btf.value.is_some(),

@@ -46,7 +46,7 @@ pub fn check_max_stack_depth(
         subprogs,
     };
     let has_tail_call = facts.subprogs.iter().any(|subprog| subprog.has_tail_call);
-    let private = !has_tail_call && has_private_stack(env.program);
+    let private = env.private_stack && !has_tail_call && has_private_stack(env.program);
     for root in (0..check.subprogs.len()).rev() {
         if root == 0 || check.subprogs[root].is_async_cb {
             check.walk(root, root == 0 && private)?;
