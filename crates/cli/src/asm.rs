@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
+use crate::output_path::OutputPath;
 use crate::program_input::{ClassicForm, ProgramInput};
 use crate::program_output::{ProgramFormat, format_program, write_output};
 
@@ -41,6 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = OutputPath::optional(args.output.as_deref(), args.input.path())?;
     let default = match (&args.output, args.ebpf) {
         (Some(_), _) => ProgramFormat::Form(ClassicForm::Raw),
         (None, false) => ProgramFormat::Form(ClassicForm::Oneline),
@@ -51,6 +53,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,
         false => format_program(&args.input.read()?, format)?,
     };
-    write_output(&bytes, args.output.as_deref())?;
+    write_output(&bytes, output)?;
     Ok(Answer::Yes)
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
+use beebox::run::CaptureStop;
 
 use crate::answer::Failure;
 use crate::program_input::name;
@@ -27,6 +28,15 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 /// Opens the capture that programs run on; `-` is standard input.
 pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
     Input::open(open_file(path)?).map_err(|error| unreadable(path, error))
+}
+
+/// Why runs on a capture stopped, which may be for their output.
+pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: CaptureStop) -> Failure {
+    match (stop, output) {
+        (CaptureStop::Capture(error), _) => unreadable(path, error),
+        (CaptureStop::Output(error), Some(output)) => Failure::of_file(output, &error),
+        (stop, _) => Failure::new(stop).within(name(path)),
+    }
 }
 
 /// Why such a capture cannot be read.

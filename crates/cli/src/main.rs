@@ -26,6 +26,7 @@ mod kernel_input;
 mod kfuncs;
 mod link;
 mod object_input;
+mod output_path;
 mod program_input;
 mod program_output;
 mod run;

@@ -1,5 +1,6 @@
 //! Objects on the command line.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,21 @@ impl ObjectFile {
             })
         })
     }
+}
+
+/// What files are called in results: the last parts of their paths, as veristat has them, and
+/// paths as given where several files have the same last part.
+pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
+    let last = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_owned();
+    let mut counts = HashMap::new();
+    for file in files {
+        *counts.entry(last(file)).or_insert(0) += 1;
+    }
+    let name = |file: &PathBuf| match counts[&last(file)] {
+        1 => last(file).display().to_string(),
+        _ => file.display().to_string(),
+    };
+    files.iter().map(name).collect()
 }
 
 /// A refusal of the object at a path. Of an extern that the kernel does not define, it

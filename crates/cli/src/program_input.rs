@@ -57,6 +57,12 @@ impl ProgramInput {
         }
     }
 
+    /// The file that it is read from, `-` for standard input; `None` for an expression.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        let file = self.file.as_deref().unwrap_or(Path::new("-"));
+        self.expression.is_none().then_some(file)
+    }
+
     /// The bytes of an eBPF program, which only a file can hold.
     pub(crate) fn read_file(&self, limit: u64) -> Result<Vec<u8>, Failure> {
         let path = self.file.as_deref().unwrap_or(Path::new("-"));
@@ -185,6 +191,15 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
     };
     source.take(limit).read_to_end(&mut bytes).map_err(fail)?;
     Ok(bytes)
+}
+
+/// Fails if standard input (`-`) is named more than once.
+pub(crate) fn check_streams<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), Failure> {
+    let is_stream = |path: &&Path| *path == Path::new("-");
+    match paths.into_iter().filter(is_stream).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::new("standard input can be read only once")),
+    }
 }
 
 /// The name of a path in messages.

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 
 use beebox::{SockFilter, text};
 use serde::Serialize;
 
 use crate::answer::Failure;
+use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
 
 /// The forms that a program is read in, those of eBPF programs only, and JSON.
@@ -137,9 +137,10 @@ pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
 }
 
 /// Writes to a file, or to standard output without one (or with `-`).
-pub(crate) fn write_output(bytes: &[u8], out: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn write_output(bytes: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
     match out {
-        Some(path) if path != Path::new("-") => {
+        Some(out) if !out.is_standard() => {
+            let path = out.path();
             fs::write(path, bytes).map_err(|error| Failure::of_file(path, &error))
         }
         _ => write_standard_output(bytes),

@@ -29,6 +29,7 @@ use joined::Joined;
 use row::{Row, Verdict};
 use run::Results;
 use spec::Emit;
+use table::Counts;
 
 /// Verify BPF programs as Linux 6.18 does
 ///
@@ -285,6 +286,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     rows.retain(|row| filters.keep_results(row));
     emit.sort(&mut rows);
     let answer = answer(&rows, failures);
+    let counts = Counts::of(&rows);
     if let Some(top) = args.top {
         rows.truncate(top);
     }
@@ -301,7 +303,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     match args.format {
         VerifyFormat::Table if rows.is_empty() && answer.is_err() => {}
-        VerifyFormat::Table => print(&table::table(&rows, &emit))?,
+        VerifyFormat::Table => print(&table::table(&rows, &emit, &counts))?,
         VerifyFormat::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
         VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
         VerifyFormat::Json => {

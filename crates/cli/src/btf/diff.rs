@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::input::Types;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::program_input::{self, check_streams};
 use crate::program_output::{json, write_output};
 
 /// Show what changed between two sets of types
@@ -25,11 +26,11 @@ Examples:
   beebox btf diff vmlinux-6.12.btf /sys/kernel/btf/vmlinux
   beebox btf diff old.btf new.btf --type task_struct --type sk_buff")]
 pub(crate) struct Args {
-    /// The old types
+    /// The old types; `-` is standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The new types
+    /// The new types; `-` is standard input
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -46,6 +47,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    check_streams([args.old.as_path(), args.new.as_path()])?;
     let (old, new) = (Types::read(&args.old)?, Types::read(&args.new)?);
     for name in &args.names {
         check_known(name, &old, &new, &args)?;
@@ -99,8 +101,8 @@ fn check_known(name: &str, old: &Types, new: &Types, args: &Args) -> Result<(), 
     }
     let failure = Failure::new(format_args!(
         "neither {} nor {} has a structure, union, enumeration, typedef or function {name:?}",
-        args.old.display(),
-        args.new.display()
+        program_input::name(&args.old),
+        program_input::name(&args.new)
     ));
     let names = types().filter(|ty| compared.contains(&ty.kind()));
     let names = names.map(|ty| ty.name().to_string());

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::program_input::name;
 use crate::program_output::{json, write_output};
 
 /// Show how many types there are, or the layout of one
@@ -43,7 +44,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         (None, AnswerFormat::Json) => json(&Summary::new(&types)),
         (Some(word), format) => {
             let found = find(&types.btf, word);
-            let found = found.map_err(|failure| failure.within(args.file.file.display()))?;
+            let found = found.map_err(|failure| failure.within(name(&args.file.file)))?;
             let layouts: Vec<Layout> = found
                 .into_iter()
                 .map(|id| Layout::new(types.btf.at(id)))

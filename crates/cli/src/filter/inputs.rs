@@ -9,7 +9,7 @@ use beebox::captures::{CaptureError, Fault, Input, Problem};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 use crate::capture_file::open_file;
-use crate::program_input::name;
+use crate::program_input::{check_streams, name};
 
 /// An opened capture.
 pub(super) struct NamedInput {
@@ -18,8 +18,6 @@ pub(super) struct NamedInput {
     pub(super) input: Input,
     /// Time spent waiting for its bytes, if it is a stream.
     pub(super) waiting: Stopwatch,
-    /// To tell whether the output is the same file.
-    pub(super) metadata: Option<Metadata>,
 }
 
 /// The expression (an empty one with a compiled filter) and the captures. Captures that
@@ -116,9 +114,7 @@ pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
 
 /// Opens all captures, so that nothing is written if one is missing.
 pub(super) fn open_all(paths: &[OsString]) -> Result<Vec<NamedInput>, Failure> {
-    if paths.iter().filter(|path| *path == "-").count() > 1 {
-        return Err(Failure::new("standard input can be read only once"));
-    }
+    check_streams(paths.iter().map(Path::new))?;
     paths.iter().map(|path| open(Path::new(path))).collect()
 }
 
@@ -139,7 +135,6 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
         name,
         input,
         waiting,
-        metadata,
     })
 }
 

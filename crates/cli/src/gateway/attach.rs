@@ -23,7 +23,7 @@ pub(super) struct Args {
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -107,8 +107,12 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         {
             Some(Wakeup::Signal(Signal::Stop)) => break,
             Some(Wakeup::Signal(Signal::HangUp)) => {
-                // A faulty file leaves the rules as they are.
-                let new = input::read(&args.rules);
+                // A faulty file leaves the rules as they are, and so does standard input, which
+                // was read to its end.
+                let new = match args.rules.as_os_str() == "-" {
+                    true => Err(Failure::new("standard input can be read only once")),
+                    false => input::read(&args.rules),
+                };
                 let replaced = new.and_then(|new| replace(&mut attached, &mut rules, new));
                 if let Err(failure) = replaced {
                     let _ = failure.report();

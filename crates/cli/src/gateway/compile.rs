@@ -9,6 +9,7 @@ use gateway::analysis::{self, BUDGET};
 use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::output_path::OutputPath;
 use crate::program_output::write_output;
 
 /// Compile rules, and list those that decide about no packet
@@ -16,7 +17,7 @@ use crate::program_output::write_output;
 /// The exit code is 1 if a rule before makes another one superfluous.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The rules
+    /// The rules; `-` is standard input
     #[arg(value_name = "RULES")]
     rules: PathBuf,
 
@@ -37,13 +38,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = OutputPath::optional(args.output.as_deref(), [args.rules.as_path()])?;
     let (set, _) = input::read_set(&args.rules)?;
     let start = Instant::now();
     let compiled = input::compile(&set, &args.rules)?;
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    if let Some(path) = &args.output {
+    if output.is_some() {
         let bytes = gateway::write_state(&set, compiled.table());
-        write_output(&bytes, Some(path))?;
+        write_output(&bytes, output)?;
     }
     let (shadowed, unreachable) = match args.no_analysis {
         true => Default::default(),
@@ -121,7 +123,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         }
     };
     // The compiled set takes standard output if it is written there.
-    if args.output.as_deref() != Some("-".as_ref()) {
+    if !output.is_some_and(OutputPath::is_standard) {
         write_output(text.as_bytes(), None)?;
     }
     Ok(match shadowed.is_empty() && by_union.is_empty() {

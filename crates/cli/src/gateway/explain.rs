@@ -7,13 +7,14 @@ use gateway::{Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet
 use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::program_input::check_streams;
 use crate::program_output::write_output;
 use crate::run::memory::parse_source;
 
 /// Say which rule decides about a packet, and which rules each of its fields matches
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -35,6 +36,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         Some(packet) => Header::Ip(packet.map_err(|what| wrong_packet(&what))?),
         None => {
             let frame = parse_source(&args.packet).map_err(|what| wrong_packet(&what))?;
+            check_streams([args.rules.as_path()].into_iter().chain(frame.path()))?;
             let frame = frame.read()?;
             if frame.len() < ETHERNET_HEADER {
                 let bytes = frame.len();

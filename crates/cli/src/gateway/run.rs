@@ -3,22 +3,23 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use beebox::run::{CaptureStop, LoadOptions, SplitMix, Written};
+use beebox::run::{LoadOptions, SplitMix, Written};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 
 use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::capture_file::{self, unreadable};
+use crate::capture_file;
 use crate::kernel_input::KernelArgs;
-use crate::program_input::name;
+use crate::output_path::OutputPath;
+use crate::program_input::check_streams;
 use crate::program_output::write_output;
 use crate::run::object::capture::{OutputFile, output_format};
 
 /// Judge the packets of a capture by the gateway's program
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -121,6 +122,9 @@ fn verdict_name(returned: &str) -> &'static str {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let inputs = [args.rules.as_path(), args.pcap.as_path()];
+    check_streams(inputs)?;
+    let output = OutputPath::optional(args.write.as_deref(), inputs)?;
     let rules = input::read(&args.rules)?;
     let kernel = args.kernel.read()?;
     let hook = Hook::from(args.hook);
@@ -137,10 +141,10 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
         let path = &args.pcap;
         let mut input = capture_file::open(path)?;
-        let mut file = match &args.write {
+        let mut file = match output {
             Some(out) => Some((
-                output_format(&mut input, path, out)?,
-                OutputFile::create(path, out)?,
+                output_format(&mut input, path, out.path())?,
+                OutputFile::create(out)?,
             )),
             None => None,
         };
@@ -172,10 +176,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 }
             }
         });
-        stopped.map_err(|stop| match stop {
-            CaptureStop::Capture(error) => unreadable(path, error),
-            stop => Failure::new(stop).within(name(path)),
-        })?;
+        stopped.map_err(|stop| capture_file::stopped(path, args.write.as_deref(), stop))?;
         if let Some((_, file)) = file {
             file.finish()?;
         }

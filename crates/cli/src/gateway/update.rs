@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// The new rules, as text or compiled
+    /// The new rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 }

@@ -8,6 +8,7 @@ use report::bindings::{BindingsError, BindingsOptions, header, rust_bindings};
 use crate::answer::{Answer, Failure};
 use crate::btf::find;
 use crate::object_input::ObjectFile;
+use crate::output_path::OutputPath;
 use crate::program_input::name;
 use crate::program_output::write_output;
 
@@ -88,6 +89,7 @@ fn write(
     render: impl Fn(&Object<'_>, &BindingsOptions) -> Result<String, BindingsError>,
 ) -> Result<Answer, Failure> {
     let path: &Path = &input.file;
+    let output = OutputPath::optional(input.output.as_deref(), [path])?;
     let file = ObjectFile::read(path)?;
     let object = file.open()?;
     let mut options = BindingsOptions {
@@ -106,7 +108,7 @@ fn write(
             .extend(find(btf, word).map_err(|failure| failure.within(name(path)))?);
     }
     let text = render(&object, &options).map_err(|error| refused(path, error))?;
-    write_output(text.as_bytes(), input.output.as_deref())?;
+    write_output(text.as_bytes(), output)?;
     Ok(Answer::Yes)
 }
 

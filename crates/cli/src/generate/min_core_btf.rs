@@ -8,6 +8,7 @@ use beebox::btf::{Btf, BtfExt};
 
 use crate::answer::{Answer, Failure};
 use crate::btf::Types;
+use crate::output_path::OutputPath;
 use crate::program_output::write_output;
 
 /// Write the part of a kernel's BTF that the CO-RE relocations of objects need
@@ -39,6 +40,8 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let inputs = args.objects.iter().chain([&args.btf]);
+    let output = OutputPath::new(&args.output, inputs.map(PathBuf::as_path))?;
     let kernel = Types::read(&args.btf)?;
     let mut minimal = MinimalBtf::new(&kernel.btf);
     let mut relocations = 0;
@@ -56,7 +59,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         relocations += count(ext, |_| true);
         by_id += count(ext, |kind| kind == CoreKind::TYPE_ID_TARGET);
     }
-    write_output(&minimal.finish().blob, Some(&args.output))?;
+    write_output(&minimal.finish().blob, Some(output))?;
     if relocations == 0 {
         diagnostic!("beebox: the objects have no CO-RE relocations: the BTF is empty");
     }

@@ -11,7 +11,8 @@ use report::value::Ordered;
 use serde_json::{Value, json};
 
 use super::super::RunFormat;
-use super::super::output::{hex, hex_rows, trap_record};
+use super::super::output::{deadline_record, hex, hex_rows, trap_record};
+use super::super::trusted::TIMED_OUT;
 use super::records::{RecordTypes, Records};
 use super::redirect;
 use crate::answer::{Answer, Failure};
@@ -80,8 +81,8 @@ pub(super) enum Ran {
     },
     /// On a capture.
     Capture(Summary),
-    /// A trap, on the packet of that number of a capture.
-    Trap {
+    /// Stopped by a trap or the time limit, on the packet of that number of a capture.
+    Stopped {
         packet: Option<u64>,
         error: RunError,
     },
@@ -104,7 +105,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Prints it; a trap is a no.
+    /// Prints it; a trap and the time limit are a no.
     pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
         let text = match format {
             RunFormat::Text => self.text(),
@@ -113,7 +114,7 @@ impl Report<'_> {
         };
         write_output(text.as_bytes(), None)?;
         Ok(match self.ran {
-            Ran::Trap { .. } => Answer::No,
+            Ran::Stopped { .. } => Answer::No,
             Ran::Packet { .. } | Ran::Capture(_) => Answer::Yes,
         })
     }
@@ -135,9 +136,13 @@ impl Report<'_> {
                 write_packet(&mut text, packet, data, context, run)
             }
             Ran::Capture(summary) => write_summary(&mut text, summary),
-            Ran::Trap { packet, error } => {
+            Ran::Stopped { packet, error } => {
                 let place = packet.map(|packet| format!(" on packet {packet}"));
-                writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
+                let place = place.unwrap_or_default();
+                match error {
+                    RunError::Deadline => writeln!(text, "stopped{place}\n{TIMED_OUT}"),
+                    error => writeln!(text, "trap{place}\n{error}"),
+                }
             }
         };
         for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
@@ -168,7 +173,7 @@ impl Report<'_> {
                 let kept = kept.map(|(packet, record)| (Some(*packet), record));
                 (kept.collect(), summary.records.lost)
             }
-            Ran::Trap { .. } => (Vec::new(), 0),
+            Ran::Stopped { .. } => (Vec::new(), 0),
         }
     }
 
@@ -245,9 +250,12 @@ impl Report<'_> {
                     put("printk_lost", json!(summary.printk_lost));
                 }
             }
-            Ran::Trap { packet, error } => {
+            Ran::Stopped { packet, error } => {
                 if let Some(packet) = packet {
                     put("packet", json!(packet));
+                }
+                if let RunError::Deadline = error {
+                    put("trap", deadline_record());
                 }
                 if let RunError::Trap(place) = error {
                     put("trap", trap_record(&place.trap));
