@@ -6,7 +6,7 @@ use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
 use crate::output_path::OutputPath;
 use crate::program_input::{ClassicForm, ProgramInput};
-use crate::program_output::{ProgramFormat, format_program, write_output};
+use crate::program_output::{AloneFormat, ProgramFormat, format_program, write_output};
 
 /// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
@@ -33,7 +33,11 @@ pub(crate) struct Args {
 
     /// Output format [default: raw with -o, else oneline, or hex with --ebpf]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<ProgramFormat>,
+    format: Option<AloneFormat>,
+
+    /// Same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
 
     /// FILE holds eBPF instructions: text in LLVM's assembly language, bytes, bytes in
     /// hexadecimal, or an object
@@ -48,7 +52,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         (None, false) => ProgramFormat::Form(ClassicForm::Oneline),
         (None, true) => ProgramFormat::Hex,
     };
-    let format = args.format.unwrap_or(default);
+    let format = match (args.json, args.format) {
+        (true, _) => ProgramFormat::Json,
+        (false, given) => given.map_or(default, |given| given.0),
+    };
     let bytes = match args.ebpf {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,
         false => format_program(&args.input.read()?, format)?,

@@ -48,7 +48,7 @@ pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
             problem: Problem::UnknownFormat { .. },
             ..
         }) => Failure::new(format_args!("{name}: {error}"))
-            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+            .hint("captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2"),
         CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
     }
 }

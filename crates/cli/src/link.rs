@@ -24,13 +24,10 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Exit codes: 0 linked, 1 the files conflict or need what linking can't do, 2 a file
 /// can't be read or is damaged.
 #[derive(clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   beebox link -o prog.bpf.o main.bpf.o parse.bpf.o maps.bpf.o
-  beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go"
-)]
+  beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go")]
 pub(crate) struct Args {
     /// Output file of the linked object (`-` is standard output)
     #[arg(short, long, value_name = "OUT")]

@@ -236,6 +236,15 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
             },
             _,
         ) => failure.hint("beebox filter reads captures"),
+        (
+            Problem::OtherFile {
+                what: "an ELF object",
+            },
+            _,
+        ) => failure.hint(format_args!(
+            "beebox dis {} lists its programs",
+            path.display()
+        )),
         // The form may have been guessed wrong.
         (Problem::Expected { .. }, Some(form)) if can_name => {
             failure.hint(format_args!("--form, if it is not a {}", form.name()))

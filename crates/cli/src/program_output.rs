@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 
+use std::sync::LazyLock;
+
 use beebox::{SockFilter, text};
 use serde::Serialize;
 
@@ -69,6 +71,25 @@ impl clap::ValueEnum for ProgramFormat {
                     .help("fields and text of every instruction, for scripts"),
             ),
         }
+    }
+}
+
+/// The formats that programs without an object are written in.
+#[derive(Clone, Copy)]
+pub(crate) struct AloneFormat(pub(crate) ProgramFormat);
+
+impl clap::ValueEnum for AloneFormat {
+    fn value_variants<'a>() -> &'a [AloneFormat] {
+        static ALL: LazyLock<Vec<AloneFormat>> = LazyLock::new(|| {
+            let all = ProgramFormat::value_variants().iter();
+            let all = all.filter(|format| **format != ProgramFormat::Case);
+            all.map(|format| AloneFormat(*format)).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        self.0.to_possible_value()
     }
 }
 

@@ -64,9 +64,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
 
-    #[command(flatten)]
-    object: ObjectArgs,
-
     /// Engine [default: native for programs of objects, checked with --ebpf]
     #[arg(long, value_enum)]
     engine: Option<Engine>,
@@ -133,6 +130,9 @@ pub(crate) struct Args {
     /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    object: ObjectArgs,
 }
 
 /// The form of the answer of a run.

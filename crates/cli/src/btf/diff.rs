@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::input::Types;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::{self, check_streams};
 use crate::program_output::{json, write_output};
 
@@ -73,9 +73,12 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             let mut text: String = listed.map(describe).collect();
             let _ = writeln!(
                 text,
-                "{} types changed, {} types were added or extended",
-                moving.len(),
-                added.len()
+                "{} changed, {} added or extended",
+                count(moving.len(), "type"),
+                match added.len() {
+                    1 => "1 type was".to_owned(),
+                    many => format!("{many} types were"),
+                }
             );
             text.into_bytes()
         }

@@ -15,6 +15,9 @@ use crate::program_output::write_output;
 /// For each pair of an old and a new rule with different actions one packet that the one and
 /// the other decide about. The exit code is 1 if there is a change.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway diff examples/gateway/office.rules examples/gateway/new.rules")]
 pub(super) struct Args {
     /// The rules before; `-` is standard input
     #[arg(value_name = "OLD")]

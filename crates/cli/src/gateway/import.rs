@@ -18,6 +18,11 @@ use crate::program_output::write_output;
 /// the exit code is 1 then. Rules that ask for an interface or for a connection's state can be
 /// expressed if it is the same for all packets, and stated.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway import --from iptables-save examples/gateway/filter.iptables-save
+  iptables-save | beebox gateway import --from iptables-save - -o office.rules
+  nft -j list ruleset | beebox gateway import --from nft-json - -o office.rules")]
 pub(super) struct Args {
     /// What printed the file
     #[arg(long, value_enum)]

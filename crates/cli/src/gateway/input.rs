@@ -32,6 +32,13 @@ pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure>
             .within(name(path))
             .excerpt(format_args!("  {line}\n  {marker}"))
     })?;
+    let is_blank = |line: &str| line.split('#').next().unwrap_or_default().trim().is_empty();
+    if text.lines().all(is_blank) {
+        diagnostic!(
+            "beebox: warning: {}: no rules, so that every packet passes",
+            name(path)
+        );
+    }
     Ok((set, None))
 }
 

@@ -8,7 +8,7 @@ use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 
 use super::input;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::capture_file;
 use crate::kernel_input::KernelArgs;
 use crate::output_path::OutputPath;
@@ -18,6 +18,11 @@ use crate::run::object::capture::{OutputFile, output_format};
 
 /// Judge the packets of a capture by the gateway's program
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap -w kept.pcap
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap --per-packet -j")]
 pub(super) struct Args {
     /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
@@ -31,7 +36,8 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "OUT")]
     write: Option<PathBuf>,
 
-    /// List each packet with its verdict and the number of its rule, 0 for none
+    /// List each packet with its verdict and the number of its rule, 0 for none; JSON is one
+    /// line for each packet (JSON Lines)
     #[arg(long)]
     per_packet: bool,
 
@@ -215,9 +221,9 @@ fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> St
     }
     let unused = (1..=set.rules.len()).filter(|rule| hits[*rule].packets == 0);
     text += &format!(
-        "{} of {} rules hit no packet\n",
+        "{} of {} hit no packet\n",
         unused.count(),
-        set.rules.len()
+        count(set.rules.len(), "rule")
     );
     text += "\n   packets         bytes  source\n";
     for (address, hits) in summary.top(top) {
@@ -236,18 +242,18 @@ fn json(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
             })
         })
         .collect();
-    let count = set.rules.len() as u32;
+    let last = set.rules.len() as u32;
     let rules: Vec<_> = by_hits(hits)
         .iter()
         .map(|(rule, hits)| {
             let mut entry = serde_json::json!({
-                "rule": if *rule > count { 0 } else { *rule },
+                "rule": if *rule > last { 0 } else { *rule },
                 "verdict": verdict_of(set.action(*rule)),
                 "packets": hits.packets,
                 "bytes": hits.bytes,
             });
-            if *rule > count {
-                let why = if *rule == count + 1 {
+            if *rule > last {
+                let why = if *rule == last + 1 {
                     "other"
                 } else {
                     "malformed"

@@ -18,7 +18,6 @@ use crate::program_output::write_output;
 #[derive(clap::Args)]
 #[command(
     alias = "min_core_btf",
-    arg_required_else_help = true,
     after_help = "\
 Examples:
   beebox gen min-core-btf --btf vmlinux-5.4.btf -o prog-5.4.btf prog.bpf.o

@@ -66,21 +66,23 @@ impl Source<'_> {
     }
 }
 
+/// Heading of the options of a machine.
+const MACHINE: &str = "Machine and container";
+
 /// The machine that a container profile is compiled for.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Machine and container")]
 pub(crate) struct ProfileOptions {
     /// The machine's architecture, which profiles are compiled for; filters for s390x
     /// and mips64 find the halves of arguments in big-endian order [default: this
     /// machine's]
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", help_heading = MACHINE)]
     machine: Option<String>,
     /// Capabilities of the container: names with or without CAP_, separated by
     /// commas, or a set: all, none, docker, containerd, podman [default: none]
-    #[arg(long = "cap", value_name = "CAPS")]
+    #[arg(long = "cap", value_name = "CAPS", help_heading = MACHINE)]
     caps: Vec<String>,
     /// The kernel's version [default: 6.18, the newest known here]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = MACHINE)]
     kernel_version: Option<String>,
 }
 
@@ -111,16 +113,24 @@ impl ProfileOptions {
 
     /// Byte order of the machine.
     pub(crate) fn byte_order(&self) -> Result<ByteOrder, Failure> {
-        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        let (arch, _) = self.arch()?;
         Ok(arch.map_or(ByteOrder::Little, Arch::byte_order))
     }
 
+    fn arch(&self) -> Result<(Option<Arch>, u32), Failure> {
+        let parsed = parse_arch(self.machine.as_deref());
+        parsed.map_err(|failure| failure.within("--machine"))
+    }
+
     fn machine(&self) -> Result<TargetMachine, Failure> {
-        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        let (arch, _) = self.arch()?;
         let kernel = match &self.kernel_version {
             None => Version::NEWEST,
-            Some(text) => Version::parse(text)
-                .ok_or_else(|| Failure::new(format!("{text:?} is no kernel version like 6.1")))?,
+            Some(text) => Version::parse(text).ok_or_else(|| {
+                Failure::new(format!(
+                    "--kernel-version: {text:?} is no kernel version like 6.1"
+                ))
+            })?,
         };
         let mut caps = BTreeSet::new();
         for list in &self.caps {
@@ -264,6 +274,12 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
             insns: compiled.program,
             notes: compiled.notes,
         });
+    }
+    if first == Some(&b'[') && serde_json::from_slice::<Vec<serde_json::Value>>(&bytes).is_ok() {
+        return Err(Failure::new(format!(
+            "{name}: this is a JSON array, and a container profile is a JSON object"
+        ))
+        .hint("one of the profiles in it, as a file"));
     }
     Ok(Program {
         name,

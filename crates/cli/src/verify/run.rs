@@ -224,7 +224,8 @@ fn verify_file(
         let failure = refused_beside(error, Some(kernel), path, job.files);
         match file.is_object() {
             true => failure,
-            false => failure.hint(single::EXPECTED),
+            false if single::is_source(path) => failure,
+            false => single::unreadable_file(path, file.bytes(), failure),
         }
     })?;
     match refused.take() {

@@ -16,6 +16,7 @@ use super::super::trusted::TIMED_OUT;
 use super::records::{RecordTypes, Records};
 use super::redirect;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::count;
 use crate::program_output::write_output;
 
 /// Records that are shown to people.
@@ -359,6 +360,10 @@ pub(super) fn one_line(text: &str) -> String {
     shown.collect()
 }
 
+fn number_of(packets: u64) -> String {
+    count(packets as usize, "packet")
+}
+
 fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let counts = &summary.counts;
     let ns = counts.mean_duration.as_nanos();
@@ -369,7 +374,8 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
             None => Ok(()),
         };
     }
-    writeln!(text, "{} packets, {ns} ns a packet", counts.packets)?;
+    let packets = number_of(counts.packets);
+    writeln!(text, "{packets}, {ns} ns a packet")?;
     let names = counts.verdicts.iter().map(|count| count.name.len());
     let width = names.max().unwrap_or(0).max("verdict".len());
     writeln!(
@@ -394,7 +400,7 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     }
     write_lost(text, summary.printk_lost)?;
     match &summary.written_to {
-        Some(out) => writeln!(text, "{} packets written to {out}", counts.kept),
+        Some(out) => writeln!(text, "{} written to {out}", number_of(counts.kept)),
         None => Ok(()),
     }
 }
