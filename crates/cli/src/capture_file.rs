@@ -25,9 +25,17 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     file.map_err(|error| Failure::of_file(path, &error))
 }
 
-/// Opens the capture that programs run on; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
-    Input::open(open_file(path)?).map_err(|error| unreadable(path, error))
+/// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
+/// commands with the option --packet.
+pub(crate) fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
+    Input::open(open_file(path)?).map_err(|error| match &error {
+        CaptureError::Fault(Fault {
+            problem: Problem::UnknownFormat { .. },
+            ..
+        }) if has_packet => unreadable(path, error)
+            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+        _ => unreadable(path, error),
+    })
 }
 
 /// Why runs on a capture stopped, which may be for their output.

@@ -87,7 +87,7 @@ pub(crate) struct Args {
     per_file: bool,
 
     /// Stop after N packets that match
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
     /// Semantics of the filter: libpcap's on a capture, or Linux's on a socket (one length,

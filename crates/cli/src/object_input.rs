@@ -1,6 +1,6 @@
 //! Objects on the command line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,11 +109,11 @@ impl ObjectFile {
 /// paths as given where several files have the same last part.
 pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
     let last = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_owned();
-    let mut counts = HashMap::new();
+    let mut paths: HashMap<_, HashSet<&PathBuf>> = HashMap::new();
     for file in files {
-        *counts.entry(last(file)).or_insert(0) += 1;
+        paths.entry(last(file)).or_default().insert(file);
     }
-    let name = |file: &PathBuf| match counts[&last(file)] {
+    let name = |file: &PathBuf| match paths[&last(file)].len() {
         1 => last(file).display().to_string(),
         _ => file.display().to_string(),
     };

@@ -149,12 +149,7 @@ pub(crate) struct Args {
     filter: Vec<String>,
 
     /// At most so many results
-    #[arg(
-        short = 'n',
-        long = "top-n",
-        value_name = "N",
-        allow_negative_numbers = true
-    )]
+    #[arg(short = 'n', long = "top-n", value_name = "N")]
     top: Option<usize>,
 
     /// A checkpoint at every prune point (BPF_F_TEST_STATE_FREQ)
@@ -181,7 +176,7 @@ pub(crate) struct Args {
 
     /// Verify so many programs at the same time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=256), allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
 
     #[command(flatten)]

@@ -134,6 +134,8 @@ fn numbers_out_of_range_are_refused_as_such() {
         &["filter", "-c", "-1", "tcp", SAMPLE][..],
         &["run", FIREWALL, "--packet", "00", "--ifindex", "-1"],
         &["verify", "-n", "-1", FIREWALL],
+        &["run", FIREWALL, "--packet", "00", "--cpu", "-1"],
+        &["filter", "--snaplen", "-1", "-w", "-", "tcp", SAMPLE],
         &["verify", "-j", "0", FIREWALL],
         &["verify", "-j", "-1", FIREWALL],
         &["gateway", "attach", "lo", OFFICE, "--table-room", "3"],

@@ -109,10 +109,11 @@ fn check_known(name: &str, old: &Types, new: &Types, args: &Args) -> Result<(), 
     ));
     let names = types().filter(|ty| compared.contains(&ty.kind()));
     let names = names.map(|ty| ty.name().to_string());
-    let similarity = |other: &String| strsim::jaro(name, other);
-    let nearest = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    Err(match nearest.filter(|nearest| similarity(nearest) > 0.8) {
-        Some(nearest) => failure.hint(format_args!("--type {nearest}")),
+    let changes = names.map(|other| (strsim::levenshtein(name, &other), other));
+    let nearest = changes.min();
+    let nearest = nearest.filter(|(changes, _)| 3 * changes <= name.chars().count());
+    Err(match nearest {
+        Some((_, nearest)) => failure.hint(format_args!("--type {nearest}")),
         None => failure,
     })
 }

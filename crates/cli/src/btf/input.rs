@@ -135,7 +135,7 @@ fn missing(btf: &Btf<'_>, name: &str, word: &str) -> Failure {
     let near = names
         .map(|other| (strsim::damerau_levenshtein(&other.to_string(), name), other))
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 1 + name.len() / 4);
+        .filter(|(distance, _)| 3 * *distance <= name.chars().count());
     match near {
         Some((_, near)) => failure.hint(near),
         None => failure.hint("beebox btf dump FILE lists the types"),

@@ -146,7 +146,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let mut program = (plane.program(hook, 0, &mut random))
             .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
         let path = &args.pcap;
-        let mut input = capture_file::open(path)?;
+        let mut input = capture_file::open(path, false)?;
         let mut file = match output {
             Some(out) => Some((
                 output_format(&mut input, path, out.path())?,

@@ -64,7 +64,7 @@ pub(crate) struct ObjectArgs {
 
     /// Run so many times, each time on what the run before left
     #[arg(long, value_name = "N", conflicts_with_all = ["ebpf", "pcap"])]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
 
     /// Run a program that the verifier refuses or cannot judge
@@ -139,7 +139,6 @@ pub(crate) struct ObjectArgs {
     /// Index of the interface that packets come from [default: 1, the loopback device]
     #[arg(long, value_name = "N", conflicts_with = "ebpf")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    #[arg(allow_negative_numbers = true)]
     ifindex: Option<u32>,
 
     #[command(flatten)]

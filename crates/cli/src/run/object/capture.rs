@@ -19,7 +19,7 @@ pub(super) fn run(
     out: Option<OutputPath<'_>>,
     program: &mut RunnableProgram<'_>,
 ) -> Result<Ran, Failure> {
-    let mut input = capture_file::open(path)?;
+    let mut input = capture_file::open(path, true)?;
     let mut file = match out {
         None => None,
         Some(out) => Some((
@@ -70,7 +70,7 @@ pub(super) fn run_parallel(
         ))
         .hint("--share-maps, if the order of packets does not matter to the program"));
     }
-    let input = capture_file::open(path)?;
+    let input = capture_file::open(path, true)?;
     let mut summary = Summary::default();
     let mut progress = Progress::start();
     let stopped = loaded.run_capture_parallel(program, input, threads.jobs, set_up, &mut |run| {

@@ -200,7 +200,7 @@ fn run(
             }
         }
         Statement::Capture { path, .. } => {
-            let input = capture_file::open(path)?;
+            let input = capture_file::open(path, true)?;
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
                 Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),
