@@ -10,7 +10,7 @@ use isa::classic::SockFilter;
 use crate::text::ReadError;
 
 /// Error of building a filter, by kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {
     /// The text is not a program.
@@ -51,6 +51,13 @@ fn start_of(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -2,15 +2,15 @@
 //! objects.
 
 pub use ::kernel::maps::{
-    Batch, Cgroup, Host, LocalStorage, LookupBatch, Map, NoResources, Operations, PerfBuffer,
-    ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind, StoredMap, StoredProgram,
-    UserRing, UserSample, UserSamples, ValueLayout,
+    Batch, Cgroup, Entries, Host, LocalStorage, LookupBatch, Map, NoResources, Operations,
+    PerfBuffer, ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind, StoredMap,
+    StoredProgram, UserRing, UserSample, UserSamples, ValueLayout,
 };
 
 pub use vm::{
-    ArenaObject, CELL_BYTES, CallBlock, Callback, CellAddress, CellGroup, CellGroups, CellSlice,
-    Cells, ContextKind, Cursor, DirectAccess, Elements, FiredTimer, HashLookup, HashParts,
-    Iteration, IterationStep, MapFunction, MapHandle, MapObject, MemoryPort, OutOfMemory,
-    RecordOutput, Samples, SamplesReader, TailTable, TailTableError, TailTarget, TimerClock,
-    Timers, ValueOf, WordLookup,
+    ArenaObject, CELL_BYTES, Call, CallBlock, Callback, CellAddress, CellGroup, CellGroups,
+    CellSlice, Cells, ContextKind, Cursor, DirectAccess, Elements, FiredTimer, HashLookup,
+    HashParts, Iteration, IterationStep, MapFunction, MapHandle, MapObject, MemoryPort,
+    OutOfMemory, RecordOutput, Samples, SamplesReader, TailTable, TailTableError, TailTarget,
+    TimerClock, Timers, ValueOf, WordLookup,
 };

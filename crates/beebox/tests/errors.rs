@@ -2,10 +2,24 @@
 
 use std::error::Error;
 
-use beebox::captures::{CaptureError, Stop};
+use beebox::captures::{CaptureError, Input, Stop};
 use beebox::{btf, kernel, object, program, raw, seccomp, text};
 
 fn is_error<E: Error>() {}
+
+/// A `main` that returns an error prints it by `Debug`.
+#[test]
+fn errors_are_printed_as_text_by_main() {
+    let capture = Input::open_path("no/such.pcap").err().expect("no file");
+    let told = capture.to_string();
+    assert!(told.starts_with("no/such.pcap: No such file"), "{told}");
+    let object = object::Object::open(b"").expect_err("no object");
+    let program = text::read(b"", None).expect_err("no program");
+    let errors: [&dyn Error; 3] = [&capture, &object, &program];
+    for error in errors {
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+}
 
 #[test]
 fn errors_implement_error() {

@@ -3,7 +3,6 @@
 use std::{error, fmt, io};
 
 /// Error that ended the reading of a capture, after everything before it was read.
-#[derive(Debug)]
 pub enum Error {
     /// The source could not be read or decompressed.
     Io {
@@ -107,9 +106,17 @@ pub enum Problem {
     TimeResolution,
 }
 
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::Io { offset: 0, source } => source.fmt(f),
             Error::Io { offset, source } => write!(f, "at byte {offset}: {source}"),
             Error::Fault(fault) => fault.fmt(f),
         }

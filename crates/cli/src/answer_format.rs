@@ -10,6 +10,15 @@ pub(crate) enum AnswerFormat {
     Json,
 }
 
+/// A number of things, which are one or many.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        many if thing.ends_with('s') => format!("{many} {thing}es"),
+        many => format!("{many} {thing}s"),
+    }
+}
+
 /// The options of a command whose answer is text or JSON.
 #[derive(Clone, Copy, clap::Args)]
 pub(crate) struct FormatArgs {

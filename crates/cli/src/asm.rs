@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
+use crate::output_path::OutputPath;
 use crate::program_input::{ClassicForm, ProgramInput};
-use crate::program_output::{ProgramFormat, format_program, write_output};
+use crate::program_output::{AloneFormat, ProgramFormat, format_program, write_output};
 
 /// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
@@ -32,7 +33,11 @@ pub(crate) struct Args {
 
     /// Output format [default: raw with -o, else oneline, or hex with --ebpf]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<ProgramFormat>,
+    format: Option<AloneFormat>,
+
+    /// Same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
 
     /// FILE holds eBPF instructions: text in LLVM's assembly language, bytes, bytes in
     /// hexadecimal, or an object
@@ -41,16 +46,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = OutputPath::optional(args.output.as_deref(), args.input.path())?;
     let default = match (&args.output, args.ebpf) {
         (Some(_), _) => ProgramFormat::Form(ClassicForm::Raw),
         (None, false) => ProgramFormat::Form(ClassicForm::Oneline),
         (None, true) => ProgramFormat::Hex,
     };
-    let format = args.format.unwrap_or(default);
+    let format = match (args.json, args.format) {
+        (true, _) => ProgramFormat::Json,
+        (false, given) => given.map_or(default, |given| given.0),
+    };
     let bytes = match args.ebpf {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,
         false => format_program(&args.input.read()?, format)?,
     };
-    write_output(&bytes, args.output.as_deref())?;
+    write_output(&bytes, output)?;
     Ok(Answer::Yes)
 }

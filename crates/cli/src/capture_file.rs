@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
+use beebox::run::CaptureStop;
 
 use crate::answer::Failure;
 use crate::program_input::name;
@@ -24,9 +25,26 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     file.map_err(|error| Failure::of_file(path, &error))
 }
 
-/// Opens the capture that programs run on; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
-    Input::open(open_file(path)?).map_err(|error| unreadable(path, error))
+/// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
+/// commands with the option --packet.
+pub(crate) fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
+    Input::open(open_file(path)?).map_err(|error| match &error {
+        CaptureError::Fault(Fault {
+            problem: Problem::UnknownFormat { .. },
+            ..
+        }) if has_packet => unreadable(path, error)
+            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+        _ => unreadable(path, error),
+    })
+}
+
+/// Why runs on a capture stopped, which may be for their output.
+pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: CaptureStop) -> Failure {
+    match (stop, output) {
+        (CaptureStop::Capture(error), _) => unreadable(path, error),
+        (CaptureStop::Output(error), Some(output)) => Failure::of_file(output, &error),
+        (stop, _) => Failure::new(stop).within(name(path)),
+    }
 }
 
 /// The failure for a capture that cannot be read.
@@ -38,7 +56,7 @@ pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
             problem: Problem::UnknownFormat { .. },
             ..
         }) => Failure::new(format_args!("{name}: {error}"))
-            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+            .hint("captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2"),
         CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
     }
 }

@@ -89,6 +89,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         trusted::check_trust(args.trust)?;
         let (random, clock) = (SplitMix::new(0), || TIME);
         let value = trusted::run(args.engine, &program, &mut memory, random, clock, None)?;
+        let value = value.ok_or_else(|| Failure::new(trusted::TIMED_OUT))?;
         println!("{value:x}");
         return Ok(Answer::Yes);
     }

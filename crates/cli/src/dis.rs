@@ -19,7 +19,7 @@ use clap::ArgGroup;
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
-use crate::program_input::{ProgramInput, check_program};
+use crate::program_input::{ClassicForm, ProgramInput, check_program};
 use crate::program_output::{ProgramFormat, format_program, write_output};
 
 /// Disassemble a filter or an eBPF program, and show its native code
@@ -85,9 +85,6 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["ebpf", "form", "expression", "semantics", "converted"])]
     source: bool,
 
-    #[command(flatten)]
-    kernel: KernelArgs,
-
     /// The processor that the native code is for
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
     processor: Processor,
@@ -110,6 +107,9 @@ pub(crate) struct Args {
         requires = "shown"
     )]
     semantics: SemanticsName,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 /// Processors by what they can do.
@@ -202,6 +202,19 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
 
 /// The programs of an object; the answer is no if one of them can't be linked.
 fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
+    let refused = |failure: Failure| Err(failure.within(file.path().display()));
+    if args.converted {
+        let what = "--converted is for classic programs; an object has eBPF instructions";
+        return refused(Failure::new(what).hint("no --converted"));
+    }
+    if let ProgramFormat::Form(ClassicForm::RawBe | ClassicForm::Ddd | ClassicForm::Oneline) =
+        args.format
+    {
+        return refused(
+            Failure::new("this --format is for classic programs")
+                .hint("raw, hex, d, dd, asm, log, case or json"),
+        );
+    }
     if let Some(object) = file.unlinked()
         && !args.jit
         && !args.xlated

@@ -76,8 +76,8 @@ fn instead_of_object(path: &Path, directory: &Path, beside: impl Fn(&str) -> Str
             "another path: there are no objects (*.o) in {}",
             directory.display()
         ),
-        1..=MOST_OBJECTS => named,
-        all => format!("{named}, or another of the {all} objects there"),
+        1..=MOST_OBJECTS => format!("another path: the objects there are {named}"),
+        all => format!("another path: of the {all} objects there the first are {named}"),
     }
 }
 
@@ -85,9 +85,10 @@ fn instead_of_object(path: &Path, directory: &Path, beside: impl Fn(&str) -> Str
 fn nearest(directory: &Path, name: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.take(MOST_FILES).flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());
-    let most = (name.len() / 4).min(3);
     // `xdp.bpf.o` is there, but neither `xdp.o` nor `xdp`.
     let (stem, ending) = name.split_once('.').unwrap_or((name, "o"));
+    // Endings that are equal make no names similar.
+    let most = (stem.chars().count() / 3).min(3);
     let is_shortened = |other: &str| {
         let rest = other.strip_prefix(stem).filter(|_| !stem.is_empty());
         rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(ending))
@@ -123,13 +124,19 @@ mod tests {
         assert_eq!(hint("a"), None);
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
         assert_eq!(hint("something else"), None);
-        assert_eq!(hint("something.else.o"), file("counter.bpf.o"));
+        let listed = format!(
+            "another path: the objects there are {}",
+            file("counter.bpf.o").unwrap()
+        );
+        assert_eq!(hint("something.else.o"), Some(listed));
+        assert_eq!(hint("conten.bpf.o"), file("counter.bpf.o"));
+        assert_ne!(hint("nosuch.bpf.o"), file("counter.bpf.o"));
         for name in ["a.o", "b.o", "c.o", "d.o", "later.c"] {
             fs::write(directory.path().join(name), "").unwrap();
         }
         let told = hint("something.else.o").unwrap();
-        let end = "/counter.bpf.o, or another of the 5 objects there";
-        assert!(told.ends_with(end), "{told}");
+        let start = "another path: of the 5 objects there the first are ";
+        assert!(told.starts_with(start), "{told}");
         let told = hint("later.o").unwrap();
         assert!(told.starts_with("clang -target bpf -O2 -g -c "), "{told}");
         let bare = tempfile::tempdir().unwrap();

@@ -11,12 +11,13 @@ mod summary;
 mod why;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use beebox::{Engine, Semantics};
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
+use crate::output_path::OutputPath;
 use profile::ProfilerOutput;
 use programs::{Chosen, Settings};
 
@@ -189,5 +190,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     for input in &mut inputs {
         programs.check_first_interface(input)?;
     }
-    run::filter_all(inputs, &programs, &args)
+    let files = paths.iter().map(Path::new).chain(args.filter.as_deref());
+    let output = OutputPath::optional(args.output.as_deref(), files)?;
+    run::filter_all(inputs, &programs, &args, output)
 }

@@ -31,7 +31,8 @@ Examples:
   iptables-save | beebox gateway import --from iptables-save - -o office.rules
   beebox gateway compile office.rules -o office.state     sizes, and rules that decide nothing
   beebox gateway run office.rules --pcap day.pcap -w kept.pcap
-  beebox gateway explain office.rules --packet 'proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53'
+  beebox gateway explain office.rules \\
+      --packet 'proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53'
   beebox gateway diff office.rules new.rules
   beebox gateway attach eth0 office.rules --every 60      as root
   beebox gateway update eth0 new.rules                    replaces the rules of attach

@@ -61,8 +61,9 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
 pub(crate) struct KernelArgs {
-    /// The kernel: 6.18 (built in, and without this option with bit operations as kfuncs), `running`, a file with BTF (as /sys/kernel/btf/vmlinux,
-    /// or a kernel image), or a directory with vmlinux, config, System.map, btf/
+    /// The kernel: 6.18 (built in, and without this option with bit operations as kfuncs),
+    /// `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
+    /// directory with vmlinux, config, System.map, btf/
     #[arg(long, value_name = "6.18|running|PATH")]
     kernel: Option<String>,
 
@@ -103,6 +104,12 @@ impl KernelArgs {
             || !self.module_btf.is_empty()
             || self.core_btf.is_some()
             || !self.feature.is_empty()
+    }
+
+    /// The files that the options name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let named = self.btf.iter().chain(&self.kconfig).chain(&self.core_btf);
+        named.chain(&self.module_btf).map(PathBuf::as_path)
     }
 
     /// The kernel that the options name.

@@ -4,6 +4,7 @@ use beebox::kernel::bits;
 use report::kfuncs;
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
 use crate::program_output::print;
 
@@ -16,11 +17,15 @@ use crate::program_output::print;
 Examples:
   beebox kfuncs                          the functions of Linux 6.18 and the bit operations
   beebox kfuncs --kernel 6.18            those of Linux 6.18 alone
+  beebox kfuncs -j | jq -r '.functions[] | select(.calls == \"runs\").name'
   beebox kfuncs --header > bpf_bits.h    declarations of the bit operations for C")]
 pub(crate) struct Args {
     /// Print the C header that declares the bit operations
     #[arg(long)]
     header: bool,
+
+    #[command(flatten)]
+    format: FormatArgs,
 
     #[command(flatten)]
     kernel: KernelArgs,
@@ -44,11 +49,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("the types of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
-    print(&kfuncs::list(
-        registry,
-        types,
-        has_bits,
-        beebox::run::kfunc_state,
-    ))?;
+    let state = beebox::run::kfunc_state;
+    print(&match args.format.format() {
+        AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
+        AnswerFormat::Json => {
+            let functions = kfuncs::list_json(registry, types, has_bits, state);
+            format!("{functions:#}\n")
+        }
+    })?;
     Ok(Answer::Yes)
 }

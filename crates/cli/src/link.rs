@@ -1,7 +1,5 @@
 //! `beebox link`: links objects as bpftool gen object does.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use beebox::object::Linker;
@@ -9,7 +7,8 @@ use beebox::object::elf::ElfFault;
 use beebox::object::{Blame, Error, Problem};
 
 use crate::answer::{Answer, Failure};
-use crate::program_input::{name, read_at_most};
+use crate::output_path::OutputPath;
+use crate::program_input::{check_streams, name, read_at_most};
 use crate::program_output::write_output;
 
 /// The largest object that is read.
@@ -25,13 +24,10 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Exit codes: 0 linked, 1 the files conflict or need what linking can't do, 2 a file
 /// can't be read or is damaged.
 #[derive(clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   beebox link -o prog.bpf.o main.bpf.o parse.bpf.o maps.bpf.o
-  beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go"
-)]
+  beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go")]
 pub(crate) struct Args {
     /// Output file of the linked object (`-` is standard output)
     #[arg(short, long, value_name = "OUT")]
@@ -43,15 +39,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    if args.files.iter().filter(|file| is_stream(file)).count() > 1 {
-        return Err(Failure::new("standard input can be read only once"));
-    }
-    if let Some(input) = args.files.iter().find(|file| is_same(file, &args.output)) {
-        let failure = Failure::new("output is also an input");
-        return Err(failure
-            .within(input.display())
-            .hint("another name after -o"));
-    }
+    check_streams(args.files.iter().map(PathBuf::as_path))?;
+    let output = OutputPath::new(&args.output, args.files.iter().map(PathBuf::as_path))?;
     let files = args
         .files
         .iter()
@@ -59,7 +48,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     match link(&files) {
         Ok(object) => {
-            write_output(&object, Some(&args.output))?;
+            write_output(&object, Some(output))?;
             Ok(Answer::Yes)
         }
         Err(error) if error.blame() == Blame::User => {
@@ -92,17 +81,4 @@ fn link(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
         linker = linker.add(name, bytes)?;
     }
     linker.finish()
-}
-
-fn is_stream(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-/// True if both paths name one file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| {
-        let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        (!is_stream(path)).then_some((data.dev(), data.ino()))
-    };
-    matches!((identity(one), identity(other)), (Some(one), Some(other)) if one == other)
 }

@@ -27,6 +27,7 @@ mod kernel_input;
 mod kfuncs;
 mod link;
 mod object_input;
+mod output_path;
 mod program_input;
 mod program_output;
 mod run;
@@ -38,7 +39,7 @@ mod version;
 use std::process::ExitCode;
 
 use answer::Answer;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The Linux BPF machine in user space: no kernel, no root.
 #[derive(Parser)]
@@ -74,8 +75,22 @@ enum Command {
     Man(completions::ManArgs),
 }
 
+/// Has every option take negative numbers as values, so that the error of one names its range
+/// instead of an option `-1`.
+fn take_negative_numbers(command: clap::Command) -> clap::Command {
+    let take = |arg: clap::Arg| match arg.is_positional() || !arg.get_action().takes_values() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    };
+    command
+        .mut_args(take)
+        .mut_subcommands(take_negative_numbers)
+}
+
 fn main() -> ExitCode {
-    let answer = match Cli::parse().command {
+    let matches = take_negative_numbers(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let answer = match cli.command {
         Command::Filter(args) => filter::run(args),
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),

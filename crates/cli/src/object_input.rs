@@ -1,5 +1,6 @@
 //! Objects on the command line.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,21 @@ impl ObjectFile {
 pub(crate) fn no_programs() -> Failure {
     Failure::new("no programs: functions in .text are subprograms")
         .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone")
+}
+
+/// What files are called in results: the last parts of their paths, as veristat has them, and
+/// paths as given where several files have the same last part.
+pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
+    let last = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_owned();
+    let mut paths: HashMap<_, HashSet<&PathBuf>> = HashMap::new();
+    for file in files {
+        paths.entry(last(file)).or_default().insert(file);
+    }
+    let name = |file: &PathBuf| match paths[&last(file)].len() {
+        1 => last(file).display().to_string(),
+        _ => file.display().to_string(),
+    };
+    files.iter().map(name).collect()
 }
 
 /// A refusal of the object at a path. Of an extern that the kernel does not define, it

@@ -62,6 +62,12 @@ impl ProgramInput {
         }
     }
 
+    /// The file that it is read from, `-` for standard input; `None` for an expression.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        let file = self.file.as_deref().unwrap_or(Path::new("-"));
+        self.expression.is_none().then_some(file)
+    }
+
     /// The bytes of an eBPF program, which only a file can hold.
     pub(crate) fn read_file(&self, limit: u64) -> Result<Vec<u8>, Failure> {
         let path = self.file.as_deref().unwrap_or(Path::new("-"));
@@ -205,6 +211,15 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
     Ok(bytes)
 }
 
+/// Fails if standard input (`-`) is named more than once.
+pub(crate) fn check_streams<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), Failure> {
+    let is_stream = |path: &&Path| *path == Path::new("-");
+    match paths.into_iter().filter(is_stream).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::new("standard input can be read only once")),
+    }
+}
+
 /// The name of a path in messages.
 pub(crate) fn name(path: &Path) -> String {
     match path == Path::new("-") {
@@ -239,6 +254,15 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
             },
             _,
         ) => failure.hint("beebox filter reads captures"),
+        (
+            Problem::OtherFile {
+                what: "an ELF object",
+            },
+            _,
+        ) => failure.hint(format_args!(
+            "beebox dis {} lists its programs",
+            path.display()
+        )),
         // The form may have been guessed wrong.
         (Problem::Expected { .. }, Some(form)) if can_name => {
             failure.hint(format_args!("--form, if it is not a {}", form.name()))

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+
+use std::sync::LazyLock;
 
 use beebox::{SockFilter, text};
 use serde::Serialize;
 
 use crate::answer::Failure;
+use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
 
 /// The forms that a program is read in, those of eBPF programs only, and JSON.
@@ -69,6 +71,25 @@ impl clap::ValueEnum for ProgramFormat {
                     .help("fields and text of every instruction, for scripts"),
             ),
         }
+    }
+}
+
+/// The formats that programs without an object are written in.
+#[derive(Clone, Copy)]
+pub(crate) struct AloneFormat(pub(crate) ProgramFormat);
+
+impl clap::ValueEnum for AloneFormat {
+    fn value_variants<'a>() -> &'a [AloneFormat] {
+        static ALL: LazyLock<Vec<AloneFormat>> = LazyLock::new(|| {
+            let all = ProgramFormat::value_variants().iter();
+            let all = all.filter(|format| **format != ProgramFormat::Case);
+            all.map(|format| AloneFormat(*format)).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        self.0.to_possible_value()
     }
 }
 
@@ -137,9 +158,10 @@ pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
 }
 
 /// Writes to a file, or to standard output without one (or with `-`).
-pub(crate) fn write_output(bytes: &[u8], out: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn write_output(bytes: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
     match out {
-        Some(path) if path != Path::new("-") => {
+        Some(out) if !out.is_standard() => {
+            let path = out.path();
             fs::write(path, bytes).map_err(|error| Failure::of_file(path, &error))
         }
         _ => write_standard_output(bytes),

@@ -7,7 +7,7 @@ mod program;
 mod trace;
 pub(crate) mod trusted;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use beebox::raw::{
@@ -16,6 +16,7 @@ use beebox::raw::{
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
+use crate::output_path::OutputPath;
 use crate::seccomp::value::parse_number;
 use memory::{Regions, Source};
 use object::ObjectArgs;
@@ -58,13 +59,10 @@ Examples:
   beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
 Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was
-stopped by a trap or an expectation is not met, 2 could not answer.")]
+stopped by a trap or by --timeout, or an expectation is not met, 2 could not answer.")]
 pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
-
-    #[command(flatten)]
-    object: ObjectArgs,
 
     /// Engine [default: native for programs of objects, checked with --ebpf]
     #[arg(long, value_enum)]
@@ -91,7 +89,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
     budget: u64,
 
-    /// Most seconds of the run
+    /// Most seconds of all runs together; exit code 1 when they pass
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
@@ -132,6 +130,9 @@ pub(crate) struct Args {
     /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    object: ObjectArgs,
 }
 
 /// The form of the answer of a run.
@@ -153,12 +154,25 @@ impl Args {
             false => self.format,
         }
     }
+
+    /// The files that are read whole or as a capture.
+    fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let object = &self.object;
+        let regions = self.memory.iter().map(memory::Given::source);
+        let sources = regions.chain(&self.packet).chain(&object.ctx);
+        let files = [&object.pcap, &object.maps, &object.expect, &object.network];
+        [self.program.file()]
+            .into_iter()
+            .chain(sources.filter_map(Source::path))
+            .chain(files.into_iter().filter_map(|file| file.as_deref()))
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if !args.program.ebpf {
         return object::run(&args);
     }
+    let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
     let program = args.program.read()?;
     let mut regions = Regions::read(&args.memory)?;
     let ran = match args.engine.unwrap_or(Engine::Checked) {
@@ -175,7 +189,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         regions: args.dump_mem.then_some(&regions),
     };
     report.print(args.format())?;
-    if let Some(out) = &args.output {
+    if let Some(out) = output {
         regions.write_first(out)?;
     }
     Ok(match ran.outcome() {
@@ -188,15 +202,21 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 enum Ran {
     /// All that the checked interpreter tells, and the lines of the trace.
     Checked { finish: Box<Finish>, trace: String },
-    /// `r0`, from an engine that tells nothing else.
-    Trusted(u64),
+    /// `r0`, from an engine that tells nothing else; `None` if the time limit passed.
+    Trusted(Option<u64>),
+}
+
+/// Why a run ended without a value.
+enum Stop<'r> {
+    Trap(&'r Trap),
+    Deadline,
 }
 
 impl Ran {
-    fn outcome(&self) -> Result<u64, &Trap> {
+    fn outcome(&self) -> Result<u64, Stop<'_>> {
         match self {
-            Ran::Checked { finish, .. } => finish.outcome.as_ref().copied(),
-            Ran::Trusted(value) => Ok(*value),
+            Ran::Checked { finish, .. } => finish.outcome.as_ref().copied().map_err(Stop::Trap),
+            Ran::Trusted(value) => value.ok_or(Stop::Deadline),
         }
     }
 }

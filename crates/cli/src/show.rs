@@ -1,6 +1,6 @@
 //! `beebox show`: contents of objects and the oldest kernel for each part.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use beebox::Kernel;
 use beebox::object::{ProgramTrial, oldest};
@@ -12,7 +12,7 @@ use report::object::{
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
-use crate::object_input::{ObjectFile, is_lacking};
+use crate::object_input::{ObjectFile, is_lacking, short_names};
 use crate::program_output::{json, print, write_output};
 
 /// Show what BPF objects contain and which kernels they need
@@ -26,7 +26,8 @@ The columns: insns with the functions that a program calls (subprogs); stack in 
 over the deepest chain of calls; core, how many instructions depend on the kernel's
 types; linux, the oldest release that has everything, and the newest thing that needs
 it. Code that runs only if the kernel has a feature counts too. Big-endian objects and
-those with legacy maps (SEC(\"maps\")) are shown and not linked.
+those with legacy maps (SEC(\"maps\")) are shown and not linked. JSON is one line for each
+object (JSON Lines).
 
 Exit codes: 0 shown, 1 shown, and a program can't be linked or needs a newer release
 than --needs-at-most names, 2 could not answer.
@@ -50,15 +51,15 @@ pub(crate) struct Args {
     #[arg(long)]
     link: bool,
 
-    #[command(flatten)]
-    kernel: KernelArgs,
-
     /// Leave nothing out
     #[arg(long)]
     all: bool,
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -68,26 +69,53 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let is_text = args.format.format() == AnswerFormat::Text;
     let mut answer = Answer::Yes;
-    for (number, file) in args.files.iter().enumerate() {
-        if number > 0 && is_text && args.needs_at_most.is_none() {
+    let mut failed = None;
+    let mut is_first = true;
+    for (path, name) in args.files.iter().zip(short_names(&args.files)) {
+        // A file that cannot be shown keeps no other from it.
+        let mut text = Vec::new();
+        let file = ObjectFile::read(path);
+        match file.and_then(|file| show(&args, &file, &name, kernel.as_ref(), &mut text)) {
+            Ok(Answer::Yes) => {}
+            Ok(Answer::No) => answer = Answer::No,
+            Err(failure) => report(failed.replace(failure)),
+        }
+        if !text.is_empty() && !is_first && is_text && args.needs_at_most.is_none() {
             print("\n")?;
         }
-        if let Answer::No = show(&args, file, kernel.as_ref())? {
-            answer = Answer::No;
+        is_first &= text.is_empty();
+        match is_text {
+            true => print(&String::from_utf8_lossy(&text))?,
+            false => write_output(&text, None)?,
         }
     }
-    Ok(answer)
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(answer),
+    }
 }
 
-/// Shows one object.
-fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Failure> {
-    let file = ObjectFile::read(path)?;
+/// Reports a failure that another one follows.
+fn report(failure: Option<Failure>) {
+    if let Some(failure) = failure {
+        let _ = failure.report();
+    }
+}
+
+/// Writes what is shown of one object.
+fn show(
+    args: &Args,
+    file: &ObjectFile,
+    name: &str,
+    kernel: Option<&Kernel>,
+    text: &mut Vec<u8>,
+) -> Result<Answer, Failure> {
     if let Some(object) = file.unlinked()
         && args.needs_at_most.is_none()
     {
         match args.format.format() {
-            AnswerFormat::Json => write_output(&json(&unlinked_json(base(path), &object)), None)?,
-            AnswerFormat::Text => print(&unlinked_text(base(path), &object))?,
+            AnswerFormat::Json => text.extend(json(&unlinked_json(name, &object))),
+            AnswerFormat::Text => text.extend(unlinked_text(name, &object).into_bytes()),
         }
         return Ok(match kernel {
             Some(_) => Answer::No,
@@ -106,7 +134,7 @@ fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Fai
         assumed: assumed(kernel, FOR_LINKING),
     });
     let shown = Shown {
-        file: base(path),
+        file: name,
         size: file.len(),
         object: &object,
         overview: &overview,
@@ -114,12 +142,12 @@ fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Fai
         all: args.all,
     };
     match (args.format.format(), args.needs_at_most) {
-        (AnswerFormat::Json, _) => write_output(&json(&object_json(&shown)), None)?,
+        (AnswerFormat::Json, _) => text.extend(json(&object_json(&shown))),
         (AnswerFormat::Text, Some(release)) => {
-            print(&needs_newer_text(&shown, release))?;
+            text.extend(needs_newer_text(&shown, release).into_bytes());
             kernel.inspect(|kernel| note_assumed(kernel, FOR_LINKING, "linked"));
         }
-        (AnswerFormat::Text, None) => print(&object_text(&shown))?,
+        (AnswerFormat::Text, None) => text.extend(object_text(&shown).into_bytes()),
     }
     if let (Some(kernel), Some(trial)) = (kernel, &trial)
         && is_lacking(trial)
@@ -132,11 +160,4 @@ fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Fai
         true => Ok(Answer::No),
         false => Ok(Answer::Yes),
     }
-}
-
-/// The last part of a path.
-fn base(path: &Path) -> &str {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("-")
 }

@@ -29,6 +29,7 @@ use joined::Joined;
 use row::{Row, Verdict};
 use run::Results;
 use spec::Emit;
+use table::Counts;
 
 /// Verify BPF programs as Linux 6.18 does
 ///
@@ -39,9 +40,7 @@ use spec::Emit;
 /// --type so are instructions alone. Answers of kernels that a case records are compared
 /// with ours.
 #[derive(clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Exit codes: 0 all accepted, 1 a program is refused, 2 a program is unsupported,
 a file could not be read, or an answer recorded in a case is not ours.
 
@@ -58,8 +57,7 @@ Examples:
   beebox verify prog.bpf.o --privileges none      as any user
   beebox verify -C old.csv new.csv                compare two files of results
   beebox verify found.case                        a program as text
-  beebox verify --type xdp prog.s                 instructions alone"
-)]
+  beebox verify --type xdp prog.s                 instructions alone")]
 pub(crate) struct Args {
     /// Objects, text cases, or with --type instructions; with -C two files of results,
     /// with -R one
@@ -75,9 +73,6 @@ pub(crate) struct Args {
     /// Only programs of this name
     #[arg(long, value_name = "NAME")]
     prog: Vec<String>,
-
-    #[command(flatten)]
-    kernel: KernelArgs,
 
     /// Capabilities of the user who loads the programs: `all`, `none`, or some of bpf,
     /// perfmon, net_admin and sys_admin with commas; without bpf as where
@@ -117,6 +112,10 @@ pub(crate) struct Args {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: VerifyFormat,
+
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 
     /// Print what differs from these results (CSV of veristat or of this command)
     #[arg(long, value_name = "OLD.csv")]
@@ -177,7 +176,11 @@ pub(crate) struct Args {
 
     /// Verify so many programs at the same time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
-    jobs: usize,
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -194,7 +197,7 @@ enum VerifyFormat {
     Table,
     /// veristat's sixteen columns, the reason and the duration
     Csv,
-    /// One record for each program
+    /// One record for each program, on a line of its own (JSON Lines)
     Json,
     /// Input of `veristat -C`: its columns only, without unsupported programs
     Veristat,
@@ -208,7 +211,10 @@ fn number(text: &str) -> Result<u32, String> {
     parsed.map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
+    if args.json {
+        args.format = VerifyFormat::Json;
+    }
     let filters = Filters::read(&args.filter)?;
     let emit = Emit::read(&args.emit, &args.sort)?;
     if args.compare_files {
@@ -265,7 +271,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             kind: args.kind,
             globals: globals::read(&args.globals)?,
             top_lines: args.top_src_lines,
-            threads: args.jobs.max(1),
+            threads: args.jobs.into(),
         };
         let mut kernel = args.kernel.read()?;
         if let Some(privileges) = args.privileges {
@@ -286,6 +292,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     rows.retain(|row| filters.keep_results(row));
     emit.sort(&mut rows);
     let answer = answer(&rows, failures);
+    let counts = Counts::of(&rows);
     if let Some(top) = args.top {
         rows.truncate(top);
     }
@@ -302,7 +309,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     match args.format {
         VerifyFormat::Table if rows.is_empty() && answer.is_err() => {}
-        VerifyFormat::Table => print(&table::table(&rows, &emit))?,
+        VerifyFormat::Table => print(&table::table(&rows, &emit, &counts))?,
         VerifyFormat::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
         VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
         VerifyFormat::Json => {

@@ -107,9 +107,9 @@ fn files_without_btf_are_errors() {
 
 #[test]
 fn an_unknown_type_is_no_answer() {
-    let words = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pear"];
+    let words = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pairr"];
     let stderr = failure(&words);
-    assert!(stderr.contains("\"pear\""), "{stderr}");
+    assert!(stderr.contains("\"pairr\""), "{stderr}");
     assert!(stderr.contains("--type pair"), "{stderr}");
     let known = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pair"];
     assert!(text(&known).starts_with("0 types changed"));

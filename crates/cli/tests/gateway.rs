@@ -173,14 +173,14 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
             let mut next_line = || said.next().unwrap().unwrap();
             let line = next_line();
-            assert!(line.starts_with("1 rules at bee0"), "{hook}: {line}");
+            assert!(line.starts_with("1 rule at bee0"), "{hook}: {line}");
             // A packet socket sees frames before tc does, and XDP before it.
             let is_xdp = hook == "xdp";
             assert_eq!(arrives(&from, &to, 80), !is_xdp);
             assert!(arrives(&from, &to, 81));
             fs::write(&rules, "drop proto tcp from any to any port 81\n").unwrap();
             signal(&child, "-HUP");
-            assert_eq!(next_line(), "1 rules at bee0");
+            assert_eq!(next_line(), "1 rule at bee0");
             assert_eq!(arrives(&from, &to, 81), !is_xdp);
             assert!(arrives(&from, &to, 80));
             // Other rules by the command.
@@ -191,10 +191,10 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             };
             let updated = update("drop proto tcp from any to any port 82\n");
             assert_eq!(updated.status.code(), Some(0), "{updated:?}");
-            assert_eq!(said_by(&updated), "1 rules at bee0\n");
+            assert_eq!(said_by(&updated), "1 rule at bee0\n");
             let hits = "rule 1: drop proto tcp to any port 81";
             assert!(text(&updated).contains(hits), "{hook}: {updated:?}");
-            assert_eq!(next_line(), "1 rules at bee0");
+            assert_eq!(next_line(), "1 rule at bee0");
             assert_eq!(arrives(&from, &to, 82), !is_xdp);
             assert!(arrives(&from, &to, 81));
             // Sets that are wrong or do not fit leave the rules as they are.

@@ -35,6 +35,23 @@ fn every_function_of_the_kernel_has_a_state() {
 }
 
 #[test]
+fn the_list_is_json_too() {
+    let (code, text) = run(&["kfuncs", "-j"]);
+    assert_eq!(code, Some(0));
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let functions = answer["functions"].as_array().unwrap();
+    let (_, table) = run(&["kfuncs"]);
+    // The table has a line with the names of its columns.
+    assert_eq!(functions.len() + 1, table.lines().count());
+    assert!(
+        functions
+            .iter()
+            .all(|function| function["program_types"].is_string())
+    );
+    assert_eq!(run(&["kfuncs", "--format", "json"]).1, text);
+}
+
+#[test]
 fn the_page_and_the_header_are_what_the_chore_writes() {
     let kernel = kernel_data::linux_6_18();
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();

@@ -192,7 +192,7 @@ fn wrong_input_is_named() {
         ),
         (
             &[FIREWALL, "--pcap", SAMPLE, "-w", SAMPLE],
-            &["output is also the input"],
+            &["output is also an input"],
         ),
         (
             &[FIREWALL, "--pcap", SAMPLE, "--set", "nothing=1"],
@@ -471,4 +471,55 @@ fn pages_of_an_arena_are_printed_and_put_back() {
     let (code, said) = complaint(&[ARENA, "--prog", "sum", "--maps", &wrong]);
     assert_eq!(code, 2);
     assert!(said.contains(r#"try: {"MAP": [{"address""#), "{said}");
+}
+
+#[test]
+fn the_time_limit_is_that_of_all_runs_together() {
+    const MANY: &str = "4000000000";
+    let often = ["--packet", "zero:60", "--repeat", MANY, "--timeout", "0.05"];
+    let at_once = ["--packet", "zero:60", "--timeout", "0"];
+    let capture = ["--pcap", SAMPLE, "--timeout", "0"];
+    for engine in ["native", "checked"] {
+        for words in [&often[..], &at_once, &capture] {
+            let words = [&[FIREWALL, "--engine", engine][..], words].concat();
+            let output = run(&words);
+            assert_eq!(output.status.code(), Some(1), "{words:?}");
+            let text = String::from_utf8_lossy(&output.stdout);
+            let why = "\nthe time limit of --timeout has passed\n";
+            assert!(text.contains(why), "{words:?}: {text}");
+            assert_eq!(json(&words)["trap"]["kind"], "deadline", "{words:?}");
+        }
+    }
+    let enough = [
+        FIREWALL,
+        "--packet",
+        "zero:60",
+        "--repeat",
+        "5000",
+        "--timeout",
+        "60",
+    ];
+    assert_eq!(run(&enough).status.code(), Some(0));
+}
+
+#[test]
+fn a_full_disk_is_a_fault_of_the_output() {
+    let (code, said) = complaint(&[FIREWALL, "--pcap", SAMPLE, "-w", "/dev/full"]);
+    assert_eq!(code, 2);
+    assert!(
+        said.starts_with("beebox: /dev/full: No space left"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_refusal_is_an_answer_in_json_too() {
+    let words = ["examples/verify/record.bpf.o", "--packet", "zero:60", "-j"];
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(1));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["verdict"], "refused");
+    assert!(answer["prog"].is_string(), "{answer}");
+    let reason = answer["reason"].as_str().expect("a reason");
+    assert!(reason.contains("reference leak"), "{reason}");
 }

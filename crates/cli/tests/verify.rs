@@ -127,7 +127,7 @@ fn results_are_filtered_compared_and_printed_again() {
     fs::write(&old, &rows.stdout).unwrap();
     let old = old.to_str().unwrap();
     let same = verify(&[SHAPES, "--compare", old]);
-    assert_eq!(text(&same), "1 programs compared, 0 values differ\n");
+    assert_eq!(text(&same), "1 program compared, 0 values differ\n");
     let other = verify(&[&[SHAPES, "--compare", old], &SLEEPABLE[..]].concat());
     assert!(text(&other).contains("success"), "{}", text(&other));
     let again = verify(&["-R", old, "--format", "csv"]);

@@ -15,40 +15,66 @@ use crate::table::{Side, Table};
 /// functions.
 pub type StateOf = fn(&str) -> Option<CallState>;
 
-/// The kernel functions of a registry, and the bit operations if the kernel has them, as a
-/// table.
-pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> String {
-    let mut table = Table::new(&[
-        ("name", Side::Left),
-        ("linux", Side::Left),
-        ("calls", Side::Left),
-        ("flags", Side::Left),
-        ("program types", Side::Left),
-        ("prototype", Side::Left),
-    ]);
-    for op in BitOp::ALL.iter().filter(|_| has_bits) {
-        table.row([
+/// What is listed of a function.
+const COLUMNS: [&str; 6] = [
+    "name",
+    "linux",
+    "calls",
+    "flags",
+    "program types",
+    "prototype",
+];
+
+/// The kernel functions of a registry, and the bit operations if the kernel has them.
+fn rows(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> Vec<[String; 6]> {
+    let bits = BitOp::ALL.iter().filter(|_| has_bits).map(|op| {
+        [
             op.name().to_owned(),
             "none: a bit operation of Beebox".to_owned(),
             "runs".to_owned(),
             "-".to_owned(),
             "all".to_owned(),
             op.prototype(),
-        ]);
-    }
-    for kfunc in registry.kfuncs.values() {
-        table.row([
+        ]
+    });
+    let kfuncs = registry.kfuncs.values().map(|kfunc| {
+        [
             kfunc.name.to_string(),
             release(kfunc),
             state(&kfunc.name).map_or("-", CallState::name).to_owned(),
             flags(kfunc),
             program_types(kfunc),
             prototype(kfunc, types),
-        ]);
+        ]
+    });
+    bits.chain(kfuncs).collect()
+}
+
+/// The kernel functions of a registry, and the bit operations if the kernel has them, as a
+/// table.
+pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> String {
+    let mut table = Table::new(&COLUMNS.map(|column| (column, Side::Left)));
+    for row in rows(registry, types, has_bits, state) {
+        table.row(row);
     }
     let mut text = String::new();
     table.write(&mut text, usize::MAX);
     text
+}
+
+/// The same as JSON: an object for each function, with the columns as keys.
+pub fn list_json(
+    registry: &Registry,
+    types: &Btf<'_>,
+    has_bits: bool,
+    state: StateOf,
+) -> serde_json::Value {
+    let rows = rows(registry, types, has_bits, state);
+    let record = |row: [String; 6]| -> serde_json::Value {
+        let keys = COLUMNS.map(|column| column.replace(' ', "_"));
+        keys.into_iter().zip(row).collect()
+    };
+    serde_json::json!({ "functions": rows.into_iter().map(record).collect::<Vec<_>>() })
 }
 
 /// The page docs/kfuncs.md.

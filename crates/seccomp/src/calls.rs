@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::arch::Arch;
+use crate::nearest::nearest;
 
 const TABLE: &str = include_str!("calls.csv");
 
@@ -73,9 +74,7 @@ pub fn is_known(name: &str) -> bool {
 
 /// The known name that is closest to a mistyped one.
 pub fn closest(arch: Arch, name: &str) -> Option<&'static str> {
-    let candidates = all(arch).map(|(_, known)| (strsim::levenshtein(known, name), known));
-    let (distance, known) = candidates.min()?;
-    (distance <= 2.max(name.len() / 4)).then_some(known)
+    nearest(name, all(arch).map(|(_, known)| known))
 }
 
 #[cfg(test)]

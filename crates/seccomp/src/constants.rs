@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use crate::arch::Arch;
+use crate::nearest::nearest;
 
 const TABLE: &str = include_str!("constants.csv");
 
@@ -54,11 +55,7 @@ pub fn value(arch: Arch, name: &str) -> Result<u64, UnknownConstant> {
 
 /// The known name that is most like a mistyped one.
 fn closest(name: &str) -> Option<&'static str> {
-    let candidates = ROWS
-        .keys()
-        .map(|known| (strsim::levenshtein(known, name), *known));
-    let (distance, known) = candidates.min()?;
-    (distance <= 2.max(name.len() / 6)).then_some(known)
+    nearest(name, ROWS.keys().copied())
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod errno;
 mod expect;
 mod filter;
 mod lint;
+mod nearest;
 pub mod profile;
 mod symbolic;
 mod table;

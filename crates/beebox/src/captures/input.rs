@@ -21,9 +21,20 @@ pub struct Input {
 
 impl Input {
     /// A capture in the file with a name, compressed or not.
+    ///
+    /// # Errors
+    /// An error of the system names the file.
     pub fn open_path(path: impl AsRef<Path>) -> Result<Input, Error> {
-        let file = File::open(path);
-        Input::open(file.map_err(|source| Error::Io { offset: 0, source })?)
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|source| Error::Io { offset: 0, source });
+        file.and_then(Input::open).map_err(|error| match error {
+            Error::Io { offset, source } => {
+                let text = format!("{}: {source}", path.display());
+                let source = io::Error::new(source.kind(), text);
+                Error::Io { offset, source }
+            }
+            Error::Fault(_) => error,
+        })
     }
 
     /// A capture in a file (or pipe, or terminal), compressed or not.

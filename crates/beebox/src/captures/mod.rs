@@ -90,7 +90,6 @@ impl AddAssign for Tally {
 }
 
 /// Reason why filtering stopped before the end of a capture. Packets before it were delivered.
-#[derive(Debug)]
 pub enum Stop {
     /// The capture could not be read on.
     Capture(capture::Error),
@@ -128,6 +127,13 @@ impl Stop {
             Stop::Capture(capture::Error::Io { .. }) | Stop::Output(_) => {}
         }
         self
+    }
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

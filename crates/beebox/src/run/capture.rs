@@ -43,7 +43,6 @@ pub struct PacketRun<'r> {
 }
 
 /// Reason why runs stopped before the end of a capture. Packets before it were written.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureStop {
     /// The capture cannot be read on.
@@ -87,6 +86,13 @@ impl CaptureStop {
 impl From<CaptureError> for CaptureStop {
     fn from(error: CaptureError) -> CaptureStop {
         CaptureStop::Capture(error)
+    }
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for CaptureStop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -55,7 +55,7 @@ impl<T: Plain, const N: usize> Plain for [T; N] {
 }
 
 /// Reason why an element or a variable cannot be read or written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataError {
     /// No map has this name.
@@ -88,6 +88,13 @@ pub enum DataError {
         /// Linux's error number.
         errno: Errno,
     },
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for DataError {

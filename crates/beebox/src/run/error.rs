@@ -13,7 +13,7 @@ use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
 
 /// Reason why an object cannot be loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotLoaded {
     /// It cannot be linked.
@@ -82,6 +82,13 @@ pub enum NotLoaded {
         /// Reason.
         why: String,
     },
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for NotLoaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for NotLoaded {
@@ -155,7 +162,7 @@ impl Error for NotLoaded {
 }
 
 /// Reason why a run ends without a return value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
     /// Test runs of programs of this type take no such context.
@@ -231,6 +238,13 @@ impl RunError {
 impl From<NoSuchCpu> for RunError {
     fn from(error: NoSuchCpu) -> RunError {
         RunError::Cpu(error)
+    }
+}
+
+/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -15,6 +15,9 @@ use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
 
+/// Runs from one comparison of the deadline with the clock to the next.
+const RUNS_UNCHECKED: u32 = 1024;
+
 /// A program of a [`LoadedObject`](super::LoadedObject).
 #[derive(Debug)]
 pub struct RunnableProgram<'o> {
@@ -24,6 +27,8 @@ pub struct RunnableProgram<'o> {
     pub(super) services: Services<'o>,
     ifindex: Option<u32>,
     pub(super) limits: Limits,
+    /// Runs that begin before the deadline is compared with the clock again.
+    unchecked_runs: u32,
     /// The maps whose records are taken after each packet.
     record_maps: Vec<&'o ObjectMap>,
     /// The context of native code, which runs use one after the other.
@@ -70,6 +75,7 @@ impl<'o> RunnableProgram<'o> {
             services,
             ifindex: None,
             limits: Limits::default(),
+            unchecked_runs: 0,
             record_maps: Vec::new(),
             captured: None,
         }
@@ -86,11 +92,13 @@ impl<'o> RunnableProgram<'o> {
         self.ifindex = Some(ifindex);
     }
 
-    /// Sets the limits of a run; the deadline is that of all runs. Native code has no limit
-    /// of instructions, and a deadline only if the object was loaded with
+    /// Sets the limits of a run; the deadline is that of all runs, and is checked before the
+    /// first and every 1,024 runs. Native code has no limit of instructions, and checks the
+    /// deadline within a run only if the object was loaded with
     /// [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+        self.unchecked_runs = 0;
     }
 
     /// Has each run take the records of ring and perf buffers, so that the buffers do not fill;
@@ -233,7 +241,24 @@ impl<'o> RunnableProgram<'o> {
         self.captured.as_deref()
     }
 
+    /// Fails if the deadline has passed, which one in [`RUNS_UNCHECKED`] calls finds out.
+    fn check_deadline(&mut self) -> Result<(), RunError> {
+        let Some(deadline) = self.limits.deadline else {
+            return Ok(());
+        };
+        if let Some(fewer) = self.unchecked_runs.checked_sub(1) {
+            self.unchecked_runs = fewer;
+            return Ok(());
+        }
+        self.unchecked_runs = RUNS_UNCHECKED - 1;
+        match Instant::now() >= deadline {
+            true => Err(RunError::Deadline),
+            false => Ok(()),
+        }
+    }
+
     fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
+        self.check_deadline()?;
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
         }

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::input::Types;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
+use crate::program_input::{self, check_streams};
 use crate::program_output::{json, write_output};
 
 /// Show what changed between two sets of types
@@ -25,11 +26,11 @@ Examples:
   beebox btf diff vmlinux-6.12.btf /sys/kernel/btf/vmlinux
   beebox btf diff old.btf new.btf --type task_struct --type sk_buff")]
 pub(crate) struct Args {
-    /// The old types
+    /// The old types; `-` is standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The new types
+    /// The new types; `-` is standard input
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -46,6 +47,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    check_streams([args.old.as_path(), args.new.as_path()])?;
     let (old, new) = (Types::read(&args.old)?, Types::read(&args.new)?);
     for name in &args.names {
         check_known(name, &old, &new, &args)?;
@@ -71,9 +73,12 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             let mut text: String = listed.map(describe).collect();
             let _ = writeln!(
                 text,
-                "{} types changed, {} types were added or extended",
-                moving.len(),
-                added.len()
+                "{} changed, {} added or extended",
+                count(moving.len(), "type"),
+                match added.len() {
+                    1 => "1 type was".to_owned(),
+                    many => format!("{many} types were"),
+                }
             );
             text.into_bytes()
         }
@@ -99,15 +104,16 @@ fn check_known(name: &str, old: &Types, new: &Types, args: &Args) -> Result<(), 
     }
     let failure = Failure::new(format_args!(
         "neither {} nor {} has a structure, union, enumeration, typedef or function {name:?}",
-        args.old.display(),
-        args.new.display()
+        program_input::name(&args.old),
+        program_input::name(&args.new)
     ));
     let names = types().filter(|ty| compared.contains(&ty.kind()));
     let names = names.map(|ty| ty.name().to_string());
-    let similarity = |other: &String| strsim::jaro(name, other);
-    let nearest = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    Err(match nearest.filter(|nearest| similarity(nearest) > 0.8) {
-        Some(nearest) => failure.hint(format_args!("--type {nearest}")),
+    let changes = names.map(|other| (strsim::levenshtein(name, &other), other));
+    let nearest = changes.min();
+    let nearest = nearest.filter(|(changes, _)| 3 * changes <= name.chars().count());
+    Err(match nearest {
+        Some((_, nearest)) => failure.hint(format_args!("--type {nearest}")),
         None => failure,
     })
 }

@@ -6,6 +6,7 @@ use report::btf::{chosen_types_json, types_json};
 
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
+use crate::program_input::name;
 use crate::program_output::{json, write_output};
 
 /// Print types: as a list, as C or as JSON
@@ -54,7 +55,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let mut roots: Vec<TypeId> = Vec::new();
     for word in &args.types {
         let found = find(&types.btf, word);
-        roots.extend(found.map_err(|failure| failure.within(args.file.file.display()))?);
+        roots.extend(found.map_err(|failure| failure.within(name(&args.file.file)))?);
     }
     let format = if args.json { Form::Json } else { args.format };
     let text = match format {
@@ -66,7 +67,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 roots,
             };
             dump_c(&types.btf, &options)
-                .map_err(|error| Failure::new(error).within(args.file.file.display()))?
+                .map_err(|error| Failure::new(error).within(name(&args.file.file)))?
         }
         Form::Raw if roots.is_empty() => dump_raw(&types.btf),
         Form::Raw => {

@@ -1,6 +1,5 @@
 //! BTF from files.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::btf::{Btf, BtfExt, Shape, TypeId};
@@ -9,6 +8,8 @@ use object::{Object, ObjectSection};
 use sys::mapping::KernelFile;
 
 use crate::answer::Failure;
+use crate::program_input::name;
+use crate::run::memory::read_file;
 
 /// The directory of the running kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf";
@@ -22,10 +23,10 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Reads a file.
+    /// Reads a file, or standard input (`-`).
     pub(crate) fn read(path: &Path) -> Result<Types, Failure> {
         let failed = |error| Failure::of_file(path, &error);
-        let inside = |failure: Failure| failure.within(path.display());
+        let inside = |failure: Failure| failure.within(name(path));
         if path.starts_with(KERNEL_TYPES) {
             // A command reads one or two, until it ends.
             let file = Box::leak(Box::new(KernelFile::open(path).map_err(failed)?));
@@ -36,8 +37,7 @@ impl Types {
                 version: None,
             });
         }
-        let bytes = fs::read(path).map_err(failed)?;
-        Types::read_inside(bytes).map_err(inside)
+        Types::read_inside(read_file(path)?).map_err(inside)
     }
 
     fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
@@ -135,7 +135,7 @@ fn missing(btf: &Btf<'_>, name: &str, word: &str) -> Failure {
     let near = names
         .map(|other| (strsim::damerau_levenshtein(&other.to_string(), name), other))
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 1 + name.len() / 4);
+        .filter(|(distance, _)| 3 * *distance <= name.chars().count());
     match near {
         Some((_, near)) => failure.hint(near),
         None => failure.hint("beebox btf dump FILE lists the types"),
@@ -145,7 +145,7 @@ fn missing(btf: &Btf<'_>, name: &str, word: &str) -> Failure {
 /// A file on the command line.
 #[derive(clap::Args)]
 pub(super) struct FileArg {
-    /// BTF, or an ELF file with a section .BTF
+    /// BTF, or an ELF file with a section .BTF; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
 }

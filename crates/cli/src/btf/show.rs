@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
+use crate::program_input::name;
 use crate::program_output::{json, write_output};
 
 /// Show how many types there are, or the layout of one
@@ -43,7 +44,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         (None, AnswerFormat::Json) => json(&Summary::new(&types)),
         (Some(word), format) => {
             let found = find(&types.btf, word);
-            let found = found.map_err(|failure| failure.within(args.file.file.display()))?;
+            let found = found.map_err(|failure| failure.within(name(&args.file.file)))?;
             let layouts: Vec<Layout> = found
                 .into_iter()
                 .map(|id| Layout::new(types.btf.at(id)))
@@ -122,8 +123,10 @@ impl Summary {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} types, {} bytes, {} of them strings\n",
-            self.types, self.bytes, self.string_bytes
+            "{}, {} bytes, {} of them strings\n",
+            count(self.types, "type"),
+            self.bytes,
+            self.string_bytes
         );
         let mut kinds: Vec<_> = self.kinds.iter().collect();
         kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
@@ -133,8 +136,10 @@ impl Summary {
         if let Some(ext) = &self.ext {
             let _ = writeln!(
                 text,
-                "{} functions, {} lines, {} relocations in .BTF.ext",
-                ext.functions, ext.lines, ext.relocations
+                "{}, {}, {} in .BTF.ext",
+                count(ext.functions, "function"),
+                count(ext.lines, "line"),
+                count(ext.relocations, "relocation")
             );
         }
         let _ = match &self.linux.message {

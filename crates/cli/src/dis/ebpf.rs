@@ -1,7 +1,7 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
 use beebox::ebpf::{Callee, Insn, RawInsn, encode, helper_name, to_bytes};
-use beebox::raw::{ProgramForm, ProgramReadError, read_program};
+use beebox::raw::{ElfError, ProgramForm, ProgramReadError, read_program};
 use serde::Serialize;
 
 use super::slot::{Slot, SlotRecord};
@@ -21,8 +21,16 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
     if file.trim_ascii_start().starts_with(b"{") {
         return written::read(file).map_err(|failure| failure.within(name));
     }
+    if file.trim_ascii().is_empty() {
+        return Err(Failure::new("the input is empty").within(name));
+    }
     let program = read_program(file, Some(ProgramForm::detect(file))).map_err(|error| {
         let failure = Failure::new(&error).within(name);
+        if let ProgramReadError::Elf(ElfError::Relocations { .. }) = error {
+            return failure.hint(format_args!(
+                "beebox dis {name}, without --ebpf: it links objects"
+            ));
+        }
         let lines = match &error {
             ProgramReadError::Asm(error) => excerpt(file, error.line, error.column),
             _ => None,
@@ -32,7 +40,10 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
             None => failure,
         }
     })?;
-    Ok(program.insns().to_vec())
+    match program.insns() {
+        [] => Err(Failure::new("no instructions").within(name)),
+        insns => Ok(insns.to_vec()),
+    }
 }
 
 /// The instructions with their numbers; the second slots of 64-bit immediates

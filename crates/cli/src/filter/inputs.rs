@@ -9,7 +9,7 @@ use beebox::captures::{CaptureError, Fault, Input, Problem};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 use crate::capture_file::open_file;
-use crate::program_input::name;
+use crate::program_input::{check_streams, name};
 
 /// An opened capture.
 pub(super) struct NamedInput {
@@ -18,8 +18,6 @@ pub(super) struct NamedInput {
     pub(super) input: Input,
     /// Time spent waiting for its bytes, if it is a stream.
     pub(super) waiting: Stopwatch,
-    /// To tell whether the output is the same file.
-    pub(super) metadata: Option<Metadata>,
 }
 
 /// The expression (an empty one with a compiled filter) and the captures. Captures that
@@ -35,6 +33,11 @@ pub(super) fn tell_apart(
     if !read.is_empty() {
         let words: Result<Vec<&str>, Failure> = words.iter().map(text).collect();
         return Ok((words?.join(" "), read.to_vec()));
+    }
+    if let [_, others @ ..] = words
+        && let Some(directory) = others.iter().find(|word| Path::new(word).is_dir())
+    {
+        return Err(is_directory(&name(Path::new(directory))));
     }
     let [expression, captures @ ..] = words else {
         return Err(Failure::new("no expression and no capture is given"));
@@ -68,6 +71,9 @@ fn is_capture(word: &OsString) -> bool {
 /// The failure if no capture is given: none of several words is a file or looks like the
 /// name of one, and the first is no quoted expression.
 pub(super) fn no_capture(words: &[OsString]) -> Option<Failure> {
+    if words.iter().skip(1).any(|word| Path::new(word).is_dir()) {
+        return None;
+    }
     let is_quoted = |word: &OsString| word.is_empty() || word.to_string_lossy().contains(' ');
     let names_none = |word| !is_capture(word) && !names_file(word);
     if words.len() < 2 || is_quoted(&words[0]) || !words.iter().all(names_none) {
@@ -116,9 +122,7 @@ pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
 
 /// Opens all captures, so that nothing is written if one is missing.
 pub(super) fn open_all(paths: &[OsString]) -> Result<Vec<NamedInput>, Failure> {
-    if paths.iter().filter(|path| *path == "-").count() > 1 {
-        return Err(Failure::new("standard input can be read only once"));
-    }
+    check_streams(paths.iter().map(Path::new))?;
     paths.iter().map(|path| open(Path::new(path))).collect()
 }
 
@@ -127,7 +131,7 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
     let (name, file) = (name(path), open_file(path)?);
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {
-        return Err(Failure::new(format_args!("{name}: is a directory")));
+        return Err(is_directory(&name));
     }
     let waiting = Stopwatch::default();
     let input = match metadata.as_ref().is_none_or(Metadata::is_file) {
@@ -139,8 +143,13 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
         name,
         input,
         waiting,
-        metadata,
     })
+}
+
+/// Error of a directory in place of a capture.
+fn is_directory(name: &str) -> Failure {
+    Failure::new(format_args!("{name}: this is a directory, not a capture"))
+        .hint("the name of a file in it")
 }
 
 /// Error of a capture that cannot be read.

@@ -1,9 +1,8 @@
 //! Output of the matching packets.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompression};
@@ -11,6 +10,7 @@ use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompress
 use super::inputs::{NamedInput, unreadable};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
+use crate::output_path::OutputPath;
 
 /// The formats of captures.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -46,17 +46,18 @@ impl Target {
     /// Creates the output for the packets of these captures, in a format or in that of
     /// its name, compressed if the name ends in `.gz` or `.zst`.
     pub(super) fn create(
-        path: &Path,
+        out: OutputPath<'_>,
         format: Option<FileFormat>,
         inputs: &mut [NamedInput],
         stopwatch: &Stopwatch,
     ) -> Result<Target, Failure> {
+        let path = out.path();
         let compression = OutputCompression::of_name(path).map_err(|error| {
             Failure::new(format_args!("{}: {error}", path.display()))
                 .hint("an output name that ends in .gz or .zst")
         })?;
         let format = output_format(format.or(FileFormat::of_name(path)), inputs)?;
-        let file = if is_standard(Some(path)) {
+        let file = if out.is_standard() {
             let stdout = io::stdout();
             if stdout.is_terminal() {
                 return Err(
@@ -66,7 +67,6 @@ impl Target {
             }
             stdout.as_fd().try_clone_to_owned().map(File::from)
         } else {
-            refuse_input(path, inputs)?;
             File::create(path)
         };
         let file = file.map_err(|error| failure(Some(path), &error))?;
@@ -114,27 +114,6 @@ fn output_format(format: Option<FileFormat>, inputs: &mut [NamedInput]) -> Resul
 /// Error of packets with several link types for one pcap file.
 pub(super) fn other_link_type(mismatch: OtherLinkType) -> Failure {
     Failure::new(mismatch).hint("--output-format pcapng, or an output name that ends in .pcapng")
-}
-
-/// Creating the output would empty an input.
-fn refuse_input(path: &Path, inputs: &[NamedInput]) -> Result<(), Failure> {
-    let Ok(existing) = fs::metadata(path) else {
-        return Ok(());
-    };
-    let is_same = |named: &&NamedInput| {
-        let input = named.metadata.as_ref();
-        existing.is_file()
-            && input
-                .is_some_and(|input| (input.dev(), input.ino()) == (existing.dev(), existing.ino()))
-    };
-    match inputs.iter().find(is_same) {
-        Some(input) => Err(Failure::new(format_args!(
-            "{}: output is also an input (read as {})",
-            path.display(),
-            input.name
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// True for standard output.

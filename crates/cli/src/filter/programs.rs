@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use beebox::captures::{Interface, LinkType, Programs};
 use beebox::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
+use beebox::text::{self, Problem};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
 
 use super::inputs::{self, NamedInput};
@@ -44,6 +45,17 @@ pub(super) struct Settings {
     pub(super) profile: Option<ProfilerOutput>,
 }
 
+/// True for the bytes of a capture, which is no filter.
+fn is_capture(bytes: &[u8]) -> bool {
+    let error = text::read(bytes, None).err();
+    error.is_some_and(|error| {
+        let capture = Problem::OtherFile {
+            what: "a packet capture",
+        };
+        error.problem == capture
+    })
+}
+
 impl Chosen {
     /// Reads the filter in a file (compiled, or an expression), or loads what compiles
     /// the expression.
@@ -62,6 +74,9 @@ impl Chosen {
         };
         match expression_in(&bytes) {
             Some(expression) => Chosen::expression(&expression, Some(path), settings),
+            None if is_capture(&bytes) => {
+                Err(refused.hint("-F FILE with the filter; captures stand after it"))
+            }
             None => Err(refused),
         }
     }

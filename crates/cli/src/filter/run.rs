@@ -11,6 +11,7 @@ use super::stopwatch::Stopwatch;
 use super::summary::{FileTally, Progress, Summary};
 use super::{Args, inputs, output};
 use crate::answer::{Answer, Failure};
+use crate::output_path::OutputPath;
 
 /// Result of filtering.
 struct Run {
@@ -28,6 +29,7 @@ pub(super) fn filter_all(
     mut inputs: Vec<NamedInput>,
     programs: &Chosen,
     args: &Args,
+    output: Option<OutputPath<'_>>,
 ) -> Result<Answer, Failure> {
     let start = Instant::now();
     let outside = Stopwatch::default();
@@ -36,7 +38,7 @@ pub(super) fn filter_all(
         limit: args.limit,
         snaplen: args.snaplen,
     };
-    let mut target = match &args.output {
+    let mut target = match output {
         Some(path) => {
             let format = args.output_format;
             Some(output::Target::create(path, format, &mut inputs, &outside)?)

@@ -10,6 +10,7 @@ use super::control::Control;
 use super::input::{self, Rules};
 use super::kernel::Attached;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::count;
 use crate::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
 use crate::program_output::write_output;
 
@@ -19,12 +20,16 @@ use crate::program_output::write_output;
 /// by SIGINT, SIGTERM, or in any other way. `beebox gateway update` replaces the rules without a
 /// gap; SIGHUP reads the file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway attach eth0 examples/gateway/office.rules --every 60
+  beebox gateway attach lo examples/gateway/office.rules --duration 10    hits after 10 seconds")]
 pub(super) struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -39,7 +44,7 @@ pub(super) struct Args {
 
     /// MiB that tables of later sets may have, a power of two [default: twice those of now]
     #[arg(long, value_name = "MIB")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(value_parser = table_room)]
     table_room: Option<u32>,
 
     /// Print hits every so many seconds, besides at the end
@@ -50,6 +55,12 @@ pub(super) struct Args {
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     duration: Option<u64>,
+}
+
+fn table_room(text: &str) -> Result<u32, String> {
+    let room = text.parse().ok();
+    let room = room.filter(|room: &u32| room.is_power_of_two() && *room <= 256);
+    room.ok_or_else(|| "expected a power of two from 1 to 256".to_owned())
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
@@ -77,8 +88,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let hook = Hook::from(args.hook);
     let mut attached = Attached::load(&rules.table, hook, ifindex, capacity, &kernel)?;
     diagnostic!(
-        "{} rules at {}; `beebox gateway update {} RULES` replaces them",
-        rules.set.rules.len(),
+        "{} at {}; `beebox gateway update {} RULES` replaces them",
+        count(rules.set.rules.len(), "rule"),
         args.interface,
         args.interface
     );
@@ -86,7 +97,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let text = hits_text(&old.set, &attached.update(&new.table)?);
         *old = new;
         write_output(text.as_bytes(), None)?;
-        diagnostic!("{} rules at {}", old.set.rules.len(), args.interface);
+        let rules = count(old.set.rules.len(), "rule");
+        diagnostic!("{rules} at {}", args.interface);
         Ok(text)
     };
     let start = Instant::now();
@@ -109,8 +121,12 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         {
             Some(Wakeup::Signal(Signal::Stop)) => break,
             Some(Wakeup::Signal(Signal::HangUp)) => {
-                // A faulty file leaves the rules as they are.
-                let new = input::read(&args.rules);
+                // A faulty file leaves the rules as they are, and so does standard input, which
+                // was read to its end.
+                let new = match args.rules.as_os_str() == "-" {
+                    true => Err(Failure::new("standard input can be read only once")),
+                    false => input::read(&args.rules),
+                };
                 let replaced = new.and_then(|new| replace(&mut attached, &mut rules, new));
                 if let Err(failure) = replaced {
                     let _ = failure.report();

@@ -3,20 +3,26 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use gateway::Field;
 use gateway::analysis::{self, BUDGET};
+use gateway::{Addresses, Field, Prefix, Rule};
 
 use super::input;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
+use crate::output_path::OutputPath;
 use crate::program_output::write_output;
 
 /// Compile rules, and list those that decide about no packet
 ///
 /// The exit code is 1 if a rule before makes another one superfluous.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway compile examples/gateway/office.rules
+  beebox gateway compile examples/gateway/office.rules -o office.state
+  beebox gateway compile examples/gateway/office.rules -j | jq .shadowed")]
 pub(super) struct Args {
-    /// The rules
+    /// The rules; `-` is standard input
     #[arg(value_name = "RULES")]
     rules: PathBuf,
 
@@ -36,14 +42,50 @@ pub(super) struct Args {
     format: FormatArgs,
 }
 
+/// A rule whose source and destination are of different families of addresses.
+struct Mixed {
+    rule: u32,
+    source: &'static str,
+    destination: &'static str,
+}
+
+impl Mixed {
+    fn of((rule, it): (u32, &Rule)) -> Option<Mixed> {
+        let (source, destination) = (family(&it.source)?, family(&it.destination)?);
+        (source != destination).then_some(Mixed {
+            rule,
+            source,
+            destination,
+        })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "rule": self.rule, "source": self.source, "destination": self.destination,
+        })
+    }
+}
+
+/// The family that all of these addresses have; `None` for both.
+fn family(addresses: &Addresses) -> Option<&'static str> {
+    let is_v4 = |prefix: &Prefix| matches!(prefix, Prefix::V4(..));
+    let prefixes = &addresses.prefixes;
+    match addresses.is_negated || prefixes.is_empty() {
+        true => None,
+        false if prefixes.iter().all(is_v4) => Some("IPv4"),
+        false => (!prefixes.iter().any(is_v4)).then_some("IPv6"),
+    }
+}
+
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = OutputPath::optional(args.output.as_deref(), [args.rules.as_path()])?;
     let (set, _) = input::read_set(&args.rules)?;
     let start = Instant::now();
     let compiled = input::compile(&set, &args.rules)?;
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    if let Some(path) = &args.output {
+    if output.is_some() {
         let bytes = gateway::write_state(&set, compiled.table());
-        write_output(&bytes, Some(path))?;
+        write_output(&bytes, output)?;
     }
     let (shadowed, unreachable) = match args.no_analysis {
         true => Default::default(),
@@ -52,6 +94,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             analysis::unreachable(&set, args.budget),
         ),
     };
+    let mixed: Vec<Mixed> = (1..).zip(&set.rules).filter_map(Mixed::of).collect();
+    let is_mixed = |rule: u32| mixed.iter().any(|it| it.rule == rule);
     let by_union = unreachable
         .rules
         .iter()
@@ -79,18 +123,21 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 "compile_ms": milliseconds,
                 "shadowed": shadowed,
                 "unreachable": by_union,
+                "mixed_families": mixed.iter().map(Mixed::json).collect::<Vec<_>>(),
                 "not_decided": unreachable.undecided,
             });
             format!("{answer}\n")
         }
         AnswerFormat::Text => {
-            let mut text = format!("{} rules, compiled in {milliseconds:.1} ms\n", sizes.rules);
-            for (field, count) in Field::ALL.iter().zip(sizes.classes) {
-                text += &format!("{:<20} {count:>7} classes\n", field.name());
+            let rules = count(sizes.rules, "rule");
+            let mut text = format!("{rules}, compiled in {milliseconds:.1} ms\n");
+            for (field, number) in Field::ALL.iter().zip(sizes.classes) {
+                let classes = if number == 1 { "class" } else { "classes" };
+                text += &format!("{:<20} {number:>7} {classes}\n", field.name());
             }
             text += &format!(
-                "{} blocks of 512 rules; table of {} KiB, of which {} are used; cache {}\n",
-                sizes.blocks,
+                "{} of 512 rules; table of {} KiB, of which {} are used; cache {}\n",
+                count(sizes.blocks, "block"),
                 sizes.table >> 10,
                 sizes.used.div_ceil(1024),
                 match sizes.key_bits {
@@ -98,34 +145,41 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                     None => "off: the classes do not fit its keys".to_owned(),
                 }
             );
-            for it in &shadowed {
+            for it in &mixed {
+                text += &format!(
+                    "rule {} decides about no packet: its source is {}, its destination {}\n",
+                    it.rule, it.source, it.destination
+                );
+            }
+            for it in shadowed.iter().filter(|it| !is_mixed(it.rule)) {
                 text += &format!(
                     "rule {} decides about no packet: rule {} matches all that it matches\n",
                     it.rule, it.by
                 );
             }
-            for rule in &by_union {
+            for rule in by_union.iter().filter(|rule| !is_mixed(**rule)) {
                 text += &format!(
                     "rule {rule} decides about no packet: the rules before it together match all that it matches\n"
                 );
             }
-            if let (Some(first), count) =
-                (unreachable.undecided.first(), unreachable.undecided.len())
-            {
+            if let Some(first) = unreachable.undecided.first() {
                 text += &format!(
-                    "not decided within the budget of {} comparisons: {count} rules from rule {first} on\n",
-                    args.budget
+                    "not decided within the budget of {} comparisons: {} from rule {first} on\n",
+                    args.budget,
+                    count(unreachable.undecided.len(), "rule")
                 );
             }
             text
         }
     };
     // The compiled set takes standard output if it is written there.
-    if args.output.as_deref() != Some("-".as_ref()) {
+    if !output.is_some_and(OutputPath::is_standard) {
         write_output(text.as_bytes(), None)?;
     }
-    Ok(match shadowed.is_empty() && by_union.is_empty() {
-        true => Answer::Yes,
-        false => Answer::No,
-    })
+    Ok(
+        match shadowed.is_empty() && by_union.is_empty() && mixed.is_empty() {
+            true => Answer::Yes,
+            false => Answer::No,
+        },
+    )
 }

@@ -7,6 +7,7 @@ use gateway::analysis::{self, BUDGET};
 use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::program_input::check_streams;
 use crate::program_output::write_output;
 
 /// List the traffic whose action changes from one set of rules to another
@@ -14,12 +15,15 @@ use crate::program_output::write_output;
 /// For each pair of an old and a new rule with different actions one packet that the one and
 /// the other decide about. The exit code is 1 if there is a change.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway diff examples/gateway/office.rules examples/gateway/new.rules")]
 pub(super) struct Args {
-    /// The rules before
+    /// The rules before; `-` is standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The rules after
+    /// The rules after; `-` is standard input
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -32,6 +36,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    check_streams([args.old.as_path(), args.new.as_path()])?;
     let (old, _) = input::read_set(&args.old)?;
     let (new, _) = input::read_set(&args.new)?;
     let found = analysis::changes(&old, &new, args.budget);

@@ -6,14 +6,19 @@ use gateway::{Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet
 
 use super::input;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
+use crate::program_input::check_streams;
 use crate::program_output::write_output;
 use crate::run::memory::parse_source;
 
 /// Show the rule that matches a packet, and the rules that match each of its fields
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway explain examples/gateway/office.rules \\
+      --packet 'proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53'")]
 pub(super) struct Args {
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -35,6 +40,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         Some(packet) => Header::Ip(packet.map_err(|what| wrong_packet(&what))?),
         None => {
             let frame = parse_source(&args.packet).map_err(|what| wrong_packet(&what))?;
+            check_streams([args.rules.as_path()].into_iter().chain(frame.path()))?;
             let frame = frame.read()?;
             if frame.len() < ETHERNET_HEADER {
                 let bytes = frame.len();
@@ -168,11 +174,11 @@ fn text(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> Strin
     );
     for (field, rules) in Field::ALL.into_iter().zip(&matching) {
         text += &format!(
-            "{:<20} {:<20} {:>5} of {} rules match: {}\n",
+            "{:<20} {:<20} {:>5} of {} match: {}\n",
             field.name(),
             value(packet, field),
             rules.len(),
-            set.rules.len(),
+            count(set.rules.len(), "rule"),
             list(rules)
         );
     }

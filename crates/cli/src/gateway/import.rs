@@ -8,6 +8,7 @@ use gateway::import::{
 };
 
 use crate::answer::{Answer, Failure};
+use crate::output_path::OutputPath;
 use crate::program_input::name;
 use crate::program_output::write_output;
 
@@ -17,6 +18,11 @@ use crate::program_output::write_output;
 /// the exit code is 1 then. Rules that ask for an interface or for a connection's state can be
 /// expressed if it is the same for all packets, and stated.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway import --from iptables-save examples/gateway/filter.iptables-save
+  iptables-save | beebox gateway import --from iptables-save - -o office.rules
+  nft -j list ruleset | beebox gateway import --from nft-json - -o office.rules")]
 pub(super) struct Args {
     /// Tool that printed the file
     #[arg(long, value_enum)]
@@ -80,6 +86,7 @@ impl From<StateName> for ConnectionState {
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let path = &args.file;
+    let output = OutputPath::optional(args.output.as_deref(), [path.as_path()])?;
     let text = match path == Path::new("-") {
         true => std::io::read_to_string(std::io::stdin().lock()),
         false => fs::read_to_string(path),
@@ -116,7 +123,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         text += &format!("# left out, {place}: {reason}\n");
     }
     text += &set.to_string();
-    write_output(text.as_bytes(), args.output.as_deref())?;
+    write_output(text.as_bytes(), output)?;
     Ok(match remarks.iter().any(|remark| is_left_out(&remark)) {
         true => Answer::No,
         false => Answer::Yes,

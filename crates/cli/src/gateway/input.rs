@@ -1,13 +1,13 @@
 //! Sets of rules from files, as text or compiled.
 
 use std::ffi::CString;
-use std::fs;
 use std::path::Path;
 
 use gateway::{Compiled, Packet, RuleSet, Table, protocol_name};
 
 use crate::answer::Failure;
 use crate::program_input::name;
+use crate::run::memory::read_file;
 
 /// A set of rules from a file, with its table.
 pub(super) struct Rules {
@@ -15,9 +15,9 @@ pub(super) struct Rules {
     pub(super) table: Table,
 }
 
-/// Reads rules, as text or compiled.
+/// Reads rules from a file or standard input (`-`), as text or compiled.
 pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure> {
-    let bytes = fs::read(path).map_err(|error| Failure::of_file(path, &error))?;
+    let bytes = read_file(path)?;
     if gateway::is_state(&bytes) {
         let (set, table) =
             gateway::read_state(&bytes).map_err(|error| Failure::new(error).within(name(path)))?;
@@ -32,6 +32,13 @@ pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure>
             .within(name(path))
             .excerpt(format_args!("  {line}\n  {marker}"))
     })?;
+    let is_blank = |line: &str| line.split('#').next().unwrap_or_default().trim().is_empty();
+    if text.lines().all(is_blank) {
+        diagnostic!(
+            "beebox: warning: {}: no rules, so that every packet passes",
+            name(path)
+        );
+    }
     Ok((set, None))
 }
 

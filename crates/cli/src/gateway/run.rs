@@ -3,22 +3,28 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use beebox::run::{CaptureStop, LoadOptions, SplitMix, Written};
+use beebox::run::{LoadOptions, SplitMix, Written};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 
 use super::input;
 use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::capture_file::{self, unreadable};
+use crate::answer_format::{AnswerFormat, FormatArgs, count};
+use crate::capture_file;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
-use crate::program_input::name;
+use crate::output_path::OutputPath;
+use crate::program_input::check_streams;
 use crate::program_output::write_output;
 use crate::run::object::capture::{OutputFile, output_format};
 
 /// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap -w kept.pcap
+  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap --per-packet -j")]
 pub(super) struct Args {
-    /// The rules, as text or compiled
+    /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 
@@ -30,7 +36,8 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "OUT")]
     write: Option<PathBuf>,
 
-    /// List each packet with its verdict and the number of its rule, 0 for none
+    /// List each packet with its verdict and the number of its rule, 0 for none; JSON is one
+    /// line for each packet (JSON Lines)
     #[arg(long)]
     per_packet: bool,
 
@@ -121,6 +128,9 @@ fn verdict_name(returned: &str) -> &'static str {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let inputs = [args.rules.as_path(), args.pcap.as_path()];
+    check_streams(inputs)?;
+    let output = OutputPath::optional(args.write.as_deref(), inputs)?;
     let rules = input::read(&args.rules)?;
     let kernel = args.kernel.read()?;
     note_assumed(&kernel, FOR_VERIFYING, "verified");
@@ -137,11 +147,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let mut program = (plane.program(hook, 0, &mut random))
             .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
         let path = &args.pcap;
-        let mut input = capture_file::open(path)?;
-        let mut file = match &args.write {
+        let mut input = capture_file::open(path, false)?;
+        let mut file = match output {
             Some(out) => Some((
-                output_format(&mut input, path, out)?,
-                OutputFile::create(path, out)?,
+                output_format(&mut input, path, out.path())?,
+                OutputFile::create(out)?,
             )),
             None => None,
         };
@@ -173,10 +183,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 }
             }
         });
-        stopped.map_err(|stop| match stop {
-            CaptureStop::Capture(error) => unreadable(path, error),
-            stop => Failure::new(stop).within(name(path)),
-        })?;
+        stopped.map_err(|stop| capture_file::stopped(path, args.write.as_deref(), stop))?;
         if let Some((_, file)) = file {
             file.finish()?;
         }
@@ -215,9 +222,9 @@ fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> St
     }
     let unused = (1..=set.rules.len()).filter(|rule| hits[*rule].packets == 0);
     text += &format!(
-        "{} of {} rules hit no packet\n",
+        "{} of {} hit no packet\n",
         unused.count(),
-        set.rules.len()
+        count(set.rules.len(), "rule")
     );
     text += "\n   packets         bytes  source\n";
     for (address, hits) in summary.top(top) {
@@ -236,18 +243,18 @@ fn json(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
             })
         })
         .collect();
-    let count = set.rules.len() as u32;
+    let last = set.rules.len() as u32;
     let rules: Vec<_> = by_hits(hits)
         .iter()
         .map(|(rule, hits)| {
             let mut entry = serde_json::json!({
-                "rule": if *rule > count { 0 } else { *rule },
+                "rule": if *rule > last { 0 } else { *rule },
                 "verdict": verdict_of(set.action(*rule)),
                 "packets": hits.packets,
                 "bytes": hits.bytes,
             });
-            if *rule > count {
-                let why = if *rule == count + 1 {
+            if *rule > last {
+                let why = if *rule == last + 1 {
                     "other"
                 } else {
                     "malformed"

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{control, input};
 use crate::answer::{Answer, Failure};
+use crate::answer_format::count;
 use crate::program_output::write_output;
 
 /// Replace the rules of a running `beebox gateway attach`
@@ -12,12 +13,15 @@ use crate::program_output::write_output;
 /// packet is matched against the old set or the new one. Prints the hits of the old rules. A set
 /// that does not fit is refused, and the old one stays.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox gateway update eth0 examples/gateway/new.rules")]
 pub(super) struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// The new rules, as text or compiled
+    /// The new rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]
     rules: PathBuf,
 }
@@ -25,7 +29,8 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let rules = input::read(&args.rules)?;
     let hits = control::replace(&args.interface, &rules.set, &rules.table)?;
-    diagnostic!("{} rules at {}", rules.set.rules.len(), args.interface);
+    let rules = count(rules.set.rules.len(), "rule");
+    diagnostic!("{rules} at {}", args.interface);
     write_output(hits.as_bytes(), None)?;
     Ok(Answer::Yes)
 }

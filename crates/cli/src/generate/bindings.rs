@@ -8,6 +8,7 @@ use report::bindings::{BindingsError, BindingsOptions, header, rust_bindings};
 use crate::answer::{Answer, Failure};
 use crate::btf::find;
 use crate::object_input::ObjectFile;
+use crate::output_path::OutputPath;
 use crate::program_input::name;
 use crate::program_output::write_output;
 
@@ -16,14 +17,11 @@ use crate::program_output::write_output;
 /// A program in user space that includes it reads and writes the maps of the object with
 /// the layout that the object has; the header asserts sizes and offsets.
 #[derive(clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   beebox gen header prog.bpf.o -o prog.bpf.h
   beebox gen header prog.bpf.o --type 'struct event'    a type of no map, as of a ring buffer
-  beebox gen header prog.bpf.o --omit-types             types are those of your header"
-)]
+  beebox gen header prog.bpf.o --omit-types             types are those of your header")]
 pub(crate) struct HeaderArgs {
     #[command(flatten)]
     input: Input,
@@ -42,13 +40,10 @@ pub(crate) struct HeaderArgs {
 /// The output is the content of a module: mod bindings; or include!. Sizes and offsets are
 /// asserted at compile time, and every bit pattern is a value of each type.
 #[derive(clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   beebox gen rust prog.bpf.o -o src/bindings.rs
-  beebox gen rust prog.bpf.o --type 'struct event'      a type of no map, as of a ring buffer"
-)]
+  beebox gen rust prog.bpf.o --type 'struct event'      a type of no map, as of a ring buffer")]
 pub(crate) struct RustArgs {
     #[command(flatten)]
     input: Input,
@@ -88,6 +83,7 @@ fn write(
     render: impl Fn(&Object<'_>, &BindingsOptions) -> Result<String, BindingsError>,
 ) -> Result<Answer, Failure> {
     let path: &Path = &input.file;
+    let output = OutputPath::optional(input.output.as_deref(), [path])?;
     let file = ObjectFile::read(path)?;
     let object = file.open()?;
     let mut options = BindingsOptions {
@@ -106,7 +102,7 @@ fn write(
             .extend(find(btf, word).map_err(|failure| failure.within(name(path)))?);
     }
     let text = render(&object, &options).map_err(|error| refused(path, error))?;
-    write_output(text.as_bytes(), input.output.as_deref())?;
+    write_output(text.as_bytes(), output)?;
     Ok(Answer::Yes)
 }
 

@@ -10,6 +10,7 @@ use beebox::kernel::KernelField;
 use crate::answer::{Answer, Failure};
 use crate::btf::Types;
 use crate::kernel_input::{KernelArgs, note_assumed};
+use crate::output_path::OutputPath;
 use crate::program_output::write_output;
 
 /// Write the part of a kernel's BTF that the CO-RE relocations of objects need
@@ -19,7 +20,6 @@ use crate::program_output::write_output;
 #[derive(clap::Args)]
 #[command(
     alias = "min_core_btf",
-    arg_required_else_help = true,
     after_help = "\
 Examples:
   beebox gen min-core-btf --btf vmlinux-5.4.btf -o prog-5.4.btf prog.bpf.o
@@ -40,6 +40,8 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let inputs = args.objects.iter().map(PathBuf::as_path);
+    let output = OutputPath::new(&args.output, inputs.chain(args.kernel.files()))?;
     if !args.kernel.is_given() {
         return Err(Failure::new("no kernel is named")
             .hint("--btf FILE with the kernel's BTF, or --kernel running"));
@@ -65,7 +67,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         relocations += count(ext, |_| true);
         by_id += count(ext, |kind| kind == CoreKind::TYPE_ID_TARGET);
     }
-    write_output(&minimal.finish().blob, Some(&args.output))?;
+    write_output(&minimal.finish().blob, Some(output))?;
     if relocations == 0 {
         diagnostic!("beebox: the objects have no CO-RE relocations: the BTF is empty");
     }

@@ -1,12 +1,13 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use beebox::raw::{Memory, parse_hex};
 
 use crate::answer::Failure;
+use crate::output_path::OutputPath;
 use crate::program_input::name;
 use crate::program_output::write_output;
 
@@ -25,6 +26,14 @@ impl Source {
         match self {
             Source::Bytes(bytes) => Ok(bytes.clone()),
             Source::File(path) => read_file(path),
+        }
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Source::Bytes(_) => None,
+            Source::File(path) => Some(path),
         }
     }
 }
@@ -54,6 +63,12 @@ pub(crate) struct Given {
     read_only: bool,
     name: Option<String>,
     source: Source,
+}
+
+impl Given {
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
 }
 
 /// `[ro:][NAME=]SOURCE`.
@@ -175,14 +190,11 @@ impl Regions {
     }
 
     /// Writes the first region to a file.
-    pub(crate) fn write_first(&self, out: &Path) -> Result<(), Failure> {
+    pub(crate) fn write_first(&self, out: OutputPath<'_>) -> Result<(), Failure> {
         let Some(region) = self.0.first() else {
             return Ok(());
         };
-        match out == Path::new("-") {
-            true => write_output(&region.bytes, None),
-            false => fs::write(out, &region.bytes).map_err(|error| Failure::of_file(out, &error)),
-        }
+        write_output(&region.bytes, Some(out))
     }
 }
 

@@ -22,12 +22,15 @@ use beebox::run::{
 };
 
 use beebox::network::{self, System};
+use serde_json::json;
 
 use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
 use crate::object_input::ObjectFile;
+use crate::output_path::OutputPath;
+use crate::program_input;
 use crate::program_output::write_output;
 use crate::verify::globals;
 use changes::{Changes, not_loaded};
@@ -47,7 +50,7 @@ pub(crate) struct ObjectArgs {
 
     /// Run on each packet of a capture (`-` is standard input), at the time of its capture
     #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
-    pcap: Option<PathBuf>,
+    pub(super) pcap: Option<PathBuf>,
 
     /// Write the packets that go on, as the program left them
     #[arg(short, long, value_name = "OUT", requires = "pcap")]
@@ -57,7 +60,7 @@ pub(crate) struct ObjectArgs {
     /// (syscall, raw_tracepoint, sk_lookup) the only input
     #[arg(long, value_name = "SOURCE", value_parser = parse_source)]
     #[arg(conflicts_with_all = ["ebpf", "pcap"])]
-    ctx: Option<Source>,
+    pub(super) ctx: Option<Source>,
 
     /// Run so many times, each time on what the run before left
     #[arg(long, value_name = "N", conflicts_with_all = ["ebpf", "pcap"])]
@@ -76,11 +79,11 @@ pub(crate) struct ObjectArgs {
     /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
     /// program arrays are names of programs, those of maps of sockets cookies of the network
     #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
-    maps: Option<PathBuf>,
+    pub(super) maps: Option<PathBuf>,
 
     /// Hold the run, or the runs that the file lists, to a file of expectations
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ebpf", "write", "dump_maps"])]
-    expect: Option<PathBuf>,
+    pub(super) expect: Option<PathBuf>,
 
     /// The type of the records of a ring buffer or perf buffer [default: that of their size to which a variable
     /// of the object points]
@@ -131,7 +134,7 @@ pub(crate) struct ObjectArgs {
     /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
     /// `ip -json` prints
     #[arg(long, alias = "world", value_name = "FILE", conflicts_with = "ebpf")]
-    network: Option<PathBuf>,
+    pub(super) network: Option<PathBuf>,
 
     /// Index of the interface that packets come from [default: 1, the loopback device]
     #[arg(long, value_name = "N", conflicts_with = "ebpf")]
@@ -182,8 +185,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             return Err(failure.hint("--engine native or checked"));
         }
     };
+    let output = OutputPath::optional(own.write.as_deref(), args.inputs())?;
     let file = ObjectFile::read(args.program.file())?;
-    let name = file.path().display().to_string();
+    let name = program_input::name(file.path());
     if !file.is_object() {
         return Err(
             Failure::new(format_args!("{name}: this file is not a BPF object"))
@@ -249,9 +253,14 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
                 refusal.reason()
             );
             diagnostic!("  try: beebox verify {name} --prog {program} --explain");
+            if args.format() == RunFormat::Json {
+                let reason = refusal.reason();
+                let answer = json!({ "prog": program, "verdict": "refused", "reason": reason });
+                write_output(format!("{answer:#}\n").as_bytes(), None)?;
+            }
             return Ok(Answer::No);
         }
-        Err(error) => return Err(not_loaded(error, &object, &kernel, &name)),
+        Err(error) => return Err(not_loaded(error, &own.changes, &object, &kernel, &name)),
     };
     if let Some(system) = system {
         loaded.set_system(system);
@@ -307,7 +316,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let not_native = program.not_native().map(str::to_owned);
     let ran = match &own.pcap {
         None => on_packet(args, &mut program)?,
-        Some(path) if own.jobs == 1 => capture::run(path, own.write.as_deref(), &mut program)?,
+        Some(path) if own.jobs == 1 => capture::run(path, output, &mut program)?,
         Some(path) => {
             let threads = capture::Threads {
                 jobs: own.jobs,
@@ -400,9 +409,9 @@ fn on_packet(args: &Args, program: &mut RunnableProgram<'_>) -> Result<Ran, Fail
             context,
             run,
         }),
-        Err(RunError::Trap(place)) => Ok(Ran::Trap {
+        Err(error @ (RunError::Trap(_) | RunError::Deadline)) => Ok(Ran::Stopped {
             packet: None,
-            error: RunError::Trap(place),
+            error,
         }),
         Err(error) => Err(Failure::new(error)),
     }

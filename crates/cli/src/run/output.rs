@@ -6,7 +6,8 @@ use beebox::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Tra
 use serde_json::{Value, json};
 
 use super::memory::{Region, Regions};
-use super::{Ran, RunFormat};
+use super::trusted::TIMED_OUT;
+use super::{Ran, RunFormat, Stop};
 use crate::answer::Failure;
 use crate::program_output::write_output;
 
@@ -38,7 +39,8 @@ impl Report<'_> {
         }
         let _ = match self.ran.outcome() {
             Ok(value) => write!(text, "r0 = {value:#x} ({value})\n{performed}"),
-            Err(trap) => write!(text, "{}\nafter {performed}", self.trap(trap)),
+            Err(Stop::Trap(trap)) => write!(text, "{}\nafter {performed}", self.trap(trap)),
+            Err(Stop::Deadline) => writeln!(text, "trap: {TIMED_OUT}"),
         };
         for region in self.regions.iter().flat_map(|regions| regions.iter()) {
             write_region(&mut text, region);
@@ -47,7 +49,7 @@ impl Report<'_> {
     }
 
     fn trap(&self, trap: &Trap) -> String {
-        let mut text = format!("trap: {}", trap.reason);
+        let mut text = format!("trap: {}", message(trap));
         let shown = self.program.insns().iter().enumerate();
         for (at, insn) in shown.skip(trap.at.saturating_sub(2)).take(5) {
             let mark = if at == trap.at { '>' } else { ' ' };
@@ -61,7 +63,8 @@ impl Report<'_> {
     fn json(&self) -> Value {
         let mut record = match self.ran.outcome() {
             Ok(value) => json!({ "r0": value, "r0_hex": format!("{value:#x}") }),
-            Err(trap) => json!({ "trap": trap_record(trap) }),
+            Err(Stop::Trap(trap)) => json!({ "trap": trap_record(trap) }),
+            Err(Stop::Deadline) => json!({ "trap": deadline_record() }),
         };
         if let Ran::Checked { finish, trace } = self.ran {
             let registers = finish.registers.iter().enumerate();
@@ -86,12 +89,25 @@ impl Report<'_> {
     }
 }
 
+/// The reason of a trap; that of a time limit names the option.
+fn message(trap: &Trap) -> String {
+    match trap.reason {
+        Reason::Deadline(_) => TIMED_OUT.to_owned(),
+        _ => trap.reason.to_string(),
+    }
+}
+
+/// The record of a run that the time limit ended at an unknown place.
+pub(super) fn deadline_record() -> Value {
+    json!({ "at": null, "insn": null, "kind": "deadline", "message": TIMED_OUT })
+}
+
 pub(super) fn trap_record(trap: &Trap) -> Value {
     let mut record = json!({
         "at": trap.at,
         "insn": trap.insn.map(|insn| insn.to_string()),
         "kind": trap.reason.name(),
-        "message": trap.reason.to_string(),
+        "message": message(trap),
     });
     if let Reason::Memory(access) | Reason::Call(_, CallFault::Memory(access)) = &trap.reason {
         record["access"] = access_record(access);

@@ -8,8 +8,9 @@ use beebox::text::Form;
 
 use super::input::{ProfileOptions, note_text, read_bytes};
 use crate::answer::{Answer, Failure};
+use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::program_output::print;
+use crate::program_output::{print, write_output};
 
 /// Compile a container profile (OCI or Docker JSON, or YAML) to a filter
 ///
@@ -43,6 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = OutputPath::optional(args.output.as_deref(), [args.profile.as_path()])?;
     let (name, bytes) = read_bytes(&args.profile)?;
     // The tree is also what a profile becomes in every other command.
     let shape = if args.linear {
@@ -66,9 +68,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let code = beebox::text::write(&compiled.program, form);
     match &args.output {
-        Some(path) => {
-            std::fs::write(path, &code).map_err(|error| Failure::of_file(path, &error))?
-        }
+        Some(_) => write_output(&code, output)?,
         None => match String::from_utf8(code) {
             Ok(text) => print(&text)?,
             Err(raw) => std::io::stdout()

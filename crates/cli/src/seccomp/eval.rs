@@ -50,7 +50,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let (arch, audit) = parse_arch(args.arch.as_deref().or(args.inputs.machine()))?;
+    let (arch, audit) =
+        parse_arch(args.arch.as_deref().or(args.inputs.machine())).map_err(|failure| {
+            failure.within(match args.arch {
+                Some(_) => "--arch",
+                None => "--machine",
+            })
+        })?;
     let nr = parse_syscall(arch, &args.syscall)?;
     let mut data = SeccompData {
         nr: nr as i32,

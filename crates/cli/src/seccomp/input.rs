@@ -67,25 +67,27 @@ impl Source<'_> {
     }
 }
 
+/// Heading of the options of a machine.
+const MACHINE: &str = "Machine and container";
+
 /// The machine that a container profile is compiled for.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Machine and container")]
 pub(crate) struct ProfileOptions {
     /// The machine's architecture, which profiles are compiled for; filters for s390x
     /// and mips64 find the halves of arguments in big-endian order [default: this
     /// machine's]
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", help_heading = MACHINE)]
     machine: Option<String>,
     /// Capabilities of the container: names with or without CAP_, separated by
     /// commas, or a set: all, none, docker, containerd, podman [default: none]
-    #[arg(long = "cap", value_name = "CAPS")]
+    #[arg(long = "cap", value_name = "CAPS", help_heading = MACHINE)]
     caps: Vec<String>,
     /// The kernel, whose version decides rules with minKernel: 6.18, the newest known here
     /// (the default), or `running`
-    #[arg(long, value_name = "6.18|running")]
+    #[arg(long, value_name = "6.18|running", help_heading = MACHINE)]
     kernel: Option<ProfileKernel>,
     /// The kernel's version, as 4.19
-    #[arg(long, value_name = "VERSION", conflicts_with = "kernel")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "kernel", help_heading = MACHINE)]
     kernel_version: Option<KernelVersion>,
 }
 
@@ -126,12 +128,17 @@ impl ProfileOptions {
 
     /// Byte order of the machine.
     pub(crate) fn byte_order(&self) -> Result<ByteOrder, Failure> {
-        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        let (arch, _) = self.arch()?;
         Ok(arch.map_or(ByteOrder::Little, Arch::byte_order))
     }
 
+    fn arch(&self) -> Result<(Option<Arch>, u32), Failure> {
+        let parsed = parse_arch(self.machine.as_deref());
+        parsed.map_err(|failure| failure.within("--machine"))
+    }
+
     fn machine(&self) -> Result<TargetMachine, Failure> {
-        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        let (arch, _) = self.arch()?;
         let kernel = match (self.kernel_version, self.kernel) {
             (Some(version), _) => version,
             (None, None | Some(ProfileKernel::BuiltIn)) => NEWEST_KERNEL,
@@ -290,6 +297,12 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
             insns: compiled.program,
             notes: compiled.notes,
         });
+    }
+    if first == Some(&b'[') && serde_json::from_slice::<Vec<serde_json::Value>>(&bytes).is_ok() {
+        return Err(Failure::new(format!(
+            "{name}: this is a JSON array, and a container profile is a JSON object"
+        ))
+        .hint("one of the profiles in it, as a file"));
     }
     Ok(Program {
         name,

@@ -1,10 +1,11 @@
 //! Two sets of results side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::row::Row;
 use super::spec::{Column, Emit};
 use super::table::push_columns;
+use crate::answer_format::count;
 
 /// Differences between old and new results, by file and program. Default columns are
 /// verdict, instructions, states and reason.
@@ -22,7 +23,14 @@ pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
         .copied()
         .filter(|column| !matches!(column, Column::FileName | Column::ProgName))
         .collect();
-    let key = |row: &Row| (base(&row.file_name).to_owned(), row.prog_name.clone());
+    let ambiguous: BTreeSet<_> = [old, new].into_iter().flat_map(twice).collect();
+    let key = |row: &Row| {
+        let short = (base(&row.file_name).to_owned(), row.prog_name.clone());
+        match ambiguous.contains(&short) {
+            true => (row.file_name.clone(), row.prog_name.clone()),
+            false => short,
+        }
+    };
     let mut pairs: BTreeMap<(String, String), [Option<&Row>; 2]> = BTreeMap::new();
     for row in old {
         pairs.entry(key(row)).or_default()[0] = Some(row);
@@ -60,9 +68,21 @@ pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
         push_columns(&mut text, &columns, &cells);
     }
     text + &format!(
-        "{} programs compared, {differing} values differ\n",
-        pairs.len()
+        "{} compared, {}\n",
+        count(pairs.len(), "program"),
+        match differing {
+            1 => "1 value differs".to_owned(),
+            many => format!("{many} values differ"),
+        }
     )
+}
+
+/// Last parts of paths and programs that stand for several results.
+fn twice(rows: &[Row]) -> Vec<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let short = |row: &Row| (base(&row.file_name).to_owned(), row.prog_name.clone());
+    let shorts = rows.iter().map(short);
+    shorts.filter(|short| !seen.insert(short.clone())).collect()
 }
 
 fn base(path: &str) -> &str {
@@ -97,6 +117,8 @@ mod tests {
         assert!(text.contains("total_insns"), "{text}");
         assert!(text.contains("110 (+10.00%)"), "{text}");
         assert!(text.contains("gone"), "{text}");
-        assert!(table(&new, &new, &emit).starts_with("1 programs compared, 0"));
+        let files = ["d1/a.o", "d2/a.o"].map(|file| Row::empty(file, "p"));
+        assert!(table(&files, &files, &emit).starts_with("2 programs compared, 0"));
+        assert!(table(&new, &new, &emit).starts_with("1 program compared, 0"));
     }
 }

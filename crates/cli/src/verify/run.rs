@@ -27,7 +27,8 @@ use super::row::{Explained, Row, Verdict};
 use super::{recorded, row, single, top_lines};
 use crate::answer::Failure;
 use crate::btf::Types;
-use crate::object_input::{ObjectFile, no_programs, refused_beside};
+use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
+use crate::program_input;
 
 /// Results of the programs of a file.
 #[derive(Default)]
@@ -106,9 +107,11 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         Failure::new("helpers and contexts of the kernel are unknown").within(kernel.name())
     })?;
     let mut all = Results::default();
+    let names = short_names(job.files);
+    let verify_at = |at: usize| verify_file(job, &job.files[at], &names[at], kernel, registry);
     if job.threads == 1 || job.files.len() == 1 {
-        for file in job.files {
-            all.add(verify_file(job, file, kernel, registry));
+        for at in 0..job.files.len() {
+            all.add(verify_at(at));
         }
         return Ok(all);
     }
@@ -119,10 +122,8 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         for _ in 0..job.threads.min(job.files.len()) {
             let work = || {
                 let take = || order.get(next.fetch_add(1, Ordering::Relaxed));
-                while let Some((file, result)) =
-                    take().and_then(|&at| job.files.get(at).zip(results.get(at)))
-                {
-                    result.get_or_init(|| verify_file(job, file, kernel, registry));
+                while let Some(&at) = take() {
+                    results[at].get_or_init(|| verify_at(at));
                 }
             };
             let thread = std::thread::Builder::new().stack_size(THREAD_STACK);
@@ -146,23 +147,29 @@ fn largest_first(files: &[PathBuf]) -> Vec<usize> {
     order
 }
 
-fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry) -> FileResult {
+/// Verifies the programs of a file. `name` is that of the file in results.
+fn verify_file(
+    job: &Job<'_>,
+    path: &Path,
+    name: &str,
+    kernel: &Kernel,
+    registry: &Registry,
+) -> FileResult {
     let file = ObjectFile::read(path)?;
-    let name = path
-        .file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy();
+    let given = program_input::name(path);
+    // Filters have last parts of paths, as veristat's.
+    let base = name.rsplit('/').next().unwrap_or(name);
     let left_out = RefCell::new(Vec::new());
     let is_chosen = |prog: &str| {
         let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
-        let is_chosen = is_named && job.filters.keep(&name, prog);
+        let is_chosen = is_named && job.filters.keep(base, prog);
         if !is_chosen {
             left_out.borrow_mut().push(format!("{name}/{prog}"));
         }
         is_chosen
     };
     if let Some(single) = single::read(&file, job.kind, job.flags)? {
-        let loaded = single.loaded(&name, kernel);
+        let loaded = single.loaded(base, kernel);
         if !is_chosen(&loaded.name) {
             return Ok(FileResults {
                 left_out: left_out.take(),
@@ -170,10 +177,10 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
             });
         }
         if let Some(failure) = single.missing_map(registry) {
-            return Err(failure.within(&name));
+            return Err(failure.within(&given));
         }
-        note_btf(&name, &loaded);
-        let mut row = verify_one(&name, &loaded, job, kernel, registry);
+        note_btf(&given, &loaded);
+        let mut row = verify_one(name, &loaded, job, kernel, registry);
         if let Ok(program) = &loaded.program {
             let log = || log_of(program, kernel, registry);
             row.recorded = recorded::compare(&single.answers, &row, kernel, &log);
@@ -199,14 +206,14 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
     let mut lacking = BTreeSet::new();
     let mut verify = |loaded: Loaded| {
         if let Ok(program) = &loaded.program {
-            note_lacking(&name, program, kernel.privileges(), &mut lacking);
+            note_lacking(&given, program, kernel.privileges(), &mut lacking);
         }
         if !is_noted {
-            is_noted = note_btf(&name, &loaded);
+            is_noted = note_btf(&given, &loaded);
         }
         is_file_lacking |= is_lacking(&loaded, registry);
         if refused.borrow().is_none() {
-            rows.push(verify_one(&name, &loaded, job, kernel, registry));
+            rows.push(verify_one(name, &loaded, job, kernel, registry));
         }
     };
     let read_btf = |name: &str| {
@@ -220,19 +227,20 @@ fn verify_file(job: &Job<'_>, path: &Path, kernel: &Kernel, registry: &Registry)
     if job.test_tags {
         loader = loader.with_test_tags(&read_btf);
     }
-    let loaded = loader.load_each(file.bytes(), &name, &mut verify);
+    let loaded = loader.load_each(file.bytes(), &given, &mut verify);
     loaded.map_err(|error| {
         let failure = refused_beside(error, Some(kernel), path, job.files);
         match file.is_object() {
             true => failure,
-            false => failure.hint(single::EXPECTED),
+            false if single::is_source(path) => failure,
+            false => single::unreadable_file(path, file.bytes(), failure),
         }
     })?;
     if rows.is_empty() && left_out.borrow().is_empty() && refused.borrow().is_none() {
-        return Err(no_programs().within(&name));
+        return Err(no_programs().within(&given));
     }
     match refused.take() {
-        Some(failure) => Err(failure.within(&name)),
+        Some(failure) => Err(failure.within(&given)),
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),

@@ -1,5 +1,6 @@
 //! Files that hold one program: text cases, and instructions alone.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use beebox::Kernel;
@@ -17,6 +18,25 @@ use crate::program_input::name;
 /// Supported inputs, for the error of another file.
 pub(super) const EXPECTED: &str = "an object, a text case (called NAME.case, or beginning with .program or .type), \
      or instructions alone with --type TYPE";
+
+/// True for a C source, whose error says how it is compiled.
+pub(super) fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "c")
+}
+
+/// The failure for a file that is neither an object nor a case, with one remedy. `failure` is
+/// that of an object.
+pub(super) fn unreadable_file(path: &Path, bytes: &[u8], failure: Failure) -> Failure {
+    // Of text it says how C is compiled, which this is not.
+    let is_text =
+        !bytes.is_empty() && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'));
+    match is_text {
+        true => Failure::new("this is text, but no text case")
+            .within(name(path))
+            .hint(EXPECTED),
+        false => failure.hint(EXPECTED),
+    }
+}
 
 /// The licence of instructions alone: every helper is theirs to call.
 const LICENSE: &str = "GPL";

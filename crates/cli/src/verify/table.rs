@@ -6,8 +6,27 @@ use super::row::{Row, Verdict};
 use super::spec::{Column, Emit};
 use super::top_lines;
 
-/// Columns of text, with the logs of programs that have one in front.
-pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
+/// Numbers of programs by verdict, of all that were verified.
+pub(super) struct Counts {
+    accepted: usize,
+    refused: usize,
+    unsupported: usize,
+}
+
+impl Counts {
+    pub(super) fn of(rows: &[Row]) -> Counts {
+        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+        Counts {
+            accepted: count(Verdict::Success),
+            refused: count(Verdict::Failure),
+            unsupported: count(Verdict::Unsupported),
+        }
+    }
+}
+
+/// Columns of text, with the logs of programs that have one in front; rows may be fewer than
+/// the counts say.
+pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
         // Writing to a string cannot fail.
@@ -52,13 +71,14 @@ pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
                 .map(|agreement| format!("{}: {agreement}\n", row.file_name)),
         );
     }
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let Counts {
+        accepted,
+        refused,
+        unsupported,
+    } = counts;
     let _ = writeln!(
         text,
-        "{} accepted, {} refused, {} unsupported",
-        count(Verdict::Success),
-        count(Verdict::Failure),
-        count(Verdict::Unsupported)
+        "{accepted} accepted, {refused} refused, {unsupported} unsupported"
     );
     text
 }

@@ -6,6 +6,8 @@ use super::tokens::{Item, RuleError, Words};
 use super::{Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet, protocol_number};
 
 const ACTIONS: &str = "pass, drop, redirect, count or sample";
+/// What a line may begin with.
+const FIRST_WORDS: &str = "default, other, malformed, pass, drop, redirect, count or sample";
 const FIELDS: &str = "proto, from, to, port, type, code or the end of the line";
 
 impl RuleSet {
@@ -30,7 +32,7 @@ impl RuleSet {
             match general {
                 Some(action) => {
                     words.word("")?;
-                    *action = read_action(&mut words)?;
+                    *action = read_action(&mut words, ACTIONS)?;
                     if !words.is_at_end() {
                         return Err(words.unexpected("the end of the line"));
                     }
@@ -46,8 +48,9 @@ impl RuleSet {
     }
 }
 
-fn read_action(words: &mut Words<'_>) -> Result<Action, RuleError> {
-    let word = words.word(ACTIONS)?;
+/// Reads an action; `expected` is all that may stand in its place.
+fn read_action(words: &mut Words<'_>, expected: &str) -> Result<Action, RuleError> {
+    let word = words.word(expected)?;
     Ok(match word.text {
         "pass" => Action::Pass,
         "drop" => Action::Drop,
@@ -68,12 +71,12 @@ fn read_action(words: &mut Words<'_>) -> Result<Action, RuleError> {
                 Action::Sample(rate)
             }
         },
-        _ => return Err(word.unexpected(format!("default, other, malformed, {ACTIONS}"))),
+        _ => return Err(word.unexpected(expected)),
     })
 }
 
 fn read_rule(words: &mut Words<'_>) -> Result<Rule, RuleError> {
-    let mut rule = Rule::new(read_action(words)?);
+    let mut rule = Rule::new(read_action(words, FIRST_WORDS)?);
     let mut seen: Vec<&str> = Vec::new();
     // The side that `port` belongs to.
     let mut side = None;

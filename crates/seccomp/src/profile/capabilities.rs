@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::nearest::nearest;
+
 /// The capabilities of Linux 6.18, by number.
 pub const CAPABILITIES: &[&str] = &[
     "CAP_CHOWN",
@@ -138,10 +140,11 @@ pub fn parse_capabilities(list: &str) -> Result<BTreeSet<String>, UnknownCapabil
 
 /// The capability closest to a misspelt full name.
 fn closest(full: &str) -> Option<&'static str> {
-    let nearest = CAPABILITIES
-        .iter()
-        .max_by(|a, b| strsim::jaro(full, a).total_cmp(&strsim::jaro(full, b)))?;
-    (strsim::jaro(full, nearest) > 0.8).then_some(nearest)
+    let name = |full: &str| full.trim_start_matches("CAP_").to_owned();
+    let names: Vec<String> = CAPABILITIES.iter().map(|full| name(full)).collect();
+    let near = nearest(&name(full), names.iter().map(String::as_str))?;
+    let at = names.iter().position(|name| name == near)?;
+    Some(CAPABILITIES[at])
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use beebox::captures::{Format, Input};
@@ -12,20 +11,20 @@ use super::output::{Ran, Summary};
 use super::progress::Progress;
 use crate::answer::Failure;
 use crate::capture_file::{self, unreadable};
-use crate::program_input::name;
+use crate::output_path::OutputPath;
 
 /// Runs a program on each packet of a capture.
 pub(super) fn run(
     path: &Path,
-    out: Option<&Path>,
+    out: Option<OutputPath<'_>>,
     program: &mut RunnableProgram<'_>,
 ) -> Result<Ran, Failure> {
-    let mut input = capture_file::open(path)?;
+    let mut input = capture_file::open(path, true)?;
     let mut file = match out {
         None => None,
         Some(out) => Some((
-            output_format(&mut input, path, out)?,
-            OutputFile::create(path, out)?,
+            output_format(&mut input, path, out.path())?,
+            OutputFile::create(out)?,
         )),
     };
     let written = file.as_mut().map(|(format, file)| Written {
@@ -41,9 +40,9 @@ pub(super) fn run(
     drop(progress);
     if let (Some((_, file)), Some(out), Ok(_)) = (file, out, &stopped) {
         file.finish()?;
-        summary.written_to = Some(out.display().to_string());
+        summary.written_to = Some(out.path().display().to_string());
     }
-    ended(path, stopped, summary)
+    ended(path, out.map(OutputPath::path), stopped, summary)
 }
 
 /// Options of running a capture in threads.
@@ -71,7 +70,7 @@ pub(super) fn run_parallel(
         ))
         .hint("--share-maps, if the order of packets does not matter to the program"));
     }
-    let input = capture_file::open(path)?;
+    let input = capture_file::open(path, true)?;
     let mut summary = Summary::default();
     let mut progress = Progress::start();
     let stopped = loaded.run_capture_parallel(program, input, threads.jobs, set_up, &mut |run| {
@@ -81,12 +80,13 @@ pub(super) fn run_parallel(
     drop(progress);
     let stopped =
         stopped.ok_or_else(|| Failure::new(format_args!("program {program} is not loaded")))?;
-    ended(path, stopped, summary)
+    ended(path, None, stopped, summary)
 }
 
 /// The results of a capture, or why there are none.
 fn ended(
     path: &Path,
+    out: Option<&Path>,
     stopped: Result<CaptureSummary, CaptureStop>,
     summary: Summary,
 ) -> Result<Ran, Failure> {
@@ -94,13 +94,12 @@ fn ended(
         Ok(counts) => Ok(Ran::Capture(summary.with_counts(counts))),
         Err(CaptureStop::Run {
             packet,
-            error: RunError::Trap(place),
-        }) => Ok(Ran::Trap {
+            error: error @ (RunError::Trap(_) | RunError::Deadline),
+        }) => Ok(Ran::Stopped {
             packet: Some(packet),
-            error: RunError::Trap(place),
+            error,
         }),
-        Err(CaptureStop::Capture(error)) => Err(unreadable(path, error)),
-        Err(stop) => Err(Failure::new(stop).within(name(path))),
+        Err(stop) => Err(capture_file::stopped(path, out, stop)),
     }
 }
 
@@ -128,22 +127,13 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Creates the output, which must not be the input.
-    pub(crate) fn create(path: &Path, out: &Path) -> Result<OutputFile, Failure> {
-        if out == Path::new("-") {
+    /// Creates the output.
+    pub(crate) fn create(out: OutputPath<'_>) -> Result<OutputFile, Failure> {
+        if out.is_standard() {
             let failure = Failure::new("-w -: standard output holds the results");
             return Err(failure.hint("the name of a file"));
         }
-        let id = |path: &Path| {
-            let data = fs::metadata(path).ok()?;
-            Some((data.dev(), data.ino()))
-        };
-        if id(out).is_some_and(|of_out| id(path) == Some(of_out)) {
-            let name = out.display();
-            return Err(Failure::new(format_args!(
-                "{name}: output is also the input"
-            )));
-        }
+        let out = out.path();
         let is_special = fs::metadata(out).is_ok_and(|data| !data.is_file());
         let unfinished = out.file_name().filter(|_| !is_special).map(|name| {
             let mut name = name.to_owned();

@@ -56,6 +56,7 @@ fn max_entries(text: &str) -> Result<(String, u32), String> {
 /// The failure for an object that is not loaded, with a hint.
 pub(super) fn not_loaded(
     error: NotLoaded,
+    changes: &Changes,
     object: &Object<'_>,
     kernel: &Kernel,
     name: &str,
@@ -65,9 +66,14 @@ pub(super) fn not_loaded(
         NotLoaded::Map { name, .. } => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));
-            map.filter(|map| map.params().max_entries == 0).map(|_| {
-                format!("--max-entries {name}=N: the object leaves its size to its loader")
-            })
+            let is_given = changes.max_entries.iter().any(|(map, _)| map == name);
+            map.filter(|map| map.params().max_entries == 0)
+                .map(|_| match is_given {
+                    true => format!("--max-entries {name}=N with N from 1"),
+                    false => {
+                        format!("--max-entries {name}=N: the object leaves its size to its loader")
+                    }
+                })
         }
         _ => None,
     };

@@ -12,13 +12,14 @@ use serde_json::Value;
 
 use super::super::memory::Source;
 use super::super::output::hex_rows;
+use super::super::trusted::TIMED_OUT;
 use super::check_report::{Checked, Difference, Report};
 use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
 use super::output::Summary;
 use super::records::RecordTypes;
 use crate::answer::Failure;
-use crate::capture_file::{self, unreadable};
+use crate::capture_file;
 
 /// Result of the last run.
 enum Ran {
@@ -112,6 +113,11 @@ impl Check<'_, '_> {
                     texts.clear();
                     ran = match result {
                         Ok(ran) => ran,
+                        Err(RunError::Deadline) => {
+                            let difference = Difference::from(TIMED_OUT.to_owned());
+                            report.checked.push(put(Some(difference), &last));
+                            Ran::Stopped
+                        }
                         Err(trap) => {
                             let difference = Difference {
                                 what: "it ends with a trap".to_owned(),
@@ -168,7 +174,7 @@ impl Ran {
     }
 }
 
-/// Runs a program; the inner error is a trap.
+/// Runs a program; the inner error is a trap or the time limit.
 fn run(
     statement: &Statement,
     program: &mut RunnableProgram<'_>,
@@ -189,21 +195,20 @@ fn run(
                     context,
                     run: Box::new(run),
                 })),
-                Err(error @ RunError::Trap(_)) => Ok(Err(error)),
+                Err(error @ (RunError::Trap(_) | RunError::Deadline)) => Ok(Err(error)),
                 Err(error) => Err(Failure::new(error)),
             }
         }
         Statement::Capture { path, .. } => {
-            let input = capture_file::open(path)?;
+            let input = capture_file::open(path, true)?;
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
                 Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),
                 Err(CaptureStop::Run {
-                    error: error @ RunError::Trap(_),
+                    error: error @ (RunError::Trap(_) | RunError::Deadline),
                     ..
                 }) => Ok(Err(error)),
-                Err(CaptureStop::Capture(error)) => Err(unreadable(path, error)),
-                Err(stop) => Err(Failure::new(stop).within(path.display())),
+                Err(stop) => Err(capture_file::stopped(path, None, stop)),
             }
         }
         Statement::Set { .. } | Statement::Expect(_) => unreachable!("no run"),

@@ -11,10 +11,12 @@ use report::value::Ordered;
 use serde_json::{Value, json};
 
 use super::super::RunFormat;
-use super::super::output::{hex, hex_rows, trap_record};
+use super::super::output::{deadline_record, hex, hex_rows, trap_record};
+use super::super::trusted::TIMED_OUT;
 use super::records::{RecordTypes, Records};
 use super::redirect;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::count;
 use crate::program_output::write_output;
 
 /// Records that are shown to people.
@@ -80,8 +82,8 @@ pub(super) enum Ran {
     },
     /// On a capture.
     Capture(Summary),
-    /// A trap, on the packet of that number of a capture.
-    Trap {
+    /// Stopped by a trap or the time limit, on the packet of that number of a capture.
+    Stopped {
         packet: Option<u64>,
         error: RunError,
     },
@@ -104,7 +106,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Prints it; a trap is a no.
+    /// Prints it; a trap and the time limit are a no.
     pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
         let text = match format {
             RunFormat::Text => self.text(),
@@ -113,7 +115,7 @@ impl Report<'_> {
         };
         write_output(text.as_bytes(), None)?;
         Ok(match self.ran {
-            Ran::Trap { .. } => Answer::No,
+            Ran::Stopped { .. } => Answer::No,
             Ran::Packet { .. } | Ran::Capture(_) => Answer::Yes,
         })
     }
@@ -135,9 +137,13 @@ impl Report<'_> {
                 write_packet(&mut text, packet, data, context, run)
             }
             Ran::Capture(summary) => write_summary(&mut text, summary),
-            Ran::Trap { packet, error } => {
+            Ran::Stopped { packet, error } => {
                 let place = packet.map(|packet| format!(" on packet {packet}"));
-                writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
+                let place = place.unwrap_or_default();
+                match error {
+                    RunError::Deadline => writeln!(text, "stopped{place}\n{TIMED_OUT}"),
+                    error => writeln!(text, "trap{place}\n{error}"),
+                }
             }
         };
         for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
@@ -168,7 +174,7 @@ impl Report<'_> {
                 let kept = kept.map(|(packet, record)| (Some(*packet), record));
                 (kept.collect(), summary.records.lost)
             }
-            Ran::Trap { .. } => (Vec::new(), 0),
+            Ran::Stopped { .. } => (Vec::new(), 0),
         }
     }
 
@@ -245,9 +251,12 @@ impl Report<'_> {
                     put("printk_lost", json!(summary.printk_lost));
                 }
             }
-            Ran::Trap { packet, error } => {
+            Ran::Stopped { packet, error } => {
                 if let Some(packet) = packet {
                     put("packet", json!(packet));
+                }
+                if let RunError::Deadline = error {
+                    put("trap", deadline_record());
                 }
                 if let RunError::Trap(place) = error {
                     put("trap", trap_record(&place.trap));
@@ -351,6 +360,10 @@ pub(super) fn one_line(text: &str) -> String {
     shown.collect()
 }
 
+fn number_of(packets: u64) -> String {
+    count(packets as usize, "packet")
+}
+
 fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let counts = &summary.counts;
     let ns = counts.mean_duration.as_nanos();
@@ -361,7 +374,8 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
             None => Ok(()),
         };
     }
-    writeln!(text, "{} packets, {ns} ns a packet", counts.packets)?;
+    let packets = number_of(counts.packets);
+    writeln!(text, "{packets}, {ns} ns a packet")?;
     let names = counts.verdicts.iter().map(|count| count.name.len());
     let width = names.max().unwrap_or(0).max("verdict".len());
     writeln!(
@@ -386,7 +400,7 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     }
     write_lost(text, summary.printk_lost)?;
     match &summary.written_to {
-        Some(out) => writeln!(text, "{} packets written to {out}", counts.kept),
+        Some(out) => writeln!(text, "{} written to {out}", number_of(counts.kept)),
         None => Ok(()),
     }
 }

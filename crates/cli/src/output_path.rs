@@ -1,0 +1,98 @@
+//! Output files, which must not be files that the same command reads: writing would destroy
+//! the input. Every command that takes an output makes one of these.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::answer::Failure;
+use crate::program_input::name;
+
+/// The path of an output that is none of the inputs; `-` is standard output.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputPath<'a>(&'a Path);
+
+impl<'a> OutputPath<'a> {
+    /// Takes the path of an output, with the paths of all inputs (`-` is standard input).
+    ///
+    /// # Errors
+    /// If the output is the file of an input.
+    pub(crate) fn new<'p>(
+        output: &'a Path,
+        inputs: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<OutputPath<'a>, Failure> {
+        let Some(file) = file_at(output) else {
+            return Ok(OutputPath(output));
+        };
+        let is_same = |input: &&Path| {
+            let of_input = match *input == Path::new("-") {
+                true => standard_input(),
+                false => file_at(input),
+            };
+            of_input.is_some_and(|input| (input.dev(), input.ino()) == (file.dev(), file.ino()))
+        };
+        match inputs.into_iter().find(is_same) {
+            None => Ok(OutputPath(output)),
+            Some(input) => {
+                let input = name(input);
+                let failure =
+                    Failure::new(format_args!("output is also an input (read as {input})"));
+                Err(failure
+                    .within(output.display())
+                    .hint("another name for the output"))
+            }
+        }
+    }
+
+    /// The same for an output that may not be given.
+    pub(crate) fn optional<'p>(
+        output: Option<&'a Path>,
+        inputs: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Option<OutputPath<'a>>, Failure> {
+        output
+            .map(|output| OutputPath::new(output, inputs))
+            .transpose()
+    }
+
+    /// The path.
+    pub(crate) fn path(self) -> &'a Path {
+        self.0
+    }
+
+    /// True for standard output.
+    pub(crate) fn is_standard(self) -> bool {
+        self.0 == Path::new("-")
+    }
+}
+
+/// The regular file at a path, if there is one.
+fn file_at(path: &Path) -> Option<Metadata> {
+    let data = std::fs::metadata(path).ok()?;
+    data.is_file().then_some(data)
+}
+
+/// The regular file that standard input comes from, if it does.
+fn standard_input() -> Option<Metadata> {
+    let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    let data = file.ok()?.metadata().ok()?;
+    data.is_file().then_some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_no_input_under_another_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("a"), "").unwrap();
+        std::os::unix::fs::symlink(path("a"), path("b")).unwrap();
+        let (a, b, c) = (path("a"), path("b"), path("c"));
+        let made = |output: &Path| OutputPath::new(output, [a.as_path()]).is_ok();
+        assert!(!made(&a) && !made(&b));
+        assert!(made(&c) && made(Path::new("-")) && made(Path::new("/dev/null")));
+    }
+}

@@ -1,0 +1,325 @@
+//! Messages of commands: they name object, fact and one remedy that works.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const FIREWALL: &str = "examples/packets/firewall.bpf.o";
+const OFFICE: &str = "examples/gateway/office.rules";
+const SAMPLE: &str = "examples/sample.pcap";
+
+fn beebox(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+    command.current_dir(ROOT).args(words).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Standard error of a command that cannot answer.
+fn told(words: &[&str]) -> String {
+    let output = beebox(words);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+    told
+}
+
+/// Path of a file of a directory, with these contents.
+fn file(directory: &Path, name: &str, contents: &str) -> String {
+    let path = directory.join(name);
+    fs::write(&path, contents).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn objects_and_captures_in_the_place_of_programs() {
+    for (words, remedy) in [
+        (
+            &["dis", "--ebpf", FIREWALL][..],
+            "beebox dis examples/packets/firewall.bpf.o, without --ebpf: it links objects",
+        ),
+        (
+            &["asm", FIREWALL],
+            "beebox dis examples/packets/firewall.bpf.o lists its programs",
+        ),
+        (
+            &["filter", "-F", SAMPLE, SAMPLE],
+            "-F FILE with the filter; captures stand after it",
+        ),
+        (
+            &["gateway", "run", OFFICE, "--pcap", "Cargo.toml"],
+            "captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2",
+        ),
+        (
+            &[
+                "run",
+                FIREWALL,
+                "--packet",
+                "zero:60",
+                "--max-entries",
+                "blocked=0",
+            ],
+            "--max-entries blocked=N with N from 1",
+        ),
+        (&["dis", FIREWALL, "--converted"], "no --converted"),
+        (
+            &["dis", FIREWALL, "--format", "ddd"],
+            "raw, hex, d, dd, asm, log, case or json",
+        ),
+        (&["filter", "tcp", "examples"], "the name of a file in it"),
+        (
+            &["filter", "tcp", "port", "examples"],
+            "the name of a file in it",
+        ),
+    ] {
+        let told = told(words);
+        assert!(told.ends_with(&format!("\n  try: {remedy}\n")), "{told}");
+        assert_eq!(told.matches("try: ").count(), 1, "{told}");
+    }
+    let directory = told(&["filter", "tcp", "examples"]);
+    assert!(
+        directory.starts_with("beebox: examples: this is a directory"),
+        "{directory}"
+    );
+    let text = told(&["verify", "examples/sandbox.asm"]);
+    let fact = "beebox: examples/sandbox.asm: this is text, but no text case\n";
+    assert!(text.starts_with(fact), "{text}");
+    assert!(!text.contains("clang"), "{text}");
+}
+
+#[test]
+fn only_near_names_are_suggested() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = "{\"defaultAction\": \"SCMP_ACT_ALLOW\"}";
+    let profile = &*file(directory.path(), "profile.json", profile);
+    for (words, name) in [
+        (&["check", profile, "--cap", "foo"][..], "CAP_FOWNER"),
+        (&["eval", profile, "--syscall", "foo"], "fork"),
+        (
+            &["eval", profile, "--syscall", "open", "--arg", "1=FOO"],
+            "F_OK",
+        ),
+    ] {
+        let told = told(&[&["seccomp"], words].concat());
+        assert!(told.contains("  try: ") && !told.contains(name), "{told}");
+    }
+    for (words, name) in [
+        (
+            &["check", profile, "--cap", "sys_admn"][..],
+            "CAP_SYS_ADMIN",
+        ),
+        (&["eval", profile, "--syscall", "opneat"], "openat"),
+    ] {
+        let told = told(&[&["seccomp"], words].concat());
+        assert!(told.contains(name), "{told}");
+    }
+    for (option, value) in [("--machine", "foo"), ("--kernel-version", "foo")] {
+        let told = told(&["seccomp", "check", profile, option, value]);
+        assert!(told.starts_with(&format!("beebox: {option}: ")), "{told}");
+    }
+    let array = &*file(directory.path(), "array.json", "[{}]");
+    let told = told(&["seccomp", "check", array]);
+    assert!(
+        told.contains("a container profile is a JSON object"),
+        "{told}"
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_as_such() {
+    for words in [
+        &["filter", "-c", "-1", "tcp", SAMPLE][..],
+        &["run", FIREWALL, "--packet", "00", "--ifindex", "-1"],
+        &["verify", "-n", "-1", FIREWALL],
+        &["run", FIREWALL, "--packet", "00", "--cpu", "-1"],
+        &["filter", "--snaplen", "-1", "-w", "-", "tcp", SAMPLE],
+        &["verify", "-j", "0", FIREWALL],
+        &["verify", "-j", "-1", FIREWALL],
+        &["gateway", "attach", "lo", OFFICE, "--table-room", "3"],
+    ] {
+        let told = told(words);
+        assert!(
+            told.starts_with("error: invalid value '"),
+            "{words:?}: {told}"
+        );
+        assert!(!told.contains("tip: to pass"), "{told}");
+    }
+}
+
+#[test]
+fn commands_without_files_print_a_usage_error() {
+    for words in [
+        &["gen", "header"][..],
+        &["gen", "rust"],
+        &["gen", "min-core-btf"],
+        &["verify"],
+        &["link"],
+    ] {
+        let told = told(words);
+        assert!(told.starts_with("error: the following required"), "{told}");
+    }
+}
+
+#[test]
+fn an_empty_program_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let empty = &*file(directory.path(), "empty", "");
+    let comments = &*file(directory.path(), "comments.s", "# nothing\n");
+    for command in ["asm", "dis"] {
+        let said = told(&[command, "--ebpf", empty]);
+        assert_eq!(said, format!("beebox: {empty}: the input is empty\n"));
+        let said = told(&[command, "--ebpf", comments]);
+        assert_eq!(said, format!("beebox: {comments}: no instructions\n"));
+    }
+}
+
+#[test]
+fn forms_that_fit_are_those_of_the_command() {
+    let help = text(&beebox(&["asm", "--help"]));
+    assert!(
+        help.contains("- hex:") && !help.contains("- case:"),
+        "{help}"
+    );
+    assert!(text(&beebox(&["dis", "--help"])).contains("- case:"));
+    let sandbox = ["asm", "examples/sandbox.asm"];
+    let json = |words: &[&str]| text(&beebox(&[&sandbox[..], words].concat()));
+    assert_eq!(json(&["-j"]), json(&["--format", "json"]));
+    assert!(json(&["--json"]).starts_with("{\"insns\":["));
+    let rows = text(&beebox(&["verify", FIREWALL, "--json"]));
+    assert!(
+        rows.starts_with("{\"file_name\":\"firewall.bpf.o\""),
+        "{rows}"
+    );
+}
+
+#[test]
+fn rules_that_decide_nothing_say_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let rules = file(directory.path(), "l.rules", "pass from 1.2.3.4 to ::1\n");
+    let rules = rules.as_str();
+    let output = beebox(&["gateway", "compile", rules]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    let why = "\nrule 1 decides about no packet: its source is IPv4, its destination IPv6\n";
+    assert!(said.ends_with(why), "{said}");
+    assert!(said.starts_with("1 rule, compiled"), "{said}");
+    assert!(!said.contains("the rules before it"), "{said}");
+    let json = text(&beebox(&["gateway", "compile", rules, "-j"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let mixed = &json["mixed_families"][0];
+    assert_eq!(
+        (&mixed["rule"], &mixed["source"]),
+        (&1.into(), &"IPv4".into())
+    );
+    let wrong = &*file(directory.path(), "wrong.rules", "default foo\n");
+    let wrong = told(&["gateway", "compile", wrong]);
+    assert!(
+        wrong.contains("expected pass, drop, redirect, count or sample\n"),
+        "{wrong}"
+    );
+    let wrong = &*file(directory.path(), "wrong.rules", "foo\n");
+    let wrong = told(&["gateway", "compile", wrong]);
+    assert!(
+        wrong.contains("expected default, other, malformed, pass,"),
+        "{wrong}"
+    );
+    let empty = &*file(directory.path(), "empty.rules", "# nothing\n");
+    let output = beebox(&["gateway", "compile", empty]);
+    assert_eq!(output.status.code(), Some(0));
+    let warning = format!("beebox: warning: {empty}: no rules, so that every packet passes\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), warning);
+}
+
+/// The options under a heading of a help text.
+fn under(help: &str, heading: &str) -> Vec<String> {
+    let lines = help
+        .lines()
+        .skip_while(|line| *line != format!("{heading}:"));
+    let lines = lines
+        .skip(1)
+        .take_while(|line| line.is_empty() || line.starts_with(' '));
+    let option = |line: &str| {
+        let word = line
+            .split_whitespace()
+            .find(|word| word.starts_with("--"))?;
+        (line.trim_start().starts_with('-')).then(|| word.trim_end_matches(',').to_owned())
+    };
+    lines.filter_map(option).collect()
+}
+
+#[test]
+fn help_has_options_under_their_headings() {
+    const KERNEL: [&str; 7] = [
+        "--kernel",
+        "--btf",
+        "--kconfig",
+        "--kernel-version",
+        "--module-btf",
+        "--core-btf",
+        "--feature",
+    ];
+    for words in [
+        &["run"][..],
+        &["verify"],
+        &["show"],
+        &["dis"],
+        &["kfuncs"],
+        &["gateway", "run"],
+    ] {
+        let help = text(&beebox(&[words, &["-h"]].concat()));
+        let kernel = under(&help, "Kernel");
+        assert!(!kernel.is_empty(), "{words:?}: {help}");
+        let others: Vec<_> = kernel
+            .iter()
+            .filter(|it| !KERNEL.contains(&&***it))
+            .collect();
+        assert!(others.is_empty(), "{words:?}: {others:?}");
+    }
+    for command in ["check", "eval", "table", "diff", "assert", "compile", "dis"] {
+        let help = text(&beebox(&["seccomp", command, "-h"]));
+        let machine = under(&help, "Machine and container");
+        assert_eq!(
+            machine,
+            ["--machine", "--cap", "--kernel-version"],
+            "{command}"
+        );
+    }
+    let run = text(&beebox(&["run", "-h"]));
+    assert!(
+        under(&run, "Options").contains(&"--engine".to_owned()),
+        "{run}"
+    );
+}
+
+#[test]
+fn examples_of_the_gateway_work_in_the_repository() {
+    let directory = tempfile::tempdir().unwrap();
+    let examples = directory.path().join("examples");
+    std::os::unix::fs::symlink(Path::new(ROOT).join("examples"), examples).unwrap();
+    let path = Path::new(env!("CARGO_BIN_EXE_beebox")).parent().unwrap();
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+    for command in [
+        "import", "compile", "run", "explain", "diff", "attach", "update",
+    ] {
+        let help = text(&beebox(&["gateway", command, "--help"]));
+        let (_, examples) = help.split_once("Examples:\n").expect(command);
+        let examples = examples.replace("\\\n", "");
+        for example in examples.lines().filter(|line| !line.is_empty()) {
+            // These need root, or programs that are not everywhere.
+            if ["attach", "update"].contains(&command) || example.contains(" | ") {
+                continue;
+            }
+            let mut shell = Command::new("sh");
+            let shell = shell.args(["-c", example]).env("PATH", &path);
+            let output = shell.current_dir(directory.path()).output().unwrap();
+            assert_ne!(output.status.code(), Some(2), "{example}: {output:?}");
+            assert!(
+                output.status.code().is_some_and(|code| code < 2),
+                "{example}"
+            );
+        }
+    }
+}
