@@ -192,8 +192,8 @@ impl<'o> Opened<'o> {
         for_each_map(object.maps_mut(), |map| {
             map.pin = None;
             let kind = map.params().kind();
-            // Kinds newer than 6.18 have no map there.
-            if kind.is_none_or(|kind| kind > MapKind::Arena) && map.struct_ops().is_none() {
+            let is_there = kind.is_some_and(|kind| has_map_kind(loader.kernel, kind));
+            if !is_there && map.struct_ops().is_none() {
                 map.autocreate = false;
             }
             if map.params().max_entries == 0 && !kind.is_some_and(has_entries_by_owner) {
@@ -261,6 +261,13 @@ impl<'o> Opened<'o> {
             is_refused: tags.is_refused,
         })
     }
+}
+
+/// True if the kernel has maps of this kind, by its registry; true without a registry, which
+/// verification needs anyway.
+fn has_map_kind(kernel: &Kernel, kind: MapKind) -> bool {
+    let registry = kernel.registry();
+    registry.is_none_or(|registry| registry.map(kind).is_some())
 }
 
 /// The last line of the kernel's log if it refuses BTF.
@@ -481,3 +488,26 @@ const CONTEXTS: &[(&[&str], ProgramType, Option<AttachType>)] = &[
         None,
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use spec::kernel::Source;
+
+    use super::*;
+
+    #[test]
+    fn kinds_of_maps_are_those_of_the_registry() {
+        let kernel = kernel_data::linux_6_18();
+        for kind in MapKind::ALL {
+            let is_there = *kind <= MapKind::Arena;
+            assert_eq!(has_map_kind(&kernel, *kind), is_there, "{kind:?}");
+        }
+        let mut registry = kernel.registry().unwrap().clone();
+        let mut added = registry.maps.remove(&MapKind::Arena).unwrap();
+        added.kind = MapKind::InsnArray;
+        registry.maps.insert(added.kind, added);
+        let other = kernel.with_registry(Box::new(|| registry), Source::Given);
+        assert!(has_map_kind(&other, MapKind::InsnArray));
+        assert!(!has_map_kind(&other, MapKind::Arena));
+    }
+}
