@@ -143,7 +143,12 @@ impl KernelArgs {
             for (name, is_there) in &self.feature {
                 features = features.with(name, *is_there).unwrap_or(features);
             }
-            kernel = kernel.with_features(features, Source::Given);
+            // Those that are not declared remain assumed.
+            let source = match kernel.source(KernelField::Features) {
+                Source::Assumed => Source::Assumed,
+                _ => Source::Given,
+            };
+            kernel = kernel.with_features(features, source);
         }
         let replaced = self.replaced();
         if !replaced.is_empty() {
@@ -282,7 +287,7 @@ fn file(path: &Path) -> Source {
 }
 
 /// The running kernel, with the helpers and contexts of the built-in one.
-pub(crate) fn running() -> Result<Kernel, Failure> {
+fn running() -> Result<Kernel, Failure> {
     let kernel = kernel::running().map_err(|error| {
         Failure::new(error).within("the running kernel").hint(
             "it needs BTF in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); \

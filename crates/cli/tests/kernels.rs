@@ -52,6 +52,20 @@ fn a_kernel_of_which_single_facts_are_given_is_not_linux_6_18() {
         format!("linked for {config} with version 5.15.3")
     );
     let output = beebox(&["verify", SHAPES, "--kconfig", config]);
+    let words = [
+        "verify",
+        SHAPES,
+        "--kernel-version",
+        "5.15",
+        "--feature",
+        "cookies=off",
+    ];
+    let declared = error(&beebox(&words));
+    assert!(
+        declared.contains("Linux 5.15 with cookies=off, "),
+        "{declared}"
+    );
+    assert!(declared.contains(", features, "), "{declared}");
     let expected = format!("verified for {config}, assumed as in Linux 6.18: version, BTF, ");
     assert!(error(&output).contains(&expected), "{}", error(&output));
     assert!(
