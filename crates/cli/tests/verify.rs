@@ -272,7 +272,11 @@ fn cases_verify_as_the_objects_that_they_are_written_of() {
             let path = directory.path().join(format!("{name}.case"));
             fs::write(&path, &case.stdout).unwrap();
             let path = path.to_str().unwrap();
-            assert_eq!(counts(path), [expected.clone()], "{object} {name}");
+            assert_eq!(
+                counts(path),
+                std::slice::from_ref(&expected),
+                "{object} {name}"
+            );
             // A case is listed, and written as it is.
             assert_eq!(text(&dis(&[path, "--format", "case"])), text(&case));
             assert!(text(&dis(&[path])).contains("exit"), "{object} {name}");
