@@ -128,7 +128,7 @@ pub enum CaseProblem {
     Unended(&'static str),
     /// The `.type` is missing.
     NoType,
-    /// More than [`MAX_TARGETS`](crate::MAX_TARGETS) target programs are nested.
+    /// More than [`MAX_TARGETS`] target programs are nested.
     NestedTargets,
     /// A target program has a recorded answer.
     AnswerOfTarget,
