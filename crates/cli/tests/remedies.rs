@@ -118,7 +118,8 @@ fn only_near_names_are_suggested() {
     }
     for (option, value) in [("--machine", "foo"), ("--kernel-version", "foo")] {
         let told = told(&["seccomp", "check", profile, option, value]);
-        assert!(told.starts_with(&format!("beebox: {option}: ")), "{told}");
+        let first = told.lines().next().unwrap();
+        assert!(first.contains(option) && first.contains(value), "{told}");
     }
     let array = &*file(directory.path(), "array.json", "[{}]");
     let told = told(&["seccomp", "check", array]);
@@ -283,7 +284,7 @@ fn help_has_options_under_their_headings() {
         let machine = under(&help, "Machine and container");
         assert_eq!(
             machine,
-            ["--machine", "--cap", "--kernel-version"],
+            ["--machine", "--cap", "--kernel", "--kernel-version"],
             "{command}"
         );
     }

@@ -194,7 +194,12 @@ fn faults_in_the_middle_and_at_the_end() {
         3_000,
     );
     assert_eq!(stop.0.packets, 500);
-    assert!(stop.1.contains("packets: 500") && stop.1.contains(&format!("offset: {middle}")));
+    let place = format!("byte {middle}");
+    assert!(
+        stop.1.contains("after packet 500,") && stop.1.contains(&place),
+        "{}",
+        stop.1
+    );
 
     let mut file = blocks(2_000);
     file.truncate(file.len() - 30);
