@@ -72,8 +72,9 @@ Where `jit` takes more than 1.3 times what native code takes, and why:
   kernel's. Beebox keeps the smaller code.
 - `tcp port 22 with payload` over 16,384 packets took 1.86 on Zen 4 without merged
   branches; the cause is unknown. Both codes had 0.57 branch mispredictions a packet. With
-  merged branches ours has 0.19; it is not measured on Zen 4. On one packet, on Zen 5, it
-  takes 0.92 to 1.36 by where the linker puts the Rust code (1.9 or 2.7 ns; ours 2.5 ns).
+  merged branches ours has 0.19; it is not measured on Zen 4.
+- One packet, on Zen 5: `tcp port 22 with payload` 0.87 to 1.36, `port 22` 1.12 to 1.33, by
+  where the linker puts the Rust code (1.9 to 2.7 ns; ours 2.4 to 2.6 ns in every build).
 
 W8 is a ladder of tests of one bit each. Linux's code branches, ours has conditional moves,
 whose time does not depend on the numbers. On Zen 5, which learns the branches of hundreds of
