@@ -115,7 +115,7 @@ impl ObjectFile {
 /// The failure for an object without programs.
 pub(crate) fn no_programs() -> Failure {
     Failure::new("no programs: functions in .text are subprograms")
-        .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone")
+        .hint("a section for the program, as SEC(\"xdp\")")
 }
 
 /// What files are called in results: the last parts of their paths, as veristat has them, and

@@ -189,7 +189,8 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
         .map(|(id, code)| (id, code.name.to_string()))
         .collect();
     if programs.is_empty() {
-        return Err(no_programs());
+        return Err(no_programs()
+            .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone"));
     }
     let known = |name: &str| programs.iter().any(|(_, known)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
