@@ -45,6 +45,16 @@ fn exactly_the_commutative_operations_commute() {
 }
 
 #[test]
+fn exactly_the_divisions_have_an_exception_for_zero() {
+    for op in AluOp::ALL {
+        let by_zero = VALUES.map(|a| compute(op, a, 0));
+        let is_quotient = by_zero == [0; 14] && compute(op, 7, 3) == 2;
+        let is_remainder = by_zero == VALUES && compute(op, 7, 3) == 1;
+        assert_eq!(is_quotient || is_remainder, op.is_division(), "{op:?}");
+    }
+}
+
+#[test]
 fn exactly_the_idempotent_operations_keep_equal_operands() {
     for op in AluOp::ALL {
         let keeps = VALUES.iter().all(|&a| compute(op, a, a) == a);

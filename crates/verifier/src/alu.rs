@@ -117,8 +117,7 @@ fn check_operation(
     }
     walk.check_reg_arg(dst, RegArg::Src)?;
     if let Operand::Imm(imm) = src {
-        let is_division = matches!(op, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod);
-        if is_division && imm == 0 {
+        if op.is_division() && imm == 0 {
             return Err(refuse!(walk, EINVAL, Encoding, "div by zero"));
         }
         let is_shift = matches!(op, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);

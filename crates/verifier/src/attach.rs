@@ -8,6 +8,7 @@ use spec::programs::{LoadFlags, ProgramType};
 
 use crate::env::Env;
 use crate::log::Sink;
+use crate::type_rules::{Applies, TargetKind, TypeRules};
 use crate::{Result, Stop, refuse};
 
 const TRACE_RAW_TP: u32 = 23;
@@ -62,79 +63,22 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
             "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
         ));
     }
-    match kind {
-        ProgramType::StructOps => check_struct_ops(env, &mut check),
-        ProgramType::Tracing | ProgramType::Lsm => check_kernel_target(env, &mut check),
-        ProgramType::Ext => Err(Stop::unsupported("replacement of a function")),
-        ProgramType::SocketFilter
-        | ProgramType::Kprobe
-        | ProgramType::SchedCls
-        | ProgramType::SchedAct
-        | ProgramType::Tracepoint
-        | ProgramType::Xdp
-        | ProgramType::PerfEvent
-        | ProgramType::CgroupSkb
-        | ProgramType::CgroupSock
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::RawTracepoint
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LwtSeg6local
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::FlowDissector
-        | ProgramType::CgroupSysctl
-        | ProgramType::RawTracepointWritable
-        | ProgramType::CgroupSockopt
-        | ProgramType::SkLookup
-        | ProgramType::Syscall
-        | ProgramType::Netfilter => Ok(()),
+    match TypeRules::of(kind).target {
+        TargetKind::Operation => check_struct_ops(env, &mut check),
+        TargetKind::Function | TargetKind::Hook => check_kernel_target(env, &mut check),
+        TargetKind::Program => Err(Stop::unsupported("replacement of a function")),
+        TargetKind::Nothing => Ok(()),
     }
 }
 
-/// `can_be_sleepable`.
 fn may_sleep(kind: ProgramType, attach: u32) -> bool {
-    match kind {
-        ProgramType::Tracing => {
-            matches!(
-                attach,
-                TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | TRACE_ITER
-            )
-        }
-        ProgramType::Lsm | ProgramType::Kprobe | ProgramType::StructOps => true,
-        ProgramType::SocketFilter
-        | ProgramType::SchedCls
-        | ProgramType::SchedAct
-        | ProgramType::Tracepoint
-        | ProgramType::Xdp
-        | ProgramType::PerfEvent
-        | ProgramType::CgroupSkb
-        | ProgramType::CgroupSock
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::RawTracepoint
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LwtSeg6local
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::FlowDissector
-        | ProgramType::CgroupSysctl
-        | ProgramType::RawTracepointWritable
-        | ProgramType::CgroupSockopt
-        | ProgramType::Ext
-        | ProgramType::SkLookup
-        | ProgramType::Syscall
-        | ProgramType::Netfilter => false,
+    match TypeRules::of(kind).sleepable {
+        Applies::Never => false,
+        Applies::Always => true,
+        Applies::ByAttachType => matches!(
+            attach,
+            TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | TRACE_ITER
+        ),
     }
 }
 
@@ -198,39 +142,10 @@ pub enum Returned {
 
 /// Constraint of the attach target of a struct_ops or LSM program on its return value.
 pub fn returned(env: &Env<'_>) -> Returned {
-    match env.context.kind {
-        ProgramType::StructOps => of_member(env).unwrap_or(Returned::Unknown),
-        ProgramType::Lsm => Returned::Unknown,
-        ProgramType::SocketFilter
-        | ProgramType::Kprobe
-        | ProgramType::SchedCls
-        | ProgramType::SchedAct
-        | ProgramType::Tracepoint
-        | ProgramType::Xdp
-        | ProgramType::PerfEvent
-        | ProgramType::CgroupSkb
-        | ProgramType::CgroupSock
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::RawTracepoint
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LwtSeg6local
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::FlowDissector
-        | ProgramType::CgroupSysctl
-        | ProgramType::RawTracepointWritable
-        | ProgramType::CgroupSockopt
-        | ProgramType::Tracing
-        | ProgramType::Ext
-        | ProgramType::SkLookup
-        | ProgramType::Syscall
-        | ProgramType::Netfilter => Returned::ByProgramType,
+    match TypeRules::of(env.context.kind).target {
+        TargetKind::Operation => of_member(env).unwrap_or(Returned::Unknown),
+        TargetKind::Hook => Returned::Unknown,
+        TargetKind::Nothing | TargetKind::Function | TargetKind::Program => Returned::ByProgramType,
     }
 }
 

@@ -49,6 +49,7 @@ pub mod resolve;
 mod rewrite;
 mod speculation;
 pub mod state;
+mod type_rules;
 mod verdict;
 mod verify;
 pub mod walk;

@@ -22,10 +22,17 @@ pub enum Halves {
 }
 
 macro_rules! facts {
-    ($($op:ident $commutes:literal $idempotent:literal $dst:ident $src:ident;)*) => {
+    ($($op:ident $divides:literal $commutes:literal $idempotent:literal $dst:ident $src:ident;)*) => {
         impl AluOp {
             /// All operations, in ascending order of discriminant.
             pub const ALL: [AluOp; [$($commutes,)*].len()] = [$(AluOp::$op,)*];
+
+            /// True for divisions and remainders, which have an exception for the divisor 0.
+            pub const fn is_division(self) -> bool {
+                match self {
+                    $(AluOp::$op => $divides,)*
+                }
+            }
 
             /// True if `a op b` and `b op a` are equal.
             pub const fn is_commutative(self) -> bool {
@@ -59,21 +66,22 @@ macro_rules! facts {
 }
 
 facts! {
-    // operation, commutative, idempotent, halves read of the destination and of the source
-    Add  true  false Each    Each;
-    Sub  false false Each    Each;
-    Mul  true  false Each    Each;
-    Div  false false Both    Both;
-    SDiv false false Both    Both;
-    Mod  false false Both    Both;
-    SMod false false Both    Both;
-    Or   true  true  Each    Each;
-    And  true  true  Each    Each;
-    Xor  true  false Each    Each;
-    Lsh  false false Each    Low;
-    Rsh  false false Both    Low;
-    Arsh false false Both    Low;
-    Mov  false true  Neither Each;
+    // operation, division, commutative, idempotent, halves read of the destination and of
+    // the source
+    Add  false true  false Each    Each;
+    Sub  false false false Each    Each;
+    Mul  false true  false Each    Each;
+    Div  true  false false Both    Both;
+    SDiv true  false false Both    Both;
+    Mod  true  false false Both    Both;
+    SMod true  false false Both    Both;
+    Or   false true  true  Each    Each;
+    And  false true  true  Each    Each;
+    Xor  false true  false Each    Each;
+    Lsh  false false false Each    Low;
+    Rsh  false false false Both    Low;
+    Arsh false false false Both    Low;
+    Mov  false false true  Neither Each;
 }
 
 macro_rules! conditions {

@@ -68,7 +68,9 @@ impl Ops {
     }
 
     fn has_divisions(self) -> bool {
-        AluOp::ALL.iter().any(|&op| divides(op) && self.has(op))
+        AluOp::ALL
+            .iter()
+            .any(|&op| op.is_division() && self.has(op))
     }
 }
 
@@ -141,22 +143,5 @@ impl Tally {
             loops,
             ..self.usage
         }
-    }
-}
-
-/// True if an operation is a division.
-const fn divides(op: AluOp) -> bool {
-    match op {
-        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
-        AluOp::Add
-        | AluOp::Sub
-        | AluOp::Mul
-        | AluOp::Or
-        | AluOp::And
-        | AluOp::Xor
-        | AluOp::Lsh
-        | AluOp::Rsh
-        | AluOp::Arsh
-        | AluOp::Mov => false,
     }
 }

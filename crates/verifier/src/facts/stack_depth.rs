@@ -5,13 +5,13 @@
 //! frames. Programs whose kernel gives them private stacks are limited by frame instead.
 
 use program::Program;
-use spec::programs::ProgramType;
 
 use super::calls::{is_function_address, is_local_call, throws};
 use super::{Facts, Pass};
 use crate::env::Env;
 use crate::log::Sink;
 use crate::state::MAX_CALL_FRAMES;
+use crate::type_rules::{Applies, TypeRules};
 use crate::walk::SubprogAux;
 use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
 
@@ -55,43 +55,13 @@ pub fn check_max_stack_depth(
     Ok(())
 }
 
-/// True if the kernel gives the program's functions stacks of their own: types that it
-/// guards against recursion.
+/// True if the kernel gives the program's functions stacks of their own.
 fn has_private_stack(program: &Program) -> bool {
     const TRACE_ITER: u32 = 28;
-    match program.kind() {
-        ProgramType::Kprobe
-        | ProgramType::Tracepoint
-        | ProgramType::PerfEvent
-        | ProgramType::RawTracepoint => true,
-        ProgramType::Tracing => program.expected_attach_type() != TRACE_ITER,
-        ProgramType::SocketFilter
-        | ProgramType::SchedCls
-        | ProgramType::SchedAct
-        | ProgramType::Xdp
-        | ProgramType::CgroupSkb
-        | ProgramType::CgroupSock
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LwtSeg6local
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::FlowDissector
-        | ProgramType::CgroupSysctl
-        | ProgramType::RawTracepointWritable
-        | ProgramType::CgroupSockopt
-        | ProgramType::StructOps
-        | ProgramType::Ext
-        | ProgramType::Lsm
-        | ProgramType::SkLookup
-        | ProgramType::Syscall
-        | ProgramType::Netfilter => false,
+    match TypeRules::of(program.kind()).private_stack {
+        Applies::Never => false,
+        Applies::Always => true,
+        Applies::ByAttachType => program.expected_attach_type() != TRACE_ITER,
     }
 }
 
