@@ -54,13 +54,6 @@ fn start_of(text: &str) -> String {
     }
 }
 
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -114,3 +107,23 @@ impl From<ReadError> for FilterError {
         FilterError::Text(error)
     }
 }
+
+/// Has `Debug` print the text of `Display`: a `main` that returns an error prints its `Debug`.
+macro_rules! debug_as_display {
+    ($($error:ty),* $(,)?) => {
+        $(impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        })*
+    };
+}
+
+debug_as_display!(
+    FilterError,
+    crate::captures::Stop,
+    crate::run::CaptureStop,
+    crate::run::DataError,
+    crate::run::NotLoaded,
+    crate::run::RunError,
+);

@@ -130,13 +130,6 @@ impl Stop {
     }
 }
 
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

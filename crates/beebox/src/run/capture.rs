@@ -89,13 +89,6 @@ impl From<CaptureError> for CaptureStop {
     }
 }
 
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for CaptureStop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl fmt::Display for CaptureStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -90,13 +90,6 @@ pub enum DataError {
     },
 }
 
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for DataError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

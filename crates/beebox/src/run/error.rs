@@ -84,13 +84,6 @@ pub enum NotLoaded {
     },
 }
 
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for NotLoaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl fmt::Display for NotLoaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -238,13 +231,6 @@ impl RunError {
 impl From<NoSuchCpu> for RunError {
     fn from(error: NoSuchCpu) -> RunError {
         RunError::Cpu(error)
-    }
-}
-
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
