@@ -122,7 +122,7 @@ fn show(
             None => Answer::Yes,
         });
     }
-    let mut object = file.open_beside(&args.files)?;
+    let object = file.open_beside(&args.files)?;
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
     let trial = kernel.map(|kernel| object.try_link(&loaded, kernel));

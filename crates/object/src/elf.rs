@@ -39,6 +39,8 @@ pub struct Elf<'a> {
     machine: u16,
     is_big_endian: bool,
     sections: Vec<Section<'a>>,
+    /// Sections but the first, sorted by name and index.
+    by_name: Vec<SectionId>,
     symbols: Vec<Symbol>,
     /// Symbol table.
     symbol_table: SectionId,
@@ -178,10 +180,15 @@ impl<'a> Elf<'a> {
             machine: header.e_machine(order).0,
             is_big_endian: order.is_big_endian(),
             sections,
+            by_name: Vec::new(),
             symbols: Vec::new(),
             symbol_table: SectionId(0),
             symbol_names: None,
         };
+        elf.by_name = (1..elf.sections.len() as u32).map(SectionId).collect();
+        let sections = &elf.sections;
+        elf.by_name
+            .sort_by_key(|id| (sections[id.0 as usize].name.as_bytes(), *id));
         elf.read_symbols(order)?;
         Ok(elf)
     }
@@ -248,10 +255,10 @@ impl<'a> Elf<'a> {
 
     /// First section with this name.
     pub fn section_named(&self, name: &[u8]) -> Option<&Section<'a>> {
-        self.sections
-            .iter()
-            .skip(1)
-            .find(|section| section.name.as_bytes() == name)
+        let name_of = |id: &SectionId| self.sections[id.0 as usize].name.as_bytes();
+        let at = self.by_name.partition_point(|id| name_of(id) < name);
+        let found = self.by_name.get(at).filter(|id| name_of(id) == name);
+        self.section(*found?)
     }
 
     /// Symbol with this index.

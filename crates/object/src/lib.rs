@@ -74,7 +74,10 @@ pub use attach::AttachFault;
 pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
 pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
-pub use linked::{Linked, LinkedProgram, ProgramFault, UnloadableProgram, reference_at};
+pub use linked::{
+    LinkSession, Linked, LinkedProgram, LinkedPrograms, ProgramFault, UnloadableProgram,
+    reference_at,
+};
 pub use object::{Object, OpenOptions};
 pub use programs::{ProgramDef, ProgramId};
 pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};

@@ -1,10 +1,11 @@
 //! Linking: programs and maps as libbpf loads them into a kernel.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use btf::Btf;
-use isa::ebpf::{PseudoLoad, RawInsn};
+use isa::ebpf::RawInsn;
 use program::{
     AttachTarget, ExternSymbol, FuncInfo, InvalidProgram, LineInfo, MapDef, Program, Subprog,
 };
@@ -16,14 +17,13 @@ use crate::error::{Blame, Error};
 use crate::externs::ResolvedExterns;
 use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
-use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
+use crate::programs::ProgramId;
 use crate::reference::Reference;
-use crate::relocate::assemble::{Assembler, Assembly};
+use crate::relocate::assemble::{Assembler, Assembly, Placed};
 use crate::relocate::callback::Callbacks;
-use crate::relocate::core::Copies;
+use crate::relocate::core::{Copies, CoreRelocations};
 use crate::relocate::data::Data;
 use crate::relocate::info::Info;
-use crate::relocate::patches::Goal;
 use spec::Kernel;
 
 /// An object linked for a kernel.
@@ -119,116 +119,203 @@ pub fn reference_at(references: &[Reference], insn: u32) -> Option<&Reference> {
 
 /// Links all programs to be loaded, in libbpf's order.
 pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error> {
-    let (codes, maps) = (&object.codes, &object.maps);
-    let externs = match &object.btf {
-        Some(types) => object
-            .externs
-            .resolve(types, kernel, object.config.as_deref())?,
-        None => ResolvedExterns::default(),
-    };
-    let bindings = maps.bind_to_kernel(object.btf.as_ref(), codes, kernel)?;
-    let loaded = Loaded::of(codes, &bindings);
-    let mut code = Copies::of(codes, &loaded)?;
-    let info = match (&object.btf, &object.btf_ext) {
-        (Some(types), Some(ext)) => {
-            code.relocate(&object.elf, codes, &loaded, (types, ext), kernel)?;
-            Info::of(&object.elf, types, ext)
-        }
-        _ => Info::default(),
-    };
-    mark_addresses(object, &loaded, &mut code);
-    let callbacks = object.btf.as_ref().map(Callbacks::of).unwrap_or_default();
-    let mut assembler = Assembler::new(
-        codes,
-        &mut code,
-        &object.patches,
-        &info,
-        object.sections.text,
-    );
-    let mut assemblies = Vec::new();
-    for (id, _) in codes.programs().filter(|(id, _)| loaded.has(*id)) {
-        let callback = || callbacks.of_program(codes, id);
-        assemblies.push((id, assembler.assemble(id, callback)?));
-    }
-    let mut data = Data {
-        elf: &object.elf,
-        sections: &object.sections,
-        codes,
-        patches: &object.patches,
-        maps,
-        externs: &object.externs,
-        resolved: &externs,
-        arena_offset: maps.arena_offset(kernel) as u32,
-        jump_tables: Vec::new(),
-    };
-    for (id, assembly) in &mut assemblies {
-        data.patch(*id, assembly)?;
-    }
-    let jump_tables = data.jump_tables;
-    let creation = Creation {
-        maps,
-        codes,
-        file: object.file,
-        has_btf: object.btf.is_some(),
-        kernel,
-        externs: &externs,
-        bindings: &bindings,
-    };
-    let mut maps = creation.maps();
-    maps.extend(jump_tables.into_iter().map(jump_table));
-    let mut finishing = Finishing {
-        object,
-        kernel,
-        bindings: &bindings,
-        license: object.license.as_str().into(),
-        maps: maps.iter().map(|map| map.def.clone()).collect(),
-        btf: object.shared_btf(),
-        externs: object.externs.symbols(&externs).into(),
-        modules: kernel.modules().iter().map(|it| it.name.clone()).collect(),
-        programs: Vec::with_capacity(assemblies.len()),
-        unloadable: Vec::new(),
-    };
-    for (id, made) in assemblies {
-        finishing.program(id, made)?;
-    }
+    let mut session = LinkSession::new(object, kernel)?;
+    let programs = object.codes.programs();
+    let loaded = programs.filter(|(id, code)| session.autoload(*id).unwrap_or(code.autoload));
+    let loaded: Vec<ProgramId> = loaded.map(|(id, _)| id).collect();
+    let together = session.link(&loaded)?;
+    let mut maps = session.maps;
+    maps.extend(together.jump_tables);
     Ok(Linked {
-        programs: finishing.programs,
-        unloadable: finishing.unloadable,
+        programs: together.programs,
+        unloadable: together.unloadable,
         maps,
-        externs,
+        externs: session.externs,
     })
 }
 
-/// Set of the programs and functions that are loaded.
-pub(crate) struct Loaded(Vec<bool>);
-
-impl Loaded {
-    /// A struct_ops program is loaded with a struct_ops map that refers to it; other
-    /// programs by their autoload.
-    fn of(codes: &ProgramDefs<'_>, bindings: &Bindings) -> Loaded {
-        let is_loaded = |(id, code): (ProgramId, &ProgramDef<'_>)| {
-            bindings.autoload(id).unwrap_or(code.autoload)
-        };
-        Loaded(codes.iter().map(is_loaded).collect())
-    }
-
-    pub(crate) fn has(&self, id: ProgramId) -> bool {
-        self.0
-            .get(id.0 as usize)
-            .is_some_and(|is_loaded| *is_loaded)
-    }
+/// An object that is linked for a kernel program by program.
+///
+/// What does not depend on the linked programs is computed once: externs, struct_ops, map
+/// definitions, relocations of functions. A link then costs what its programs contain.
+pub struct LinkSession<'o, 'a> {
+    object: &'o Object<'a>,
+    kernel: &'o Kernel,
+    externs: ResolvedExterns,
+    bindings: Bindings,
+    core: Option<CoreRelocations<'o>>,
+    code: Copies,
+    /// True if [`Copies::mark_addresses`] was applied to the functions.
+    are_functions_marked: bool,
+    info: Info<'o>,
+    callbacks: Callbacks<'o>,
+    placed: Placed,
+    maps: Vec<LinkedMap>,
+    shared: Shared,
 }
 
-/// Marks ld_imm64 instructions that load function addresses, so that the assembler
-/// recognises them without their relocations.
-fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
-    for (id, _) in object.codes.iter().filter(|(id, _)| loaded.has(*id)) {
-        for patch in object.patches.of(id) {
-            if let Goal::Address { .. } = patch.goal {
-                let slot = &mut code.slots_mut(id)[patch.slot as usize];
-                slot.set_src(PseudoLoad::Func.number());
-            }
+/// What all programs of an object have in common.
+struct Shared {
+    license: Arc<str>,
+    maps: Arc<[Arc<MapDef>]>,
+    btf: Option<Arc<Btf<'static>>>,
+    externs: Arc<[ExternSymbol]>,
+    modules: Arc<[String]>,
+}
+
+/// Programs linked together.
+#[derive(Clone, Debug)]
+pub struct LinkedPrograms {
+    /// Loadable programs, in the object's order.
+    pub programs: Vec<LinkedProgram>,
+    /// Programs that are linked and cannot be loaded.
+    pub unloadable: Vec<UnloadableProgram>,
+    /// Maps of jump tables, which follow the maps of the object.
+    pub(crate) jump_tables: Vec<LinkedMap>,
+}
+
+impl<'o, 'a> LinkSession<'o, 'a> {
+    /// Resolves externs and struct_ops.
+    pub(crate) fn new(
+        object: &'o Object<'a>,
+        kernel: &'o Kernel,
+    ) -> Result<LinkSession<'o, 'a>, Error> {
+        let (codes, btf) = (&object.codes, object.btf.as_ref());
+        let externs = match btf {
+            Some(types) => object
+                .externs
+                .resolve(types, kernel, object.config.as_deref())?,
+            None => ResolvedExterns::default(),
+        };
+        let bindings = object.maps.bind_to_kernel(btf, codes, kernel)?;
+        let code = Copies::of(codes)?;
+        let (core, info) = match (btf, &object.btf_ext) {
+            (Some(types), Some(ext)) => (
+                CoreRelocations::of(&object.elf, codes, (types, ext), kernel)?,
+                Info::of(&object.elf, types, ext),
+            ),
+            _ => (None, Info::default()),
+        };
+        let maps = Creation {
+            maps: &object.maps,
+            codes,
+            file: object.file,
+            has_btf: btf.is_some(),
+            kernel,
+            externs: &externs,
+            bindings: &bindings,
+        };
+        let maps = maps.maps();
+        let shared = Shared {
+            license: object.license.as_str().into(),
+            maps: maps.iter().map(|map| map.def.clone()).collect(),
+            btf: object.shared_btf(),
+            externs: object.externs.symbols(&externs).into(),
+            modules: kernel.modules().iter().map(|it| it.name.clone()).collect(),
+        };
+        Ok(LinkSession {
+            object,
+            kernel,
+            externs,
+            bindings,
+            core,
+            code,
+            are_functions_marked: false,
+            info,
+            callbacks: btf.map(|btf| Callbacks::of(btf, codes)).unwrap_or_default(),
+            placed: Placed::new(codes.len()),
+            maps,
+            shared,
+        })
+    }
+
+    /// Autoload of a program by the struct_ops that refer to it; `None` if none does.
+    pub fn autoload(&self, program: ProgramId) -> Option<bool> {
+        self.bindings.autoload(program)
+    }
+
+    /// Programs that are loaded because struct_ops refer to them.
+    pub(crate) fn struct_ops_programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        self.bindings.autoloaded()
+    }
+
+    /// Links these programs, in the object's order, whatever their autoload.
+    pub fn link(&mut self, programs: &[ProgramId]) -> Result<LinkedPrograms, Error> {
+        let linked = self.link_together(programs);
+        linked.map_err(|error| self.object.with_line_of(&self.info, error))
+    }
+
+    fn link_together(&mut self, programs: &[ProgramId]) -> Result<LinkedPrograms, Error> {
+        let object = self.object;
+        let codes = &object.codes;
+        for &id in programs {
+            self.code.load(codes, id);
         }
+        if let Some(core) = &mut self.core {
+            let are_functions_new = core.apply(codes, programs, &mut self.code)?;
+            self.are_functions_marked &= !are_functions_new;
+        }
+        if !self.are_functions_marked {
+            let functions = codes.iter().filter(|(_, code)| code.is_function);
+            functions.for_each(|(id, _)| self.code.mark_addresses(id, &object.patches));
+            self.are_functions_marked = true;
+        }
+        for &id in programs {
+            self.code.mark_addresses(id, &object.patches);
+        }
+        let mut assembler = Assembler::new(
+            codes,
+            &mut self.code,
+            &object.patches,
+            &self.info,
+            object.sections.text,
+            &mut self.placed,
+        );
+        let mut assemblies = Vec::with_capacity(programs.len());
+        for &id in programs {
+            let callback = || self.callbacks.of_program(codes, id);
+            assemblies.push((id, assembler.assemble(id, callback)?));
+        }
+        let mut data = Data {
+            elf: &object.elf,
+            sections: &object.sections,
+            codes,
+            patches: &object.patches,
+            maps: &object.maps,
+            externs: &object.externs,
+            resolved: &self.externs,
+            arena_offset: object.maps.arena_offset(self.kernel) as u32,
+            jump_tables: Vec::new(),
+            jump_table_at: HashMap::new(),
+        };
+        for (id, assembly) in &mut assemblies {
+            data.patch(*id, assembly)?;
+        }
+        let jump_tables: Vec<LinkedMap> = data.jump_tables.into_iter().map(jump_table).collect();
+        let maps = match jump_tables.is_empty() {
+            true => self.shared.maps.clone(),
+            false => {
+                let added = jump_tables.iter().map(|map| &map.def);
+                self.shared.maps.iter().chain(added).cloned().collect()
+            }
+        };
+        let mut finishing = Finishing {
+            object,
+            kernel: self.kernel,
+            bindings: &self.bindings,
+            shared: &self.shared,
+            maps,
+            programs: Vec::with_capacity(assemblies.len()),
+            unloadable: Vec::new(),
+        };
+        for (id, made) in assemblies {
+            finishing.program(id, made)?;
+        }
+        Ok(LinkedPrograms {
+            programs: finishing.programs,
+            unloadable: finishing.unloadable,
+            jump_tables,
+        })
     }
 }
 
@@ -237,11 +324,8 @@ struct Finishing<'o, 'a> {
     object: &'o Object<'a>,
     kernel: &'o Kernel,
     bindings: &'o Bindings,
-    license: Arc<str>,
+    shared: &'o Shared,
     maps: Arc<[Arc<MapDef>]>,
-    btf: Option<Arc<Btf<'static>>>,
-    externs: Arc<[ExternSymbol]>,
-    modules: Arc<[String]>,
     programs: Vec<LinkedProgram>,
     unloadable: Vec<UnloadableProgram>,
 }
@@ -299,12 +383,12 @@ impl Finishing<'_, '_> {
             .flags(flags)
             .subprogs(subprogs)
             .maps(self.maps.clone())
-            .btf(self.btf.clone())
+            .btf(self.shared.btf.clone())
             .func_info(func_info)
             .line_info(line_info)
-            .externs(self.externs.clone())
-            .modules(self.modules.clone())
-            .license(self.license.clone())
+            .externs(self.shared.externs.clone())
+            .modules(self.shared.modules.clone())
+            .license(self.shared.license.clone())
             .kernel_version(
                 self.object
                     .kernel_version

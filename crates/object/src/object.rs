@@ -9,7 +9,7 @@ use crate::datasec;
 use crate::elf::{Elf, SectionId};
 use crate::error::{Error, Problem, SourceLine};
 use crate::externs::Externs;
-use crate::linked::{Linked, link};
+use crate::linked::{LinkSession, Linked, link};
 use crate::maps::{Maps, Source};
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::relocate::info::Info;
@@ -213,6 +213,11 @@ impl<'a> Object<'a> {
         self.codes.get_mut(id)
     }
 
+    /// Mutable program with this index, to change its type and autoload.
+    pub fn program_def_mut(&mut self, id: ProgramId) -> Option<&mut ProgramDef<'a>> {
+        self.codes.get_mut(id)
+    }
+
     /// Sets the type of every program whose section name implies none.
     pub fn set_missing_kinds(&mut self, kind: ProgramType) {
         for id in 0..self.codes.len() as u32 {
@@ -256,10 +261,20 @@ impl<'a> Object<'a> {
         link(self, kernel).map_err(|error| self.with_line(error))
     }
 
+    /// Linker of single programs for this kernel.
+    pub fn link_session<'o>(&'o self, kernel: &'o Kernel) -> Result<LinkSession<'o, 'a>, Error> {
+        LinkSession::new(self, kernel).map_err(|error| self.with_line(error))
+    }
+
     /// Source line of a slot of a section.
     pub fn line(&self, section: SectionId, slot: usize) -> Option<SourceLine> {
         let (types, ext) = (self.btf.as_ref()?, self.btf_ext.as_ref()?);
-        let line = Info::of(&self.elf, types, ext).line(section, slot)?;
+        self.line_in(&Info::of(&self.elf, types, ext), section, slot)
+    }
+
+    fn line_in(&self, info: &Info<'_>, section: SectionId, slot: usize) -> Option<SourceLine> {
+        let types = self.btf.as_ref()?;
+        let line = info.line(section, slot)?;
         Some(SourceLine {
             file: types.string(line.file).to_string(),
             line: line.line,
@@ -270,12 +285,22 @@ impl<'a> Object<'a> {
 
     /// Adds the source line of the instruction to an error.
     fn with_line(&self, error: Error) -> Error {
+        match (&self.btf, &self.btf_ext) {
+            (Some(types), Some(ext)) if error.place().instruction.is_some() => {
+                self.with_line_of(&Info::of(&self.elf, types, ext), error)
+            }
+            _ => error,
+        }
+    }
+
+    /// Adds the source line of the instruction to an error.
+    pub(crate) fn with_line_of(&self, info: &Info<'_>, error: Error) -> Error {
         let place = error.place();
         let line = place.instruction.and_then(|slot| {
             let name = place.program.as_deref()?;
             let named = |code: &ProgramDef<'_>| code.name.as_bytes() == name.as_bytes();
             let (_, code) = self.codes.iter().find(|(_, code)| named(code))?;
-            self.line(code.section, slot)
+            self.line_in(info, code.section, slot)
         });
         error.on_line(line)
     }

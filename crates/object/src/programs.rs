@@ -181,17 +181,6 @@ impl<'a> ProgramDefs<'a> {
         self.programs().find(named).map(|(id, _)| id)
     }
 
-    /// End of the slots of a program, from the start of its section: its end, or the
-    /// start of another program.
-    pub(crate) fn own_end(&self, id: ProgramId) -> usize {
-        let Some([code, rest @ ..]) = self.all.get(id.0 as usize..) else {
-            return 0;
-        };
-        let next = rest.first().filter(|next| next.section == code.section);
-        let end = code.start + code.len();
-        next.map_or(end, |next| end.min(next.start))
-    }
-
     /// Program or function that contains a slot of a section.
     pub fn at(&self, section: SectionId, slot: usize) -> Option<ProgramId> {
         let after = self

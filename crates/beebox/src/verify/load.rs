@@ -9,10 +9,10 @@
 //! unless the object has struct_ops values. An freplace program has no target here: it
 //! gets the type that its context belongs to.
 //!
-//! Cost: an object is opened once, or twice if externs are missing; each program is
+//! Cost: an object is opened once, or twice if externs are missing, and what its programs
+//! share is computed once, unless struct_ops or test tags make it differ; each program is
 //! linked when it is visited, so that one at a time is in memory.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use btf::validate::{kernel_log, validate};
@@ -138,7 +138,6 @@ impl<'a> Loader<'a> {
         name: &str,
         visit: &mut dyn FnMut(Loaded),
     ) -> Result<(), Error> {
-        let weak_file = OnceCell::new();
         let mut opened = Opened::open(self, file, name)?;
         let wanted: Vec<ProgramId> = opened
             .object
@@ -146,25 +145,13 @@ impl<'a> Loader<'a> {
             .filter(|(_, code)| (self.choose)(&code.name.to_string()))
             .map(|(id, _)| id)
             .collect();
-        let mut is_weak = false;
-        for id in wanted {
-            let mut loaded = opened.load(self, id);
-            if !is_weak && loaded.as_ref().is_some_and(is_missing_extern) {
-                let weak_file = weak_file.get_or_init(|| {
-                    let mut file = file.to_vec();
-                    object::weaken(&mut file);
-                    file
-                });
-                opened = Opened::open(self, weak_file, name)?;
-                is_weak = true;
-                loaded = opened.load(self, id);
-            }
-            if let Some(loaded) = loaded {
-                visit(Loaded {
-                    weak_externs: is_weak,
-                    ..loaded
-                });
-            }
+        let mut wanted = wanted.into_iter();
+        let lacking = opened.load_all(self, &mut wanted, false, visit);
+        if let Some(id) = lacking {
+            let mut file = file.to_vec();
+            object::weaken(&mut file);
+            let mut opened = Opened::open(self, &file, name)?;
+            opened.load_all(self, &mut [id].into_iter().chain(wanted), true, visit);
         }
         Ok(())
     }
@@ -201,6 +188,12 @@ impl<'o> Opened<'o> {
             }
         });
         (loader.change)(&mut object);
+        let programs = object.programs().map(|(id, _)| id);
+        for id in programs.collect::<Vec<_>>() {
+            if code_kind(&object, id) == Some(ProgramType::Ext) {
+                set_type_of_context(&mut object, id);
+            }
+        }
         let maps = object.maps().clone();
         let kernel = loader.kernel.btf().map(|btf| &**btf);
         let btf_refusal = object
@@ -213,18 +206,57 @@ impl<'o> Opened<'o> {
         })
     }
 
-    /// Loads one program; `None` if the object has none of this index.
-    fn load(&mut self, loader: &Loader<'_>, id: ProgramId) -> Option<Loaded> {
+    /// Loads programs and visits each. Unless undefined symbols are weak already, stops at
+    /// the first that lacks an extern, and returns it.
+    fn load_all(
+        &mut self,
+        loader: &Loader<'_>,
+        programs: &mut impl Iterator<Item = ProgramId>,
+        is_weak: bool,
+        visit: &mut dyn FnMut(Loaded),
+    ) -> Option<ProgramId> {
+        let mut visit = |id, loaded: Option<Loaded>| {
+            let loaded = loaded?;
+            if !is_weak && is_missing_extern(&loaded) {
+                return Some(id);
+            }
+            visit(Loaded {
+                weak_externs: is_weak,
+                ..loaded
+            });
+            None
+        };
+        if self.has_struct_ops() || loader.read_btf.is_some() {
+            return programs.find_map(|id| visit(id, self.load_apart(loader, id)));
+        }
+        let mut session = self.object.link_session(loader.kernel);
+        programs.find_map(|id| {
+            let linked = match &mut session {
+                Ok(session) => session.link(&[id]),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            let program = linked.and_then(|linked| match linked.unloadable.into_iter().next() {
+                Some(unloadable) => Err(unloadable.error),
+                None => Ok(linked.programs.into_iter().next()),
+            });
+            let program = program.map(|linked| Some(linked?.program));
+            visit(id, self.loaded(loader, id, &TestTags::default(), program))
+        })
+    }
+
+    fn has_struct_ops(&self) -> bool {
+        self.maps.iter().any(|(_, map)| map.struct_ops().is_some())
+    }
+
+    /// Loads one program with the maps and the kernel that are its own; `None` if the object
+    /// has none of this index.
+    fn load_apart(&mut self, loader: &Loader<'_>, id: ProgramId) -> Option<Loaded> {
+        let has_struct_ops = self.has_struct_ops();
         let object = &mut self.object;
         let code = object.program_defs().get(id)?;
-        let (name, section) = (code.name.to_string(), code.section_name.to_string());
+        let (name, kind) = (code.name.to_string(), code.kind);
         let place = (code.section, code.start);
         object.set_autoload(|code| (code.section, code.start) == place);
-        if code_kind(object, id) == Some(ProgramType::Ext) {
-            set_type_of_context(object, &name);
-        }
-        let kind = code_kind(object, id);
-        let has_struct_ops = self.maps.iter().any(|(_, map)| map.struct_ops().is_some());
         if has_struct_ops {
             *object.maps_mut() = self.maps.clone();
             for_each_map(object.maps_mut(), |map| {
@@ -241,19 +273,31 @@ impl<'o> Opened<'o> {
         let program = core_kernel(loader, &tags).and_then(|with_btf| {
             link(object, id, kind, with_btf.as_ref().unwrap_or(loader.kernel))
         });
+        self.loaded(loader, id, &tags, program)
+    }
+
+    /// A program as it is loaded once it is linked; `None` if there is none.
+    fn loaded(
+        &self,
+        loader: &Loader<'_>,
+        id: ProgramId,
+        tags: &TestTags,
+        program: Result<Option<Program>, Error>,
+    ) -> Option<Loaded> {
+        let code = self.object.program_defs().get(id)?;
         let program = match program {
             Ok(program) => Ok(with_flags(program?, tags.flags(loader.flags))),
             Err(error) => Err(error),
         };
-        let btf_refusal = self.btf_refusal.clone().filter(|_| !has_struct_ops);
+        let btf_refusal = self.btf_refusal.clone().filter(|_| !self.has_struct_ops());
         let program = match &btf_refusal {
             Some(_) => program.map(without_btf),
             None => program,
         };
         Some(Loaded {
-            name,
-            section,
-            kind,
+            name: code.name.to_string(),
+            section: code.section_name.to_string(),
+            kind: code.kind,
             program,
             weak_externs: false,
             btf_refusal,
@@ -373,13 +417,17 @@ fn without_btf(program: Program) -> Program {
 
 /// Gives a program without a target the type of programs that its context belongs to,
 /// as the name of the structure says that its only argument points to.
-fn set_type_of_context(object: &mut Object<'_>, name: &str) {
-    let context = object.btf().and_then(|types| context_of(types, name));
+fn set_type_of_context(object: &mut Object<'_>, id: ProgramId) {
+    let Some(code) = object.program_defs().get(id) else {
+        return;
+    };
+    let name = code.name.to_string();
+    let context = object.btf().and_then(|types| context_of(types, &name));
     let known = context.and_then(|context| {
         let mut known = CONTEXTS.iter();
         known.find(|(names, ..)| names.contains(&&*context))
     });
-    if let (Some((_, kind, attach)), Some(code)) = (known, object.program_mut(name)) {
+    if let (Some((_, kind, attach)), Some(code)) = (known, object.program_def_mut(id)) {
         code.set_kind(*kind);
         code.attach = *attach;
     }

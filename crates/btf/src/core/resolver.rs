@@ -23,6 +23,8 @@ pub struct Resolver<'b> {
     answers: HashMap<CoreSpec, Answer>,
     /// Remaining number of steps for all relocations together.
     work: u32,
+    /// True if no relocation removed a candidate.
+    keeps_candidates: bool,
 }
 
 /// Number of steps that an object may take in any case, and for each relocation in
@@ -54,7 +56,14 @@ impl<'b> Resolver<'b> {
             candidates: HashMap::new(),
             answers: HashMap::new(),
             work: WORK,
+            keeps_candidates: true,
         }
+    }
+
+    /// True if no relocation so far removed a candidate of later ones, so that the same
+    /// relocations in another order have the same resolutions.
+    pub fn is_order_irrelevant(&self) -> bool {
+        self.keeps_candidates
     }
 
     /// Adds the BTF of a module, which is searched if the kernel lacks a type.
@@ -125,6 +134,8 @@ impl<'b> Resolver<'b> {
             fitting.push(*candidate);
         }
         if let Some((_, resolution)) = decision {
+            let before = self.candidates.get(&spec.ty).map_or(0, Vec::len);
+            self.keeps_candidates &= fitting.len() == before;
             self.candidates.insert(spec.ty, fitting);
             return Ok(resolution);
         }

@@ -97,7 +97,7 @@ pub(super) fn show(
     names: &[String],
     view: &View,
 ) -> Result<Shown, Failure> {
-    let object = &mut file.open()?;
+    let object = &file.open()?;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
     let trial = object.try_link(&chosen, kernel);
     let outcomes = trial.programs.iter().filter_map(|trial| {

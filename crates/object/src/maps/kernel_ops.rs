@@ -62,6 +62,12 @@ impl Bindings {
         self.attached.get(&program).copied()
     }
 
+    /// Programs that are loaded because struct_ops refer to them.
+    pub(crate) fn autoloaded(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        let loaded = self.autoload.iter().filter(|(_, is_loaded)| **is_loaded);
+        loaded.map(|(&id, _)| id)
+    }
+
     /// Autoload of a program; `None` if no struct_ops refers to it.
     pub fn autoload(&self, program: ProgramId) -> Option<bool> {
         self.autoload.get(&program).copied()

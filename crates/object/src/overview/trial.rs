@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::attach::AttachFault;
 use crate::error::{Error, Problem};
-use crate::linked::{LinkedProgram, UnloadableProgram};
+use crate::linked::{LinkSession, LinkedProgram, UnloadableProgram};
 use crate::object::Object;
 use crate::programs::ProgramId;
 use crate::reference::{Reference, Referent};
@@ -82,22 +82,22 @@ impl ProgramTrial {
 }
 
 impl Object<'_> {
-    /// Links these programs for a kernel. Autoload is restored afterwards.
-    pub fn try_link(&mut self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
-        let before: Vec<ProgramId> = self.autoloaded().collect();
-        let trial = self.link_chosen(chosen, kernel);
-        self.autoload_only(&before);
-        trial
-    }
-
-    /// Programs with autoload.
-    pub fn autoloaded(&self) -> impl Iterator<Item = ProgramId> + '_ {
-        let programs = self.programs().filter(|(_, code)| code.autoload);
-        programs.map(|(id, _)| id)
-    }
-
-    fn link_chosen(&mut self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
-        let refusal = match self.link_only(chosen, kernel) {
+    /// Links these programs for a kernel, whatever their autoload.
+    pub fn try_link(&self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
+        let refused = |id: &ProgramId, refusal: &Error| ProgramTrial {
+            id: *id,
+            outcome: TrialOutcome::Refused(refusal.clone()),
+        };
+        let mut session = match self.link_session(kernel) {
+            Ok(session) => session,
+            Err(refusal) => {
+                return Trial {
+                    programs: chosen.iter().map(|id| refused(id, &refusal)).collect(),
+                    refusal: Some(refusal),
+                };
+            }
+        };
+        let refusal = match link_only(&mut session, chosen) {
             Ok(programs) => {
                 return Trial {
                     refusal: None,
@@ -109,17 +109,14 @@ impl Object<'_> {
         let slots: usize = self.program_defs().iter().map(|(_, code)| code.len()).sum();
         let few = MAX_SLOTS / slots.max(1);
         let mut programs = Vec::with_capacity(chosen.len());
-        for (tried, &id) in chosen.iter().enumerate() {
+        for (tried, id) in chosen.iter().enumerate() {
             let alone = match tried < few {
-                true => self.link_only(&[id], kernel),
+                true => link_only(&mut session, &[*id]),
                 false => Err(refusal.clone()),
             };
             match alone {
                 Ok(linked) => programs.extend(linked),
-                Err(refusal) => programs.push(ProgramTrial {
-                    id,
-                    outcome: TrialOutcome::Refused(refusal),
-                }),
+                Err(refusal) => programs.push(refused(id, &refusal)),
             }
         }
         Trial {
@@ -128,34 +125,34 @@ impl Object<'_> {
         }
     }
 
-    fn link_only(
-        &mut self,
-        chosen: &[ProgramId],
-        kernel: &Kernel,
-    ) -> Result<Vec<ProgramTrial>, Error> {
-        let wanted = self.autoload_only(chosen);
-        let linked = self.link(kernel)?;
-        let programs = linked.programs.into_iter().map(|program| ProgramTrial {
-            id: program.id,
-            outcome: TrialOutcome::Linked(Box::new(program)),
-        });
-        let unloadable = linked.unloadable.into_iter().map(|program| ProgramTrial {
-            id: program.id,
-            outcome: TrialOutcome::Unloadable(Box::new(program)),
-        });
-        let all = programs.chain(unloadable);
-        let mut all: Vec<ProgramTrial> = all.filter(|it| wanted.contains(&it.id)).collect();
-        all.sort_by_key(|trial| trial.id);
-        Ok(all)
+    /// Programs with autoload.
+    pub fn autoloaded(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        let programs = self.programs().filter(|(_, code)| code.autoload);
+        programs.map(|(id, _)| id)
     }
+}
 
-    fn autoload_only(&mut self, chosen: &[ProgramId]) -> BTreeSet<ProgramId> {
-        let wanted: BTreeSet<ProgramId> = chosen.iter().copied().collect();
-        for id in (0..self.codes.len() as u32).map(ProgramId) {
-            if let Some(code) = self.codes.get_mut(id).filter(|code| !code.is_function) {
-                code.autoload = wanted.contains(&id);
-            }
-        }
-        wanted
-    }
+/// Links these programs, and those that are loaded with struct_ops.
+fn link_only(
+    session: &mut LinkSession<'_, '_>,
+    chosen: &[ProgramId],
+) -> Result<Vec<ProgramTrial>, Error> {
+    let chosen: BTreeSet<ProgramId> = chosen.iter().copied().collect();
+    let is_loaded = |id: &ProgramId| session.autoload(*id) != Some(false);
+    let mut loaded: BTreeSet<ProgramId> = chosen.iter().copied().filter(is_loaded).collect();
+    loaded.extend(session.struct_ops_programs());
+    let loaded: Vec<ProgramId> = loaded.into_iter().collect();
+    let linked = session.link(&loaded)?;
+    let programs = linked.programs.into_iter().map(|program| ProgramTrial {
+        id: program.id,
+        outcome: TrialOutcome::Linked(Box::new(program)),
+    });
+    let unloadable = linked.unloadable.into_iter().map(|program| ProgramTrial {
+        id: program.id,
+        outcome: TrialOutcome::Unloadable(Box::new(program)),
+    });
+    let all = programs.chain(unloadable);
+    let mut all: Vec<ProgramTrial> = all.filter(|it| chosen.contains(&it.id)).collect();
+    all.sort_by_key(|trial| trial.id);
+    Ok(all)
 }

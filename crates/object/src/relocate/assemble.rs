@@ -17,6 +17,25 @@ use crate::relocate::info::Info;
 use crate::relocate::patches::{CALL, Goal, Patches, function_slot};
 use crate::relocate::{LARGEST, RelocationFault};
 
+/// Functions in the program that is assembled.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// For each function: the assembly that it was last appended to, and its start there.
+    last: Vec<(u32, u32)>,
+    /// Number of the current assembly, from 1.
+    assembly: u32,
+}
+
+impl Placed {
+    /// Without an assembly, for an object of so many programs and functions.
+    pub(crate) fn new(codes: usize) -> Placed {
+        Placed {
+            last: vec![(0, 0); codes],
+            assembly: 0,
+        }
+    }
+}
+
 /// Assembler of the programs of an object; state of the current program.
 pub(crate) struct Assembler<'o, 'a> {
     codes: &'o ProgramDefs<'a>,
@@ -24,8 +43,7 @@ pub(crate) struct Assembler<'o, 'a> {
     patches: &'o Patches,
     info: &'o Info<'o>,
     text: Option<SectionId>,
-    /// For each function: the program that it was last appended to, and its start there.
-    placed: Vec<(u32, u32)>,
+    placed: &'o mut Placed,
     /// Functions being scanned, with the next slot to scan.
     pending: Vec<(Piece, usize)>,
     /// Remaining budget of slots and records.
@@ -71,8 +89,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
         patches: &'o Patches,
         info: &'o Info<'o>,
         text: Option<SectionId>,
+        placed: &'o mut Placed,
     ) -> Assembler<'o, 'a> {
-        let placed = vec![(0, 0); codes.len()];
         Assembler {
             codes,
             code,
@@ -92,6 +110,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         main: ProgramId,
         callback: impl FnOnce() -> Result<Option<ProgramId>, RelocationFault>,
     ) -> Result<Assembly, Error> {
+        self.placed.assembly += 1;
         let Copied { slots, mut applied } = self.code.take(main);
         let room = applied.len() + slots.len();
         applied.reserve_exact(self.patches.of(main).len());
@@ -111,7 +130,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
             .unwrap_or_default();
         let callback = callback().map_err(|fault| Error::from(fault).in_program(name))?;
         if let Some(callback) = callback
-            && self.place_of(main, callback).is_none()
+            && self.place_of(callback).is_none()
         {
             self.append(&mut made, main, callback)?;
             self.read(&mut made, main)?;
@@ -120,9 +139,9 @@ impl<'o, 'a> Assembler<'o, 'a> {
     }
 
     /// First slot of a function in the current program, if it is part of it.
-    fn place_of(&self, main: ProgramId, function: ProgramId) -> Option<u32> {
-        let (program, place) = self.placed[function.0 as usize];
-        (program == main.0 + 1).then_some(place)
+    fn place_of(&self, function: ProgramId) -> Option<u32> {
+        let (assembly, place) = self.placed.last[function.0 as usize];
+        (assembly == self.placed.assembly).then_some(place)
     }
 
     /// Appends a function; returns its first slot.
@@ -157,7 +176,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         let before = made.records();
         let Piece { id, start } = piece;
         made.pieces.push(piece);
-        self.placed[id.0 as usize] = (main.0 + 1, start);
+        self.placed.last[id.0 as usize] = (self.placed.assembly, start);
         self.pending.push((piece, 0));
         let Some(code) = self.codes.get(id) else {
             return Ok(());
@@ -210,7 +229,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
             let Some(callee) = callee else {
                 continue;
             };
-            let start = match self.place_of(main, callee) {
+            let start = match self.place_of(callee) {
                 Some(start) => start,
                 None => self.append(made, main, callee)?,
             };

@@ -2,9 +2,11 @@
 //! (`exception_callback:NAME`) names a function that runs when the program throws. It has
 //! no caller, so it is resolved by name and appended.
 
+use std::collections::HashMap;
+
 use btf::{Btf, DeclTag, Kind, Linkage, Shape};
 
-use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
+use crate::programs::{ProgramDefs, ProgramId};
 use crate::relocate::RelocationFault;
 
 const TAG: &[u8] = b"exception_callback:";
@@ -19,13 +21,15 @@ struct Tag<'b> {
 #[derive(Default)]
 pub(crate) struct Callbacks<'b> {
     tags: Vec<Tag<'b>>,
+    /// First function of each name, if there are tags.
+    functions: HashMap<&'b [u8], ProgramId>,
     /// True if a tag is not on a global function.
     is_misplaced: bool,
 }
 
 impl<'b> Callbacks<'b> {
     /// Collects the tags.
-    pub(crate) fn of(btf: &'b Btf<'b>) -> Callbacks<'b> {
+    pub(crate) fn of(btf: &'b Btf<'b>, codes: &'b ProgramDefs<'_>) -> Callbacks<'b> {
         let mut found = Callbacks::default();
         for ty in btf.of_kind(Kind::DeclTag) {
             let Shape::DeclTag(DeclTag {
@@ -48,6 +52,12 @@ impl<'b> Callbacks<'b> {
             }
         }
         found.tags.sort_by_key(|tag| tag.on);
+        if !found.tags.is_empty() {
+            let functions = codes.iter().filter(|(_, code)| code.is_function);
+            for (id, code) in functions {
+                found.functions.entry(code.name.as_bytes()).or_insert(id);
+            }
+        }
         found
     }
 
@@ -73,13 +83,11 @@ impl<'b> Callbacks<'b> {
             return Err(RelocationFault::CallbackTag);
         }
         let text = || String::from_utf8_lossy(callback).into_owned();
-        let is_meant = |code: &ProgramDef<'_>| code.is_function && code.name.as_bytes() == callback;
-        match codes.iter().find(|(_, code)| is_meant(code)) {
-            None => Err(RelocationFault::NoCallback { name: text() }),
-            Some((_, code)) if !code.is_global || code.is_hidden => {
-                Err(RelocationFault::CallbackLinkage { name: text() })
-            }
-            Some((id, _)) => Ok(Some(id)),
+        let named = self.functions.get(callback).copied();
+        let id = named.ok_or_else(|| RelocationFault::NoCallback { name: text() })?;
+        match codes.get(id) {
+            Some(code) if code.is_global && !code.is_hidden => Ok(Some(id)),
+            _ => Err(RelocationFault::CallbackLinkage { name: text() }),
         }
     }
 }

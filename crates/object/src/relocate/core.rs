@@ -7,16 +7,15 @@
 //! the program is refused only if it is reachable.
 
 use btf::core::{Access, Resolution, Resolver};
-use btf::ext::CoreSpec;
+use btf::ext::{CoreRelo, CoreSpec};
 use btf::{Btf, BtfExt, Name};
 use isa::ebpf::{PseudoLoad, RawInsn};
 
 use crate::elf::Elf;
 use crate::error::Error;
-use crate::linked::Loaded;
-use crate::programs::{ProgramDefs, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::{CORE_POISON, Reference, Referent};
-use crate::relocate::patches::CALL;
+use crate::relocate::patches::{CALL, Goal, Patches};
 use crate::relocate::{LARGEST, RelocationFault};
 use spec::Kernel;
 
@@ -36,21 +35,25 @@ pub(crate) struct Copied {
 }
 
 impl Copies {
-    /// Copies the instructions of loaded programs.
-    pub(crate) fn of(codes: &ProgramDefs<'_>, loaded: &Loaded) -> Result<Copies, RelocationFault> {
+    /// Copies the instructions of the functions that programs call.
+    pub(crate) fn of(codes: &ProgramDefs<'_>) -> Result<Copies, RelocationFault> {
         // Symbols may overlap, so the copies may be larger than the file.
         let total: usize = codes.iter().map(|(_, code)| code.len()).sum();
         if total > LARGEST {
             return Err(RelocationFault::TooLarge { limit: LARGEST });
         }
-        let copied = codes.iter().map(|(id, code)| Copied {
-            slots: match loaded.has(id) {
-                true => code.slots().collect(),
-                false => Vec::new(),
-            },
-            applied: Vec::new(),
+        let copied = codes.iter().map(|(_, code)| match code.is_function {
+            true => Copied::of(code),
+            false => Copied::default(),
         });
         Ok(Copies(copied.collect()))
+    }
+
+    /// Copies the instructions of a program or function, without relocations.
+    pub(crate) fn load(&mut self, codes: &ProgramDefs<'_>, id: ProgramId) {
+        if let Some(code) = codes.get(id) {
+            self.0[id.0 as usize] = Copied::of(code);
+        }
     }
 
     /// Copy of a program.
@@ -58,9 +61,15 @@ impl Copies {
         &self.0[id.0 as usize]
     }
 
-    /// Mutable slots of a copy.
-    pub(crate) fn slots_mut(&mut self, id: ProgramId) -> &mut [RawInsn] {
-        &mut self.0[id.0 as usize].slots
+    /// Marks ld_imm64 instructions that load function addresses, so that the assembler
+    /// recognises them without their relocations.
+    pub(crate) fn mark_addresses(&mut self, id: ProgramId, patches: &Patches) {
+        for patch in patches.of(id) {
+            if let Goal::Address { .. } = patch.goal {
+                let slot = &mut self.0[id.0 as usize].slots[patch.slot as usize];
+                slot.set_src(PseudoLoad::Func.number());
+            }
+        }
     }
 
     /// Moves out the copy of a program, which becomes the start of the assembled program:
@@ -69,77 +78,221 @@ impl Copies {
         std::mem::take(&mut self.0[id.0 as usize])
     }
 
-    /// Applies the CO-RE relocations to loaded programs.
-    pub(crate) fn relocate(
+    /// Applies relocations to copies, in this order; the first that fails and its place
+    /// among all of the object.
+    fn apply(
         &mut self,
-        elf: &Elf<'_>,
+        records: &[&Record<'_>],
         codes: &ProgramDefs<'_>,
-        loaded: &Loaded,
-        (btf, ext): (&Btf<'_>, &BtfExt<'_>),
-        kernel: &Kernel,
-    ) -> Result<(), Error> {
-        if ext.relocations().next().is_none() {
-            return Ok(());
-        }
-        let types = kernel.core_btf().or(kernel.btf());
-        let types = types.ok_or(RelocationFault::NoKernelTypes)?;
-        let mut resolver = Resolver::new(btf, types);
-        if kernel.core_btf().is_none() {
-            for module in kernel.modules() {
-                resolver.add_module(&module.btf);
-            }
-        }
-        for group in ext.relocations() {
-            let name = btf.string(group.section);
-            if name.is_empty() {
-                return Err(RelocationFault::CoreSection.into());
-            }
-            let section = elf.section_named(name.as_bytes());
-            for (at, relo) in group.records().enumerate() {
-                let slot = slot_of(relo.offset).map_err(|error| error.in_section(name))?;
-                let program = section.and_then(|section| codes.at(section.id, slot));
-                // An offset in no program was that of an overridden weak function.
-                let Some(id) = program else {
-                    continue;
-                };
-                let Some(code) = codes.get(id).filter(|_| loaded.has(id)) else {
-                    continue;
-                };
-                let located = |fault: RelocationFault| {
-                    let place = (code.name, name, slot);
-                    describe(fault, &spec_text(btf, relo.spec), place)
-                };
-                let resolution = resolver.resolve(&relo.spec);
-                let resolution =
-                    resolution.map_err(|error| located(RelocationFault::Core(error)))?;
-                let local = slot - code.start;
-                let Copied { slots, applied } = &mut self.0[id.0 as usize];
-                let is_missing = patch(&mut slots[local..], resolution).map_err(located)?;
-                let to = match is_missing {
-                    true => Referent::MissingCore(relo.spec),
-                    false => Referent::Core(relo.spec),
-                };
-                if applied.is_empty() {
-                    // References are kept for the lifetime, so reserve no more than
-                    // these. Unsorted records give no two programs the same count.
-                    let code = code.start as u64 * 8..codes.own_end(id) as u64 * 8;
-                    let rest = (at..).map_while(|at| group.get(at));
-                    let own = rest.take_while(|relo| code.contains(&u64::from(relo.offset)));
-                    applied.reserve_exact(own.count());
-                }
-                let slot = local as u32;
-                applied.push(Reference { slot, to });
-            }
+        btf: &Btf<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> Result<(), Fault> {
+        for record in records {
+            let Some(code) = codes.get(record.program) else {
+                continue;
+            };
+            let spec = &record.relo.spec;
+            let slot = record.slot();
+            let located = |fault: RelocationFault| Fault {
+                place: record.place,
+                error: Error::from(fault)
+                    .about(&spec_text(btf, *spec))
+                    .in_program(code.name)
+                    .in_section(record.section)
+                    .at(slot),
+            };
+            let resolution = resolver.resolve(spec);
+            let resolution = resolution.map_err(|error| located(RelocationFault::Core(error)))?;
+            let local = slot - code.start;
+            let Copied { slots, applied } = &mut self.0[record.program.0 as usize];
+            let is_missing = patch(&mut slots[local..], resolution).map_err(located)?;
+            applied.push(Reference {
+                slot: local as u32,
+                to: match is_missing {
+                    true => Referent::MissingCore(*spec),
+                    false => Referent::Core(*spec),
+                },
+            });
         }
         Ok(())
     }
 }
 
-fn slot_of(offset: u32) -> Result<usize, Error> {
-    match offset.is_multiple_of(8) {
-        true => Ok(offset as usize / 8),
-        false => Err(RelocationFault::CoreOffset { offset }.into()),
+impl Copied {
+    fn of(code: &ProgramDef<'_>) -> Copied {
+        Copied {
+            slots: code.slots().collect(),
+            applied: Vec::new(),
+        }
     }
+}
+
+/// A relocation in a program or function.
+struct Record<'b> {
+    program: ProgramId,
+    /// Its place among all relocations of the object.
+    place: usize,
+    section: Name<'b>,
+    relo: CoreRelo,
+}
+
+impl Record<'_> {
+    /// Slot index from the start of its section.
+    fn slot(&self) -> usize {
+        self.relo.offset as usize / 8
+    }
+}
+
+/// A relocation that cannot be applied.
+#[derive(Clone, Debug)]
+struct Fault {
+    /// Its place among all relocations of the object.
+    place: usize,
+    error: Error,
+}
+
+/// CO-RE relocations of an object against the types of a kernel.
+///
+/// libbpf applies those of a program and of all functions in the order of the file, where
+/// a relocation may remove candidates of later ones. As long as none does, the order has no
+/// effect, and those of functions are applied once for all programs.
+pub(crate) struct CoreRelocations<'o> {
+    btf: &'o Btf<'o>,
+    kernel: &'o Kernel,
+    /// Relocations sorted by program, those of each in the order of the file.
+    records: Vec<Record<'o>>,
+    /// Functions with relocations.
+    functions: Vec<ProgramId>,
+    /// The first record that is in no section or at no instruction.
+    damage: Option<Fault>,
+    resolver: Resolver<'o>,
+    /// The first fault of a relocation of a function, once those are applied.
+    applied: Option<Result<(), Fault>>,
+}
+
+impl<'o> CoreRelocations<'o> {
+    /// Collects the relocations; `None` if there are none.
+    pub(crate) fn of(
+        elf: &Elf<'_>,
+        codes: &ProgramDefs<'_>,
+        (btf, ext): (&'o Btf<'o>, &'o BtfExt<'_>),
+        kernel: &'o Kernel,
+    ) -> Result<Option<CoreRelocations<'o>>, Error> {
+        if ext.relocations().next().is_none() {
+            return Ok(None);
+        }
+        let mut records = Vec::new();
+        let mut place = 0;
+        let mut damage = None;
+        'groups: for group in ext.relocations() {
+            let name = btf.string(group.section);
+            if name.is_empty() {
+                let error = RelocationFault::CoreSection.into();
+                damage = Some(Fault { place, error });
+                break;
+            }
+            let section = elf.section_named(name.as_bytes());
+            for relo in group.records() {
+                if !relo.offset.is_multiple_of(8) {
+                    let offset = relo.offset;
+                    let error = Error::from(RelocationFault::CoreOffset { offset });
+                    let error = error.in_section(name);
+                    damage = Some(Fault { place, error });
+                    break 'groups;
+                }
+                // An offset in no program was that of an overridden weak function.
+                let slot = relo.offset as usize / 8;
+                let program = section.and_then(|section| codes.at(section.id, slot));
+                records.extend(program.map(|program| Record {
+                    program,
+                    place,
+                    section: name,
+                    relo,
+                }));
+                place += 1;
+            }
+        }
+        records.sort_by_key(|record| record.program);
+        let mut functions: Vec<ProgramId> = records.iter().map(|record| record.program).collect();
+        functions.dedup();
+        functions.retain(|id| codes.get(*id).is_some_and(|code| code.is_function));
+        Ok(Some(CoreRelocations {
+            btf,
+            kernel,
+            records,
+            functions,
+            damage,
+            resolver: new_resolver(btf, kernel)?,
+            applied: None,
+        }))
+    }
+
+    /// Applies the relocations of programs, whose copies are new, and of all functions.
+    /// Returns true if the copies of functions are new too.
+    pub(crate) fn apply(
+        &mut self,
+        codes: &ProgramDefs<'_>,
+        programs: &[ProgramId],
+        copies: &mut Copies,
+    ) -> Result<bool, Error> {
+        let (btf, resolver) = (self.btf, &mut self.resolver);
+        if resolver.is_order_irrelevant() {
+            if self.applied.is_none() {
+                let records = in_order(&self.records, &self.functions, copies);
+                self.applied = Some(copies.apply(&records, codes, btf, resolver));
+            }
+            let records = in_order(&self.records, programs, copies);
+            let own = copies.apply(&records, codes, btf, resolver);
+            if resolver.is_order_irrelevant() {
+                let of_functions = self.applied.clone().and_then(Result::err);
+                return first([own.err(), of_functions, self.damage.clone()]).map(|()| false);
+            }
+        }
+        let all: Vec<ProgramId> = [programs, &self.functions].concat();
+        for id in &all {
+            copies.load(codes, *id);
+        }
+        let mut resolver = new_resolver(btf, self.kernel)?;
+        let records = in_order(&self.records, &all, copies);
+        let applied = copies.apply(&records, codes, btf, &mut resolver);
+        first([applied.err(), None, self.damage.clone()]).map(|()| true)
+    }
+}
+
+/// The error of the first of these faults in the object.
+fn first(faults: [Option<Fault>; 3]) -> Result<(), Error> {
+    let first = faults.into_iter().flatten().min_by_key(|fault| fault.place);
+    first.map_or(Ok(()), |fault| Err(fault.error))
+}
+
+/// Records of programs in the order of the file, with memory for what they leave in the
+/// copies.
+fn in_order<'r, 'b>(
+    records: &'r [Record<'b>],
+    programs: &[ProgramId],
+    copies: &mut Copies,
+) -> Vec<&'r Record<'b>> {
+    let mut found = Vec::new();
+    for id in programs {
+        let from = records.partition_point(|record| record.program < *id);
+        let len = records[from..].partition_point(|record| record.program == *id);
+        found.extend(&records[from..from + len]);
+        copies.0[id.0 as usize].applied.reserve_exact(len);
+    }
+    found.sort_by_key(|record| record.place);
+    found
+}
+
+fn new_resolver<'o>(btf: &'o Btf<'o>, kernel: &'o Kernel) -> Result<Resolver<'o>, Error> {
+    let types = kernel.core_btf().or(kernel.btf());
+    let types = types.ok_or(RelocationFault::NoKernelTypes)?;
+    let mut resolver = Resolver::new(btf, types);
+    if kernel.core_btf().is_none() {
+        for module in kernel.modules() {
+            resolver.add_module(&module.btf);
+        }
+    }
+    Ok(resolver)
 }
 
 /// Text of a relocation for messages.
@@ -149,18 +302,6 @@ fn spec_text(btf: &Btf<'_>, spec: CoreSpec) -> String {
         .map(|ty| ty.name().to_string())
         .unwrap_or_default();
     format!("{ty}:{}", btf.string(spec.access))
-}
-
-fn describe(
-    fault: RelocationFault,
-    about: &str,
-    (program, section, slot): (Name<'_>, Name<'_>, usize),
-) -> Error {
-    Error::from(fault)
-        .about(about)
-        .in_program(program)
-        .in_section(section)
-        .at(slot)
 }
 
 /// Patches one instruction: the first of these slots. Returns true if the relocation

@@ -1,5 +1,7 @@
 //! Relocation of maps, global variables and externs in assembled programs.
 
+use std::collections::HashMap;
+
 use btf::TypeId;
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use program::{ExternId, ExternResolution, MapId};
@@ -29,15 +31,13 @@ pub(crate) struct Data<'o, 'a> {
     pub(crate) arena_offset: u32,
     /// Jump tables created so far.
     pub(crate) jump_tables: Vec<JumpTable>,
+    /// Their indices, by program and offset.
+    pub(crate) jump_table_at: HashMap<(ProgramId, u32), usize>,
 }
 
 /// A jump table: a map used by one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JumpTable {
-    /// Program.
-    pub(crate) program: ProgramId,
-    /// Offset of the table in bytes from the start of its section.
-    pub(crate) offset: u32,
     /// Target slots, from the start of the program.
     pub(crate) places: Vec<u32>,
 }
@@ -188,8 +188,7 @@ impl Data<'_, '_> {
         (offset, size): (u32, u32),
     ) -> Result<MapId, RelocationFault> {
         let first = self.maps.iter().len();
-        let same = |table: &JumpTable| table.program == program && table.offset == offset;
-        if let Some(index) = self.jump_tables.iter().position(same) {
+        if let Some(index) = self.jump_table_at.get(&(program, offset)) {
             return Ok(MapId((first + index) as u32));
         }
         let fault = RelocationFault::JumpTable { offset, size };
@@ -216,12 +215,10 @@ impl Data<'_, '_> {
             u32::try_from(moved).map_err(|_| fault.clone())
         });
         let places = places.collect::<Result<_, _>>()?;
-        self.jump_tables.push(JumpTable {
-            program,
-            offset,
-            places,
-        });
-        Ok(MapId((first + self.jump_tables.len() - 1) as u32))
+        let index = self.jump_tables.len();
+        self.jump_table_at.insert((program, offset), index);
+        self.jump_tables.push(JumpTable { places });
+        Ok(MapId((first + index) as u32))
     }
 }
 

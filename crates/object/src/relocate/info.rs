@@ -4,6 +4,8 @@
 //! range of a section and of each appended function, with offsets in slots from its own
 //! start.
 
+use std::collections::HashMap;
+
 use btf::ext::{self, ExtSection};
 use btf::{Btf, BtfExt};
 use program::{FuncInfo, LineInfo};
@@ -14,13 +16,15 @@ use crate::programs::ProgramDef;
 /// func_info and line_info by section.
 #[derive(Default)]
 pub(crate) struct Info<'b> {
-    functions: Vec<Part<'b, ext::ExtFuncInfo>>,
-    lines: Vec<Part<'b, ext::ExtLineInfo>>,
+    functions: Parts<'b, ext::ExtFuncInfo>,
+    lines: Parts<'b, ext::ExtLineInfo>,
 }
+
+/// Records by section; of several groups for a section the first.
+type Parts<'b, T> = HashMap<SectionId, Part<'b, T>>;
 
 /// Records of one section.
 struct Part<'b, T> {
-    section: SectionId,
     records: ExtSection<'b, T>,
     /// True if they are sorted by offset.
     in_order: bool,
@@ -99,7 +103,7 @@ impl<'b> Info<'b> {
 
     /// line_info record of a slot of a section.
     pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<ext::ExtLineInfo> {
-        let part = self.lines.iter().find(|part| part.section == section)?;
+        let part = self.lines.get(&section)?;
         let up_to = |line: &ext::ExtLineInfo| line.offset as usize / 8 <= slot;
         part.records
             .records()
@@ -117,23 +121,25 @@ fn moved(offset: u32, code: &ProgramDef<'_>, base: u32) -> u32 {
 fn parts<'b, T: Placed + 'b>(
     groups: impl Iterator<Item = ExtSection<'b, T>>,
     section: impl Fn(&ExtSection<'b, T>) -> Option<SectionId>,
-) -> Vec<Part<'b, T>> {
-    let placed = groups.filter_map(|group| Some((section(&group)?, group)));
-    placed
-        .map(|(section, records)| Part {
-            section,
-            records,
-            in_order: records.records().map(Placed::offset).is_sorted(),
-        })
-        .collect()
+) -> Parts<'b, T> {
+    let mut parts = HashMap::new();
+    for records in groups {
+        if let Some(section) = section(&records) {
+            parts.entry(section).or_insert_with(|| Part {
+                records,
+                in_order: records.records().map(Placed::offset).is_sorted(),
+            });
+        }
+    }
+    parts
 }
 
 /// Records of a function: from the first inside it to the last, up to the first after it.
 fn piece<'b, T: Placed + 'b>(
-    parts: &[Part<'b, T>],
+    parts: &Parts<'b, T>,
     code: &ProgramDef<'_>,
 ) -> Option<impl Iterator<Item = T> + use<'b, T>> {
-    let part = parts.iter().find(|part| part.section == code.section)?;
+    let part = parts.get(&code.section)?;
     let records = part.records;
     let starts_at = |index| {
         records
