@@ -563,6 +563,32 @@ fn a_compiled_filter_on_another_link_type_is_warned_about() {
 }
 
 #[test]
+fn why_evaluates_comparisons_whose_targets_are_equal() {
+    let desk = Desk::new();
+    let source = "\
+        ldx #7\n\
+        ld #6\n\
+        jeq #6, a, a\na: jeq #7, b, b\n\
+        b: jgt #5, c, c\nc: jgt #6, d, d\n\
+        d: jge #6, e, e\ne: jge #7, f, f\n\
+        f: jset #2, g, g\ng: jset #9, h, h\n\
+        h: jeq x, i, i\ni: jgt x, j, j\nj: jge x, k, k\nk: jset x, l, l\n\
+        l: ret #1\n";
+    std::fs::write(desk.path("same.asm"), source).unwrap();
+    let (code, stdout, stderr) = desk.run(&["-F", "same.asm", "day.pcap", "--why", "1"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let text = String::from_utf8(stdout).unwrap();
+    let answers = text.lines().filter_map(|line| {
+        let (_, effect) = line.split_once(": ")?;
+        effect.split_once(", to ").map(|(answer, _)| answer.to_owned())
+    });
+    let expected = [
+        "yes", "no", "yes", "no", "yes", "no", "yes", "no", "no", "no", "no", "yes",
+    ];
+    assert_eq!(answers.collect::<Vec<_>>(), expected, "{text}");
+}
+
+#[test]
 fn why_names_the_number_in_the_file() {
     let desk = Desk::new();
     let number = (PACKETS + 3).to_string();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use beebox::SockFilter;
 use beebox::captures::{Event, Programs, Record, packet_metadata};
-use beebox::classic::Insn;
+use beebox::classic::{Insn, Operand};
 use beebox::text::dump_line;
 use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
 use serde::Serialize;
@@ -187,8 +187,12 @@ fn effect(raw: SockFilter, step: Step) -> String {
         }
         (_, Next::End(value)) => format!("ends with {value}"),
         (_, Next::Stopped) => "stopped here".to_owned(),
-        (Insn::Jump { jt, .. }, Next::Insn(next)) => {
-            let holds = next == step.at + 1 + usize::from(jt);
+        (Insn::Jump { cond, src, .. }, Next::Insn(next)) => {
+            let operand = match src {
+                Operand::K(k) => k,
+                Operand::X => step.x,
+            };
+            let holds = cond.holds(step.a, operand);
             let answer = if holds { "yes" } else { "no" };
             format!("{}: {answer}, to {next}", value("A", step.a))
         }

@@ -87,6 +87,18 @@ pub enum Cond {
     Set,
 }
 
+impl Cond {
+    /// True if the condition holds for an accumulator and an operand.
+    pub const fn holds(self, a: u32, operand: u32) -> bool {
+        match self {
+            Cond::Eq => a == operand,
+            Cond::Gt => a > operand,
+            Cond::Ge => a >= operand,
+            Cond::Set => a & operand != 0,
+        }
+    }
+}
+
 /// One classic instruction, decoded. Fields that the kernel ignores (jump
 /// offsets of loads, `k` of `tax`) are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
