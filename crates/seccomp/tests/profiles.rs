@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use beebox_seccomp::profile::{
-    ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile,
+    ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile,
 };
 use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, diff};
 use isa::classic::SockFilter;
@@ -28,7 +28,12 @@ fn machine(arch: Arch, caps: &[&str], kernel: KernelVersion) -> TargetMachine {
         .iter()
         .map(|cap| (*cap).to_owned())
         .collect::<BTreeSet<_>>();
-    TargetMachine { arch, caps, kernel }
+    TargetMachine {
+        arch,
+        caps,
+        kernel,
+        runtime: Runtime::Libseccomp,
+    }
 }
 
 fn stack(program: &[SockFilter]) -> Stack {

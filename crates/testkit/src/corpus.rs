@@ -21,7 +21,7 @@ use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use lower::{ClassicFilter, Lowered, LoweredCode, Passes};
 use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
-use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile};
+use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile};
 use spec::calls::GET_PRANDOM_U32;
 use vm::Unchecked;
 
@@ -321,6 +321,7 @@ fn profiles() -> Part {
                             .map(|cap| (*cap).to_owned())
                             .collect::<BTreeSet<_>>(),
                         kernel: NEWEST_KERNEL,
+                        runtime: Runtime::Libseccomp,
                     };
                     let compiled = compile(&profile, &machine, shape);
                     let program = compiled.ok().map(|compiled| compiled.program);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use classic::SeccompData;
 use isa::classic::{Cond, Insn, Operand, Size, SockFilter};
-use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, compile};
+use seccomp::profile::{ContainerProfile, ProgramShape, Runtime, TargetMachine, compile};
 use seccomp::{Action, Arch, FilterProgram, X32_BIT, calls};
 use serde_json::{Value, json};
 use spec::SplitMix;
@@ -190,6 +190,7 @@ fn question(seed: u64) -> (Question, Choices) {
                 KernelVersion::new(5, 10, 0),
                 KernelVersion::new(6, 18, 0),
             ]),
+            runtime: Runtime::Libseccomp,
         },
         archs,
     };

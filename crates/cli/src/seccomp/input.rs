@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use beebox::kernel::KernelVersion;
 use beebox::seccomp::profile::{
-    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, TargetMachine,
+    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, Runtime, TargetMachine,
 };
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};
@@ -89,6 +89,20 @@ pub(crate) struct ProfileOptions {
     /// The kernel's version, as 4.19
     #[arg(long, value_name = "VERSION", conflicts_with = "kernel", help_heading = MACHINE)]
     kernel_version: Option<KernelVersion>,
+    /// The program that installs the filter: runc, whose filters give ENOSYS to calls with
+    /// greater numbers than any that the profile names, unless the default action is ALLOW,
+    /// LOG or TRACE; or libseccomp alone, as in crun
+    #[arg(long, value_name = "RUNTIME", default_value = "runc", help_heading = MACHINE)]
+    runtime: ProfileRuntime,
+}
+
+/// The runtimes of `--runtime`.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileRuntime {
+    /// runc 1.2
+    Runc,
+    /// libseccomp's code alone
+    Libseccomp,
 }
 
 /// The kernels of `--kernel`.
@@ -152,6 +166,10 @@ impl ProfileOptions {
             arch: arch.ok_or_else(|| Failure::new("--machine needs an architecture's name"))?,
             caps,
             kernel,
+            runtime: match self.runtime {
+                ProfileRuntime::Runc => Runtime::Runc,
+                ProfileRuntime::Libseccomp => Runtime::Libseccomp,
+            },
         })
     }
 }
@@ -329,13 +347,7 @@ fn looks_like_c(bytes: &[u8]) -> bool {
 /// The contents of a file and what to call it.
 pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     let name = program_input::name(path);
-    let bytes = program_input::read_bytes(path)?;
-    if bytes.len() > beebox::text::MAX_BYTES {
-        return Err(Failure::new(format!(
-            "{name}: too large to be a filter or a profile"
-        )));
-    }
-    Ok((name, bytes))
+    Ok((name, program_input::read_bytes(path)?))
 }
 
 /// Installs programs one after the other, for an engine.

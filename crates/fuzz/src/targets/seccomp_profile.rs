@@ -4,7 +4,7 @@
 //! The input: one byte that picks the machine, then JSON.
 
 use classic::SeccompData;
-use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, TargetMachine, compile};
+use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile};
 use seccomp::{Arch, FilterProgram, Stack, calls};
 
 use crate::{Signature, Target};
@@ -78,6 +78,10 @@ fn run(input: &[u8]) -> Signature {
         .into_iter()
         .collect(),
         kernel: NEWEST_KERNEL,
+        runtime: match choice & 0x40 {
+            0 => Runtime::Runc,
+            _ => Runtime::Libseccomp,
+        },
     };
     let stacks: Vec<Stack> = [ProgramShape::Linear, ProgramShape::Tree]
         .into_iter()

@@ -1,6 +1,7 @@
 //! Compiler of profiles to classic programs.
 //!
-//! The code tests the architecture first, then the number (linear comparisons, or a
+//! The code tests the architecture first, then whether the call is newer than the profile
+//! ([`Runtime`](super::Runtime)), then the number (linear comparisons, or a
 //! balanced tree over ranges of numbers with the same rules), then the arguments of the
 //! call's rules. Comparisons of 64-bit arguments compare the high half, then the low half
 //! if the high halves are equal.
@@ -53,6 +54,9 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
+/// Action for calls that are newer than the profile.
+const NEWER: Action = Action::Errno(38);
+
 /// libseccomp's action for other architectures.
 const FOREIGN: Action = Action::KillThread;
 
@@ -68,6 +72,7 @@ pub fn compile(
     let mut compiler = Compiler {
         graph: Graph::default(),
         default: profile.default,
+        refuses_newer: machine.runtime.refuses_newer_calls(profile.default),
         shape,
         order: machine.arch.byte_order(),
     };
@@ -86,6 +91,7 @@ pub fn compile(
 struct Compiler {
     graph: Graph,
     default: Action,
+    refuses_newer: bool,
     shape: ProgramShape,
     order: ByteOrder,
 }
@@ -111,7 +117,12 @@ impl Compiler {
         let mut next = self.end(FOREIGN);
         for &audit in audits.iter().rev() {
             let same = rules.iter().filter(|rules| rules.arch.audit() == audit);
-            let numbers = self.numbers(&same.collect::<Vec<_>>());
+            let same: Vec<&ArchRules> = same.collect();
+            let numbers = self.numbers(&same);
+            let numbers = match self.refuses_newer {
+                true => self.newer_calls(&same, numbers),
+                false => numbers,
+            };
             let calls = self.graph.load(Word::NR.offset(), numbers);
             next = self.graph.test(loaded(Cond::Eq, audit), calls, next);
         }
@@ -133,6 +144,30 @@ impl Compiler {
             ProgramShape::Linear => self.linear(&archs, &calls, default),
             ProgramShape::Tree => self.tree(&archs, calls, default),
         }
+    }
+
+    /// runc's tests in front of the code for the architectures with one audit number.
+    fn newer_calls(&mut self, rules: &[&ArchRules], known: Decision) -> Decision {
+        let newer = self.end(NEWER);
+        let above = |graph: &mut Graph, newest: Option<u32>| match newest {
+            Some(newest) => graph.test(loaded(Cond::Gt, newest), newer, known),
+            None => known,
+        };
+        let graph = &mut self.graph;
+        if let [one] = rules
+            && !matches!(one.arch, Arch::X86_64 | Arch::X32)
+        {
+            let decision = above(graph, one.newest);
+            // Numbers that the kernel does not know arrive as 0, that of `setup`.
+            return match one.arch == Arch::S390x && one.newest.is_some() {
+                true => graph.test(loaded(Cond::Eq, 0), newer, decision),
+                false => decision,
+            };
+        }
+        let newest = |arch| rules.iter().find(|rules| rules.arch == arch)?.newest;
+        let of_x32 = above(graph, newest(Arch::X32));
+        let of_x86_64 = above(graph, newest(Arch::X86_64));
+        graph.test(loaded(Cond::Set, X32_BIT), of_x32, of_x86_64)
     }
 
     fn linear(&mut self, archs: &[Arch], calls: &[(u32, Decision)], default: Decision) -> Decision {

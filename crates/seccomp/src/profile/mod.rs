@@ -5,7 +5,8 @@
 //! JSON ──► read ──► ContainerProfile ──► select (machine, capabilities, kernel) ──► rules ──► compile ──► code
 //! ```
 //!
-//! Semantics are those of runc and libseccomp: the conditions of a rule are a conjunction,
+//! Semantics are those of libseccomp, and of the filter that runc puts in front of its code
+//! ([`Runtime`]): the conditions of a rule are a conjunction,
 //! unless one argument has several (then each is a rule of its own); rules of one call are
 //! alternatives, and one without conditions replaces the others; unknown names are ignored;
 //! 32-bit architectures and x32 compare the low half of arguments.
@@ -20,7 +21,7 @@ mod yaml;
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
 pub use compile::{Compiled, ProgramShape, TooLong, compile};
 pub use read::ProfileError;
-pub use select::{NEWEST_KERNEL, ProfileNote, TargetMachine};
+pub use select::{NEWEST_KERNEL, ProfileNote, Runtime, TargetMachine};
 
 use spec::kernel::KernelVersion;
 

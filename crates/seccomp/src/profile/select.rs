@@ -22,6 +22,39 @@ pub struct TargetMachine {
     pub caps: BTreeSet<String>,
     /// The kernel's version.
     pub kernel: KernelVersion,
+    /// The program that installs the filter.
+    pub runtime: Runtime,
+}
+
+/// The program that makes a filter of a profile and installs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// runc 1.2: where the default action refuses calls, those with greater numbers than any
+    /// call that the profile names get ENOSYS, as from a kernel that lacks them.
+    #[default]
+    Runc,
+    /// The code of libseccomp alone, as crun installs it.
+    Libseccomp,
+}
+
+impl Runtime {
+    /// True if calls above the newest that a profile names get ENOSYS. To runc, a default
+    /// that a tracer decides allows.
+    pub(super) fn refuses_newer_calls(self, default: Action) -> bool {
+        const ENOSYS: u16 = 38;
+        let refuses = match default {
+            Action::Allow | Action::Log | Action::Trace(_) => false,
+            // The same action for all numbers.
+            Action::Errno(ENOSYS) => false,
+            Action::Errno(_)
+            | Action::Trap(_)
+            | Action::UserNotif
+            | Action::KillThread
+            | Action::KillProcess
+            | Action::Unknown(_) => true,
+        };
+        refuses && self == Runtime::Runc
+    }
 }
 
 /// A note for the author of a profile.
@@ -62,6 +95,9 @@ pub(super) struct Alternative {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArchRules {
     pub(super) arch: Arch,
+    /// The greatest number of a call that the rules name, those with the default action
+    /// included; `None` if they name none.
+    pub(super) newest: Option<u32>,
     /// Number and rules of each call, in order.
     pub(super) calls: Vec<(u32, Vec<Alternative>)>,
 }
@@ -156,7 +192,10 @@ impl ContainerProfile {
         }
         let archs = self.architectures(machine, notes);
         let mut conflicts = BTreeSet::new();
+        let named = defaults.iter().chain(&counts);
+        let named: Vec<&String> = named.flat_map(|(_, rule)| &rule.names).collect();
         let rules = archs.into_iter().map(|arch| {
+            let newest = named.iter().filter_map(|name| direct_number(arch, name)).max();
             let mut selected: Vec<(u32, Vec<Alternative>)> = Vec::new();
             for &(at, rule) in &counts {
                 for name in &rule.names {
@@ -199,6 +238,7 @@ impl ContainerProfile {
             }
             ArchRules {
                 arch,
+                newest: newest.filter(|&number| number != 0),
                 calls: selected,
             }
         });
@@ -298,11 +338,11 @@ fn alternatives(args: &[ArgCondition]) -> Vec<Vec<ArgCondition>> {
 fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<ArgCondition>)> {
     let mut numbers = Vec::new();
     numbers.extend(calls::number(arch, name).map(|number| (number, None)));
-    if matches!(arch, Arch::I386 | Arch::S390x | Arch::Ppc64le) {
+    if has_multiplexers(arch) {
         for (multiplexer, selectors) in [("socketcall", SOCKETCALL), ("ipc", IPC)] {
-            let selector = selectors.iter().find(|(_, known)| *known == name);
+            let selector = selector(selectors, name);
             let number = calls::number(arch, multiplexer);
-            if let (Some(&(value, _)), Some(number)) = (selector, number) {
+            if let (Some(value), Some(number)) = (selector, number) {
                 let selected = ArgCondition {
                     index: 0,
                     op: ArgOp::Eq,
@@ -314,6 +354,22 @@ fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<ArgCondition>)> {
         }
     }
     numbers
+}
+
+/// The number of a call that libseccomp finds for a name: none for calls that are also
+/// available through a multiplexer.
+fn direct_number(arch: Arch, name: &str) -> Option<u32> {
+    let is_multiplexed = [SOCKETCALL, IPC].iter().any(|all| selector(all, name).is_some());
+    calls::number(arch, name).filter(|_| !(has_multiplexers(arch) && is_multiplexed))
+}
+
+fn has_multiplexers(arch: Arch) -> bool {
+    matches!(arch, Arch::I386 | Arch::S390x | Arch::Ppc64le)
+}
+
+fn selector(selectors: &[(u64, &str)], name: &str) -> Option<u64> {
+    let known = selectors.iter().find(|(_, known)| *known == name);
+    known.map(|(value, _)| *value)
 }
 
 /// Selectors of `socketcall` (`linux/net.h`).
