@@ -6,6 +6,7 @@ mod facts;
 mod filter;
 pub(crate) mod globals;
 mod joined;
+mod log;
 mod recorded;
 mod row;
 mod run;
@@ -26,6 +27,7 @@ use crate::object_input::{SET_TYPE, program_type};
 use crate::program_output::{print, write_output};
 use filter::Filters;
 use joined::Joined;
+use log::Logs;
 use row::{Row, Verdict};
 use run::Results;
 use spec::Emit;
@@ -255,6 +257,15 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 | u32::from(args.test_states) << 3
                 | u32::from(args.test_reg_invariants) << 7,
         );
+        let is_table = args.format == VerifyFormat::Table
+            && args.compare.is_none()
+            && args.cost != Some(CostForm::Folded);
+        let prints = is_table
+            && args.top.is_none()
+            && !emit.sorts()
+            && !filters.selects_results()
+            && (args.jobs == 1 || args.files.len() == 1);
+        let logs = Logs::new(args.log, args.top_src_lines, prints);
         let job = run::Job {
             files: &args.files,
             programs: &args.prog,
@@ -262,7 +273,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             flags,
             test_tags: args.test_tags,
             options: Options {
-                log_level: args.log,
+                log_level: logs.level(),
                 collect_cost: args.cost.is_some(),
                 collect_facts: args.facts,
                 ..Options::default()
@@ -270,7 +281,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             explains: args.explain,
             kind: args.kind,
             globals: globals::read(&args.globals)?,
-            top_lines: args.top_src_lines,
+            logs,
             threads: args.jobs.into(),
         };
         let mut kernel = args.kernel.read()?;
@@ -278,6 +289,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
         let mut results = run::verify(&job, &kernel)?;
+        job.logs.failure()?;
         note_assumed(&kernel, FOR_VERIFYING, "verified");
         if results.is_lacking {
             note_built_in(&kernel);

@@ -23,8 +23,8 @@ const CGROUP_INET_SOCK_CREATE: u32 = 2;
 const SK_REUSEPORT_SELECT: u32 = 39;
 
 /// The log, with no instruction at hand.
-struct Check<'s> {
-    sink: &'s mut Sink,
+struct Check<'s, 'l> {
+    sink: &'s mut Sink<'l>,
     insn_idx: u32,
 }
 
@@ -39,7 +39,7 @@ pub fn effective_attach_type(kind: ProgramType, attach: u32) -> u32 {
 }
 
 /// Checks what the program attaches to.
-pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
+pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let mut check = Check { sink, insn_idx: 0 };
     let program = env.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
@@ -89,7 +89,7 @@ const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_in
 /// `check_struct_ops_btf_id`. Which helpers such programs have depends on the
 /// structure, and the kernel cannot be asked for all: programs that call any are
 /// unsupported.
-fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
+fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     if !env.program.is_gpl_compatible() {
         return Err(refuse!(
             check,
@@ -171,7 +171,7 @@ fn of_member(env: &Env<'_>) -> Option<Returned> {
 }
 
 /// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
-fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
+fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     let target = env.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(
@@ -231,7 +231,7 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
     }
 }
 
-fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Check<'_>) -> Result<Type<'b>> {
+fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Check<'_, '_>) -> Result<Type<'b>> {
     types.get(target.btf_id).ok_or_else(|| {
         refuse!(
             check,
@@ -246,7 +246,7 @@ fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Check<'_>) ->
 /// Checks a function of the kernel that a program is attached to by trampoline. The
 /// running kernels of development refuse all of these: the lists are their data, the
 /// order is that of the source.
-fn check_function(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()> {
+fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
     let lists = &env.registry.lists;
     let attach = env.context.attach;
     let is_sleepable = env.program.flags().has(LoadFlags::SLEEPABLE);
@@ -282,7 +282,7 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()
 }
 
 /// `bpf_lsm_verify_prog`.
-fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()> {
+fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
     let lists = &env.registry.lists;
     if !env.program.is_gpl_compatible() {
         return Err(refuse!(

@@ -127,13 +127,13 @@ impl Facts {
 }
 
 /// The log of a pass, with the instruction that it stands at.
-struct Pass<'s> {
-    sink: &'s mut Sink,
+struct Pass<'s, 'l> {
+    sink: &'s mut Sink<'l>,
     insn_idx: u32,
 }
 
 /// Runs the passes in the kernel's order.
-pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+pub fn compute(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
     let mut facts = find_subprogs(env, sink)?;
     check_cfg(env, sink, &mut facts)?;
     finish(env, sink, &mut facts);
@@ -142,7 +142,7 @@ pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
 
 /// Finds the subprograms, checks their layout and what BTF says of them
 /// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
-pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
     let mut pass = Pass { sink, insn_idx: 0 };
     btf_info::check_early(env, &mut pass)?;
     let callback = exceptions::find_callback(env, &mut pass)?;
@@ -166,7 +166,7 @@ pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
 
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
 /// `compute_postorder`).
-pub fn check_cfg(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
+pub fn check_cfg(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) -> Result<()> {
     cfg::check(env, &mut Pass { sink, insn_idx: 0 }, facts)?;
     order::compute_postorder(facts);
     Ok(())
@@ -174,7 +174,7 @@ pub fn check_cfg(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()
 
 /// Computes strongly connected components, live registers and fastcall patterns
 /// (`compute_scc`, `compute_live_registers`, `mark_fastcall_patterns`).
-pub fn finish(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) {
+pub fn finish(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) {
     order::compute_components(facts);
     live_regs::compute(env, &mut Pass { sink, insn_idx: 0 }, facts);
     fastcall::mark(env, facts);

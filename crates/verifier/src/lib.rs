@@ -56,6 +56,7 @@ pub mod walk;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};
+pub use log::{LogOutput, LogTail};
 pub use insn_facts::{
     Branch, CallFact, FunctionStack, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind,
     ProgramFacts, Value,
@@ -66,4 +67,4 @@ pub use recorded::{RecordedState, RecordedStates};
 pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
-pub use verify::{explain, verify, verify_recorded};
+pub use verify::{LOG_LIMIT, explain, verify, verify_recorded, verify_to};

@@ -10,12 +10,17 @@
 //! | `state` | states after an instruction and at branches |
 //! | `lists` | sets of registers and slots |
 //! | `statistics` | the last lines |
+//! | `output` | receivers of the text |
+//!
+//! Text goes to a [`LogOutput`] in pieces while it is written, so that a log takes no memory
+//! that grows with it.
 //!
 //! [`verbose!`](crate::verbose) formats nothing while the level is 0.
 //! [`refuse!`](crate::refuse) writes the final line and makes the refusal of it.
 
 mod insn;
 mod lists;
+mod output;
 mod reg;
 mod state;
 mod statistics;
@@ -27,15 +32,23 @@ use crate::state::State;
 
 pub use insn::{verbose_insn, verbose_linfo};
 pub use lists::{RegList, SlotList};
+pub use output::{LogOutput, LogTail};
 pub use reg::{TnumText, reg_type_str};
 pub use state::{print_insn_state, print_verifier_state};
 pub use statistics::print_statistics;
 
+/// Bytes of text that wait for the output.
+const PIECE: usize = 1 << 16;
+
 /// Log of one verification.
-#[derive(Clone, Debug, Default)]
-pub struct Sink {
+#[derive(Default)]
+pub struct Sink<'l> {
     level: u32,
+    /// Text that is not in the output.
     text: String,
+    /// Bytes in the output.
+    written: usize,
+    output: Option<&'l mut dyn LogOutput>,
     /// Registers written since the state was printed, one bit each.
     pub scratched_regs: u32,
     /// Slots written since the state was printed, one bit each.
@@ -50,17 +63,25 @@ pub struct Sink {
     trace: Option<Box<Trace>>,
 }
 
-impl Sink {
-    /// An empty log of the kernel's `log_level` bits.
-    pub fn new(level: u32) -> Sink {
+impl<'l> Sink<'l> {
+    /// An empty log of the kernel's `log_level` bits, which keeps its text.
+    pub fn new(level: u32) -> Sink<'l> {
         Sink {
             level,
             ..Sink::default()
         }
     }
 
+    /// An empty log of the kernel's `log_level` bits, whose text goes to an output.
+    pub fn to_output(level: u32, output: &'l mut dyn LogOutput) -> Sink<'l> {
+        Sink {
+            output: Some(output),
+            ..Sink::new(level)
+        }
+    }
+
     /// An empty log that keeps what the instruction at hand writes, and records the path.
-    pub fn tracing() -> Sink {
+    pub fn tracing() -> Sink<'l> {
         const STATISTICS: u32 = 4;
         Sink {
             trace: Some(Box::default()),
@@ -132,16 +153,50 @@ impl Sink {
         use fmt::Write as _;
         // Writing to a String does not fail.
         let _ = self.text.write_fmt(text);
+        if self.text.len() > PIECE {
+            self.hand_out();
+        }
+    }
+
+    /// Hands text to the output, but for the newline at its end: the state behind an
+    /// instruction replaces it.
+    fn hand_out(&mut self) {
+        let Some(output) = &mut self.output else {
+            return;
+        };
+        let rest = match self.text.ends_with('\n') {
+            true => "\n",
+            false => "",
+        };
+        let piece = self.text.len() - rest.len();
+        output.write(&self.text[..piece]);
+        self.written += piece;
+        self.text.clear();
+        self.text.push_str(rest);
+    }
+
+    /// Hands all text to the output.
+    pub fn finish(mut self) {
+        if let Some(output) = &mut self.output {
+            output.write(&self.text);
+        }
     }
 
     /// Bytes written.
     pub fn position(&self) -> usize {
-        self.text.len()
+        self.written + self.text.len()
     }
 
     /// Drops what was written since `position` (the kernel's `bpf_vlog_reset`).
     pub fn reset(&mut self, position: usize) {
-        self.text.truncate(position);
+        if let Some(len) = position.checked_sub(self.written) {
+            return self.text.truncate(len);
+        }
+        self.text.clear();
+        self.written = position;
+        if let Some(output) = &mut self.output {
+            output.truncate(position as u64);
+        }
     }
 
     /// Forgets which source line was printed last, at the start of a function that is
@@ -163,7 +218,7 @@ impl Sink {
         self.scratched_slots = !0;
     }
 
-    /// The text written.
+    /// The text that is not in an output.
     pub fn into_text(self) -> String {
         self.text
     }

@@ -282,7 +282,7 @@ pub fn mark_all_scalars_precise(walk: &mut Walk<'_>, state: &State) {
     force_all_precise(explorer, sink, state);
 }
 
-fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
+fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink<'_>, state: &State) {
     let is_logged = sink.is_full();
     if is_logged {
         let frame = state.curframe;

@@ -26,15 +26,15 @@ const MAX_VAR_OFF: u32 = 1 << 29;
 const ARENA: u32 = 33;
 
 /// Context of [`refuse!`] before the walk.
-pub(crate) struct Refuser<'s> {
+pub(crate) struct Refuser<'s, 'l> {
     /// The log.
-    pub(crate) sink: &'s mut Sink,
+    pub(crate) sink: &'s mut Sink<'l>,
     /// The instruction at hand.
     pub(crate) insn_idx: u32,
 }
 
 /// Checks wide immediates, map use and opcodes of the whole program.
-pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
+pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let insns = env.program.insns();
     let mut used = maps::UsedMaps::new(env);
     let mut walk = Refuser { sink, insn_idx: 0 };
@@ -81,7 +81,7 @@ fn is_high_half(high: &RawInsn) -> bool {
 /// Checks one wide immediate.
 fn check_wide(
     env: &Env<'_>,
-    walk: &mut Refuser<'_>,
+    walk: &mut Refuser<'_, '_>,
     used: &mut maps::UsedMaps<'_>,
     insn: RawInsn,
     high: RawInsn,

@@ -224,8 +224,11 @@ pub struct Verification {
     pub cost: Option<crate::Cost>,
     /// Facts for a compiler, if they were requested and the program is accepted.
     pub facts: Option<crate::ProgramFacts>,
-    /// The log as the kernel writes it at the requested level; empty at level 0.
+    /// The log as the kernel writes it at the requested level, its last lines if it is longer
+    /// than [`LOG_LIMIT`](crate::LOG_LIMIT); empty at level 0.
     pub log: String,
+    /// Bytes of the log before those lines.
+    pub log_left_out: u64,
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::env::Env;
 use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack, SubprogFacts};
 use crate::insn_facts::{Collector, FunctionStack};
-use crate::log::{self, Sink};
+use crate::log::{self, LogOutput, LogTail, Sink};
 use crate::options::Options;
 use crate::privilege;
 use crate::reason::{self, Ending, Explanation};
@@ -26,6 +26,9 @@ use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
 use crate::walk::{SubprogAux, Walk};
 
+/// Most bytes of a log that a [`Verification`] has.
+pub const LOG_LIMIT: usize = 64 << 20;
+
 /// Verifies a program for a kernel. What BTF does not say of the kernel is in the
 /// registry, whose ids are those of the kernel's BTF.
 pub fn verify(
@@ -34,7 +37,30 @@ pub fn verify(
     registry: &Registry,
     options: &Options,
 ) -> Verification {
-    run(program, kernel, registry, options, Extras::default()).verification
+    let mut log = LogTail::new(LOG_LIMIT);
+    let verification = verify_to(program, kernel, registry, options, &mut log);
+    with_log(verification, log)
+}
+
+/// As [`verify`], and hands the log out while it is written, however long it gets. The
+/// verification has none.
+pub fn verify_to(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    log: &mut dyn LogOutput,
+) -> Verification {
+    run(program, kernel, registry, options, Extras::default(), log).verification
+}
+
+fn with_log(verification: Verification, log: LogTail) -> Verification {
+    let (log, log_left_out) = log.finish();
+    Verification {
+        log,
+        log_left_out,
+        ..verification
+    }
 }
 
 /// As [`verify`], and keeps the state before each visit of an instruction. There are no
@@ -50,8 +76,9 @@ pub fn verify_recorded(
         recorder: Some(Recorder::new(limit)),
         ..Extras::default()
     };
-    let done = run(program, kernel, registry, options, extras);
-    (done.verification, done.states)
+    let mut log = LogTail::new(LOG_LIMIT);
+    let done = run(program, kernel, registry, options, extras, &mut log);
+    (with_log(done.verification, log), done.states)
 }
 
 /// Explains why a program is refused; `None` if it is not. The program is verified again,
@@ -71,7 +98,8 @@ pub fn explain(
         traces: true,
         ..Extras::default()
     };
-    run(program, kernel, registry, &options, extras).explanation
+    let log = &mut LogTail::new(0);
+    run(program, kernel, registry, &options, extras, log).explanation
 }
 
 /// Outputs of a verification beside its result; each is off by default.
@@ -96,11 +124,12 @@ fn run(
     registry: &Registry,
     options: &Options,
     extras: Extras,
+    log: &mut dyn LogOutput,
 ) -> Done {
     let begin = Instant::now();
     let mut sink = match extras.traces {
         true => Sink::tracing(),
-        false => Sink::new(options.log_level),
+        false => Sink::to_output(options.log_level, log),
     };
     let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
@@ -147,6 +176,7 @@ fn run(
         cost: None,
         facts: None,
         log: String::new(),
+        log_left_out: 0,
     };
     let mut facts = Facts::default();
     let facts = match compute_facts(&env, privileges, &mut sink, &mut facts) {
@@ -233,7 +263,7 @@ fn explain_refusal(
     env: &Env<'_>,
     facts: &Facts,
     cost: &Cost,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     verification: &Verification,
 ) -> Option<Explanation> {
     let (trace, log) = sink.take_trace()?;
@@ -254,7 +284,7 @@ fn explain_refusal(
 fn compute_facts(
     env: &Env<'_>,
     privileges: Privileges,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     facts: &mut Facts,
 ) -> Result<()> {
     privilege::check_load(env, privileges)?;
@@ -384,7 +414,7 @@ fn check_global_functions(walk: &mut Walk<'_>) -> Result<()> {
 }
 
 /// Writes the last lines of the log and hands it over.
-fn finish(verification: &mut Verification, mut sink: Sink, begin: Instant) {
+fn finish(verification: &mut Verification, mut sink: Sink<'_>, begin: Instant) {
     let elapsed = begin.elapsed().as_micros();
     verification.duration_us = u64::try_from(elapsed).unwrap_or(u64::MAX);
     log::print_statistics(
@@ -393,7 +423,7 @@ fn finish(verification: &mut Verification, mut sink: Sink, begin: Instant) {
         verification.duration_us,
         &verification.stack_depth,
     );
-    verification.log = sink.into_text();
+    sink.finish();
 }
 
 impl From<Stop> for Verdict {

@@ -141,7 +141,7 @@ pub struct Walk<'a> {
     /// The current path.
     pub state: State,
     /// The log.
-    pub sink: Sink,
+    pub sink: Sink<'a>,
     /// Work list, checkpoints, counters.
     pub explorer: Explorer,
     /// Live stack slots, found as the walk goes.

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use super::row::{Row, Verdict};
 use super::spec::{Column, Stat};
 use crate::answer::Failure;
+use crate::program_input::{LONGEST_TEXT, read_text};
 
 /// Filters of one direction.
 #[derive(Debug, Default)]
@@ -45,8 +46,7 @@ const OPERATORS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "=", "<", ">"];
 
 /// Lines of a file of filters, globals or names; empty ones and comments left out.
 pub(super) fn lines_of(path: &str) -> Result<Vec<String>, Failure> {
-    let failed = |error| Failure::of_file(path.as_ref(), &error);
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = read_text(path.as_ref(), LONGEST_TEXT)?;
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
@@ -111,6 +111,11 @@ impl Filters {
         };
         let allowed = &self.allow.conditions;
         !self.deny.conditions.iter().any(holds) && (allowed.is_empty() || allowed.iter().any(holds))
+    }
+
+    /// True if results are selected by values.
+    pub(super) fn selects_results(&self) -> bool {
+        !self.allow.conditions.is_empty() || !self.deny.conditions.is_empty()
     }
 
     /// True if a row is selected by its values.

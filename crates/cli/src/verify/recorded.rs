@@ -9,8 +9,10 @@ use std::fmt;
 use beebox::Kernel;
 use beebox::kernel::KernelVersion;
 use beebox::program::case::KernelAnswer;
+use beebox::verify::LogOutput;
 use serde::Serialize;
 
+use super::log::LineSearch;
 use super::row::{Row, Verdict};
 use crate::answer::Failure;
 
@@ -63,13 +65,13 @@ impl fmt::Display for Agreement {
     }
 }
 
-/// Compares each answer with a row. `log` computes our whole log; it is called only if the
+/// Compares each answer with a row. `log` writes our whole log; it is called only if the
 /// reason does not have the recorded lines.
 pub(super) fn compare(
     answers: &[KernelAnswer],
     row: &Row,
     kernel: &Kernel,
-    log: &dyn Fn() -> String,
+    log: &dyn Fn(&mut dyn LogOutput),
 ) -> Vec<Agreement> {
     let series = |version: KernelVersion| (version.major, version.minor);
     let compare = |answer: &KernelAnswer| {
@@ -91,12 +93,16 @@ pub(super) fn compare(
     answers.iter().map(compare).collect()
 }
 
-fn has_lines(answer: &KernelAnswer, row: &Row, log: &dyn Fn() -> String) -> bool {
-    let has = |text: &str| {
-        let mut recorded = answer.log.iter();
-        recorded.all(|line| text.lines().any(|ours| ours == line))
-    };
-    has(&row.reason) || has(&log())
+fn has_lines(answer: &KernelAnswer, row: &Row, log: &dyn Fn(&mut dyn LogOutput)) -> bool {
+    let search = || LineSearch::new(answer.log.iter().map(String::as_str));
+    let mut in_reason = search();
+    in_reason.write(&row.reason);
+    if in_reason.finish() {
+        return true;
+    }
+    let mut in_log = search();
+    log(&mut in_log);
+    in_log.finish()
 }
 
 fn in_words(answer: &KernelAnswer) -> String {

@@ -78,6 +78,9 @@ pub(super) struct Row {
     pub(super) stack: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) log: String,
+    /// Bytes of the log before what `log` has.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) log_left_out: u64,
     /// The error number of a refusal.
     #[serde(skip)]
     pub(super) errno: Option<i32>,
@@ -121,6 +124,7 @@ impl Row {
             duration_us: 0,
             stack: String::new(),
             log: String::new(),
+            log_left_out: 0,
             errno: None,
             recorded: Vec::new(),
             explanation: None,
@@ -180,6 +184,10 @@ impl Row {
             _ => self.number(column).unwrap_or(0).to_string(),
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Comma-separated values; `with_ours` adds our columns and the programs that are

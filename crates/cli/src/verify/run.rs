@@ -14,7 +14,7 @@ use beebox::kernel::Privileges;
 use beebox::object::{Blame, Object};
 use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::verify::Registry;
-use beebox::verify::{self, Options, Verification};
+use beebox::verify::{self, LogOutput, Options, Verification};
 use beebox::verify::{Loaded, Loader};
 use beebox::{Kernel, program};
 use program::Program;
@@ -23,8 +23,9 @@ use super::cost::ProgramCost;
 use super::facts::FactTable;
 use super::filter::Filters;
 use super::globals::{self, Assignment};
+use super::log::Logs;
 use super::row::{Explained, Row, Verdict};
-use super::{recorded, row, single, top_lines};
+use super::{recorded, row, single};
 use crate::answer::Failure;
 use crate::btf::Types;
 use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
@@ -59,21 +60,8 @@ pub(super) struct Job<'a> {
     /// The program type of files that hold instructions alone.
     pub(super) kind: Option<ProgramType>,
     pub(super) globals: Vec<Assignment>,
-    /// Number of source lines to list that logs name most often; `None` for none.
-    pub(super) top_lines: Option<usize>,
+    pub(super) logs: Logs,
     pub(super) threads: usize,
-}
-
-impl Job<'_> {
-    /// The options that programs are verified with: frequent lines are counted in the
-    /// log of every instruction, unless another level is asked for.
-    fn options_of_run(&self) -> Options {
-        let mut options = self.options.clone();
-        if self.top_lines.is_some() && options.log_level == 0 {
-            options.log_level = 2;
-        }
-        options
-    }
 }
 
 /// Results, in the order of the files and of their programs, and the files that
@@ -182,7 +170,7 @@ fn verify_file(
         note_btf(&given, &loaded);
         let mut row = verify_one(name, &loaded, job, kernel, registry);
         if let Ok(program) = &loaded.program {
-            let log = || log_of(program, kernel, registry);
+            let log = |log: &mut dyn LogOutput| write_log(program, kernel, registry, log);
             row.recorded = recorded::compare(&single.answers, &row, kernel, &log);
         }
         return Ok(FileResults {
@@ -314,7 +302,8 @@ fn verify_one(
                 .to_owned();
             row.prog_size = program.insns().len() as u64;
             let start = Instant::now();
-            let done = verify_program(program, kernel, registry, &job.options_of_run());
+            let mut log = job.logs.of(&row);
+            let done = verify_program(program, kernel, registry, &job.options, &mut log);
             let duration = start.elapsed();
             row.duration = duration.as_micros() as u64;
             row.duration_us = row.duration;
@@ -324,14 +313,8 @@ fn verify_one(
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();
                     row.facts = facts.map(|facts| FactTable::new(program, &facts));
-                    let log = std::mem::take(&mut done.log);
                     fill(&mut row, done);
-                    if let Some(most) = job.top_lines {
-                        row.top_lines = top_lines::of_log(&log, most);
-                    }
-                    if job.options.log_level != 0 {
-                        row.log = log;
-                    }
+                    log.finish(&mut row);
                     if job.explains && row.verdict == Verdict::Failure {
                         row.explanation = explain(program, kernel, registry, &job.options);
                     }
@@ -350,8 +333,9 @@ fn verify_program(
     kernel: &Kernel,
     registry: &Registry,
     options: &Options,
+    log: &mut dyn LogOutput,
 ) -> Result<Verification, String> {
-    let verify = || verify::verify(program, kernel, registry, options);
+    let verify = || verify::verify_to(program, kernel, registry, options, log);
     catch_unwind(AssertUnwindSafe(verify)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
@@ -374,14 +358,14 @@ fn explain(
     })
 }
 
-/// The log of every instruction of every path; empty if there is none.
-fn log_of(program: &Program, kernel: &Kernel, registry: &Registry) -> String {
+/// Writes the log of every instruction of every path.
+fn write_log(program: &Program, kernel: &Kernel, registry: &Registry, log: &mut dyn LogOutput) {
     let options = Options {
         log_level: 2,
         ..Options::default()
     };
-    let done = verify_program(program, kernel, registry, &options);
-    done.map(|done| done.log).unwrap_or_default()
+    // What a panic wrote is the log.
+    let _ = verify_program(program, kernel, registry, &options, log);
 }
 
 fn fill(row: &mut Row, done: Verification) {

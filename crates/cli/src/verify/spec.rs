@@ -201,6 +201,11 @@ impl Emit {
         self.columns.as_deref()
     }
 
+    /// True if rows are sorted.
+    pub(super) fn sorts(&self) -> bool {
+        !self.order.is_empty()
+    }
+
     /// Sorts rows, equal ones by file and program. Without an order they stay as they
     /// are.
     pub(super) fn sort(&self, rows: &mut [Row]) {

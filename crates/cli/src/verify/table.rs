@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::row::{Row, Verdict};
 use super::spec::{Column, Emit};
-use super::top_lines;
+use super::{log, top_lines};
 
 /// Numbers of programs by verdict, of all that were verified.
 pub(super) struct Counts {
@@ -29,18 +29,13 @@ impl Counts {
 pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{}/{}: {}\n{}",
-            row.file_name,
-            row.prog_name,
-            row.verdict.name(),
-            row.log
-        );
+        let name = format!("{}/{}", row.file_name, row.prog_name);
+        let (verdict, left_out) = (row.verdict.name(), row.log_left_out);
+        text.push_str(&log::with_heading(&name, verdict, &row.log, left_out));
     }
     for row in rows {
         if let Some(explanation) = &row.explanation {
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
             text.push_str(&explanation.text);
             text.push('\n');

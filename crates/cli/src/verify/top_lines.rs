@@ -17,29 +17,59 @@ pub(super) struct TopLine {
     text: String,
 }
 
-/// The lines that a log names most often, most frequent first and equal ones by their
-/// text.
-pub(super) fn of_log(log: &str, most: usize) -> Vec<TopLine> {
-    let mut counts: HashMap<&str, u64> = HashMap::new();
-    for line in log.lines().filter_map(|line| line.strip_prefix("; ")) {
-        *counts.entry(line).or_default() += 1;
+/// Counts of the source lines of a log.
+#[derive(Default)]
+pub(super) struct TopLines {
+    counts: HashMap<String, u64>,
+    /// A line whose end is not known.
+    begun: String,
+}
+
+impl TopLines {
+    /// Counts the lines of the next piece of the log.
+    pub(super) fn write(&mut self, text: &str) {
+        self.begun.push_str(text);
+        let Some(end) = self.begun.rfind('\n') else {
+            return;
+        };
+        let lines = self.begun[..end].lines();
+        for line in lines.filter_map(|line| line.strip_prefix("; ")) {
+            match self.counts.get_mut(line) {
+                Some(count) => *count += 1,
+                None => drop(self.counts.insert(line.to_owned(), 1)),
+            }
+        }
+        self.begun.drain(..=end);
     }
-    let mut lines: Vec<(&str, u64)> = counts.into_iter().collect();
-    lines.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
-    lines.truncate(most);
-    let line = |(line, count): (&str, u64)| match line.rsplit_once('@') {
-        Some((text, place)) => TopLine {
-            count,
-            place: Some(place.trim_start().to_owned()),
-            text: text.trim_end().to_owned(),
-        },
-        None => TopLine {
-            count,
-            place: None,
-            text: line.to_owned(),
-        },
-    };
-    lines.into_iter().map(line).collect()
+
+    /// The lines that the log names most often, most frequent first and equal ones by their
+    /// text.
+    pub(super) fn finish(mut self, most: usize) -> Vec<TopLine> {
+        self.write("\n");
+        let mut lines: Vec<(String, u64)> = self.counts.into_iter().collect();
+        lines.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        lines.truncate(most);
+        let line = |(line, count): (String, u64)| match line.rsplit_once('@') {
+            Some((text, place)) => TopLine {
+                count,
+                place: Some(place.trim_start().to_owned()),
+                text: text.trim_end().to_owned(),
+            },
+            None => TopLine {
+                count,
+                place: None,
+                text: line,
+            },
+        };
+        lines.into_iter().map(line).collect()
+    }
+}
+
+/// The lines that a log names most often.
+pub(super) fn of_log(log: &str, most: usize) -> Vec<TopLine> {
+    let mut lines = TopLines::default();
+    lines.write(log);
+    lines.finish(most)
 }
 
 /// Writes the lines of a program.

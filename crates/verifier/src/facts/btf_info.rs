@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found.
-pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<()> {
+pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
     let Some(types) = env.program.btf() else {
         return Ok(());
     };
@@ -58,7 +58,7 @@ pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<()> {
 /// Checks the records against the subprograms, and notes names and linkage.
 pub(super) fn check(
     env: &Env<'_>,
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     subprogs: &mut [SubprogFacts],
 ) -> Result<()> {
     match env.program.btf() {
@@ -75,7 +75,7 @@ pub(super) fn check(
 
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
-fn check_without_types(pass: &mut Pass<'_>, subprogs: &[SubprogFacts]) -> Result<()> {
+fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogFacts]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
             return Err(refuse!(
@@ -100,7 +100,7 @@ fn check_without_types(pass: &mut Pass<'_>, subprogs: &[SubprogFacts]) -> Result
 fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     subprogs: &mut [SubprogFacts],
 ) -> Result<()> {
     if records.len() != subprogs.len() {
@@ -171,7 +171,7 @@ fn is_small(int: Int) -> bool {
 fn check_lines(
     env: &Env<'_>,
     types: &Btf<'_>,
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     subprogs: &[SubprogFacts],
 ) -> Result<()> {
     let records = env.program.line_info();

@@ -30,16 +30,16 @@ const BRANCH: u8 = 2;
 /// Marks of `may_goto`.
 const MAY_GOTO: u8 = 0xe5;
 
-struct Search<'s, 'e, 'p> {
+struct Search<'s, 'e, 'p, 'l> {
     env: &'s Env<'e>,
-    pass: &'s mut Pass<'p>,
+    pass: &'s mut Pass<'p, 'l>,
     facts: &'s mut Facts,
     state: Vec<u8>,
     stack: Vec<u32>,
 }
 
 /// Checks control flow and marks prune points.
-pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_>, facts: &mut Facts) -> Result<()> {
+pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) -> Result<()> {
     let count = env.program.insns().len();
     let mut search = Search {
         env,
@@ -55,7 +55,7 @@ pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_>, facts: &mut Facts) -> Re
     search.check_reached()
 }
 
-impl Search<'_, '_, '_> {
+impl Search<'_, '_, '_, '_> {
     /// Explores what is reached from an instruction.
     fn walk(&mut self, from: u32) -> Result<()> {
         self.state[from as usize] = DISCOVERED;

@@ -16,7 +16,7 @@ const MAX_ARGUMENT_SIZE: u32 = 16;
 ///
 /// # Errors
 /// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
-pub(super) fn check(pass: &mut Pass<'_>, types: &Btf<'_>, func: Type<'_>) -> Result<()> {
+pub(super) fn check(pass: &mut Pass<'_, '_>, types: &Btf<'_>, func: Type<'_>) -> Result<()> {
     let name = func.name();
     let Shape::Func(shape) = func.shape() else {
         return Ok(());

@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::verbose;
 
 /// Computes [`super::InsnFacts::live_regs`], and writes them to the log at level 2.
-pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_>, facts: &mut Facts) {
+pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) {
     let accesses: Vec<Access> = env
         .program
         .insns()
@@ -83,7 +83,7 @@ fn access(env: &Env<'_>, insn: RawInsn) -> Access {
     Access { read, written }
 }
 
-fn write(env: &Env<'_>, pass: &mut Pass<'_>, facts: &Facts) {
+fn write(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &Facts) {
     verbose!(pass, "Live regs before insn:\n");
     let mut index = 0;
     while index < env.program.insns().len() {

@@ -186,7 +186,7 @@ impl LiveStack {
 
     /// Propagates what changed in the instances of the state's frames, innermost first
     /// (`bpf_update_live_stack`). Called when a path ends and when a frame is left.
-    pub fn update(&mut self, facts: &Facts, sink: &mut Sink, state: &State) -> Result<()> {
+    pub fn update(&mut self, facts: &Facts, sink: &mut Sink<'_>, state: &State) -> Result<()> {
         self.reset_callchain();
         for frame in (0..=state.curframe).rev() {
             let instance = self.lookup(facts, state, frame);
@@ -311,7 +311,7 @@ impl LiveStack {
 
     /// Runs the data flow of an instance to its fixpoint and carries the result of its
     /// entry to its caller (`update_instance`).
-    fn propagate(&mut self, facts: &Facts, sink: &mut Sink, number: usize) -> Result<()> {
+    fn propagate(&mut self, facts: &Facts, sink: &mut Sink<'_>, number: usize) -> Result<()> {
         let instance = &mut self.instances[number];
         let depth = instance.depth();
         let start = instance.start();
@@ -419,7 +419,7 @@ fn transfer(marks: &mut [Marks], facts: &Facts, start: u32, insn: u32) -> Option
 }
 
 fn write_change(
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     (chain, frame, insn): (&CallChain, usize, u32),
     what: &str,
     old: u64,

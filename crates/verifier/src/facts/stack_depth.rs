@@ -35,7 +35,7 @@ enum StackMode {
 pub fn check_max_stack_depth(
     env: &Env<'_>,
     facts: &Facts,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     subprogs: &mut [SubprogAux],
 ) -> Result<()> {
     let mut check = Check {
@@ -65,15 +65,15 @@ fn has_private_stack(program: &Program) -> bool {
     }
 }
 
-struct Check<'s, 'e> {
+struct Check<'s, 'e, 'l> {
     env: &'s Env<'e>,
     facts: &'s Facts,
-    pass: Pass<'s>,
+    pass: Pass<'s, 'l>,
     modes: Vec<StackMode>,
     subprogs: &'s mut [SubprogAux],
 }
 
-impl Check<'_, '_> {
+impl Check<'_, '_, '_> {
     fn rounded(&self, subprog: usize) -> u32 {
         self.subprogs[subprog].stack_depth.next_multiple_of(16)
     }

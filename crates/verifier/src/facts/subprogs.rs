@@ -20,7 +20,7 @@ use crate::{Result, refuse, verbose};
 /// is one, called or not.
 pub(super) fn find(
     env: &Env<'_>,
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     exception_callback: Option<u32>,
 ) -> Result<Vec<SubprogFacts>> {
     let mut starts: Vec<u32> = vec![0];
@@ -81,7 +81,7 @@ const DEVICE_BOUND: [&str; 3] = [
 /// modules are left to the walk.
 fn add_kfunc(
     env: &Env<'_>,
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
@@ -132,7 +132,7 @@ fn add_kfunc(
     func_model::check(pass, types, func)
 }
 
-fn add(env: &Env<'_>, pass: &mut Pass<'_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
+fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
     let Some(start) = u32::try_from(target)
         .ok()
         .filter(|start| (*start as usize) < env.program.insns().len())
@@ -157,7 +157,7 @@ fn add(env: &Env<'_>, pass: &mut Pass<'_>, starts: &mut Vec<u32>, target: i64) -
 /// next (`check_subprogs`). Notes tail calls and legacy packet loads.
 pub(super) fn check_layout(
     env: &Env<'_>,
-    pass: &mut Pass<'_>,
+    pass: &mut Pass<'_, '_>,
     subprogs: &mut [SubprogFacts],
 ) -> Result<()> {
     for subprog in subprogs {

@@ -11,7 +11,7 @@ use crate::state::{Frame, IterState, RegKind, SlotKind, State, TypeRef};
 /// written since the last time unless `print_all` (`print_verifier_state`).
 pub fn print_verifier_state(
     env: &Env<'_>,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     state: &State,
     frameno: usize,
     print_all: bool,
@@ -53,13 +53,13 @@ pub fn print_verifier_state(
 
 /// Writes what an instruction changed, behind the instruction if it was the last that
 /// was written (`print_insn_state`).
-pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink, state: &State, frameno: usize) {
+pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
     const COLUMN: usize = 40;
     const STEP: usize = 8;
     if !sink.is_on() {
         return;
     }
-    if sink.insn_end != 0 && sink.insn_end == sink.text.len() {
+    if sink.insn_end != 0 && sink.insn_end == sink.position() {
         sink.text.pop();
         let width = sink.insn_width;
         let column = (width + STEP / 2).max(COLUMN).next_multiple_of(STEP);
@@ -71,16 +71,16 @@ pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink, state: &State, frameno: 
     print_verifier_state(env, sink, state, frameno, false);
 }
 
-impl Sink {
+impl Sink<'_> {
     /// Writes the line of the instruction that the walk comes to, and the source line
     /// above it.
     pub fn print_insn(&mut self, env: &Env<'_>, insn_idx: u32) {
         super::verbose_linfo(env, self, insn_idx, "; ");
-        let start = self.text.len();
+        let start = self.position();
         self.write(format_args!("{insn_idx}: "));
         super::verbose_insn(env, self, insn_idx);
-        self.insn_width = self.text.len() - start;
-        self.insn_end = self.text.len();
+        self.insn_width = self.position() - start;
+        self.insn_end = self.position();
     }
 }
 

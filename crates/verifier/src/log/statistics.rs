@@ -10,13 +10,13 @@ const INSN_LIMIT: u32 = 1_000_000;
 /// Writes the counts, and at level 4 the time and the stack depths
 /// (`print_verification_stats`).
 pub fn print_statistics(
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
     statistics: &Statistics,
     microseconds: u64,
     stack_depths: &[u32],
 ) {
-    struct Writer<'s> {
-        sink: &'s mut Sink,
+    struct Writer<'s, 'l> {
+        sink: &'s mut Sink<'l>,
     }
     let out = Writer { sink };
     if out.sink.level & 4 != 0 {

@@ -64,7 +64,7 @@ impl Backtrack {
         &mut self,
         env: &Env<'_>,
         facts: &Facts,
-        sink: &mut Sink,
+        sink: &mut Sink<'_>,
         idx: u32,
         subseq_idx: i32,
         entry: Option<&HistoryEntry>,

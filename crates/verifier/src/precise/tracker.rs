@@ -15,7 +15,7 @@ pub(super) struct Tracker<'w, 'a> {
     pub(super) env: &'a Env<'a>,
     pub(super) facts: &'a Facts,
     pub(super) explorer: &'w mut Explorer,
-    pub(super) sink: &'w mut Sink,
+    pub(super) sink: &'w mut Sink<'a>,
     /// Position of the walk, for refusals.
     pub(super) insn_idx: u32,
 }

@@ -13,7 +13,7 @@ use crate::{Result, Stop};
 /// Result of a load of the address of `id`.
 pub(super) fn resolve(
     env: &Env<'_>,
-    walk: &mut Refuser<'_>,
+    walk: &mut Refuser<'_, '_>,
     id: u32,
     module: i32,
 ) -> Result<RegState> {

@@ -183,7 +183,7 @@ impl<'e> UsedMaps<'e> {
     }
 
     /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
-    pub(super) fn add(&mut self, walk: &mut Refuser<'_>, map: MapRef) -> Result<()> {
+    pub(super) fn add(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl<'e> UsedMaps<'e> {
     }
 
     /// `check_map_prog_compatibility`.
-    fn check_compatibility(&mut self, walk: &mut Refuser<'_>, map: MapRef) -> Result<()> {
+    fn check_compatibility(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
         let env = self.env;
         let info = &env.maps[map];
         let record = info.record();
