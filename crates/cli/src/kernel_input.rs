@@ -17,6 +17,8 @@ use beebox::kernel::{
 
 use crate::answer::Failure;
 use crate::btf::Types;
+use crate::program_input::{LONGEST_TEXT, read_text};
+use crate::run::memory::read_file;
 
 /// Names of files in a directory that describes a kernel: a build directory, or what was
 /// copied from a machine.
@@ -363,7 +365,7 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
     };
     let mut kernel = with_btf(kernel, &btf)?;
     if let Some(path) = first(RELEASE_FILES) {
-        let release = fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))?;
+        let release = read_text(&path, LONGEST_TEXT)?;
         let version: KernelVersion = release
             .trim()
             .parse()
@@ -374,7 +376,7 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
         kernel = with_config(kernel, &path)?;
     }
     if let Some(path) = first(SYMBOL_FILES) {
-        let text = fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))?;
+        let text = read_text(&path, LONGEST_TEXT)?;
         kernel = kernel.with_symbols(SymbolTable::read(&text).into(), file(&path));
     }
     let mut modules = Vec::new();
@@ -432,7 +434,7 @@ fn with_modules(kernel: Kernel, paths: &[PathBuf], source: Source) -> Result<Ker
     };
     let mut modules = kernel.modules().to_vec();
     for path in paths {
-        let bytes = fs::read(path).map_err(|error| Failure::of_file(path, &error))?;
+        let bytes = read_file(path)?;
         let btf = Btf::parse_module(bytes, base.clone())
             .map_err(|error| Failure::new(error).within(name(path)))?;
         modules.push(Module {

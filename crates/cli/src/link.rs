@@ -1,6 +1,6 @@
 //! `beebox link`: links objects as bpftool gen object does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use beebox::object::Linker;
 use beebox::object::elf::ElfFault;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let files = args
         .files
         .iter()
-        .map(|path| Ok((name(path), read(path)?)))
+        .map(|path| Ok((name(path), read_at_most(path, MAX_BYTES)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
     match link(&files) {
         Ok(object) => {
@@ -64,14 +64,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 _ => failure,
             })
         }
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = read_at_most(path, MAX_BYTES + 1)?;
-    match bytes.len() as u64 <= MAX_BYTES {
-        true => Ok(bytes),
-        false => Err(Failure::new("too large to be an object").within(name(path))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Objects on the command line.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::kernel_input::built_in_hint;
 use crate::program_input::{name, read_at_most};
 
 /// Bytes of the largest object that is read.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: u64 = 256 << 20;
 
 /// A file that should be an object.
 pub(crate) struct ObjectFile {
@@ -32,6 +32,10 @@ impl ObjectFile {
     /// True if the file is an ELF file, or an archive of ELF files.
     pub(crate) fn is_at(path: &Path) -> Result<bool, Failure> {
         let failed = |error| Failure::of_file(path, &error);
+        // What is read of a pipe or device is gone.
+        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Ok(false);
+        }
         let mut start = Vec::new();
         let file = File::open(path).map_err(failed)?;
         file.take(8).read_to_end(&mut start).map_err(failed)?;

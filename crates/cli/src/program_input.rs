@@ -1,8 +1,8 @@
 //! Input of classic programs: a file or standard input in any form, or an expression that
 //! libpcap compiles.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use beebox::captures::LinkType;
@@ -89,6 +89,10 @@ impl ProgramInput {
         let (Some(path), None) = (path, self.form) else {
             return Ok(None);
         };
+        let is_text = |about: &fs::Metadata| about.is_file() && about.len() <= LONGEST_TEXT;
+        if !fs::metadata(path).is_ok_and(|about| is_text(&about)) {
+            return Ok(None);
+        }
         let bytes = read_at_most(path, LONGEST_TEXT)?;
         match is_case(path, &bytes) {
             true => case_input::parse(&name(path), &bytes).map(Some),
@@ -193,22 +197,20 @@ pub(crate) fn parse_program(
     text::read(bytes, form).map_err(|error| unreadable(path, bytes, can_name, &error))
 }
 
-/// The bytes of a file or of standard input, but no more than a program can
-/// have.
+/// The bytes of a file or of standard input, if they are no more than a program can have.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    read_at_most(path, MAX_BYTES as u64 + 1)
+    read_at_most(path, MAX_BYTES as u64)
 }
 
-/// The bytes of a file, or of standard input (`-`), but no more than `limit`.
+/// The bytes of a file, or of standard input (`-`), if they are no more than `limit`.
 pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let fail = |error: io::Error| Failure::of_file(path, &error);
-    let mut bytes = Vec::new();
-    let source: &mut dyn Read = match path == Path::new("-") {
-        true => &mut io::stdin().lock(),
-        false => &mut File::open(path).map_err(fail)?,
-    };
-    source.take(limit).read_to_end(&mut bytes).map_err(fail)?;
-    Ok(bytes)
+    sys::input::read(path, limit).map_err(|error| Failure::of_file(path, &error))
+}
+
+/// The text of a file, or of standard input (`-`), if it has no more than `limit` bytes.
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
+    String::from_utf8(read_at_most(path, limit)?)
+        .map_err(|_| Failure::of_file(path, &io::ErrorKind::InvalidData.into()))
 }
 
 /// Fails if standard input (`-`) is named more than once.

@@ -5,7 +5,7 @@
 //! `/proc/kallsyms` is read at the first symbol lookup.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -174,13 +174,13 @@ fn config(release: &str) -> Option<KernelConfig> {
 /// an option is an error of the kind `InvalidInput`.
 pub fn read_config(path: &Path) -> io::Result<KernelConfig> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
-    let mut file = BufReader::new(fs::File::open(path)?);
+    let file = crate::input::read(path, MAX_CONFIG_SIZE)?;
     let mut text = String::new();
-    match file.fill_buf()?.starts_with(&GZIP) {
-        true => GzDecoder::new(file)
+    match file.starts_with(&GZIP) {
+        true => GzDecoder::new(&file[..])
             .take(MAX_CONFIG_SIZE)
             .read_to_string(&mut text)?,
-        false => file.take(MAX_CONFIG_SIZE).read_to_string(&mut text)?,
+        false => (&file[..]).read_to_string(&mut text)?,
     };
     KernelConfig::parse(text).ok_or_else(|| {
         let what = "no configuration of a kernel: no line CONFIG_NAME=value";

@@ -8,6 +8,7 @@ pub mod capabilities;
 pub mod dpdk;
 mod errno;
 pub mod inet;
+pub mod input;
 pub mod kernel;
 pub mod libbpf;
 pub mod libpcap;

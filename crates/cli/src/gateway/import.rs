@@ -1,7 +1,6 @@
 //! `beebox gateway import`: rules of iptables and nftables.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gateway::import::{
     Assumptions, ConnectionState, Fate, Imported, Remark, iptables_save, nft_json,
@@ -9,7 +8,7 @@ use gateway::import::{
 
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
-use crate::program_input::name;
+use crate::program_input::{LONGEST_TEXT, name, read_text};
 use crate::program_output::write_output;
 
 /// Make rules of what iptables-save or nft print
@@ -87,11 +86,7 @@ impl From<StateName> for ConnectionState {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let path = &args.file;
     let output = OutputPath::optional(args.output.as_deref(), [path.as_path()])?;
-    let text = match path == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin().lock()),
-        false => fs::read_to_string(path),
-    };
-    let text = text.map_err(|error| Failure::of_file(path, &error))?;
+    let text = read_text(path, LONGEST_TEXT)?;
     let chain = args.chain.as_deref();
     let assumptions = Assumptions {
         in_interface: args.in_interface,

@@ -1,14 +1,12 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use beebox::raw::{Memory, parse_hex};
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;
-use crate::program_input::name;
+use crate::program_input::read_at_most;
 use crate::program_output::write_output;
 
 /// The most bytes that are taken from a file, or that `zero:N` makes.
@@ -40,21 +38,7 @@ impl Source {
 
 /// The bytes of a file, or of standard input if the path is `-`.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    let fail = |error: io::Error| Failure::of_file(path, &error);
-    let source: &mut dyn Read = match path == Path::new("-") {
-        true => &mut io::stdin().lock(),
-        false => &mut File::open(path).map_err(fail)?,
-    };
-    let mut bytes = Vec::new();
-    let mut limited = source.take(MOST_BYTES + 1);
-    limited.read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(Failure::new(format_args!(
-            "{}: more than {MOST_BYTES} bytes",
-            name(path)
-        )));
-    }
-    Ok(bytes)
+    read_at_most(path, MOST_BYTES)
 }
 
 /// A region as it was given.
