@@ -9,6 +9,9 @@ use crate::{Btf, Kind, Shape, TypeId};
 /// Maximum number of types followed for a size.
 const MAX_DEPTH: usize = 32;
 
+/// Maximum number of modifiers of a type.
+const MAX_MODIFIERS: usize = 256;
+
 impl Btf<'_> {
     /// Size of a pointer in bytes, taken from the size of `long`; 8 if the blob has none.
     pub fn pointer_size(&self) -> u32 {
@@ -66,10 +69,11 @@ impl Btf<'_> {
         None
     }
 
-    /// Type below the modifiers; `None` if they form a cycle.
+    /// Type below the modifiers; `None` if they form a cycle or are more than 256, of which
+    /// the kernel accepts 32.
     pub fn skip_modifiers(&self, id: TypeId) -> Option<TypeId> {
         let mut id = id;
-        for _ in 0..self.len() {
+        for _ in 0..=MAX_MODIFIERS {
             let ty = self.get(id)?;
             if !ty.kind().is_modifier() {
                 return Some(id);

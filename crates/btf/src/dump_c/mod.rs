@@ -56,11 +56,16 @@ impl fmt::Display for DumpError {
         match self {
             DumpError::NoType { id } => write!(f, "type {id} is missing"),
             DumpError::Cycle { id } => write!(f, "type {id} contains itself"),
-            DumpError::TooDeep { id } => write!(f, "type {id} is nested too deeply"),
+            DumpError::TooDeep { id } => {
+                write!(f, "type {id} is nested in more than {MAX_NESTING} others")
+            }
             DumpError::NoLayout { id } => {
                 write!(f, "type {id} has no size, or its members overlap")
             }
-            DumpError::TooLong => write!(f, "text of the types exceeds the limit"),
+            DumpError::TooLong => write!(
+                f,
+                "text of the types exceeds the limit of {STEPS_PER_BYTE} steps per byte of BTF"
+            ),
         }
     }
 }
@@ -69,6 +74,10 @@ impl std::error::Error for DumpError {}
 
 /// Maximum depth of nesting.
 const MAX_NESTING: usize = 2048;
+/// Number of steps for each byte of the blob, beside [`STEPS`].
+const STEPS_PER_BYTE: u64 = 64;
+/// Number of steps that any blob may take.
+const STEPS: u64 = 1 << 18;
 
 /// Writer of types as C.
 pub struct CDump<'b> {
@@ -124,7 +133,7 @@ impl<'b> CDump<'b> {
             stack: Vec::new(),
             nesting: 0,
             has_type_tags: true,
-            budget: (1 << 18) + 64 * btf.as_bytes().len() as u64,
+            budget: STEPS + STEPS_PER_BYTE * btf.as_bytes().len() as u64,
         }
     }
 

@@ -41,7 +41,11 @@ impl CDump<'_> {
                 self.state(id).order = Progress::Done;
                 link
             }
-            Shape::Array(array) => self.order(array.element, false),
+            Shape::Array(array) => {
+                let link = self.order(array.element, false)?;
+                self.finish_reference(id, array.element);
+                Ok(link)
+            }
             Shape::Struct(_) | Shape::Union(_) if by_pointer && is_named => Ok(Link::Weak),
             Shape::Struct(composite) | Shape::Union(composite) => {
                 self.state(id).order = Progress::Begun;
@@ -71,7 +75,9 @@ impl CDump<'_> {
                 Ok(Link::Strong)
             }
             Shape::Volatile(to) | Shape::Const(to) | Shape::Restrict(to) | Shape::TypeTag(to) => {
-                self.order(to, by_pointer)
+                let link = self.order(to, by_pointer)?;
+                self.finish_reference(id, to);
+                Ok(link)
             }
             Shape::Proto(proto) => {
                 let mut strongest = self.order(proto.returns, by_pointer)?;
@@ -79,6 +85,10 @@ impl CDump<'_> {
                     if self.order(param.ty, by_pointer)? == Link::Strong {
                         strongest = Link::Strong;
                     }
+                }
+                let mut params = proto.params();
+                if params.all(|param| self.state(param.ty).order == Progress::Done) {
+                    self.finish_reference(id, proto.returns);
                 }
                 Ok(strongest)
             }
@@ -92,6 +102,13 @@ impl CDump<'_> {
                 self.state(id).order = Progress::Done;
                 Ok(Link::Weak)
             }
+        }
+    }
+    /// Marks a type as ordered if the type that it refers to is: its order has no more
+    /// effect, so that chains are followed once.
+    fn finish_reference(&mut self, id: TypeId, to: TypeId) {
+        if self.state(to).order == Progress::Done {
+            self.state(id).order = Progress::Done;
         }
     }
 }

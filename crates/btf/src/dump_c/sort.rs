@@ -3,20 +3,53 @@
 
 use std::cmp::Ordering;
 
-use crate::{Btf, Name, Shape, TypeId};
+use crate::{Btf, Name, Shape, Type, TypeId};
 
 /// Rank of the last group.
 const LAST: u8 = 10;
-/// Maximum length of a chain of references.
-const MAX_CHAIN: usize = 256;
 
 /// Ids of all types, sorted; `void` included.
 pub(super) fn sorted(btf: &Btf<'_>) -> Vec<TypeId> {
-    let mut keys: Vec<Key<'_>> = (0..btf.len() as u32)
-        .map(|id| Key::new(btf, TypeId(id)))
-        .collect();
+    let targets = fold_chains(
+        btf,
+        |ty| Target {
+            rank: rank_of_target(ty),
+            name: ty.name(),
+        },
+        |_, below| below,
+    );
+    let with_own_name = |ty: Type<'_>, below: u64| chained_hash(ty, below);
+    let hashes = fold_chains(btf, |ty| hash(ty, &[]), with_own_name);
+    let hashes = fold_chains(btf, |ty| hash(ty, &hashes), with_own_name);
+    let key = |id: u32| {
+        let ty = btf.at(TypeId(id));
+        let target = targets[id as usize];
+        Key {
+            rank: rank(ty, target.rank),
+            sort_name: match ty.shape() {
+                // An anonymous enumeration has the name of its first enumerator.
+                Shape::Enum(of) if ty.name_offset().0 == 0 => {
+                    let first = of.values().next();
+                    first.map_or(Name::default(), |value| btf.string(value.name))
+                }
+                _ => target.name,
+            },
+            own_name: ty.name(),
+            hash: hashes[id as usize],
+            id: TypeId(id),
+        }
+    };
+    let mut keys: Vec<Key<'_>> = (0..btf.len() as u32).map(key).collect();
     keys.sort_unstable_by(Key::compare);
     keys.into_iter().map(|key| key.id).collect()
+}
+
+/// The type at the end of a chain of references.
+#[derive(Clone, Copy)]
+struct Target<'b> {
+    /// Rank of named references to it.
+    rank: u8,
+    name: Name<'b>,
 }
 
 struct Key<'b> {
@@ -27,17 +60,7 @@ struct Key<'b> {
     id: TypeId,
 }
 
-impl<'b> Key<'b> {
-    fn new(btf: &'b Btf<'b>, id: TypeId) -> Key<'b> {
-        Key {
-            rank: rank(btf, id),
-            sort_name: sort_name(btf, id),
-            own_name: btf.at(id).name(),
-            hash: hash(btf, id, true, MAX_CHAIN),
-            id,
-        }
-    }
-
+impl Key<'_> {
     fn compare(&self, other: &Key<'_>) -> Ordering {
         self.rank
             .cmp(&other.rank)
@@ -48,90 +71,107 @@ impl<'b> Key<'b> {
     }
 }
 
+/// Type that a type refers to, where chains of references go on.
+fn next(ty: Type<'_>) -> Option<TypeId> {
+    match ty.shape() {
+        Shape::Array(array) => Some(array.element),
+        Shape::Func(_) | Shape::Var(_) | Shape::Proto(_) => None,
+        _ => ty.referred(),
+    }
+}
+
+/// A value for each type: of one that refers to none by `end`, of others by `step` from the
+/// value of the type that they refer to. A cycle ends where it begins. Linear.
+fn fold_chains<'b, T: Copy>(
+    btf: &'b Btf<'b>,
+    end: impl Fn(Type<'b>) -> T,
+    step: impl Fn(Type<'b>, T) -> T,
+) -> Vec<T> {
+    let mut known: Vec<Option<T>> = vec![None; btf.len()];
+    let mut is_open = vec![false; btf.len()];
+    let mut path = Vec::new();
+    for start in 0..btf.len() {
+        let mut id = TypeId(start as u32);
+        let mut value = loop {
+            if let Some(value) = known[id.index()] {
+                break value;
+            }
+            is_open[id.index()] = true;
+            let below = next(btf.at(id)).filter(|to| is_open.get(to.index()) == Some(&false));
+            match below {
+                Some(to) => {
+                    path.push(id);
+                    id = to;
+                }
+                None => {
+                    let value = end(btf.at(id));
+                    known[id.index()] = Some(value);
+                    break value;
+                }
+            }
+        };
+        while let Some(id) = path.pop() {
+            value = step(btf.at(id), value);
+            known[id.index()] = Some(value);
+        }
+    }
+    known.into_iter().flatten().collect()
+}
+
 /// Rank of a type: enumerations, basic types, structures, prototypes, others. A named
 /// reference has the rank of its target.
-fn rank(btf: &Btf<'_>, id: TypeId) -> u8 {
-    let mut id = id;
-    let mut is_named = false;
-    for _ in 0..MAX_CHAIN {
-        let ty = btf.at(id);
-        is_named |= ty.name_offset().0 != 0;
-        id = match (ty.shape(), is_named) {
-            (Shape::Enum(_), true) => return 1,
-            (Shape::Enum(_), false) => return 0,
-            (Shape::Int(_) | Shape::Float(_), _) => return 2,
-            (Shape::Struct(_) | Shape::Union(_), true) => return 3,
-            (Shape::Proto(_), true) => return 4,
-            (Shape::Array(array), true) => array.element,
-            (Shape::Func(_) | Shape::Var(_), _) => return LAST,
-            (_, true) => match ty.referred() {
-                Some(to) => to,
-                None => return LAST,
-            },
-            (_, false) => return LAST,
-        };
+fn rank(ty: Type<'_>, target: u8) -> u8 {
+    match (ty.shape(), ty.name_offset().0 != 0) {
+        (Shape::Enum(_), false) => 0,
+        (Shape::Int(_) | Shape::Float(_), false) => 2,
+        (_, false) => LAST,
+        (_, true) => target,
     }
-    LAST
 }
 
-/// Name of a type, or of the type that it refers to; an anonymous enumeration has the
-/// name of its first enumerator.
-fn sort_name<'b>(btf: &'b Btf<'b>, id: TypeId) -> Name<'b> {
-    let first = id;
-    let mut id = id;
-    for _ in 0..MAX_CHAIN {
-        let ty = btf.at(id);
-        id = match ty.shape() {
-            Shape::Enum(of) if id == first && ty.name_offset().0 == 0 => {
-                return of
-                    .values()
-                    .next()
-                    .map_or(Name::default(), |value| btf.string(value.name));
-            }
-            Shape::Array(array) => array.element,
-            Shape::Func(_) | Shape::Var(_) | Shape::Proto(_) => return ty.name(),
-            _ => match ty.referred() {
-                Some(to) => to,
-                None => return ty.name(),
-            },
-        };
+fn rank_of_target(ty: Type<'_>) -> u8 {
+    match ty.shape() {
+        Shape::Enum(_) => 1,
+        Shape::Int(_) | Shape::Float(_) => 2,
+        Shape::Struct(_) | Shape::Union(_) => 3,
+        Shape::Proto(_) => 4,
+        _ => LAST,
     }
-    Name::default()
 }
 
-/// Hash that distinguishes types of the same name.
-fn hash(btf: &Btf<'_>, id: TypeId, with_members: bool, depth: usize) -> u64 {
-    let ty = btf.at(id);
+/// Hash that distinguishes types of the same name, of a type that refers to none. With the
+/// hashes of all types without members, those of members are part of it.
+fn hash(ty: Type<'_>, without_members: &[u64]) -> u64 {
     let mut hash = mix_name(0, ty.name());
-    let Some(depth) = depth.checked_sub(1) else {
-        return hash;
-    };
-    let mut mix = |value: u64| hash = hash.wrapping_mul(31).wrapping_add(value);
     match ty.shape() {
         Shape::Enum(of) => {
             for value in of.values() {
-                hash = mix_name(hash, btf.string(value.name));
+                hash = mix_name(hash, ty.btf().string(value.name));
             }
         }
-        Shape::Struct(composite) | Shape::Union(composite) if with_members => {
+        Shape::Struct(composite) | Shape::Union(composite) if !without_members.is_empty() => {
             for member in composite.members() {
-                hash = mix_name(hash, btf.string(member.name));
-                let below = self::hash(btf, member.ty, false, depth);
-                hash = hash.wrapping_mul(31).wrapping_add(below);
+                hash = mix_name(hash, ty.btf().string(member.name));
+                let below = without_members.get(member.ty.index()).copied();
+                hash = mix(hash, below.unwrap_or(0));
             }
         }
-        Shape::Array(array) => {
-            mix(array.count.into());
-            mix(self::hash(btf, array.element, with_members, depth));
-        }
-        Shape::Func(_) | Shape::Var(_) | Shape::Proto(_) => {}
-        _ => {
-            if let Some(to) = ty.referred() {
-                mix(self::hash(btf, to, with_members, depth));
-            }
-        }
+        _ => {}
     }
     hash
+}
+
+/// Hash of a type that refers to another.
+fn chained_hash(ty: Type<'_>, below: u64) -> u64 {
+    let hash = mix_name(0, ty.name());
+    match ty.shape() {
+        Shape::Array(array) => mix(mix(hash, array.count.into()), below),
+        _ => mix(hash, below),
+    }
+}
+
+fn mix(hash: u64, value: u64) -> u64 {
+    hash.wrapping_mul(31).wrapping_add(value)
 }
 
 /// Mixes a name into the hash; the empty name leaves it unchanged.
@@ -139,9 +179,7 @@ fn mix_name(hash: u64, name: Name<'_>) -> u64 {
     if name.is_empty() {
         return hash;
     }
-    let of_name = name.as_bytes().iter().fold(0u64, |hash, &byte| {
-        hash.wrapping_mul(31)
-            .wrapping_add(i64::from(byte as i8) as u64)
-    });
-    hash.wrapping_mul(31).wrapping_add(of_name)
+    let bytes = name.as_bytes().iter();
+    let of_name = bytes.fold(0, |hash, &byte| mix(hash, i64::from(byte as i8) as u64));
+    mix(hash, of_name)
 }
