@@ -201,3 +201,67 @@ fn relocations_of_types_in_any_order_take_linear_time() {
     // Linear time is about a second, quadratic time a quarter of an hour.
     assert!(thread_time() - began < Duration::from_secs(120));
 }
+
+/// Programs of one instruction, each in a section of its own, with line_info.
+fn in_sections(programs: u16) -> Vec<u8> {
+    let mut names = "\0int\0".to_owned();
+    let starts: Vec<u32> = (0..programs)
+        .map(|number| {
+            let start = names.len() as u32;
+            names += &format!("socket/{number}\0");
+            start
+        })
+        .collect();
+    let group = |number: u16| words(&[starts[usize::from(number)], 1, 0, 1, 1, 1 << 10]);
+    let mut lines = words(&[16]);
+    lines.extend((0..programs).flat_map(group));
+    let len = lines.len() as u32;
+    let mut ext = words(&[0x0001_eb9f, 32, 0, 0, 0, len, len, 0]);
+    ext.extend(lines);
+    let code = vec![0xb7, 0, 0, 0, 1, 0, 0, 0];
+    let mut sections: Vec<Section> = (0..programs)
+        .map(|number| {
+            let name: &'static str = format!("socket/{number}").leak();
+            (name, BYTES, CODE, 0, 0, 0, code.clone())
+        })
+        .collect();
+    sections.push((".BTF", BYTES, 0, 0, 0, 0, types(&names)));
+    sections.push((".BTF.ext", BYTES, 0, 0, 0, 0, ext));
+    let all = (1..=programs).map(|section| function(section, 0, 8));
+    sections.extend(symbols(u32::from(programs) + 3, all));
+    sections.push(names_of_sections());
+    elf(sections)
+}
+
+#[test]
+fn programs_that_are_linked_one_by_one_take_linear_time() {
+    let kernel = Kernel::default();
+    let file = in_sections(40_000);
+    let began = thread_time();
+    let object = Object::open(&file).expect("the object is valid");
+    let mut session = object.link_session(&kernel).expect("nothing is missing");
+    for (id, _) in object.programs() {
+        let linked = session.link(&[id]).expect("nothing is missing");
+        assert_eq!(linked.programs.len(), 1);
+        assert_eq!(linked.programs[0].program.line_info().len(), 1);
+    }
+    // Linear time is below a second, quadratic time minutes.
+    assert!(thread_time() - began < Duration::from_secs(10));
+}
+
+#[test]
+fn a_session_links_as_the_whole_object_does() {
+    let kernel = types("\0int\0");
+    let kernel = btf::Btf::parse(kernel).expect("the types are valid");
+    let target = Kernel::default().with_btf(Arc::new(kernel), Source::Given);
+    let file = asking(50, 120);
+    let object = Object::open(&file).expect("the object is valid");
+    let whole = object.link(&target).expect("every question has an answer");
+    let mut session = object.link_session(&target).expect("nothing is missing");
+    for _ in 0..2 {
+        for linked in &whole.programs {
+            let alone = session.link(&[linked.id]).expect("as all together");
+            assert_eq!(alone.programs, std::slice::from_ref(linked));
+        }
+    }
+}

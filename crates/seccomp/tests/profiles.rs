@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use beebox_seccomp::profile::{
     ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile,
 };
-use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, diff};
+use beebox_seccomp::{Action, Analysis, Arch, FilterProgram, Stack, diff};
+use classic::SeccompData;
 use isa::classic::SockFilter;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -221,4 +222,124 @@ fn a_long_profile_reaches_over_long_distances() {
             assert_eq!(tree.run(&call).allows(), runs, "{call:?}");
         }
     }
+}
+
+/// Numbers of calls around the newest that a profile names, with what runc's filter does: of
+/// each architecture the newest, and whether a number is above it.
+const NEWER: &[(Arch, &[(u32, bool)])] = &[
+    // epoll_pwait is 281; numbers with the x32 bit and -1 are left to libseccomp's code.
+    (
+        Arch::X86_64,
+        &[
+            (0, false),
+            (270, false),
+            (281, false),
+            (282, true),
+            (334, true),
+            (439, true),
+            (1000, true),
+            (0x3fff_ffff, true),
+            (0x4000_0000 + 300, false),
+            (u32::MAX, false),
+        ],
+    ),
+    // socket (359) is also behind socketcall, where libseccomp looks for it: epoll_pwait (319)
+    // is the newest.
+    (
+        Arch::I386,
+        &[(319, false), (320, true), (359, true), (u32::MAX, true)],
+    ),
+    (
+        Arch::Aarch64,
+        &[(198, false), (199, true), (291, true), (u32::MAX, true)],
+    ),
+    // Calls that the kernel does not know arrive as number 0.
+    (Arch::S390x, &[(0, true), (4, false), (312, false), (313, true)]),
+    (Arch::Riscv64, &[(0, false), (198, false), (199, true)]),
+];
+
+#[test]
+fn calls_newer_than_a_profile_get_enosys_from_runc() {
+    let defaults = [
+        (r#""SCMP_ACT_ERRNO""#, true),
+        (r#""SCMP_ACT_ERRNO", "defaultErrnoRet": 13"#, true),
+        (r#""SCMP_ACT_KILL""#, true),
+        (r#""SCMP_ACT_KILL_PROCESS""#, true),
+        (r#""SCMP_ACT_TRAP""#, true),
+        (r#""SCMP_ACT_TRACE""#, false),
+        (r#""SCMP_ACT_LOG""#, false),
+        (r#""SCMP_ACT_ALLOW""#, false),
+    ];
+    for (default, refuses) in defaults {
+        // Names in rules with the default action count too.
+        let text = format!(
+            r#"{{"defaultAction": {default}, "syscalls": [
+                {{"names": ["read", "write", "socket"], "action": "SCMP_ACT_NOTIFY"}},
+                {{"names": ["no_such_call"], "action": "SCMP_ACT_ALLOW"}},
+                {{"names": ["epoll_pwait"], "action": {action}}}]}}"#,
+            action = default.split(',').next().unwrap()
+        );
+        let profile = ContainerProfile::read(text.as_bytes()).unwrap();
+        for &(arch, numbers) in NEWER {
+            for shape in [ProgramShape::Linear, ProgramShape::Tree] {
+                let of = |runtime| {
+                    let machine = TargetMachine {
+                        runtime,
+                        ..machine(arch, &[], NEWEST_KERNEL)
+                    };
+                    let program = compile(&profile, &machine, shape).unwrap().program;
+                    let order = arch.byte_order();
+                    let mut stack = Stack::default();
+                    let filter = FilterProgram::for_machine(&program, order).unwrap();
+                    stack.install(filter).unwrap();
+                    stack
+                };
+                let (runc, libseccomp) = (of(Runtime::Runc), of(Runtime::Libseccomp));
+                for &(number, is_newer) in numbers {
+                    let data = SeccompData {
+                        nr: number as i32,
+                        arch: arch.audit(),
+                        instruction_pointer: 0,
+                        args: [0; 6],
+                    };
+                    let expected = match refuses && is_newer {
+                        true => Action::Errno(38),
+                        false => libseccomp.run(&data),
+                    };
+                    assert_eq!(runc.run(&data), expected, "{default} {arch} {number}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn x32_has_a_newest_call_of_its_own() {
+    let text = r#"{"defaultAction": "SCMP_ACT_ERRNO",
+        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X32"],
+        "syscalls": [{"names": ["read", "ioctl", "openat"], "action": "SCMP_ACT_ALLOW"}]}"#;
+    let profile = ContainerProfile::read(text.as_bytes()).unwrap();
+    let machine = TargetMachine {
+        runtime: Runtime::Runc,
+        ..machine(Arch::X86_64, &[], NEWEST_KERNEL)
+    };
+    let stack = compiled(&profile, &machine, ProgramShape::Tree);
+    let action = |nr: u32| {
+        stack.run(&SeccompData {
+            nr: nr as i32,
+            arch: Arch::X86_64.audit(),
+            instruction_pointer: 0,
+            args: [0; 6],
+        })
+    };
+    // openat is 257, ioctl of x32 514.
+    let x32 = 0x4000_0000;
+    assert_eq!(action(257), Action::Allow);
+    assert_eq!(action(258), Action::Errno(38));
+    assert_eq!(action(514), Action::Errno(38));
+    assert_eq!(action(x32 + 257), Action::Allow);
+    assert_eq!(action(x32 + 258), Action::Errno(1));
+    assert_eq!(action(x32 + 514), Action::Allow);
+    assert_eq!(action(x32 + 515), Action::Errno(38));
+    assert_eq!(action(u32::MAX), Action::Errno(38));
 }
