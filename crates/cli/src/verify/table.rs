@@ -91,9 +91,11 @@ pub(super) fn push_columns(text: &mut String, columns: &[Column], cells: &[Vec<S
     for (number, row) in cells.iter().enumerate() {
         let mut line = String::new();
         for ((cell, width), column) in row.iter().zip(&widths).zip(columns) {
+            // Widths of formats end at 65,535.
+            let padding = " ".repeat(width - cell.chars().count());
             let _ = match column.is_text() {
-                true => write!(line, "{cell:<width$}  "),
-                false => write!(line, "{cell:>width$}  "),
+                true => write!(line, "{cell}{padding}  "),
+                false => write!(line, "{padding}{cell}  "),
             };
         }
         text.push_str(line.trim_end());

@@ -68,6 +68,10 @@ pub fn compile(
 ) -> Result<Compiled, TooLong> {
     let mut notes = Vec::new();
     let rules = profile.select(machine, &mut notes);
+    let mut calls = rules.iter().flat_map(|rules| &rules.calls);
+    if calls.any(|(_, alternatives)| alternatives.len() > MAX_INSNS) {
+        return Err(TooLong(None));
+    }
     let architectures = rules.iter().map(|rules| rules.arch).collect();
     let mut compiler = Compiler {
         graph: Graph::default(),

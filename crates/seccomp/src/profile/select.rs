@@ -1,8 +1,9 @@
 //! Selection of the rules of a profile for a machine and its architectures.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use isa::classic::MAX_INSNS;
 use spec::kernel::KernelVersion;
 
 use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition};
@@ -165,12 +166,17 @@ impl ContainerProfile {
         // As in runc, a rule with the default action is left out.
         let (defaults, counts): (Vec<_>, Vec<_>) =
             applies.partition(|(_, rule)| rule.action == self.default);
+        let mut first: HashMap<&str, (usize, Action)> = HashMap::new();
+        for (at, rule) in &counts {
+            for name in &rule.names {
+                first.entry(name).or_insert((*at, rule.action));
+            }
+        }
         let mut overridden = Overridden::default();
         for (rule, of_default) in &defaults {
             for name in &of_default.names {
-                let other = counts.iter().find(|(_, other)| other.names.contains(name));
-                if let Some(&(by, other)) = other {
-                    overridden.add(*rule, name, by, other.action);
+                if let Some(&(by, action)) = first.get(name.as_str()) {
+                    overridden.add(*rule, name, by, action);
                 }
             }
         }
@@ -205,7 +211,9 @@ impl ContainerProfile {
                             selected.push((number, Vec::new()));
                             selected.len() - 1
                         });
-                        for mut args in alternatives(&rule.args) {
+                        // Each takes an instruction, so there is no filter of more.
+                        let room = (MAX_INSNS + 1).saturating_sub(selected[place].1.len());
+                        for mut args in alternatives(&rule.args).into_iter().take(room) {
                             // The selector is the first argument.
                             if let Some(selector) = extra {
                                 args.retain(|arg| arg.index != selector.index);
