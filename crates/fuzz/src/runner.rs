@@ -6,12 +6,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use sys::process::thread_time;
+use sys::process::{peak_memory, thread_time};
 
 use crate::{Mutator, Signature, Target};
 
-/// Time limit of an input in an unoptimised build.
-pub const SLOW: Duration = Duration::from_secs(5);
+/// Time limit of an input.
+pub const SLOW: Duration = Duration::from_secs(2);
+/// Limit of the memory that an input adds to what the process had before.
+pub const LARGE: u64 = 500 << 20;
 /// Inputs kept beside the seeds.
 const KEPT: usize = 4096;
 
@@ -42,6 +44,8 @@ pub enum How {
     Panicked,
     /// It exceeded the time limit.
     Slow(Duration),
+    /// It added so many bytes to the memory of the process.
+    Large(u64),
 }
 
 /// Limits of a fuzzing run.
@@ -62,14 +66,19 @@ pub fn seeds(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     paths.into_iter().map(fs::read).collect()
 }
 
-/// Tries one input, which must not take more processor time than `slow`.
+/// Tries one input, which must not take more processor time than `slow`, nor more memory
+/// than [`LARGE`] beyond what inputs before it took.
 pub fn attempt(target: &Target, input: &[u8], slow: Duration) -> Result<Signature, How> {
-    let began = thread_time();
+    let (began, before) = (thread_time(), peak_memory());
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
     let signature = outcome.map_err(|_| How::Panicked)?;
     let took = thread_time() - began;
     if took > slow {
         return Err(How::Slow(took));
+    }
+    let added = peak_memory() - before;
+    if added > LARGE {
+        return Err(How::Large(added));
     }
     Ok(signature)
 }

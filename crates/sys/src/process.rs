@@ -18,6 +18,8 @@ pub struct Usage {
     pub stdout: Vec<u8>,
     /// Time from its start to its end.
     pub wall: Duration,
+    /// Processor time, its own and the system's for it.
+    pub cpu: Duration,
     /// Peak resident memory in bytes. Linux includes what the parent had resident when
     /// it started the child, so a parent that measures should be small.
     pub peak_memory: u64,
@@ -51,8 +53,13 @@ pub fn measure(command: &mut Command) -> io::Result<Usage> {
         status: ExitStatus::from_raw(status),
         stdout,
         wall,
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         peak_memory: usage.ru_maxrss as u64 * 1024,
     })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
 /// Processor time of the calling thread, which waiting for a processor does not add to.
@@ -64,6 +71,17 @@ pub fn thread_time() -> Duration {
     // SAFETY: a successful clock_gettime fills the structure.
     let time = unsafe { time.assume_init() };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Most bytes of memory that this process has had at one time.
+pub fn peak_memory() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the pointer is to storage of the right type.
+    let failed = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    assert_eq!(failed, 0, "Linux has the usage of every process");
+    // SAFETY: a successful getrusage fills the structure.
+    let usage = unsafe { usage.assume_init() };
+    usage.ru_maxrss as u64 * 1024
 }
 
 /// Free bytes of the file system of a directory, for an unprivileged user.
@@ -105,6 +123,7 @@ mod tests {
         assert_eq!(usage.status.code(), Some(3));
         assert_eq!(usage.stdout, b"some words\n");
         assert!(usage.wall >= Duration::from_millis(50));
+        assert!(usage.cpu > Duration::ZERO && usage.cpu < usage.wall);
         assert!(usage.peak_memory > 100_000, "{}", usage.peak_memory);
     }
 
