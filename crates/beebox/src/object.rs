@@ -2,7 +2,8 @@
 //!
 //! [`Object::open`] reads a file, [`Object::overview`] lists what it contains and needs,
 //! and [`Object::link`] makes the programs and maps that libbpf would load for a
-//! [`Kernel`](crate::Kernel). A [`Linker`] makes one object of several.
+//! [`Kernel`](crate::Kernel); a [`LinkSession`] links one program after the other. A
+//! [`Linker`] makes one object of several.
 
 pub use ::object::externs::{
     ConfigKind, ConfigValue, Extern, ExternFault, ExternKind, Externs, ResolvedExterns,
@@ -20,9 +21,9 @@ pub use ::object::sections::{Role, SectionFault, Sections};
 pub use ::object::unlinked::{LegacyMapDef, UnlinkedMap, UnlinkedObject};
 pub use ::object::{
     AttachFault, Blame, BtfFault, ContainerFault, ContainerKind, DatasecFault, Embedded, Error,
-    Linked, LinkedProgram, Object, OpenOptions, Place, Problem, ProgramDef, ProgramFault,
-    ProgramId, Reference, Referent, RelocationFault, SourceLine, UnloadableProgram, objects_in,
-    reference_at,
+    LinkSession, Linked, LinkedProgram, LinkedPrograms, Object, OpenOptions, Place, Problem,
+    ProgramDef, ProgramFault, ProgramId, Reference, Referent, RelocationFault, SourceLine,
+    UnloadableProgram, objects_in, reference_at,
 };
 
 /// Tables of an ELF file.

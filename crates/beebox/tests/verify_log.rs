@@ -29,7 +29,9 @@ impl LogOutput for Whole {
 
 /// Without the line of the time.
 fn timeless(log: &str) -> String {
-    let lines = log.lines().filter(|line| !line.starts_with("verification time "));
+    let lines = log
+        .lines()
+        .filter(|line| !line.starts_with("verification time "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -53,11 +55,16 @@ fn programs() -> Vec<Program> {
     let mut programs = vec![branches(10), branches(600)];
     let kernel = kernel_data::linux_6_18();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["tests/data/kernel_types.bpf.o", "../../examples/packets/firewall.bpf.o"] {
+    for name in [
+        "tests/data/kernel_types.bpf.o",
+        "../../examples/packets/firewall.bpf.o",
+    ] {
         let bytes = std::fs::read(root.join(name)).expect("an object");
         let mut visit = |loaded: beebox::verify::Loaded| programs.extend(loaded.program);
         let loader = Loader::new(&kernel);
-        loader.load_each(&bytes, name, &mut visit).expect("an object");
+        loader
+            .load_each(&bytes, name, &mut visit)
+            .expect("an object");
     }
     programs
 }
@@ -79,7 +86,12 @@ fn logs_in_pieces_are_whole_logs() {
             assert_eq!((&*done.log, done.log_left_out), ("", 0));
             let kept = verify(&program, &kernel, registry, &options);
             assert_eq!(kept.log_left_out, 0);
-            assert_eq!(timeless(&whole.text), timeless(&kept.log), "{}", program.name());
+            assert_eq!(
+                timeless(&whole.text),
+                timeless(&kept.log),
+                "{}",
+                program.name()
+            );
             assert!(whole.longest <= PIECE, "{}", whole.longest);
             let mut tail = LogTail::new(1000);
             verify_to(&program, &kernel, registry, &options, &mut tail);

@@ -87,7 +87,9 @@ const CHAINS: &[(&str, Link)] = &[
     ("structures", |builder, number, to| {
         structure(builder, &format!("s{number}"), to)
     }),
-    ("anonymous structures", |builder, _, to| structure(builder, "", to)),
+    ("anonymous structures", |builder, _, to| {
+        structure(builder, "", to)
+    }),
     ("pointers to structures", |builder, number, to| {
         pointer_or(builder, number, to, |builder, number, to| {
             structure(builder, &format!("s{number}"), to)
@@ -169,7 +171,9 @@ fn operations_on_long_chains_end_soon() {
             let mut dump = CDump::new(&btf);
             ids().filter(|id| dump.declare(*id, "x").is_ok()).count()
         });
-        timed(name, "sizes", || ids().filter_map(|id| btf.size_of(id)).count());
+        timed(name, "sizes", || {
+            ids().filter_map(|id| btf.size_of(id)).count()
+        });
         timed(name, "modifiers", || {
             ids().filter_map(|id| btf.skip_modifiers(id)).count()
         });
@@ -182,7 +186,9 @@ fn operations_on_long_chains_end_soon() {
                 access,
                 kind: CoreKind::TYPE_EXISTS,
             };
-            ids().filter(|id| resolver.resolve(&spec(*id)).is_ok()).count()
+            ids()
+                .filter(|id| resolver.resolve(&spec(*id)).is_ok())
+                .count()
         });
     }
 }

@@ -87,14 +87,26 @@ fn bombs() -> Vec<Bomb> {
                 )
             })),
         ),
-        bomb("deep.yaml", COMPILE, format!("defaultAction: {}", "[".repeat(100_000))),
+        bomb(
+            "deep.yaml",
+            COMPILE,
+            format!("defaultAction: {}", "[".repeat(100_000)),
+        ),
         bomb(
             "expectations",
             &["seccomp assert EXAMPLES/seccomp/web-server.json FILE --machine x86_64"],
             repeated(20_000, |number| format!("x86_64 {number} -> not ALLOW")),
         ),
-        bomb("labels.asm", CLASSIC, repeated(100_000, |number| format!("l{number}: ld #1"))),
-        bomb("digits.asm", CLASSIC, format!("ld #{}\nret #0\n", "1".repeat(5_000_000))),
+        bomb(
+            "labels.asm",
+            CLASSIC,
+            repeated(100_000, |number| format!("l{number}: ld #1")),
+        ),
+        bomb(
+            "digits.asm",
+            CLASSIC,
+            format!("ld #{}\nret #0\n", "1".repeat(5_000_000)),
+        ),
         bomb("comment.asm", CLASSIC, ";".repeat(10_000_000)),
         bomb(
             "labels.s",
@@ -103,13 +115,24 @@ fn bombs() -> Vec<Bomb> {
                 format!("l{number}:\nif r1 == 0 goto l{}", (number + 1) % 60_000)
             }),
         ),
-        bomb("digits.s", EBPF, format!("r0 = {}\nexit\n", "1".repeat(5_000_000))),
+        bomb(
+            "digits.s",
+            EBPF,
+            format!("r0 = {}\nexit\n", "1".repeat(5_000_000)),
+        ),
         bomb(
             "maps.case",
             VERIFY,
-            format!(".program xdp\n{}", repeated(50_000, |number| format!(".map m{number} array"))),
+            format!(
+                ".program xdp\n{}",
+                repeated(50_000, |number| format!(".map m{number} array"))
+            ),
         ),
-        bomb("quotes.case", VERIFY, format!(".program \"{}", "\\x".repeat(1_000_000))),
+        bomb(
+            "quotes.case",
+            VERIFY,
+            format!(".program \"{}", "\\x".repeat(1_000_000)),
+        ),
         bomb(
             "rows.csv",
             &["verify -R FILE", "verify -C FILE FILE"],
@@ -141,7 +164,9 @@ fn bombs() -> Vec<Bomb> {
                 repeated(64, |number| format!(":C{number} - [0:0]")),
                 repeated(63, |number| {
                     let next = number + 1;
-                    format!("-A C{number} -s 10.0.0.1 -j C{next}\n-A C{number} -d 10.0.0.2 -j C{next}")
+                    format!(
+                        "-A C{number} -s 10.0.0.1 -j C{next}\n-A C{number} -d 10.0.0.2 -j C{next}"
+                    )
                 })
             ),
         ),
@@ -170,7 +195,10 @@ fn bombs() -> Vec<Bomb> {
             &["run EXAMPLES/packets/firewall.bpf.o --packet zero:64 --network FILE"],
             format!(
                 "{{\"devices\":[{}]}}",
-                listed(30_000, |number| format!("{{\"name\":\"d{number}\",\"index\":{}}}", number + 1))
+                listed(30_000, |number| format!(
+                    "{{\"name\":\"d{number}\",\"index\":{}}}",
+                    number + 1
+                ))
             ),
         ),
         bomb(
@@ -191,13 +219,25 @@ fn check(command: &str, file: &Path) {
     });
     let mut shell = Command::new("sh");
     // A command that does not end is ended.
-    shell.args(["-c", "ulimit -t 100; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_beebox")]);
+    shell.args([
+        "-c",
+        "ulimit -t 100; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_beebox"),
+    ]);
     let usage = measure(shell.args(words)).expect("beebox starts");
     let code = usage.status.code();
     let name = file.file_name().unwrap_or_default().display();
-    assert!(matches!(code, Some(0..=2)), "{command} of {name}: {:?}", usage.status);
+    assert!(
+        matches!(code, Some(0..=2)),
+        "{command} of {name}: {:?}",
+        usage.status
+    );
     assert!(usage.cpu < SLOW, "{command} of {name}: {:?}", usage.cpu);
-    assert!(usage.peak_memory < LARGE, "{command} of {name}: {}", usage.peak_memory);
+    assert!(
+        usage.peak_memory < LARGE,
+        "{command} of {name}: {}",
+        usage.peak_memory
+    );
 }
 
 #[test]
@@ -216,7 +256,13 @@ fn bombs_end_within_limits() {
 fn endless_and_silent_files_end_with_a_limit() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
     let commands: &[&str] = &[
         "verify FILE",
         "verify FILE --type xdp",
@@ -248,7 +294,12 @@ fn endless_and_silent_files_end_with_a_limit() {
             beebox.args(["60", env!("CARGO_BIN_EXE_beebox")]);
             let output = beebox.args(words).output().expect("beebox starts");
             let text = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{command} of {}: {text}", path.display());
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{command} of {}: {text}",
+                path.display()
+            );
             let names_limit = text.contains("limit of") || text.contains("the limit for");
             assert!(names_limit, "{command} of {}: {text}", path.display());
         }

@@ -580,7 +580,9 @@ fn why_evaluates_comparisons_whose_targets_are_equal() {
     let text = String::from_utf8(stdout).unwrap();
     let answers = text.lines().filter_map(|line| {
         let (_, effect) = line.split_once(": ")?;
-        effect.split_once(", to ").map(|(answer, _)| answer.to_owned())
+        effect
+            .split_once(", to ")
+            .map(|(answer, _)| answer.to_owned())
     });
     let expected = [
         "yes", "no", "yes", "no", "yes", "no", "yes", "no", "no", "no", "no", "yes",

@@ -254,7 +254,10 @@ const NEWER: &[(Arch, &[(u32, bool)])] = &[
         &[(198, false), (199, true), (291, true), (u32::MAX, true)],
     ),
     // Calls that the kernel does not know arrive as number 0.
-    (Arch::S390x, &[(0, true), (4, false), (312, false), (313, true)]),
+    (
+        Arch::S390x,
+        &[(0, true), (4, false), (312, false), (313, true)],
+    ),
     (Arch::Riscv64, &[(0, false), (198, false), (199, true)]),
 ];
 

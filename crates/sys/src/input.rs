@@ -18,7 +18,12 @@ pub const STREAM_LIMIT: u64 = 128 << 20;
 pub const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Directories whose entries are open files of this process.
-const INHERITED: [&str; 4] = ["/dev/fd", "/dev/stdin", "/proc/self/fd", "/proc/thread-self/fd"];
+const INHERITED: [&str; 4] = [
+    "/dev/fd",
+    "/dev/stdin",
+    "/proc/self/fd",
+    "/proc/thread-self/fd",
+];
 
 /// The bytes of a file, or of standard input if the path is `-`, at most `limit`.
 ///
@@ -137,7 +142,10 @@ mod tests {
         assert!(made.unwrap().success());
         let (kind, what) = refused(path.to_str().unwrap(), 10);
         assert_eq!(kind, ErrorKind::TimedOut);
-        assert!(what.starts_with("nothing was written to it for 1500 ms"), "{what}");
+        assert!(
+            what.starts_with("nothing was written to it for 1500 ms"),
+            "{what}"
+        );
         let writer = {
             let path = path.clone();
             std::thread::spawn(move || {

@@ -21,7 +21,9 @@ use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use lower::{ClassicFilter, Lowered, LoweredCode, Passes};
 use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
-use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile};
+use seccomp::profile::{
+    ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile,
+};
 use spec::calls::GET_PRANDOM_U32;
 use vm::Unchecked;
 

@@ -231,7 +231,11 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     }
 }
 
-fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Check<'_, '_>) -> Result<Type<'b>> {
+fn find<'b>(
+    types: &'b Btf<'b>,
+    target: &AttachTarget,
+    check: &mut Check<'_, '_>,
+) -> Result<Type<'b>> {
     types.get(target.btf_id).ok_or_else(|| {
         refuse!(
             check,

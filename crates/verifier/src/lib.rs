@@ -56,11 +56,11 @@ pub mod walk;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};
-pub use log::{LogOutput, LogTail};
 pub use insn_facts::{
     Branch, CallFact, FunctionStack, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind,
     ProgramFacts, Value,
 };
+pub use log::{LogOutput, LogTail};
 pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use beebox::kernel::KernelVersion;
 use beebox::seccomp::profile::{
-    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, Runtime, TargetMachine,
+    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, Runtime,
+    TargetMachine,
 };
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};

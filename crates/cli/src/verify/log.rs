@@ -74,7 +74,11 @@ impl Logs {
 
     /// The failure of printing, if there was one.
     pub(super) fn failure(&self) -> Result<(), Failure> {
-        let failure = self.failure.lock().ok().and_then(|mut failure| failure.take());
+        let failure = self
+            .failure
+            .lock()
+            .ok()
+            .and_then(|mut failure| failure.take());
         failure.map_or(Ok(()), Err)
     }
 
@@ -117,10 +121,17 @@ impl ProgramLog<'_> {
         }
         if !logs.prints {
             let left = |room: usize| Some(room.saturating_sub(text.len()));
-            let _ = logs.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+            let _ = logs
+                .room
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
             (row.log, row.log_left_out) = (text, left_out);
         } else if !text.is_empty() {
-            logs.print(&with_heading(&self.name, row.verdict.name(), &text, left_out));
+            logs.print(&with_heading(
+                &self.name,
+                row.verdict.name(),
+                &text,
+                left_out,
+            ));
         }
     }
 }
@@ -148,7 +159,8 @@ impl LogOutput for ProgramLog<'_> {
         tail.write(text);
         if self.logs.prints && self.logs.level & 2 != 0 && tail.as_str().len() > KEPT {
             let tail = mem::replace(tail, LogTail::new(KEPT));
-            self.logs.print(&format!("{}\n{}", self.name, tail.as_str()));
+            self.logs
+                .print(&format!("{}\n{}", self.name, tail.as_str()));
             self.is_begun = true;
         }
     }

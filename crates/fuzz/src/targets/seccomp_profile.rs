@@ -4,7 +4,9 @@
 //! The input: one byte that picks the machine, then JSON.
 
 use classic::SeccompData;
-use seccomp::profile::{ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile};
+use seccomp::profile::{
+    ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile,
+};
 use seccomp::{Arch, FilterProgram, Stack, calls};
 
 use crate::{Signature, Target};

@@ -201,7 +201,10 @@ impl ContainerProfile {
         let named = defaults.iter().chain(&counts);
         let named: Vec<&String> = named.flat_map(|(_, rule)| &rule.names).collect();
         let rules = archs.into_iter().map(|arch| {
-            let newest = named.iter().filter_map(|name| direct_number(arch, name)).max();
+            let newest = named
+                .iter()
+                .filter_map(|name| direct_number(arch, name))
+                .max();
             let mut selected: Vec<(u32, Vec<Alternative>)> = Vec::new();
             for &(at, rule) in &counts {
                 for name in &rule.names {
@@ -367,7 +370,9 @@ fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<ArgCondition>)> {
 /// The number of a call that libseccomp finds for a name: none for calls that are also
 /// available through a multiplexer.
 fn direct_number(arch: Arch, name: &str) -> Option<u32> {
-    let is_multiplexed = [SOCKETCALL, IPC].iter().any(|all| selector(all, name).is_some());
+    let is_multiplexed = [SOCKETCALL, IPC]
+        .iter()
+        .any(|all| selector(all, name).is_some());
     calls::number(arch, name).filter(|_| !(has_multiplexers(arch) && is_multiplexed))
 }
 
