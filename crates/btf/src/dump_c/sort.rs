@@ -97,8 +97,12 @@ fn fold_chains<'b, T: Copy>(
                 break value;
             }
             is_open[id.index()] = true;
-            let below = next(btf.at(id)).filter(|to| is_open.get(to.index()) == Some(&false));
-            match below {
+            let goes_on = |to: &TypeId| match known.get(to.index()) {
+                Some(Some(_)) => true,
+                Some(None) => !is_open[to.index()],
+                None => false,
+            };
+            match next(btf.at(id)).filter(goes_on) {
                 Some(to) => {
                     path.push(id);
                     id = to;
