@@ -50,7 +50,11 @@ fn every_implementation_declares_the_signatures_of_linux() {
     }
     assert!(wrong.is_empty(), "other signatures:\n{}", wrong.join("\n"));
     let kernel = kernel_data::linux_6_18();
-    let names = kernel.registry().expect("the built-in registry").kfuncs.keys();
+    let names = kernel
+        .registry()
+        .expect("the built-in registry")
+        .kfuncs
+        .keys();
     let built = names.filter(|name| {
         let state = kfuncs::state(name);
         state.is_some_and(|state| state.why_not().is_none())

@@ -109,13 +109,16 @@ impl LoweredCode {
     /// program exist: it calls one, or a subprogram makes a tail call to a program that may.
     pub fn may_probe(&self) -> bool {
         let entry = self.functions()[0].end;
-        self.insns().iter().enumerate().any(|(slot, insn)| match *insn {
-            Insn::Call(Callee::Helper(number)) if is_tail_call(number) => slot >= entry,
-            Insn::Call(Callee::Helper(number)) => {
-                (self.find_call)(number).is_some_and(|helper| helper.probes())
-            }
-            _ => false,
-        })
+        self.insns()
+            .iter()
+            .enumerate()
+            .any(|(slot, insn)| match *insn {
+                Insn::Call(Callee::Helper(number)) if is_tail_call(number) => slot >= entry,
+                Insn::Call(Callee::Helper(number)) => {
+                    (self.find_call)(number).is_some_and(|helper| helper.probes())
+                }
+                _ => false,
+            })
     }
 
     /// The lookup that a call with this number makes, if it is one in a hash table. Its

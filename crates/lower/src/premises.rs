@@ -30,7 +30,11 @@ const PTR_TO_TCP_SOCK: u32 = 13;
 const PTR_TO_XDP_SOCK: u32 = 15;
 
 /// Checks the premises of a proof that do not belong to one instruction.
-pub(crate) fn check(proof: &Proof, find_call: FindCall, host: &[HostFunction]) -> Result<(), Unfit> {
+pub(crate) fn check(
+    proof: &Proof,
+    find_call: FindCall,
+    host: &[HostFunction],
+) -> Result<(), Unfit> {
     if proof.is_mitigated() {
         return Err(Unfit::Speculation);
     }
@@ -81,7 +85,10 @@ pub(crate) fn has_place(insn: Insn, fact: &InsnFact, kind: ContextKind) -> bool 
                     // The bounds of the packet are not in the structure, and loads of objects
                     // are refused by themselves.
                     (Some(loaded), true) if is_kept(loaded.kind) => {
-                        pointer.offset.constant().and_then(|at| usize::try_from(at).ok())
+                        pointer
+                            .offset
+                            .constant()
+                            .and_then(|at| usize::try_from(at).ok())
                             == kind.pointer_field()
                     }
                     (_, true) => true,

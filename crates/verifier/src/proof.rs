@@ -158,7 +158,12 @@ fn signatures(
 /// the registry lacks.
 fn has_own_tail_call_maps(program: &Program, registry: &Registry) -> bool {
     const NUMBER: u32 = TAIL_CALL as u32;
-    let is_used = |kind| program.maps().iter().any(|map| map.params.kind() == Some(kind));
+    let is_used = |kind| {
+        program
+            .maps()
+            .iter()
+            .any(|map| map.params.kind() == Some(kind))
+    };
     MapKind::ALL.iter().all(|&kind| match registry.map(kind) {
         Some(traits) if kind == MapKind::ProgArray => *traits.helpers == [NUMBER],
         Some(traits) => !traits.allows_helper(NUMBER),

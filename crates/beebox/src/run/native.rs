@@ -62,7 +62,11 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
         }
         Unfit::Arena(slot) => at(program, *slot, "a pointer into an arena"),
         Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
-        Unfit::Field(slot) => at(program, *slot, "a field that the context or the socket has not"),
+        Unfit::Field(slot) => at(
+            program,
+            *slot,
+            "a field that the context or the socket has not",
+        ),
         Unfit::Callback(_)
         | Unfit::TooLong
         | Unfit::HostFunctions

@@ -352,7 +352,9 @@ impl Frame {
 /// Bytes of stack below `r10` that a function may access.
 fn stack_depth(usage: &Usage, known: Option<FunctionStack>) -> i32 {
     if usage.stack_escapes {
-        let bytes = known.map_or(FRAME_BYTES, |stack| stack.bytes.next_multiple_of(8) as usize);
+        let bytes = known.map_or(FRAME_BYTES, |stack| {
+            stack.bytes.next_multiple_of(8) as usize
+        });
         bytes.min(FRAME_BYTES) as i32
     } else {
         -i32::from(usage.lowest_stack)

@@ -14,8 +14,8 @@ use vm::Elements;
 
 use super::accesses::{Accesses, number};
 use super::{Pass, Passes};
-use crate::code::FunctionStack;
 use crate::callbacks;
+use crate::code::FunctionStack;
 use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
 
 const LOOP: i32 = number("bpf_loop");

@@ -29,8 +29,8 @@ pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, ProgramTypes};
 pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
-pub use signature::kfunc_signature;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
+pub use signature::kfunc_signature;
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;

@@ -8,8 +8,8 @@ use spec::helpers;
 use spec::programs::ProgramType;
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
-    KfuncFlags, Layout, Limits, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
-    Rewriting, SafeList, TypeFlags,
+    KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
+    SafeList, TypeFlags,
 };
 
 use super::ask::{Asker, Subject, subjects};

@@ -71,7 +71,12 @@ impl<'a> MapAsker<'a> {
     }
 
     /// Asks about every kind. The registry has the helpers and contexts of `subjects`.
-    pub fn ask(&self, asker: &mut Asker, registry: &RegistryData, subjects: &[Subject]) -> MapAnswers {
+    pub fn ask(
+        &self,
+        asker: &mut Asker,
+        registry: &RegistryData,
+        subjects: &[Subject],
+    ) -> MapAnswers {
         let mut answers = MapAnswers::default();
         let mut taken: BTreeMap<MapKind, BTreeSet<u32>> = BTreeMap::new();
         for id in with_map_argument(registry) {
@@ -115,7 +120,11 @@ impl<'a> MapAsker<'a> {
 
     /// The maps that calls of a helper may be given, with their kinds; of a helper without a
     /// map argument, any one.
-    pub(super) fn for_calls(&self, registry: &RegistryData, id: u32) -> Vec<(Option<MapKind>, &Map)> {
+    pub(super) fn for_calls(
+        &self,
+        registry: &RegistryData,
+        id: u32,
+    ) -> Vec<(Option<MapKind>, &Map)> {
         if !with_map_argument(registry).contains(&id) {
             let any = self.maps.first();
             return any.map(|(_, map)| (None, map)).into_iter().collect();

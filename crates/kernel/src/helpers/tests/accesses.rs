@@ -35,7 +35,9 @@ fn arguments(signature: &str, random: &mut SplitMix) -> Call {
         };
         let name = word.split([':', '?', '=']).next().expect("a name");
         let is_written = word.contains(":w");
-        let fixed = word.rsplit_once(':').and_then(|(_, bytes)| bytes.parse().ok());
+        let fixed = word
+            .rsplit_once(':')
+            .and_then(|(_, bytes)| bytes.parse().ok());
         call.arguments[at] = match (name, fixed) {
             ("map", _) => MAP,
             ("ctx", _) => CONTEXT,
@@ -89,10 +91,15 @@ fn helpers_access_the_memory_that_they_declare() {
     let mut random = SplitMix::new(5);
     let mut seen = 0;
     for &number in NUMBERS {
-        let name = spec::helpers::helper(number).expect("a helper of Linux").name;
+        let name = spec::helpers::helper(number)
+            .expect("a helper of Linux")
+            .name;
         let signatures = vm::signatures(declared(number).expect(name));
         for signature in signatures.flat_map(|signature| std::iter::repeat_n(signature, 40)) {
-            let Call { arguments, memory: allowed } = arguments(&signature, &mut random);
+            let Call {
+                arguments,
+                memory: allowed,
+            } = arguments(&signature, &mut random);
             let mut memory = memory();
             // A fault is an access that was noted before.
             let _ = call(&mut memory, name, arguments);
