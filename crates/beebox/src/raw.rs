@@ -65,5 +65,5 @@ pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
     BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened,
     Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect, RunContext,
-    Side, Streams, System, SystemCalls, Tunnel, Unchecked,
+    Side, StackFrames, Streams, System, SystemCalls, Tunnel, Unchecked,
 };

@@ -6,8 +6,9 @@ pub mod registry {
         AccessForm, ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused,
         FieldRule, HelperEntry, HelperProto, HostHelper, IteratorArg, IteratorTarget, KernelType,
         Kfunc, KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext,
-        ProgramRules, ProgramTypes, RegBase, RegType, Registry, Restriction, RetBase, RetType,
-        ReturnRange, Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags, Unavailable, Widths,
+        ProgramRules, ProgramTypes, RegBase, RegType, Registry, RegistryData, Restriction, RetBase,
+        RetType, ReturnRange, Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags,
+        Unavailable, Widths,
     };
 }
 

@@ -18,8 +18,17 @@ pub(crate) struct Code {
     pub(crate) def_use: DefUse,
     /// The slot of the program that each instruction comes from, if passes moved them.
     pub(crate) origins: Option<Vec<u32>>,
-    /// First slots of functions, ascending, and bytes of stack that they access.
-    pub(crate) stack: Vec<(usize, u32)>,
+    /// First slots of functions, ascending, and the stack that they access.
+    pub(crate) stack: Vec<(usize, FunctionStack)>,
+}
+
+/// The stack of a function below its frame pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FunctionStack {
+    /// Bytes that the function, or one that it calls, accesses.
+    pub bytes: u32,
+    /// Slots of 8 bytes that may hold addresses; bit 0 ends at the frame pointer.
+    pub address_slots: u64,
 }
 
 impl Code {

@@ -25,6 +25,7 @@ mod lowered_code;
 mod packet_loads;
 mod passes;
 mod patch;
+mod premises;
 mod proved;
 mod scratch;
 mod structure;
@@ -32,6 +33,7 @@ pub mod trees;
 mod verified;
 
 pub use callbacks::{EntrySizes, timer_callbacks};
+pub use code::FunctionStack;
 pub use kind::{
     ClassicFilter, ContextProgram, EntryFunction, FilterContext, Kind, Lowered, MemoryProgram,
     PacketFilter, PacketProgram, SyscallFilter, Verified, VerifiedProgram,

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use isa::ebpf::Insn;
+use isa::ebpf::{Callee, Insn};
 use spec::calls::TAIL_CALL;
 use spec::kfuncs::KernelFunction;
-use vm::{Call, DirectAccess, HashLookup, HostFunction, MapHandle, PacketRules, TailTable};
+use vm::{
+    Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules, TailTable,
+};
 
-use crate::code::Code;
+use crate::code::{Code, FunctionStack};
 use crate::flow::DefUse;
 use crate::passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL};
 use crate::structure::{FindCall, Function, MAX_SLOTS};
@@ -24,6 +26,12 @@ pub const fn is_tail_call(number: i32) -> bool {
 /// ([`LoweredCode::hash_lookup`]).
 pub const fn is_hash_lookup(number: i32) -> bool {
     number >= FIRST_LOOKUP && number < FIRST_LOOKUP + MAX_SLOTS as i32
+}
+
+/// The functions of programs that nothing verified, which have no memory but their own.
+fn unverified(number: i32) -> Option<Implementation> {
+    let call = vm::find_call(number)?;
+    Some(Implementation { call, declared: "" })
 }
 
 /// The code of a program that an engine can run, whatever its kind.
@@ -66,7 +74,7 @@ impl LoweredCode {
             code,
             evidence,
             packet_rules,
-            find_call: vm::find_call,
+            find_call: unverified,
             maps: Vec::new(),
             accesses: Vec::new(),
             tail_tables: Vec::new(),
@@ -92,9 +100,25 @@ impl LoweredCode {
                 }
                 Some(KernelFunction::Linux(_)) | None => callbacks::call(number)
                     .or_else(|| packet_loads::call(number))
-                    .or_else(|| (self.find_call)(number)),
+                    .or_else(|| Some((self.find_call)(number)?.call)),
             },
         }
+    }
+
+    /// True if helpers may read at addresses that are not proven valid while frames of the
+    /// program exist: it calls one, or a subprogram makes a tail call to a program that may.
+    pub fn may_probe(&self) -> bool {
+        let entry = self.functions()[0].end;
+        self.insns()
+            .iter()
+            .enumerate()
+            .any(|(slot, insn)| match *insn {
+                Insn::Call(Callee::Helper(number)) if is_tail_call(number) => slot >= entry,
+                Insn::Call(Callee::Helper(number)) => {
+                    (self.find_call)(number).is_some_and(|helper| helper.probes())
+                }
+                _ => false,
+            })
     }
 
     /// The lookup that a call with this number makes, if it is one in a hash table. Its
@@ -138,8 +162,8 @@ impl LoweredCode {
         }
     }
 
-    /// Bytes of stack below its frame pointer that a function accesses, if that is known.
-    pub fn stack_bytes(&self, function: Function) -> Option<u32> {
+    /// The stack that a function accesses, if that is known.
+    pub fn stack(&self, function: Function) -> Option<FunctionStack> {
         let start = function.start;
         let stack = &self.code.stack;
         let found = stack.binary_search_by_key(&start, |(start, _)| *start);

@@ -17,6 +17,7 @@ use verifier::ProgramFacts;
 use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::callbacks::{Callbacks, OneFunction};
+use crate::code::FunctionStack;
 use crate::flow::Cfg;
 use crate::packet_loads;
 use crate::patch::{Patched, Patches};
@@ -119,8 +120,8 @@ pub(crate) const FIRST_TAIL_CALL: i32 = FIRST_FUNCTION | 1 << 29;
 /// A program after the passes.
 pub(crate) struct Optimized {
     pub(crate) code: Patched,
-    /// First slots of functions, ascending, and bytes of stack that they access.
-    pub(crate) stack: Vec<(usize, u32)>,
+    /// First slots of functions, ascending, and the stack that they access.
+    pub(crate) stack: Vec<(usize, FunctionStack)>,
     /// References of instructions: the functions among them by [`FIRST_FUNCTION`] and their
     /// index, lookups by [`FIRST_LOOKUP`] and their index.
     pub(crate) accesses: Vec<DirectAccess>,
@@ -213,10 +214,14 @@ fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimi
     let insns: Vec<Insn> = insns.iter().copied().chain(loops.insns()).collect();
     let mut code = patches.apply(&insns)?;
     code.set_last_origins(&loops.origins());
-    let reached = facts
-        .stack
-        .iter()
-        .map(|(start, bytes)| (*start as usize, *bytes));
+    let stacks = facts.stack.iter().zip(&facts.address_slots);
+    let reached = stacks.map(|(&(start, bytes), &address_slots)| {
+        let stack = FunctionStack {
+            bytes,
+            address_slots,
+        };
+        (start as usize, stack)
+    });
     let is_kept = |start| {
         let of_function = function.is_none_or(|function| start == 0 || function.keeps(start));
         of_function && facts.insns[start].is_reached
@@ -224,7 +229,7 @@ fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimi
     let reached = reached.filter(|(start, _)| is_kept(*start));
     let stack = reached.chain(loops.stack());
     let stack = stack
-        .map(|(start, bytes)| (code.place(start), bytes))
+        .map(|(start, stack)| (code.place(start), stack))
         .collect();
     Some(Optimized {
         code,

@@ -12,17 +12,18 @@ use crate::kind::{EntryFunction, Lowered, VerifiedProgram};
 use crate::passes::{self, Optimized, Passes, Source};
 use crate::structure::{self, FindCall};
 use crate::verified::{self, Unfit, UsedMaps};
-use crate::{Evidence, LoweredCode, is_tail_call};
+use crate::{Evidence, LoweredCode, is_tail_call, premises};
 
 impl VerifiedProgram {
     /// Lowers a program that the verifier accepted, with its maps in the order of the
     /// program's (`None` for those that no instruction refers to), and the helpers that it
     /// may call.
     ///
-    /// `find_call` gives the functions of helpers as their prototypes in Linux require.
+    /// `find_call` gives the functions of helpers with the signatures that they are written for.
     ///
     /// # Errors
-    /// The feature that native code does not support; [`Unfit::HostFunctions`] if the program was
+    /// The feature that native code does not support; [`Unfit::Signature`] or [`Unfit::Field`] if
+    /// the registry that the proof rests on says otherwise of helpers, contexts or sockets; [`Unfit::HostFunctions`] if the program was
     /// verified for functions of a host.
     pub fn from_proof(
         proof: &Proof,
@@ -142,10 +143,11 @@ fn lower(
         }
     };
     let kind = verified::context_of(proof.program().kind())?;
+    premises::check(proof, find_call, &host)?;
     let (decoded, facts) = (proof.program().decode(), proof.facts());
     let callbacks = Callbacks::of(&decoded, facts);
     let used = UsedMaps::new(proof.program(), maps, kind)?;
-    let insns = verified::rewrite(proof, &used, part.number)?;
+    let insns = verified::rewrite(proof, kind, &used, part.number)?;
     let function = (part.function).map(|slot| OneFunction::new(&decoded, facts, slot as usize));
     let source = Source {
         callbacks: &callbacks,

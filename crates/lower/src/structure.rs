@@ -11,7 +11,7 @@
 use std::fmt;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
-use vm::{Call, MAX_FRAMES};
+use vm::{Implementation, MAX_FRAMES};
 
 use crate::flow::falls_through;
 
@@ -73,8 +73,8 @@ pub enum Problem {
     TooDeep,
 }
 
-/// Finds the function of a helper by its number.
-pub type FindCall = fn(i32) -> Option<Call>;
+/// Finds the function of a helper or kfunc by its number.
+pub type FindCall = fn(i32) -> Option<Implementation>;
 
 /// Checks the structure of a program, whose helpers have these numbers; returns its
 /// functions, the entry first.

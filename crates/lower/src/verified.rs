@@ -12,7 +12,7 @@ use spec::programs::ProgramType;
 use verifier::{InsnFact, PointerKind, Proof, Value};
 use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
-use crate::{Malformed, callbacks};
+use crate::{Malformed, callbacks, premises};
 
 /// Reason why a verified program cannot be lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub enum Unfit {
     Reference(usize),
     /// The program was verified for other functions of a host.
     HostFunctions,
+    /// The call with this number of resolved code was verified with another signature than
+    /// those that its function is written for, or with other maps.
+    Signature(i32),
+    /// The instruction at this slot accesses a field that native code has not, or otherwise, in
+    /// the context or in a socket.
+    Field(usize),
+    /// The verifier relied on barriers and masks against speculative execution, because the
+    /// caller has no CAP_PERFMON; native code has none.
+    Speculation,
     /// Timers that may call the function at this slot are in values of maps of different
     /// sizes, or in maps of maps.
     Callback(usize),
@@ -128,7 +137,12 @@ impl<'a> UsedMaps<'a> {
 }
 
 /// The instructions of a program with a number, for its context and these maps.
-pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>, number: u32) -> Result<Vec<Insn>, Unfit> {
+pub(crate) fn rewrite(
+    proof: &Proof,
+    kind: ContextKind,
+    maps: &UsedMaps<'_>,
+    number: u32,
+) -> Result<Vec<Insn>, Unfit> {
     let mut insns = proof.program().decode();
     let mut is_second_slot = false;
     for (slot, (insn, fact)) in insns.iter_mut().zip(&proof.facts().insns).enumerate() {
@@ -140,6 +154,9 @@ pub(crate) fn rewrite(proof: &Proof, maps: &UsedMaps<'_>, number: u32) -> Result
         if !fact.is_reached {
             *insn = Insn::Exit;
             continue;
+        }
+        if !premises::has_place(*insn, fact, kind) {
+            return Err(Unfit::Field(slot));
         }
         if let Some(function) = proof.kernel_function(slot) {
             *insn = inlined(function, *insn).unwrap_or_else(|| function.resolved(*insn));
@@ -266,22 +283,8 @@ fn is_context(fact: &InsnFact) -> bool {
 /// True if an access reads a structure of a socket as programs see it, which is in memory.
 fn is_socket(fact: &InsnFact) -> bool {
     let pointer = fact.access.as_ref().and_then(Value::pointer);
-    pointer.is_some_and(|pointer| is_socket_kind(pointer.kind))
+    pointer.is_some_and(|pointer| premises::socket_bytes(pointer.kind).is_some())
 }
-
-fn is_socket_kind(kind: PointerKind) -> bool {
-    matches!(
-        kind,
-        PointerKind::Other {
-            number: PTR_TO_SOCKET | PTR_TO_SOCK_COMMON | PTR_TO_TCP_SOCK | PTR_TO_XDP_SOCK
-        }
-    )
-}
-
-const PTR_TO_SOCKET: u32 = 11;
-const PTR_TO_SOCK_COMMON: u32 = 12;
-const PTR_TO_TCP_SOCK: u32 = 13;
-const PTR_TO_XDP_SOCK: u32 = 15;
 
 /// Field that a load from the context reads.
 enum Field {
@@ -300,7 +303,7 @@ fn field(fact: &InsnFact) -> Field {
             PointerKind::PacketEnd => Field::Bound(DirectContext::DATA_END),
             PointerKind::PacketMeta => Field::Bound(DirectContext::DATA_META),
             PointerKind::FlowKeys => Field::Number,
-            kind if is_socket_kind(kind) => Field::Number,
+            kind if premises::socket_bytes(kind).is_some() => Field::Number,
             PointerKind::Context
             | PointerKind::Map(_)
             | PointerKind::MapValue(_)
@@ -337,6 +340,23 @@ impl fmt::Display for Unfit {
             Unfit::HostFunctions => {
                 f.write_str("the program was verified for other functions of a host")
             }
+            Unfit::Signature(number) => {
+                let helper = spec::helpers::helper(*number).map(|helper| helper.name);
+                let kfunc = || KernelFunction::of_number(*number)?.name();
+                let name = helper.or_else(kfunc).unwrap_or("a function of the host");
+                write!(
+                    f,
+                    "{name}: the program was verified with another prototype than its function has"
+                )
+            }
+            Unfit::Field(slot) => write!(
+                f,
+                "slot {slot}: the context or the socket has no such field here"
+            ),
+            Unfit::Speculation => f.write_str(
+                "without CAP_PERFMON, programs need barriers against speculative execution, \
+                 which native code has not",
+            ),
             Unfit::Callback(slot) => write!(
                 f,
                 "slot {slot}: the function is called by timers of several kinds of values"

@@ -91,6 +91,15 @@ impl BitOp {
         format!("{result} {}(unsigned long long value{count})", self.name())
     }
 
+    /// Its signature ([`kfunc_signature`](crate::registry::kfunc_signature)).
+    pub const fn signature(self) -> &'static str {
+        match self {
+            BitOp::Ffs | BitOp::Ctz | BitOp::Clz | BitOp::Fls | BitOp::Popcnt => "int:8 -> int:4",
+            BitOp::Bitrev => "int:8 -> int:8",
+            BitOp::Rol | BitOp::Ror => "int:8 int:4 -> int:8",
+        }
+    }
+
     /// True for those with a count as second argument.
     pub const fn is_rotation(self) -> bool {
         matches!(self, BitOp::Rol | BitOp::Ror)

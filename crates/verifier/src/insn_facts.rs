@@ -43,6 +43,10 @@ pub struct ProgramFacts {
     /// First instruction of each function, ascending, and the bytes of stack below its frame
     /// pointer that it or a function that it calls accesses.
     pub stack: Vec<(u32, u32)>,
+    /// By function, as in [`ProgramFacts::stack`]: slots of 8 bytes of its stack in which the
+    /// program may keep a pointer. Bit 0 is the slot that ends at the frame pointer. (Dynptrs
+    /// and iterators on the stack are unsupported.)
+    pub address_slots: Vec<u64>,
     /// Bytes of the context up to the last one that the program accesses
     /// (`max_ctx_offset`).
     pub context_bytes: u32,

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use isa::ebpf::{Callee, Insn};
 use program::Program;
 use spec::Kernel;
+use spec::calls::TAIL_CALL;
 use spec::host::Prototype;
 use spec::kfuncs::KernelFunction;
-use spec::registry::Registry;
+use spec::maps::MapKind;
+use spec::registry::{Registry, kfunc_signature};
+
+use crate::verify::{context_of, mitigates};
 
 use crate::{
     KernelCode, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify,
@@ -23,6 +28,10 @@ pub struct Proof {
     functions: BTreeMap<usize, KernelFunction>,
     /// The functions of the host, if the program refers to one.
     host: Option<Arc<[Prototype]>>,
+    /// Signatures of the helpers and kfuncs that a run may call, by number of resolved code.
+    signatures: BTreeMap<i32, String>,
+    has_own_tail_call_maps: bool,
+    is_mitigated: bool,
 }
 
 impl Proof {
@@ -44,6 +53,9 @@ impl Proof {
                     |function: &KernelFunction| matches!(function, KernelFunction::Host(_));
                 let host = kernel.host_functions();
                 Ok(Proof {
+                    signatures: signatures(program, kernel, registry, &facts),
+                    has_own_tail_call_maps: has_own_tail_call_maps(program, registry),
+                    is_mitigated: mitigates(kernel, |on| on.spectre_v1 || on.spectre_v4),
                     program: program.clone(),
                     facts,
                     host: functions.values().any(is_host).then(|| host.clone()),
@@ -83,10 +95,80 @@ impl Proof {
         self.host.as_deref()
     }
 
+    /// Numbers of resolved code of the helpers and kfuncs that a run may call, with the
+    /// signatures of the prototypes by which the calls were checked
+    /// ([`HelperProto::signature`](spec::registry::HelperProto::signature),
+    /// [`kfunc_signature`]). Kfuncs whose function is unknown are not among them.
+    pub fn signatures(&self) -> impl Iterator<Item = (i32, &str)> {
+        let signatures = self.signatures.iter();
+        signatures.map(|(number, signature)| (*number, signature.as_str()))
+    }
+
+    /// True if the registry gives program arrays to `bpf_tail_call` alone, and no other map.
+    pub fn has_own_tail_call_maps(&self) -> bool {
+        self.has_own_tail_call_maps
+    }
+
+    /// True if the program needs barriers and masks against speculative execution: the caller
+    /// has no CAP_PERFMON, and the kernel mitigates.
+    pub fn is_mitigated(&self) -> bool {
+        self.is_mitigated
+    }
+
     /// Facts that hold in every run of it.
     pub fn facts(&self) -> &ProgramFacts {
         &self.facts
     }
+}
+
+/// See [`Proof::signatures`].
+fn signatures(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    facts: &ProgramFacts,
+) -> BTreeMap<i32, String> {
+    let context = context_of(program, kernel);
+    let insns = program.decode();
+    let reached = insns.iter().zip(&facts.insns);
+    let reached = reached.filter(|(_, fact)| fact.is_reached);
+    let called = reached.filter_map(|(insn, _)| {
+        let function = KernelFunction::of_insn(kernel, insn).map(KernelFunction::number);
+        match *insn {
+            Insn::Call(Callee::Helper(number)) => {
+                let proto = registry.helper(&context, u32::try_from(number).ok()?);
+                Some((function.unwrap_or(number), proto.ok()?.signature()))
+            }
+            Insn::Call(Callee::Kfunc { id, module }) => {
+                let id = u32::try_from(id).ok()?;
+                let module = usize::try_from(module).ok()?.checked_sub(1);
+                let (btf, kfunc) = match module.map(|at| kernel.modules().get(at)) {
+                    None => (kernel.btf()?, registry.kfunc(id)?),
+                    Some(module) => (&module?.btf, module?.kfunc(id)?),
+                };
+                Some((function?, kfunc_signature(btf, id, kfunc.flags)?))
+            }
+            _ => None,
+        }
+    });
+    called.collect()
+}
+
+/// See [`Proof::has_own_tail_call_maps`]. The verifier lets any helper take a map of a kind that
+/// the registry lacks.
+fn has_own_tail_call_maps(program: &Program, registry: &Registry) -> bool {
+    const NUMBER: u32 = TAIL_CALL as u32;
+    let is_used = |kind| {
+        program
+            .maps()
+            .iter()
+            .any(|map| map.params.kind() == Some(kind))
+    };
+    MapKind::ALL.iter().all(|&kind| match registry.map(kind) {
+        Some(traits) if kind == MapKind::ProgArray => *traits.helpers == [NUMBER],
+        Some(traits) => !traits.allows_helper(NUMBER),
+        None => !is_used(kind),
+    })
 }
 
 /// The calls and addresses of kernel functions in a program, by slot.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use isa::ebpf::Insn;
 use program::Program;
 use spec::Kernel;
-use spec::kernel::Privileges;
+use spec::kernel::{Mitigations, Privileges};
 use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
@@ -118,6 +118,29 @@ struct Done {
     explanation: Option<Explanation>,
 }
 
+/// The context of a program in the registry of a kernel.
+pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> ProgramContext<'a> {
+    let vmlinux = kernel.btf();
+    let privileges = kernel.privileges();
+    ProgramContext {
+        kind: program.kind(),
+        attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
+        sleepable: program.flags().has(LoadFlags::SLEEPABLE),
+        has_cap_bpf: privileges.has_bpf(),
+        has_cap_perfmon: privileges.has_perfmon(),
+        attach_target: program
+            .attach_target()
+            .filter(|target| target.module == 0 && target.program.is_none())
+            .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
+    }
+}
+
+/// True if a kernel puts one of its mitigations of speculative execution into programs of the
+/// caller.
+pub(crate) fn mitigates(kernel: &Kernel, which: impl Fn(Mitigations) -> bool) -> bool {
+    !kernel.privileges().has_perfmon() && which(kernel.mitigations())
+}
+
 fn run(
     program: &Program,
     kernel: &Kernel,
@@ -133,29 +156,18 @@ fn run(
     };
     let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
-    let attach_target = program
-        .attach_target()
-        .filter(|target| target.module == 0 && target.program.is_none())
-        .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str());
     let flags = program.flags();
     let env = Env {
         program,
         registry,
-        context: ProgramContext {
-            kind: program.kind(),
-            attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
-            sleepable: flags.has(LoadFlags::SLEEPABLE),
-            has_cap_bpf: privileges.has_bpf(),
-            has_cap_perfmon: privileges.has_perfmon(),
-            attach_target,
-        },
+        context: context_of(program, kernel),
         options,
         insns: program.decode(),
         allow_ptr_leaks: privileges.has_perfmon(),
         allow_uninit_stack: privileges.has_perfmon(),
         bpf_capable: privileges.has_bpf(),
-        bypass_spec_v1: privileges.has_perfmon() || !kernel.mitigations().spectre_v1,
-        bypass_spec_v4: privileges.has_perfmon() || !kernel.mitigations().spectre_v4,
+        bypass_spec_v1: !mitigates(kernel, |mitigations| mitigations.spectre_v1),
+        bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),
         strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
         private_stack: kernel.features().private_stack,

@@ -11,7 +11,7 @@ use crate::map::MapEntry;
 use crate::network::{SocketRef, Sockets};
 use crate::{
     Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
-    RunGuard, ValueOf, direct_context,
+    RunGuard, StackFrames, ValueOf, direct_context,
 };
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
@@ -26,8 +26,7 @@ pub struct Direct {
     context: u64,
     /// The maps whose values may be read by any address.
     maps: *const [MapHandle],
-    /// Address behind the stack of the run.
-    stack_end: u64,
+    frames: StackFrames,
 }
 
 /// Address that stands for the current task: one of the kernel, where nothing is. Verified
@@ -47,9 +46,9 @@ impl Direct {
     /// If the run has no guard.
     ///
     /// # Safety
-    /// The guard and the maps of the run context outlive the port, and the run context is in a
-    /// frame above those of the program. Whoever calls the methods of the port passes only addresses that are valid for the
-    /// access, with exposed provenance: pointers to maps are addresses of
+    /// The guard and the maps of the run context outlive the port, and so do the records of its
+    /// stack frames. Whoever calls the methods of the port passes only addresses that are valid
+    /// for the access, with exposed provenance: pointers to maps are addresses of
     /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of
     /// [`DirectContext`](crate::DirectContext)s as described above, which have a packet where
     /// it is asked for. It is so for the arguments of helpers that a verified program
@@ -59,7 +58,7 @@ impl Direct {
             guard: cx.guard.expect("runs of verified programs have a guard"),
             context: cx.context,
             maps: cx.maps,
-            stack_end: ptr::from_ref(cx).addr() as u64,
+            frames: cx.frames,
         }
     }
 
@@ -68,22 +67,20 @@ impl Direct {
         unsafe { &*self.guard }
     }
 
-    /// True if bytes are in the memory of the run. Its stack is what is between this frame and
-    /// that of the run context; the context is another structure in the kernel, and not
-    /// among it.
-    fn is_in_run(&self, address: u64, len: usize) -> bool {
+    /// True if bytes are in the packet, in values of maps or in a context that is memory in the
+    /// kernel as well. Other contexts are not among the memory of the run.
+    fn is_shared(&self, address: u64, len: usize) -> bool {
         let Some(end) = address.checked_add(len as u64) else {
             return false;
         };
         let is_in = |start: u64, last: u64| start <= address && end <= last;
-        let frame = 0u8;
-        if is_in((&raw const frame).addr() as u64, self.stack_end) {
-            return true;
-        }
         if self.context != 0 {
             // SAFETY: it is the run's context (`new`).
-            let [data, data_end] = unsafe { direct_context::bounds_of(self.context) };
-            if is_in(data, data_end) {
+            let ([data, data_end], plain) = unsafe {
+                let plain = direct_context::plain_bytes_of(self.context);
+                (direct_context::bounds_of(self.context), plain)
+            };
+            if is_in(data, data_end) || is_in(self.context, self.context + plain) {
                 return true;
             }
         }
@@ -126,11 +123,15 @@ impl MemoryPort for Direct {
 
     #[inline]
     fn probe(&self, address: u64, into: &mut [u8]) -> bool {
-        if !self.is_in_run(address, into.len()) {
-            return false;
+        let read = |into: &mut [u8]| {
+            let Ok(()) = self.read(address, into);
+        };
+        if self.is_shared(address, into.len()) {
+            read(into);
+            return true;
         }
-        let Ok(()) = self.read(address, into);
-        true
+        // SAFETY: the records outlive the port (`new`).
+        unsafe { self.frames.probe(address, into, read) }
     }
 
     #[inline]

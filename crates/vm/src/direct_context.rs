@@ -19,6 +19,9 @@ const FLOW_KEYS_FIELD: usize = 144;
 /// Offset of the pointer to the socket of the packet in `struct __sk_buff`.
 const SOCKET_FIELD: usize = 168;
 
+/// Offset of the pointer to the socket that a program selected in `struct bpf_sk_lookup`.
+const SELECTED_FIELD: usize = 0;
+
 /// Context of a kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextKind {
@@ -62,6 +65,19 @@ impl ContextKind {
         }
     }
 
+    /// Bytes of the structure, if the kernel passes it to programs as it stands; 0 if accesses
+    /// to it are rewritten to those of other structures.
+    const fn plain(self) -> usize {
+        match self {
+            ContextKind::Arguments | ContextKind::Syscall => self.size(),
+            ContextKind::Xdp
+            | ContextKind::SkBuff
+            | ContextKind::FlowDissector
+            | ContextKind::Netfilter
+            | ContextKind::SkLookup => 0,
+        }
+    }
+
     /// Bytes behind the structure that a field of it points to.
     const fn appended(self) -> usize {
         match self {
@@ -75,14 +91,15 @@ impl ContextKind {
         }
     }
 
-    /// Offset of the field that points to them.
-    const fn pointer_field(self) -> Option<usize> {
+    /// Offset of the field of eight bytes that holds a pointer: to the bytes behind the
+    /// structure, or to the socket that a program for lookups of sockets selected.
+    pub const fn pointer_field(self) -> Option<usize> {
         match self {
             ContextKind::FlowDissector => Some(FLOW_KEYS_FIELD),
             ContextKind::SkBuff => Some(SOCKET_FIELD),
+            ContextKind::SkLookup => Some(SELECTED_FIELD),
             ContextKind::Xdp
             | ContextKind::Netfilter
-            | ContextKind::SkLookup
             | ContextKind::Arguments
             | ContextKind::Syscall => None,
         }
@@ -97,6 +114,8 @@ struct Header {
     data_meta: u64,
     /// Address of the packet; 0 without one.
     packet: u64,
+    /// Bytes of the structure that are memory in the kernel as well.
+    plain: u64,
 }
 
 /// Bytes and words before the structure.
@@ -129,6 +148,7 @@ impl DirectContext {
             kind,
             words: vec![0; HEADER_WORDS + bytes / 8],
         };
+        context.words[offset_of!(Header, plain) / 8] = kind.plain() as u64;
         context.bytes_mut()[..structure.len()].copy_from_slice(structure);
         context
     }
@@ -185,8 +205,11 @@ impl DirectContext {
         let size = self.kind.size();
         let start = self.words.as_mut_ptr().expose_provenance() + HEADER;
         if let Some(field) = self.kind.pointer_field() {
-            let appended = (start + size) as u64;
-            self.bytes_mut()[field..field + 8].copy_from_slice(&appended.to_ne_bytes());
+            let pointee = match self.kind.appended() {
+                0 => 0,
+                _ => (start + size) as u64,
+            };
+            self.bytes_mut()[field..field + 8].copy_from_slice(&pointee.to_ne_bytes());
         }
         match packet {
             Some(packet) => {
@@ -197,7 +220,7 @@ impl DirectContext {
                 // SAFETY: the address is that of the structure, which is not borrowed.
                 unsafe { set_bounds(start as u64, packet) };
             }
-            None => self.words[..HEADER_WORDS].fill(0),
+            None => self.words[..offset_of!(Header, plain) / 8].fill(0),
         }
         start as u64
     }
@@ -232,6 +255,15 @@ pub(crate) unsafe fn packet_of(context: u64) -> u64 {
 pub(crate) unsafe fn bounds_of(context: u64) -> [u64; 2] {
     // SAFETY: as in `packet_of`.
     unsafe { [(*header(context)).data_meta, (*header(context)).data_end] }
+}
+
+/// Bytes of the structure of a context that are memory in the kernel as well.
+///
+/// # Safety
+/// As for [`packet_of`].
+pub(crate) unsafe fn plain_bytes_of(context: u64) -> u64 {
+    // SAFETY: as in `packet_of`.
+    unsafe { (*header(context)).plain }
 }
 
 /// Sets bounds and length in a context to those of a packet that was moved.

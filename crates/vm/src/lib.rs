@@ -21,6 +21,7 @@ mod guard;
 mod hash_lookup;
 mod helper;
 mod host;
+mod implementation;
 mod iteration;
 mod lock;
 mod machine;
@@ -34,6 +35,7 @@ mod packet_buffer;
 mod packet_context;
 mod packet_load;
 mod packet_state;
+mod stack_frames;
 mod streams;
 pub mod sync;
 mod system;
@@ -57,6 +59,7 @@ pub use guard::RunGuard;
 pub use hash_lookup::{HASH_MULTIPLIER, HashLookup, HashParts, hash_start, hash_words};
 pub use helper::{Helper, MemoryPort};
 pub use host::{HostFunction, HostMemory, host_call};
+pub use implementation::{Implementation, signatures};
 pub use iteration::{CallBlock, Cursor, Iteration, IterationStep, begin_calls, next_call};
 pub use lock::LockedValue;
 pub use machine::{
@@ -73,6 +76,7 @@ pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
 pub use packet_state::{Checksum, ClonedPacket, PacketState, Redirect, Tunnel};
+pub use stack_frames::{FrameRecord, StackFrames};
 pub use streams::{Stream, Streams};
 pub use system::System;
 pub use system_calls::{BpfCall, SystemCalls};

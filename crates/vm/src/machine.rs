@@ -8,7 +8,8 @@ use packet::Packet;
 use spec::{Clock, Printk, Random};
 
 use crate::{
-    HostFunction, MapHandle, Meter, RunGuard, SkBuff, System, SystemCalls, Timers, system,
+    HostFunction, MapHandle, Meter, RunGuard, SkBuff, StackFrames, System, SystemCalls, Timers,
+    system,
 };
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
@@ -53,6 +54,8 @@ pub struct RunContext<'a> {
     pub host: &'a [HostFunction],
     /// Address of the context of a verified program; 0 without one.
     pub context: u64,
+    /// Stack frames of a verified program that runs as native code, which links them.
+    pub frames: StackFrames,
     /// Epoch guard of the values of maps that a verified program looks up.
     pub guard: Option<&'a RunGuard>,
     /// The maps whose values native code may read by any address.
@@ -84,6 +87,7 @@ impl<'a> RunContext<'a> {
             process: None,
             host: &[],
             context: 0,
+            frames: StackFrames::NONE,
             guard: None,
             maps: &[],
             timers: None,
@@ -111,6 +115,7 @@ impl<'a> RunContext<'a> {
             process: self.process,
             host: self.host,
             context: self.context,
+            frames: self.frames,
             guard: self.guard,
             maps: self.maps,
             timers: self.timers,

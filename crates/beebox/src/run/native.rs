@@ -62,7 +62,16 @@ fn describe(unfit: &Unfit, program: &Program) -> String {
         }
         Unfit::Arena(slot) => at(program, *slot, "a pointer into an arena"),
         Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
-        Unfit::Callback(_) | Unfit::TooLong | Unfit::HostFunctions => unfit.to_string(),
+        Unfit::Field(slot) => at(
+            program,
+            *slot,
+            "a field that the context or the socket has not",
+        ),
+        Unfit::Callback(_)
+        | Unfit::TooLong
+        | Unfit::HostFunctions
+        | Unfit::Signature(_)
+        | Unfit::Speculation => unfit.to_string(),
         Unfit::Malformed(malformed) => {
             let what = match malformed.problem {
                 Problem::UnknownHelper(number) => {

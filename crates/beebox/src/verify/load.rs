@@ -540,6 +540,7 @@ const CONTEXTS: &[(&[&str], ProgramType, Option<AttachType>)] = &[
 #[cfg(test)]
 mod tests {
     use spec::kernel::Source;
+    use spec::registry::text;
 
     use super::*;
 
@@ -550,10 +551,8 @@ mod tests {
             let is_there = *kind <= MapKind::Arena;
             assert_eq!(has_map_kind(&kernel, *kind), is_there, "{kind:?}");
         }
-        let mut registry = kernel.registry().unwrap().clone();
-        let mut added = registry.maps.remove(&MapKind::Arena).unwrap();
-        added.kind = MapKind::InsnArray;
-        registry.maps.insert(added.kind, added);
+        let lines = text::write(kernel.registry().unwrap());
+        let registry = text::parse(&lines.replace("map arena ", "map insn_array ")).unwrap();
         let other = kernel.with_registry(Box::new(|| registry), Source::Given);
         assert!(has_map_kind(&other, MapKind::InsnArray));
         assert!(!has_map_kind(&other, MapKind::Arena));

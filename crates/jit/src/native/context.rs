@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use vm::Deadline;
+use vm::{Deadline, RunContext};
 
 /// State of a run that native code accesses beside its arguments, at the offsets below.
 #[repr(C)]
@@ -29,6 +29,8 @@ pub struct NativeContext {
 
 impl NativeContext {
     pub(crate) const RUN_CONTEXT: usize = mem::offset_of!(NativeContext, run_context);
+    /// Offset in the run context of the list of stack frames.
+    pub(crate) const FRAMES: usize = mem::offset_of!(RunContext<'static>, frames);
     pub(crate) const DATA: usize = mem::offset_of!(NativeContext, data);
     pub(crate) const LEN: usize = mem::offset_of!(NativeContext, len);
     pub(crate) const BUDGET: usize = mem::offset_of!(NativeContext, budget);

@@ -11,7 +11,7 @@ use lower::{
 };
 use vm::{
     CellSlice, Deadline, DirectContext, MapHandle, Outcome, PacketBuffer, RunContext, RunGuard,
-    TailTarget,
+    StackFrames, TailTarget,
 };
 
 use super::entry::{Entered, Entry, FunctionEntry, Limits, VerifiedEntry};
@@ -145,6 +145,7 @@ impl NativeCode {
         }
         // The program's loads and stores reach the packet through the context.
         cx.context = r1;
+        cx.frames = StackFrames::NONE;
         cx.guard = Some(guard);
         cx.host = &self.host;
         // SAFETY: the verifier proved that the program accesses its context, laid out as

@@ -1,8 +1,10 @@
 //! Calls, prologues and epilogues.
 
+use std::mem::offset_of;
+
 use isa::ebpf::{Reg, Size, Width};
 use lower::Evidence;
-use vm::MAY_GOTO_LOOPS;
+use vm::{FrameRecord, MAY_GOTO_LOOPS};
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -13,6 +15,10 @@ use crate::native::NativeContext;
 
 /// Length from which on an epilogue is shared by jumps instead of repeated.
 const SHARED_EPILOGUE: usize = 4;
+
+/// Registers that hold nothing in functions that make calls, but the arguments of one.
+const RUN_CONTEXT: Gpr = Gpr::R9;
+const SPARE: Gpr = Gpr::R10;
 
 impl Generator<'_> {
     /// Writes the prologue: saves callee-saved registers and allocates the stack.
@@ -46,6 +52,7 @@ impl Generator<'_> {
         {
             self.buf.mov(Width::W64, env, ENTRY_CONTEXT);
         }
+        self.link_frame();
         self.save_stack_pointer();
     }
 
@@ -64,6 +71,53 @@ impl Generator<'_> {
             let place = Mem::at(top.base, top.disp - left);
             self.buf.store_imm(size, place, 0);
             left -= size.bytes() as i32;
+        }
+    }
+
+    /// The memory operand of a field of the frame's record.
+    fn record_field(&self, field: usize) -> Option<Mem> {
+        let top = self.frame.stack_top();
+        let record = self.frame.record?;
+        Some(Mem::at(top.base, top.disp + record + field as i32))
+    }
+
+    /// Loads the address of the run context into a register that holds nothing at calls and at
+    /// the ends of functions; returns the memory operand of the head of its list of frames.
+    fn load_frames(&mut self) -> Mem {
+        let run_context = self.context_word(NativeContext::RUN_CONTEXT);
+        self.buf.load(Size::DW, None, RUN_CONTEXT, run_context);
+        Mem::at(RUN_CONTEXT, NativeContext::FRAMES as i32)
+    }
+
+    /// Links the record of the frame into the list of the run context, if it has one.
+    fn link_frame(&mut self) {
+        let fields = [
+            offset_of!(FrameRecord, next),
+            offset_of!(FrameRecord, bytes),
+            offset_of!(FrameRecord, address_slots),
+        ];
+        let [Some(next), Some(bytes), Some(slots)] = fields.map(|field| self.record_field(field))
+        else {
+            return;
+        };
+        let stack = self.program.stack(self.function);
+        let address_slots = stack.map_or(u64::MAX, |stack| stack.address_slots);
+        self.buf.store_imm(Size::DW, bytes, self.frame.stack_bytes);
+        self.set_constant(SPARE, address_slots);
+        self.buf.store(Size::DW, slots, SPARE);
+        let frames = self.load_frames();
+        self.buf.load(Size::DW, None, SPARE, frames);
+        self.buf.store(Size::DW, next, SPARE);
+        self.buf.lea(Width::W64, SPARE, next);
+        self.buf.store(Size::DW, frames, SPARE);
+    }
+
+    /// Unlinks the record of the frame, before the frame is freed.
+    fn unlink_frame(&mut self) {
+        if let Some(next) = self.record_field(offset_of!(FrameRecord, next)) {
+            let frames = self.load_frames();
+            self.buf.load(Size::DW, None, SPARE, next);
+            self.buf.store(Size::DW, frames, SPARE);
         }
     }
 
@@ -101,7 +155,8 @@ impl Generator<'_> {
         } else {
             0
         };
-        pops + freed + 1
+        let unlinked = if self.frame.record.is_some() { 16 } else { 0 };
+        pops + unlinked + freed + 1
     }
 
     fn write_epilogue(&mut self) {
@@ -112,6 +167,7 @@ impl Generator<'_> {
 
     /// Restores the registers and the stack pointer of the caller.
     pub(super) fn free_frame(&mut self) {
+        self.unlink_frame();
         if !self.frame.has_frame_pointer() {
             self.reserve(Alu::Add);
         }
@@ -155,7 +211,7 @@ impl Generator<'_> {
     pub(super) fn call_helper(&mut self, number: i32) {
         let call = (self.program.call(number)).expect("helpers of a lowered program exist");
         let run_context = self.context_word(NativeContext::RUN_CONTEXT);
-        self.buf.load(Size::DW, None, Gpr::R9, run_context);
+        self.buf.load(Size::DW, None, RUN_CONTEXT, run_context);
         self.call_host(call as *const () as u64);
         self.after_call();
     }

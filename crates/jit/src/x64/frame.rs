@@ -18,7 +18,8 @@
 use isa::ebpf::Reg;
 use std::ops::Deref;
 
-use vm::FRAME_BYTES;
+use lower::FunctionStack;
+use vm::{FRAME_BYTES, FrameRecord};
 
 use super::reg::{Gpr, GprSet, Mem};
 use crate::analysis::Usage;
@@ -48,6 +49,8 @@ const ARGUMENTS: [(Reg, Gpr); 5] = [
 /// Callee-saved registers in the order of assignment: the first two need no prefix byte.
 pub(super) const CALLEE_SAVED: [Gpr; 6] =
     [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
+/// Size of the record of a frame in bytes.
+const RECORD_BYTES: i32 = size_of::<FrameRecord>() as i32;
 /// Size of the red zone in bytes (System V ABI).
 const RED_ZONE: i32 = 128;
 
@@ -65,8 +68,11 @@ pub(super) struct FrameRequirements {
     pub(super) saves_all: bool,
     /// Loops consume fuel.
     pub(super) counts: bool,
-    /// Bytes of stack that the function accesses, if they are known.
-    pub(super) stack_bytes: Option<u32>,
+    /// The stack that the function accesses, if it is known.
+    pub(super) stack: Option<FunctionStack>,
+    /// Frames with a stack have a [`FrameRecord`](vm::FrameRecord), because helpers of the run
+    /// read any address.
+    pub(super) records: bool,
 }
 
 /// The register assignment and stack layout of a function.
@@ -85,8 +91,10 @@ pub(super) struct Frame {
     /// Bytes subtracted from `rsp`: after the pushes, or before them if `rbp` is the frame
     /// pointer.
     pub(super) reserved: i32,
-    /// Bytes of stack below `r10`.
+    /// Bytes of the program's stack below `r10`.
     pub(super) stack_bytes: i32,
+    /// Offset of the record of the frame from `r10`, if it has one.
+    pub(super) record: Option<i32>,
     /// Offset of the `may_goto` counter from `r10`.
     pub(super) may_goto: Option<i32>,
     /// Registers of the packet's address and length, if they are in registers.
@@ -134,6 +142,7 @@ impl Frame {
         has_frame_pointer: false,
         reserved: 0,
         stack_bytes: 0,
+        record: None,
         may_goto: None,
         packet: None,
         env: None,
@@ -152,8 +161,14 @@ impl Frame {
                 self.used.insert(gpr);
             }
         }
-        let below = if usage.may_goto { 8 } else { 0 };
-        let bytes = stack_depth(usage, requirements.stack_bytes) + below;
+        let mut stack_bytes = stack_depth(usage, requirements.stack);
+        let has_record = requirements.records && calls && stack_bytes > 0;
+        if has_record {
+            stack_bytes = (stack_bytes as u32).next_multiple_of(8) as i32;
+        }
+        let record = if has_record { RECORD_BYTES } else { 0 };
+        let counter = if usage.may_goto { 8 } else { 0 };
+        let bytes = stack_bytes + record + counter;
         // Code with temporary pushes needs offsets that do not depend on `rsp`.
         let has_frame_pointer =
             bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
@@ -171,7 +186,8 @@ impl Frame {
         }
         let keeps_rsp = !calls && !requirements.hidden_calls && !usage.complex;
         self.lay_out_stack(bytes, has_frame_pointer, keeps_rsp);
-        self.stack_bytes = bytes;
+        self.stack_bytes = stack_bytes;
+        self.record = has_record.then_some(-stack_bytes - record);
         if usage.may_goto {
             self.may_goto = Some(-bytes);
         }
@@ -334,9 +350,11 @@ impl Frame {
 }
 
 /// Bytes of stack below `r10` that a function may access.
-fn stack_depth(usage: &Usage, known: Option<u32>) -> i32 {
+fn stack_depth(usage: &Usage, known: Option<FunctionStack>) -> i32 {
     if usage.stack_escapes {
-        let bytes = known.map_or(FRAME_BYTES, |bytes| bytes.next_multiple_of(8) as usize);
+        let bytes = known.map_or(FRAME_BYTES, |stack| {
+            stack.bytes.next_multiple_of(8) as usize
+        });
         bytes.min(FRAME_BYTES) as i32
     } else {
         -i32::from(usage.lowest_stack)

@@ -124,6 +124,8 @@ pub(super) struct Generator<'a> {
     pub(super) open_lookups: Vec<OpenLookup>,
     /// Deadline checks.
     pub(super) deadline_checks: DeadlineChecks,
+    /// Frames with a stack are recorded for helpers that read any address.
+    records_frames: bool,
     /// Addresses of helpers, and labels of their table entries.
     pub(super) helpers: Vec<(u64, Label)>,
     /// Tables of comparison trees, written after the code.
@@ -201,6 +203,7 @@ impl<'a> Generator<'a> {
             slow_load_stubs: [None; 3],
             open_lookups: Vec::new(),
             deadline_checks: DeadlineChecks::new(request.deadline, program),
+            records_frames: program.may_probe(),
             helpers: Vec::new(),
             tables: Vec::new(),
         }
@@ -257,7 +260,8 @@ impl<'a> Generator<'a> {
             hidden_calls: hidden_calls || fuel,
             saves_all: self.save_all_registers || self.may_end_in_callee(function, usage),
             counts: fuel && usage.loops,
-            stack_bytes: self.program.stack_bytes(function),
+            stack: self.program.stack(function),
+            records: self.records_frames,
         }
     }
 

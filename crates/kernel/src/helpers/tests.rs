@@ -1,5 +1,10 @@
 //! Helpers over a memory of one buffer with a packet in it.
 
+mod accesses;
+
+use std::cell::RefCell;
+use std::ops::Range;
+
 use packet::{Metadata, Packet};
 use program::MapParams;
 use spec::SplitMix;
@@ -21,27 +26,42 @@ struct Buffer {
     bytes: Vec<u8>,
     packet: PacketBuffer,
     map: Map,
+    /// The reads and writes, of bytes from these addresses on: true for writes.
+    accesses: RefCell<Vec<(bool, Range<u64>)>>,
+}
+
+impl Buffer {
+    fn note(&self, is_write: bool, address: u64, len: usize) {
+        let range = address..address.saturating_add(len as u64);
+        self.accesses.borrow_mut().push((is_write, range));
+    }
 }
 
 impl MemoryPort for Buffer {
     type Fault = u64;
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), u64> {
+        self.note(false, address, into.len());
         let start = address as usize;
-        let bytes = self.bytes.get(start..start + into.len()).ok_or(address)?;
+        let bytes = (start.checked_add(into.len())).and_then(|end| self.bytes.get(start..end));
+        let bytes = bytes.ok_or(address)?;
         into.copy_from_slice(bytes);
         Ok(())
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), u64> {
+        self.note(true, address, bytes.len());
         let start = address as usize;
-        let place = self.bytes.get_mut(start..start + bytes.len());
+        let end = start.checked_add(bytes.len());
+        let place = end.and_then(|end| self.bytes.get_mut(start..end));
         place.ok_or(address)?.copy_from_slice(bytes);
         Ok(())
     }
 
     fn probe(&self, address: u64, into: &mut [u8]) -> bool {
-        self.read(address, into).is_ok()
+        let start = address as usize;
+        let bytes = (start.checked_add(into.len())).and_then(|end| self.bytes.get(start..end));
+        bytes.map(|bytes| into.copy_from_slice(bytes)).is_some()
     }
 
     fn current_task(&self) -> u64 {
@@ -165,6 +185,7 @@ fn buffer() -> Buffer {
         bytes: (0..128).collect(),
         packet: PacketBuffer::new(SKB, &packet, 0, 0),
         map: Map::create(&params, ValueLayout::plain(8), &host).unwrap(),
+        accesses: RefCell::default(),
     }
 }
 

@@ -27,7 +27,7 @@ mod xdp;
 
 use spec::bits::BitOp;
 use spec::kfuncs::{CallState, KernelFunction};
-use vm::{Call, Helper, ModelPort, direct_call};
+use vm::{Helper, Implementation, ModelPort, direct_call};
 
 pub use state::state;
 
@@ -43,10 +43,10 @@ macro_rules! name {
 macro_rules! table {
     (
         bits { $($op:ident,)* }
-        native { $($module:ident::$name:ident,)* }
-        checked { $($other:ident::$checked:ident,)* }
-        absent { $($empty:ident::$absent:ident,)* }
-        unreached { $($unreached:ident,)* }
+        native { $($module:ident::$name:ident: $declared:literal,)* }
+        checked { $($other:ident::$checked:ident: $checks:literal,)* }
+        absent { $($empty:ident::$absent:ident: $lacks:literal,)* }
+        unreached { $($unreached:ident: $takes:literal,)* }
     ) => {
         #[allow(non_upper_case_globals)]
         mod numbers {
@@ -72,10 +72,28 @@ macro_rules! table {
 
         /// The function of that number that code of verified programs calls; `None` if it is
         /// not built or follows pointers that the verifier does not check.
-        pub fn find_call(number: i32) -> Option<Call> {
+        pub fn find_call(number: i32) -> Option<Implementation> {
             Some(match number {
-                $(numbers::$name => direct_call($module::$name),)*
-                $(numbers::$unreached => direct_call(absence::unreached),)*
+                $(numbers::$name => Implementation {
+                    call: direct_call($module::$name),
+                    declared: $declared,
+                },)*
+                $(numbers::$unreached => Implementation {
+                    call: direct_call(absence::unreached),
+                    declared: $takes,
+                },)*
+                _ => return None,
+            })
+        }
+
+        /// What the kfunc of that number declares; see [`Implementation::declared`]. Bit
+        /// operations have the types of their module.
+        pub fn declared(number: i32) -> Option<&'static str> {
+            Some(match number {
+                $(numbers::$name => $declared,)*
+                $(numbers::$checked => $checks,)*
+                $(numbers::$absent => $lacks,)*
+                $(numbers::$unreached => $takes,)*
                 _ => return None,
             })
         }
@@ -106,154 +124,164 @@ macro_rules! table {
 table! {
     bits { Ffs, Ctz, Clz, Fls, Popcnt, Bitrev, Rol, Ror, }
     native {
-        sections::rcu_read_lock,
-        sections::rcu_read_unlock,
-        sections::preempt_disable,
-        sections::preempt_enable,
-        casts::rdonly_cast,
-        casts::cast_to_kern_ctx,
-        maps::map_sum_elem_count,
-        arena::arena_alloc_pages,
-        arena::arena_free_pages,
-        arena::arena_reserve_pages,
-        xdp::xdp_pull_data,
-        conntrack::skb_ct_lookup,
-        conntrack::xdp_ct_lookup,
-        absence::task_from_pid,
-        absence::task_from_vpid,
-        absence::cgroup_from_id,
-        absence::get_kmem_cache,
-        absence::lookup_system_key,
-        absence::lookup_user_key,
-        absence::crypto_ctx_create,
-        absence::xdp_get_xfrm_state,
-        absence::copy_from_user_str,
+        sections::rcu_read_lock: "-> void",
+        sections::rcu_read_unlock: "-> void",
+        sections::preempt_disable: "-> void",
+        sections::preempt_enable: "-> void",
+        casts::rdonly_cast: "void*__ign int:4__k -> void*",
+        casts::cast_to_kern_ctx: "void* -> void*",
+        maps::map_sum_elem_count: "bpf_map* -> int:8 trusted_args",
+        arena::arena_alloc_pages: "void*__map void*__ign int:4 int:4 int:8 -> void* trusted_args",
+        arena::arena_free_pages: "void*__map void*__ign int:4 -> void trusted_args",
+        arena::arena_reserve_pages: "void*__map void*__ign int:4 -> int:4 trusted_args",
+        xdp::xdp_pull_data: "xdp_md:24* int:4 -> int:4",
+        conntrack::skb_ct_lookup:
+            "__sk_buff* bpf_sock_tuple:36* int:4__sz bpf_ct_opts:16* int:4__sz -> nf_conn* acquire ret_null",
+        conntrack::xdp_ct_lookup:
+            "xdp_md:24* bpf_sock_tuple:36* int:4__sz bpf_ct_opts:16* int:4__sz -> nf_conn* acquire ret_null",
+        absence::task_from_pid: "int:4 -> task_struct* acquire ret_null",
+        absence::task_from_vpid: "int:4 -> task_struct* acquire ret_null",
+        absence::cgroup_from_id: "int:8 -> cgroup* acquire ret_null",
+        absence::get_kmem_cache: "int:8 -> kmem_cache*",
+        absence::lookup_system_key: "int:8 -> bpf_key* acquire ret_null",
+        absence::lookup_user_key: "int:4 int:8 -> bpf_key* acquire ret_null",
+        absence::crypto_ctx_create:
+            "bpf_crypto_params:408* int:4__sz int:4* -> bpf_crypto_ctx* acquire ret_null",
+        absence::xdp_get_xfrm_state:
+            "xdp_md:24* bpf_xfrm_state_opts:36* int:4__sz -> xfrm_state* acquire ret_null",
+        absence::copy_from_user_str: "void* int:4__sz void*__ign int:8 -> int:4",
     }
     checked {
-        strings::strcmp,
-        strings::strcasecmp,
-        strings::strlen,
-        strings::strnlen,
-        strings::strchr,
-        strings::strnchr,
-        strings::strchrnul,
-        strings::strrchr,
-        strings::strspn,
-        strings::strcspn,
-        strings::strstr,
-        strings::strnstr,
-        iterators::iter_num_new,
-        iterators::iter_num_next,
-        iterators::iter_num_destroy,
-        iterators::iter_bits_new,
-        iterators::iter_bits_next,
-        iterators::iter_bits_destroy,
-        exceptions::throw,
-        cpumasks::cpumask_create,
-        cpumasks::cpumask_acquire,
-        cpumasks::cpumask_release,
-        cpumasks::cpumask_set_cpu,
-        cpumasks::cpumask_clear_cpu,
-        cpumasks::cpumask_test_and_set_cpu,
-        cpumasks::cpumask_test_and_clear_cpu,
-        cpumasks::cpumask_test_cpu,
-        cpumasks::cpumask_setall,
-        cpumasks::cpumask_clear,
-        cpumasks::cpumask_copy,
-        cpumasks::cpumask_populate,
-        cpumasks::cpumask_and,
-        cpumasks::cpumask_or,
-        cpumasks::cpumask_xor,
-        cpumasks::cpumask_equal,
-        cpumasks::cpumask_intersects,
-        cpumasks::cpumask_subset,
-        cpumasks::cpumask_empty,
-        cpumasks::cpumask_full,
-        cpumasks::cpumask_weight,
-        cpumasks::cpumask_first,
-        cpumasks::cpumask_first_zero,
-        cpumasks::cpumask_first_and,
-        cpumasks::cpumask_any_distribute,
-        cpumasks::cpumask_any_and_distribute,
-        workqueues::wq_init,
-        workqueues::wq_set_callback_impl,
-        workqueues::wq_start,
-        locks::local_irq_save,
-        locks::local_irq_restore,
-        locks::res_spin_lock,
-        locks::res_spin_unlock,
-        locks::res_spin_lock_irqsave,
-        locks::res_spin_unlock_irqrestore,
-        streams::stream_vprintk_impl,
-        dynptrs::dynptr_from_skb,
-        dynptrs::dynptr_from_skb_meta,
-        dynptrs::dynptr_from_xdp,
-        dynptrs::dynptr_adjust,
-        dynptrs::dynptr_clone,
-        dynptrs::dynptr_is_null,
-        dynptrs::dynptr_is_rdonly,
-        dynptrs::dynptr_size,
-        dynptrs::dynptr_slice,
-        dynptrs::dynptr_slice_rdwr,
-        dynptrs::dynptr_copy,
-        dynptrs::dynptr_memset,
-        dynptrs::probe_read_kernel_dynptr,
-        dynptrs::probe_read_kernel_str_dynptr,
-        objects::obj_new_impl,
-        objects::obj_drop_impl,
-        objects::percpu_obj_new_impl,
-        objects::percpu_obj_drop_impl,
-        objects::refcount_acquire_impl,
-        lists::list_push_front_impl,
-        lists::list_push_back_impl,
-        lists::list_pop_front,
-        lists::list_pop_back,
-        lists::list_front,
-        lists::list_back,
-        trees::rbtree_add_impl,
-        trees::rbtree_remove,
-        trees::rbtree_first,
-        trees::rbtree_root,
-        trees::rbtree_left,
-        trees::rbtree_right,
+        strings::strcmp: "int:1*__ign int:1*__ign -> int:4",
+        strings::strcasecmp: "int:1*__ign int:1*__ign -> int:4",
+        strings::strlen: "int:1*__ign -> int:4",
+        strings::strnlen: "int:1*__ign int:8 -> int:4",
+        strings::strchr: "int:1*__ign int:1 -> int:4",
+        strings::strnchr: "int:1*__ign int:8 int:1 -> int:4",
+        strings::strchrnul: "int:1*__ign int:1 -> int:4",
+        strings::strrchr: "int:1*__ign int:4 -> int:4",
+        strings::strspn: "int:1*__ign int:1*__ign -> int:4",
+        strings::strcspn: "int:1*__ign int:1*__ign -> int:4",
+        strings::strstr: "int:1*__ign int:1*__ign -> int:4",
+        strings::strnstr: "int:1*__ign int:1*__ign int:8 -> int:4",
+        iterators::iter_num_new: "bpf_iter_num:8* int:4 int:4 -> int:4",
+        iterators::iter_num_next: "bpf_iter_num:8* -> int:4* ret_null",
+        iterators::iter_num_destroy: "bpf_iter_num:8* -> void",
+        iterators::iter_bits_new: "bpf_iter_bits:16* int:8*__ign int:4 -> int:4",
+        iterators::iter_bits_next: "bpf_iter_bits:16* -> int:4* ret_null",
+        iterators::iter_bits_destroy: "bpf_iter_bits:16* -> void",
+        exceptions::throw: "int:8 -> void",
+        cpumasks::cpumask_create: "-> bpf_cpumask:40* acquire ret_null",
+        cpumasks::cpumask_acquire: "bpf_cpumask:40* -> bpf_cpumask:40* acquire trusted_args",
+        cpumasks::cpumask_release: "bpf_cpumask:40* -> void release",
+        cpumasks::cpumask_set_cpu: "int:4 bpf_cpumask:40* -> void rcu",
+        cpumasks::cpumask_clear_cpu: "int:4 bpf_cpumask:40* -> void rcu",
+        cpumasks::cpumask_test_and_set_cpu: "int:4 bpf_cpumask:40* -> int:1 rcu",
+        cpumasks::cpumask_test_and_clear_cpu: "int:4 bpf_cpumask:40* -> int:1 rcu",
+        cpumasks::cpumask_test_cpu: "int:4 cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_setall: "bpf_cpumask:40* -> void rcu",
+        cpumasks::cpumask_clear: "bpf_cpumask:40* -> void rcu",
+        cpumasks::cpumask_copy: "bpf_cpumask:40* cpumask:32* -> void rcu",
+        cpumasks::cpumask_populate: "cpumask:32* void* int:8__sz -> int:4 rcu",
+        cpumasks::cpumask_and: "bpf_cpumask:40* cpumask:32* cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_or: "bpf_cpumask:40* cpumask:32* cpumask:32* -> void rcu",
+        cpumasks::cpumask_xor: "bpf_cpumask:40* cpumask:32* cpumask:32* -> void rcu",
+        cpumasks::cpumask_equal: "cpumask:32* cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_intersects: "cpumask:32* cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_subset: "cpumask:32* cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_empty: "cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_full: "cpumask:32* -> int:1 rcu",
+        cpumasks::cpumask_weight: "cpumask:32* -> int:4 rcu",
+        cpumasks::cpumask_first: "cpumask:32* -> int:4 rcu",
+        cpumasks::cpumask_first_zero: "cpumask:32* -> int:4 rcu",
+        cpumasks::cpumask_first_and: "cpumask:32* cpumask:32* -> int:4 rcu",
+        cpumasks::cpumask_any_distribute: "cpumask:32* -> int:4 rcu",
+        cpumasks::cpumask_any_and_distribute: "cpumask:32* cpumask:32* -> int:4 rcu",
+        workqueues::wq_init: "bpf_wq:16* void*__map int:4 -> int:4",
+        workqueues::wq_set_callback_impl: "bpf_wq:16* * int:4 void*__prog -> int:4",
+        workqueues::wq_start: "bpf_wq:16* int:4 -> int:4",
+        locks::local_irq_save: "int:8*__irq_flag -> void",
+        locks::local_irq_restore: "int:8*__irq_flag -> void",
+        locks::res_spin_lock: "bpf_res_spin_lock:4* -> int:4 ret_null",
+        locks::res_spin_unlock: "bpf_res_spin_lock:4* -> void",
+        locks::res_spin_lock_irqsave: "bpf_res_spin_lock:4* int:8*__irq_flag -> int:4 ret_null",
+        locks::res_spin_unlock_irqrestore: "bpf_res_spin_lock:4* int:8*__irq_flag -> void",
+        streams::stream_vprintk_impl:
+            "int:4 int:1*__str void* int:4__sz void*__prog -> int:4 trusted_args",
+        dynptrs::dynptr_from_skb: "__sk_buff* int:8 bpf_dynptr:16*__uninit -> int:4 trusted_args",
+        dynptrs::dynptr_from_skb_meta:
+            "__sk_buff* int:8 bpf_dynptr:16*__uninit -> int:4 trusted_args",
+        dynptrs::dynptr_from_xdp: "xdp_md:24* int:8 bpf_dynptr:16*__uninit -> int:4",
+        dynptrs::dynptr_adjust: "bpf_dynptr:16* int:4 int:4 -> int:4",
+        dynptrs::dynptr_clone: "bpf_dynptr:16* bpf_dynptr:16*__uninit -> int:4",
+        dynptrs::dynptr_is_null: "bpf_dynptr:16* -> int:1",
+        dynptrs::dynptr_is_rdonly: "bpf_dynptr:16* -> int:1",
+        dynptrs::dynptr_size: "bpf_dynptr:16* -> int:4",
+        dynptrs::dynptr_slice: "bpf_dynptr:16* int:4 void*__opt int:4__szk -> void* ret_null",
+        dynptrs::dynptr_slice_rdwr: "bpf_dynptr:16* int:4 void*__opt int:4__szk -> void* ret_null",
+        dynptrs::dynptr_copy: "bpf_dynptr:16* int:4 bpf_dynptr:16* int:4 int:4 -> int:4",
+        dynptrs::dynptr_memset: "bpf_dynptr:16* int:4 int:4 int:1 -> int:4",
+        dynptrs::probe_read_kernel_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::probe_read_kernel_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        objects::obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
+        objects::obj_drop_impl: "void*__alloc void*__ign -> void release",
+        objects::percpu_obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
+        objects::percpu_obj_drop_impl: "void*__alloc void*__ign -> void release",
+        objects::refcount_acquire_impl:
+            "void*__refcounted_kptr void*__ign -> void* acquire ret_null rcu",
+        lists::list_push_front_impl:
+            "bpf_list_head:16* bpf_list_node:24* void*__ign int:8 -> int:4",
+        lists::list_push_back_impl: "bpf_list_head:16* bpf_list_node:24* void*__ign int:8 -> int:4",
+        lists::list_pop_front: "bpf_list_head:16* -> bpf_list_node:24* acquire ret_null",
+        lists::list_pop_back: "bpf_list_head:16* -> bpf_list_node:24* acquire ret_null",
+        lists::list_front: "bpf_list_head:16* -> bpf_list_node:24* ret_null",
+        lists::list_back: "bpf_list_head:16* -> bpf_list_node:24* ret_null",
+        trees::rbtree_add_impl: "bpf_rb_root:16* bpf_rb_node:32* * void*__ign int:8 -> int:4",
+        trees::rbtree_remove: "bpf_rb_root:16* bpf_rb_node:32* -> bpf_rb_node:32* acquire ret_null",
+        trees::rbtree_first: "bpf_rb_root:16* -> bpf_rb_node:32* ret_null",
+        trees::rbtree_root: "bpf_rb_root:16* -> bpf_rb_node:32* ret_null",
+        trees::rbtree_left: "bpf_rb_root:16* bpf_rb_node:32* -> bpf_rb_node:32* ret_null",
+        trees::rbtree_right: "bpf_rb_root:16* bpf_rb_node:32* -> bpf_rb_node:32* ret_null",
     }
     absent {
-        dynptrs::probe_read_user_dynptr,
-        dynptrs::probe_read_user_str_dynptr,
-        dynptrs::copy_from_user_dynptr,
-        dynptrs::copy_from_user_str_dynptr,
-        dynptrs::copy_from_user_task_dynptr,
-        dynptrs::copy_from_user_task_str_dynptr,
-        iterators::iter_dmabuf_new,
-        iterators::iter_dmabuf_next,
-        iterators::iter_dmabuf_destroy,
-        iterators::iter_kmem_cache_new,
-        iterators::iter_kmem_cache_next,
-        iterators::iter_kmem_cache_destroy,
-        iterators::iter_task_vma_new,
-        iterators::iter_task_vma_next,
-        iterators::iter_task_vma_destroy,
+        dynptrs::probe_read_user_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::probe_read_user_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::copy_from_user_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::copy_from_user_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::copy_from_user_task_dynptr:
+            "bpf_dynptr:16* int:4 int:4 void*__ign task_struct* -> int:4 trusted_args",
+        dynptrs::copy_from_user_task_str_dynptr:
+            "bpf_dynptr:16* int:4 int:4 void*__ign task_struct* -> int:4 trusted_args",
+        iterators::iter_dmabuf_new: "bpf_iter_dmabuf:8* -> int:4",
+        iterators::iter_dmabuf_next: "bpf_iter_dmabuf:8* -> dma_buf* ret_null",
+        iterators::iter_dmabuf_destroy: "bpf_iter_dmabuf:8* -> void",
+        iterators::iter_kmem_cache_new: "bpf_iter_kmem_cache:8* -> int:4",
+        iterators::iter_kmem_cache_next: "bpf_iter_kmem_cache:8* -> kmem_cache* ret_null",
+        iterators::iter_kmem_cache_destroy: "bpf_iter_kmem_cache:8* -> void",
+        iterators::iter_task_vma_new: "bpf_iter_task_vma:8* task_struct* int:8 -> int:4 rcu",
+        iterators::iter_task_vma_next: "bpf_iter_task_vma:8* -> vm_area_struct* ret_null",
+        iterators::iter_task_vma_destroy: "bpf_iter_task_vma:8* -> void",
     }
     unreached {
-        cgroup_acquire,
-        cgroup_ancestor,
-        cgroup_release,
-        copy_from_user_task_str,
-        crypto_ctx_acquire,
-        crypto_ctx_release,
-        ct_change_status,
-        ct_change_timeout,
-        ct_release,
-        get_task_exe_file,
-        key_put,
-        path_d_path,
-        put_file,
-        send_signal_task,
-        task_acquire,
-        task_get_cgroup1,
-        task_release,
-        task_under_cgroup,
-        xdp_xfrm_state_release,
+        cgroup_acquire: "cgroup* -> cgroup* acquire ret_null rcu",
+        cgroup_ancestor: "cgroup* int:4 -> cgroup* acquire ret_null rcu",
+        cgroup_release: "cgroup* -> void release",
+        copy_from_user_task_str: "void* int:4__sz void*__ign task_struct* int:8 -> int:4",
+        crypto_ctx_acquire: "bpf_crypto_ctx* -> bpf_crypto_ctx* acquire ret_null rcu",
+        crypto_ctx_release: "bpf_crypto_ctx* -> void release",
+        ct_change_status: "nf_conn* int:4 -> int:4 trusted_args",
+        ct_change_timeout: "nf_conn* int:4 -> int:4 trusted_args",
+        ct_release: "nf_conn* -> void release",
+        get_task_exe_file: "task_struct* -> file* acquire ret_null trusted_args",
+        key_put: "bpf_key* -> void release",
+        path_d_path: "path* int:1* int:8__sz -> int:4 trusted_args",
+        put_file: "file* -> void release",
+        send_signal_task: "task_struct* int:4 int:4 int:8 -> int:4 trusted_args",
+        task_acquire: "task_struct* -> task_struct* acquire ret_null rcu",
+        task_get_cgroup1: "task_struct* int:4 -> cgroup* acquire ret_null rcu",
+        task_release: "task_struct* -> void release",
+        task_under_cgroup: "task_struct* cgroup* -> int:8 rcu",
+        xdp_xfrm_state_release: "xfrm_state* -> void release",
     }
 }
 

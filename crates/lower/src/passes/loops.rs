@@ -15,6 +15,7 @@ use vm::Elements;
 use super::accesses::{Accesses, number};
 use super::{Pass, Passes};
 use crate::callbacks;
+use crate::code::FunctionStack;
 use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
 
 const LOOP: i32 = number("bpf_loop");
@@ -135,10 +136,14 @@ impl Loops {
             .collect()
     }
 
-    /// First slots of the functions, and the bytes of stack that they use.
-    pub(super) fn stack(&self) -> impl Iterator<Item = (usize, u32)> {
+    /// First slots of the functions, and the stack that they use.
+    pub(super) fn stack(&self) -> impl Iterator<Item = (usize, FunctionStack)> {
         let starts = self.known.iter().map(|(_, _, start)| *start);
-        starts.zip(self.functions.iter().map(|function| function.stack))
+        let stacks = self.functions.iter().map(|function| FunctionStack {
+            bytes: function.stack,
+            address_slots: 0,
+        });
+        starts.zip(stacks)
     }
 }
 

@@ -17,7 +17,7 @@ use ::btf::{Btf, Encoding, Kind};
 
 use crate::Kernel;
 use crate::kernel::{KernelField, Module};
-use crate::registry::{Kfunc, KfuncFlags, ProgramTypes};
+use crate::registry::{Kfunc, KfuncFlags, ProgramTypes, kfunc_signature};
 
 use self::btf::Writer;
 
@@ -353,6 +353,22 @@ impl Prototype {
     }
 }
 
+impl Prototype {
+    /// The signatures that the verifier uses for calls of the function: as a kfunc
+    /// ([`kfunc_signature`]), and as a helper if it is one.
+    pub fn signatures(&self) -> impl Iterator<Item = String> {
+        let helper = helper::of(self).map(|helper| helper.proto.signature());
+        self.kfunc_signature().into_iter().chain(helper)
+    }
+
+    fn kfunc_signature(&self) -> Option<String> {
+        let base = Btf::parse(::btf::Builder::new().finish()).ok()?;
+        let (blob, ids) = Writer::new(&base).write(std::slice::from_ref(self)).ok()?;
+        let btf = Btf::parse_module(blob, Arc::new(base)).ok()?;
+        kfunc_signature(&btf, ids.first()?.0, self.flags)
+    }
+}
+
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
@@ -433,10 +449,11 @@ impl Kernel {
 
     /// Adds the helpers of a host to the registry.
     fn with_host_helpers(self, functions: &[Prototype]) -> Kernel {
-        let Some(mut registry) = self.registry().cloned() else {
+        let Some(registry) = self.registry().cloned() else {
             return self;
         };
-        registry.host_helpers = functions.iter().filter_map(helper::of).collect();
+        let helpers = functions.iter().filter_map(helper::of).collect();
+        let registry = registry.with_host_helpers(helpers);
         let source = self.source(KernelField::Registry).clone();
         self.with_registry(Box::new(move || registry), source)
     }

@@ -35,6 +35,12 @@ pub struct Limits {
     pub loops: u32,
 }
 
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::LINUX_6_18
+    }
+}
+
 impl Limits {
     /// Limits of Linux 6.18.
     pub const LINUX_6_18: Limits = Limits {

@@ -16,10 +16,12 @@ mod lists;
 mod map;
 mod resolve;
 mod rewriting;
+mod signature;
 pub mod text;
 pub mod types;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
 pub use helper::{ArgDetail, HelperProto, HostHelper, KernelType, Restriction, Unavailable};
@@ -28,6 +30,7 @@ pub use kfunc::{Kfunc, KfuncFlags, ProgramTypes};
 pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
+pub use signature::kfunc_signature;
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;
@@ -114,9 +117,34 @@ pub struct ProgramRules {
     pub is_confirmed: bool,
 }
 
-/// Facts about a kernel that the verifier needs beside its BTF.
+/// The registry of a kernel: [`RegistryData`] that was read from its text form
+/// ([`text::parse`]), with the helpers of a host.
+///
+/// What the verifier accepts rests on it, so nothing else makes or changes one. Native code
+/// compares what it says of helpers, contexts and sockets with the code that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registry {
+pub struct Registry(RegistryData);
+
+impl Registry {
+    /// The registry with these helpers of a host in place of others.
+    pub(crate) fn with_host_helpers(mut self, helpers: Vec<HostHelper>) -> Registry {
+        self.0.host_helpers = helpers;
+        self
+    }
+}
+
+impl Deref for Registry {
+    type Target = RegistryData;
+
+    fn deref(&self) -> &RegistryData {
+        &self.0
+    }
+}
+
+/// Facts about a kernel that the verifier needs beside its BTF, as they are extracted from a
+/// running kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegistryData {
     /// Helper prototypes; several for some helpers.
     pub protos: Vec<HelperProto>,
     /// Helpers of a host, whose numbers are above those of Linux.
@@ -155,7 +183,7 @@ fn needs_cap_bpf(kind: ProgramType, query: CtxQuery) -> bool {
         && (DATA.contains(&query.offset) || query.write && TSTAMP.contains(&query.offset))
 }
 
-impl Registry {
+impl RegistryData {
     /// Rules for a program; `None` for unknown program types.
     pub fn rules(&self, program: &ProgramContext<'_>) -> Option<&ProgramRules> {
         let by_attach = self.programs.get(&(program.kind, Some(program.attach)));

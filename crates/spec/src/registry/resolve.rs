@@ -11,7 +11,7 @@ impl Registry {
         function: impl Fn(&str) -> Option<u32>,
     ) {
         let resolve = |ty: &mut KernelType| ty.btf_id = structure(&ty.name).unwrap_or(0);
-        for proto in &mut self.protos {
+        for proto in &mut self.0.protos {
             for detail in &mut proto.arg_details {
                 if let ArgDetail::Btf(ty) = detail {
                     resolve(ty);
@@ -21,7 +21,7 @@ impl Registry {
                 resolve(ty);
             }
         }
-        for layout in &mut self.layouts {
+        for layout in &mut self.0.layouts {
             if let Layout::Fields(rules) = layout {
                 rules
                     .iter_mut()
@@ -30,15 +30,16 @@ impl Registry {
             }
         }
         let args = self
+            .0
             .iterators
             .values_mut()
             .flat_map(|target| &mut target.args);
         args.filter_map(|arg| arg.btf.as_mut()).for_each(resolve);
-        self.kfunc_ids.clear();
-        for kfunc in self.kfuncs.values_mut() {
+        self.0.kfunc_ids.clear();
+        for kfunc in self.0.kfuncs.values_mut() {
             kfunc.btf_id = function(&kfunc.name).unwrap_or(0);
             if kfunc.btf_id != 0 {
-                self.kfunc_ids.insert(kfunc.btf_id, kfunc.name.clone());
+                self.0.kfunc_ids.insert(kfunc.btf_id, kfunc.name.clone());
             }
         }
     }

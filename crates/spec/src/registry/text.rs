@@ -39,10 +39,9 @@ mod programs;
 mod rewriting;
 mod words;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Layout, Limits, Lists, Registry, Rewriting};
+use super::{Layout, Registry, RegistryData};
 use words::Words;
 
 /// Malformed line.
@@ -68,21 +67,7 @@ impl std::error::Error for Malformed {}
 
 /// Parses a registry. BTF ids are 0 until [`Registry::resolve`].
 pub fn parse(text: &str) -> Result<Registry, Malformed> {
-    let mut registry = Registry {
-        protos: Vec::new(),
-        host_helpers: Vec::new(),
-        helper_sets: Vec::new(),
-        layouts: Vec::new(),
-        sockets: Vec::new(),
-        rewriting: Rewriting::default(),
-        programs: BTreeMap::new(),
-        iterators: BTreeMap::new(),
-        maps: BTreeMap::new(),
-        kfuncs: BTreeMap::new(),
-        kfunc_ids: BTreeMap::new(),
-        limits: Limits::LINUX_6_18,
-        lists: Lists::default(),
-    };
+    let mut registry = RegistryData::default();
     for (line, number) in text.lines().zip(1..) {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -94,10 +79,10 @@ pub fn parse(text: &str) -> Result<Registry, Malformed> {
             kind: kind.to_owned(),
         })?;
     }
-    Ok(registry)
+    Ok(Registry(registry))
 }
 
-fn read_line(registry: &mut Registry, kind: &str, mut words: Words<'_>) -> Option<()> {
+fn read_line(registry: &mut RegistryData, kind: &str, mut words: Words<'_>) -> Option<()> {
     match kind {
         "proto" => registry.protos.push(helpers::read_proto(words)?),
         "helpers" => {
@@ -135,15 +120,15 @@ fn read_line(registry: &mut Registry, kind: &str, mut words: Words<'_>) -> Optio
     Some(())
 }
 
-/// Text of a registry; [`parse`] reads it back.
-pub fn write(registry: &Registry) -> String {
+/// Text of the facts of a registry; [`parse`] reads it back.
+pub fn write(registry: &RegistryData) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_all(registry, &mut text);
     text
 }
 
-fn write_all(registry: &Registry, out: &mut String) -> fmt::Result {
+fn write_all(registry: &RegistryData, out: &mut String) -> fmt::Result {
     for proto in &registry.protos {
         helpers::write_proto(proto, out)?;
     }

@@ -8,8 +8,8 @@ use spec::helpers;
 use spec::programs::ProgramType;
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
-    KfuncFlags, Layout, Limits, Lists, ProgramRules, ProgramTypes, Registry, Restriction, RetType,
-    Rewriting, SafeList, TypeFlags,
+    KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
+    SafeList, TypeFlags,
 };
 
 use super::ask::{Asker, Subject, subjects};
@@ -28,7 +28,7 @@ pub const HELPERS: u32 = 211;
 /// A registry with what it took to build it.
 pub struct Built {
     /// The registry.
-    pub registry: Registry,
+    pub registry: RegistryData,
     /// Programs that were given to the kernel.
     pub questions: u64,
     /// Entries that could not be queried, with reasons.
@@ -47,20 +47,10 @@ pub fn build() -> io::Result<Built> {
     }
 
     let protos = protos(&memory, &btf);
-    let mut registry = Registry {
+    let mut registry = RegistryData {
         protos,
-        host_helpers: Vec::new(),
-        helper_sets: Vec::new(),
-        layouts: Vec::new(),
-        sockets: Vec::new(),
-        rewriting: Rewriting::default(),
-        programs: BTreeMap::new(),
-        iterators: BTreeMap::new(),
-        maps: BTreeMap::new(),
-        kfuncs: BTreeMap::new(),
-        kfunc_ids: BTreeMap::new(),
-        limits: Limits::LINUX_6_18,
         lists: lists(&btf, &memory),
+        ..RegistryData::default()
     };
     nullable_args(
         &mut registry.lists,
@@ -139,7 +129,7 @@ pub fn build() -> io::Result<Built> {
 
 /// Program types that change maps of sockets.
 fn sockmap_changes(
-    registry: &mut Registry,
+    registry: &mut RegistryData,
     asker: &mut Asker,
     maps: &MapAsker<'_>,
     subjects: &[Subject],
@@ -174,7 +164,7 @@ fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
 
 /// Makes the rules of the first attach type those of every attach type, and keeps
 /// only the others that differ, where the kernel takes any attach type.
-fn merge_attach_types(registry: &mut Registry, subjects: &[Subject]) {
+fn merge_attach_types(registry: &mut RegistryData, subjects: &[Subject]) {
     let kinds: BTreeSet<ProgramType> = subjects.iter().map(|subject| subject.kind).collect();
     for kind in kinds {
         let Some(rules) = registry.programs.get(&(kind, Some(0))).copied() else {
@@ -390,7 +380,7 @@ fn nullable_args(
 
 /// Arguments of every iterator target.
 fn iterators(
-    registry: &mut Registry,
+    registry: &mut RegistryData,
     asker: &mut Asker,
     memory: &KernelMemory,
     btf: &Btf<'_>,
@@ -418,7 +408,7 @@ fn iterators(
 /// Functions of the kernel that programs may call: found in memory, confirmed by
 /// loads.
 fn kfuncs(
-    registry: &mut Registry,
+    registry: &mut RegistryData,
     asker: &mut Asker,
     memory: &KernelMemory,
     btf: &Btf<'_>,

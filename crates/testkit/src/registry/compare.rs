@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use btf::{Btf, Kind};
 use spec::registry::{
-    Capability, CtxQuery, HelperProto, Layout, ProgramContext, RegBase, Registry,
+    Capability, CtxQuery, HelperProto, Layout, ProgramContext, RegBase, RegistryData,
 };
 
 use super::ask::{Asker, Subject, subjects};
@@ -61,7 +61,7 @@ impl Stride {
 }
 
 /// Compares one entry of each `every`, all for 1.
-pub fn compare(registry: &Registry, every: u64) -> io::Result<RegistryComparison> {
+pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryComparison> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
     let mut asker = Asker::new();
@@ -170,7 +170,7 @@ fn plain(protos: &[HelperProto]) -> Vec<String> {
 }
 
 fn compare_protos(
-    registry: &Registry,
+    registry: &RegistryData,
     theirs: &[HelperProto],
     comparison: &mut RegistryComparison,
 ) {
@@ -188,7 +188,7 @@ fn compare_protos(
 }
 
 fn compare_helpers(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     subject: &Subject,
     program: &ProgramContext<'_>,
@@ -232,7 +232,7 @@ fn compare_helpers(
 }
 
 fn compare_context(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     subject: &Subject,
     program: &ProgramContext<'_>,
@@ -319,7 +319,7 @@ fn insns_of(layout: &Layout, access: FieldAccess) -> Option<u32> {
 
 /// Fields of sockets, and the instructions that loads of them become.
 fn compare_sockets(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
@@ -351,7 +351,7 @@ fn compare_sockets(
 
 /// Instructions that calls and legacy packet loads become.
 fn compare_rewriting(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     btf: &Btf<'_>,
     subjects: &[Subject],
@@ -376,7 +376,7 @@ fn compare_rewriting(
 
 /// Arguments of tracepoints and iterators, and the helpers of iterators.
 fn compare_targets(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     btf: &Btf<'_>,
     stride: &mut Stride,
@@ -447,7 +447,7 @@ fn compare_targets(
 /// Map kinds; all are asked about where all is compared, and none otherwise but what
 /// programs that sleep, and programs of each type, may use.
 fn compare_maps(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     btf: &Btf<'_>,
     subjects: &[Subject],
@@ -500,7 +500,7 @@ fn compare_maps(
 }
 
 fn compare_kfuncs(
-    registry: &Registry,
+    registry: &RegistryData,
     asker: &mut Asker,
     btf: &Btf<'_>,
     subjects: &[Subject],

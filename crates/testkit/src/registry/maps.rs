@@ -16,7 +16,7 @@ use spec::helpers;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{
-    ArgBase, ArgDetail, HelperProto, Layout, MapTraits, ProgramContext, RegBase, Registry,
+    ArgBase, ArgDetail, HelperProto, Layout, MapTraits, ProgramContext, RegBase, RegistryData,
 };
 use sys::bpf::Map;
 
@@ -71,7 +71,12 @@ impl<'a> MapAsker<'a> {
     }
 
     /// Asks about every kind. The registry has the helpers and contexts of `subjects`.
-    pub fn ask(&self, asker: &mut Asker, registry: &Registry, subjects: &[Subject]) -> MapAnswers {
+    pub fn ask(
+        &self,
+        asker: &mut Asker,
+        registry: &RegistryData,
+        subjects: &[Subject],
+    ) -> MapAnswers {
         let mut answers = MapAnswers::default();
         let mut taken: BTreeMap<MapKind, BTreeSet<u32>> = BTreeMap::new();
         for id in with_map_argument(registry) {
@@ -115,7 +120,11 @@ impl<'a> MapAsker<'a> {
 
     /// The maps that calls of a helper may be given, with their kinds; of a helper without a
     /// map argument, any one.
-    pub(super) fn for_calls(&self, registry: &Registry, id: u32) -> Vec<(Option<MapKind>, &Map)> {
+    pub(super) fn for_calls(
+        &self,
+        registry: &RegistryData,
+        id: u32,
+    ) -> Vec<(Option<MapKind>, &Map)> {
         if !with_map_argument(registry).contains(&id) {
             let any = self.maps.first();
             return any.map(|(_, map)| (None, map)).into_iter().collect();
@@ -129,7 +138,7 @@ impl<'a> MapAsker<'a> {
     /// object that the helper takes.
     pub(super) fn call_of(
         &self,
-        registry: &Registry,
+        registry: &RegistryData,
         subject: &Subject,
         id: u32,
         map: &Map,
@@ -149,7 +158,7 @@ impl<'a> MapAsker<'a> {
     fn kinds_of(
         &self,
         asker: &mut Asker,
-        registry: &Registry,
+        registry: &RegistryData,
         subjects: &[Subject],
         id: u32,
     ) -> Option<Vec<MapKind>> {
@@ -183,7 +192,7 @@ impl<'a> MapAsker<'a> {
     /// Source of the object that the prototype requires, in a program of the kind.
     fn object_for(
         &self,
-        registry: &Registry,
+        registry: &RegistryData,
         subject: &Subject,
         proto: &HelperProto,
     ) -> Option<Object> {
@@ -262,7 +271,7 @@ impl<'a> MapAsker<'a> {
     pub fn may_change_sockmap(
         &self,
         asker: &mut Asker,
-        registry: &Registry,
+        registry: &RegistryData,
         subject: &Subject,
         helper: u32,
     ) -> Option<bool> {
@@ -288,7 +297,7 @@ const TIMERS: [u32; 4] = [169, 170, 171, 172];
 const KPTR_XCHG: u32 = 194;
 
 /// Helpers with a map among their arguments, timers aside.
-pub fn with_map_argument(registry: &Registry) -> Vec<u32> {
+pub fn with_map_argument(registry: &RegistryData) -> Vec<u32> {
     let takes_map = |id: &u32| {
         let mut protos = registry.protos.iter().filter(|proto| proto.id == *id);
         protos.any(|proto| {
@@ -335,7 +344,7 @@ fn is_object(base: ArgBase) -> bool {
 }
 
 /// The first field of a context that is a socket.
-fn socket_in_context(registry: &Registry, subject: &Subject) -> Option<Object> {
+fn socket_in_context(registry: &RegistryData, subject: &Subject) -> Option<Object> {
     let Layout::Fields(rules) = registry.layout(&context(subject))? else {
         return None;
     };

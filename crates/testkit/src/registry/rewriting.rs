@@ -7,7 +7,7 @@ use isa::ebpf::RawInsn;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{
-    AccessForm, FieldRule, Layout, PacketLoads, RegBase, Registry, Rewriting, Rewritten, Widths,
+    AccessForm, FieldRule, Layout, PacketLoads, RegBase, RegistryData, Rewriting, Rewritten, Widths,
 };
 use sys::bpf::Map;
 
@@ -344,7 +344,7 @@ pub fn socket_offsets() -> std::ops::Range<i16> {
 pub fn ask(
     asker: &mut Asker,
     maps: &MapAsker<'_>,
-    registry: &Registry,
+    registry: &RegistryData,
     subjects: &[Subject],
 ) -> Rewriting {
     let mut calls = BTreeMap::new();

@@ -5,7 +5,7 @@ use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, Capability, HelperProto, Layout, ProgramRules, ProgramTypes,
-    Registry, RetBase, ReturnRange, TypeFlags,
+    RegistryData, RetBase, ReturnRange, TypeFlags,
 };
 
 /// Functions of helpers that are named otherwise than the helper: the function, or
@@ -242,7 +242,7 @@ pub const UNASKED_CALLS: [(u32, u8, &str); 4] = [
 ];
 
 /// Kinds of programs that the running kernel does not verify.
-pub fn add_unasked(registry: &mut Registry, not_asked: &mut Vec<String>) {
+pub fn add_unasked(registry: &mut RegistryData, not_asked: &mut Vec<String>) {
     let tracing = registry
         .programs
         .get(&(ProgramType::Tracing, Some(23)))

@@ -4,7 +4,7 @@
 use btf::{Btf, Kind, Shape, Type, TypeId};
 use spec::programs::ProgramType;
 use spec::registry::{
-    IteratorArg, KernelType, RegBase, RegType, Registry, TracepointArg, TypeFlags,
+    IteratorArg, KernelType, RegBase, RegType, RegistryData, TracepointArg, TypeFlags,
 };
 
 use super::ask::{Asker, Subject};
@@ -148,7 +148,7 @@ pub fn iterator_args(asker: &mut Asker, btf: &Btf<'_>, target: &Target) -> Vec<I
 
 /// The registry's type of an iterator's argument.
 pub fn expected_argument(
-    registry: &Registry,
+    registry: &RegistryData,
     btf: &Btf<'_>,
     target: &Target,
     index: usize,

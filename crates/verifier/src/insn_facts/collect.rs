@@ -50,6 +50,8 @@ pub(crate) struct Collector {
     now: Now,
     /// See [`ProgramFacts::stack`].
     pub(crate) stack: Vec<(u32, u32)>,
+    /// See [`ProgramFacts::address_slots`].
+    address_slots: Vec<u64>,
     /// See [`ProgramFacts::context_bytes`].
     pub(crate) context_bytes: u32,
     /// See [`ProgramFacts::compiled_stack`].
@@ -74,9 +76,19 @@ impl Collector {
             covered: BTreeSet::new(),
             now: Now::default(),
             stack: Vec::new(),
+            address_slots: Vec::new(),
             context_bytes: 0,
             compiled_stack: Vec::new(),
         }
+    }
+
+    /// Notes slots of a frame that may hold addresses.
+    fn note_addresses(&mut self, frame: &Frame, slots: u64) {
+        let subprog = frame.subprogno as usize;
+        if self.address_slots.len() <= subprog {
+            self.address_slots.resize(subprog + 1, 0);
+        }
+        self.address_slots[subprog] |= slots;
     }
 
     /// The facts, once every path is walked.
@@ -101,6 +113,10 @@ impl Collector {
         }
         ProgramFacts {
             packet_checks: self.packet_checks(),
+            address_slots: {
+                self.address_slots.resize(self.stack.len(), 0);
+                self.address_slots
+            },
             stack: self.stack,
             context_bytes: self.context_bytes,
             compiled_stack: self.compiled_stack,
@@ -259,6 +275,13 @@ pub(crate) fn enter(walk: &mut Walk<'_>) {
     }
     if let Insn::Call(Callee::Helper(_)) = insn {
         note_key(seen, walk, frame);
+    }
+    if let (Some(Operand::Reg(src)), Some(access)) = (insn.stored(), insn.access())
+        && let RegKind::Stack { frame: owner } = frame[access.base].kind
+        && !frame[src].is_scalar()
+    {
+        let slots = coverage::slots_accessed(&frame[access.base], access.off, access.size.bytes());
+        collector.note_addresses(walk.state.frame(owner as usize), slots);
     }
     collector.now = Now {
         pending: walk.explorer.pending_count(),

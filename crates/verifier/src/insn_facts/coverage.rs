@@ -70,25 +70,34 @@ impl Flow {
             self.other_stack = true;
             return;
         }
-        let fixed = i64::from(base.off) + i64::from(off);
-        let first = base.num.smin.saturating_add(fixed).max(-512);
-        let last = base
-            .num
-            .smax
-            .saturating_add(fixed)
-            .saturating_add(size.into())
-            .min(0);
-        let mut slots = 0;
-        let mut at = first;
-        while at < last {
-            slots |= 1u64 << ((-at - 1) / 8).clamp(0, 63);
-            at += 1;
-        }
+        let (first, last) = accessed(base, off, size);
+        let slots = slots_between(first, last);
         let is_whole = size == 8 && first % 8 == 0 && last - first == 8;
         self.is_whole_slot = is_whole && (!self.is_noted || self.own_slots == slots);
         self.is_noted = true;
         self.own_slots |= slots;
     }
+}
+
+/// The first and the end of the offsets from the frame pointer that an access of `size` bytes at
+/// `off` behind a pointer to the stack may reach.
+fn accessed(base: &RegState, off: i16, size: u32) -> (i64, i64) {
+    let fixed = i64::from(base.off) + i64::from(off);
+    let first = base.num.smin.saturating_add(fixed).max(-512);
+    let last = base.num.smax.saturating_add(fixed);
+    (first, last.saturating_add(size.into()).min(0))
+}
+
+/// The slots with bytes between two offsets from the frame pointer, the second excluded.
+fn slots_between(first: i64, last: i64) -> u64 {
+    let slots = (first..last).map(|at| ((-at - 1) / 8).clamp(0, 63));
+    slots.fold(0, |slots, slot| slots | 1 << slot)
+}
+
+/// The slots that an access of `size` bytes at `off` behind a pointer to the stack may reach.
+pub(super) fn slots_accessed(base: &RegState, off: i16, size: u32) -> u64 {
+    let (first, last) = accessed(base, off, size);
+    slots_between(first, last)
 }
 
 /// Result of a comparison with a checkpoint.

@@ -1,0 +1,122 @@
+//! Helpers read and write what they declare, whatever the arguments are that nothing bounds.
+
+use std::ops::Range;
+
+use spec::{Random, SplitMix};
+
+use super::super::{NUMBERS, declared};
+use super::{Buffer, CONTEXT, MAP, buffer, call};
+
+/// Bytes from one argument's memory to that of the next.
+const STRIDE: u64 = 256;
+/// Bytes of a context, and of an object that no word describes.
+const OBJECT: u64 = 0x1000;
+/// Where objects are: no bytes of the buffer.
+const OBJECTS: u64 = 0xd000;
+
+/// Arguments for a signature, and the memory that the call may access: true where it may write.
+struct Call {
+    arguments: [u64; 5],
+    memory: Vec<(bool, Range<u64>)>,
+}
+
+fn arguments(signature: &str, random: &mut SplitMix) -> Call {
+    let mut call = Call {
+        arguments: [0; 5],
+        memory: vec![(true, CONTEXT..CONTEXT + OBJECT)],
+    };
+    let (words, _) = signature.split_once("->").expect("a result");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    for (at, word) in words.iter().enumerate() {
+        let start = STRIDE * (at as u64 + 1);
+        let mut add = |is_written, bytes| {
+            call.memory.push((is_written, start..start + bytes));
+            start
+        };
+        let name = word.split([':', '?', '=']).next().expect("a name");
+        let is_written = word.contains(":w");
+        let fixed = word
+            .rsplit_once(':')
+            .and_then(|(_, bytes)| bytes.parse().ok());
+        call.arguments[at] = match (name, fixed) {
+            ("map", _) => MAP,
+            ("ctx", _) => CONTEXT,
+            ("any", _) => any(random),
+            // Its size is chosen with it.
+            ("size" | "size0" | "const_alloc_size_or_zero", _) => call.arguments[at],
+            ("map_key", _) => add(false, 4),
+            ("map_value", _) => add(is_written, 8),
+            ("mem", Some(bytes)) => add(is_written, bytes),
+            ("mem", None) if word.contains('?') && random.next_u32() % 4 == 0 => 0,
+            ("mem", None) => {
+                let bytes = u64::from(random.next_u32() % 48 + 1);
+                call.arguments[at + 1] = bytes;
+                add(is_written, bytes)
+            }
+            ("dynptr", _) => add(true, 16),
+            // A text ends where it ends: in the buffer.
+            ("const_str", _) => add(false, STRIDE),
+            _ => {
+                let place = OBJECTS + OBJECT * at as u64;
+                call.memory.push((true, place..place + OBJECT));
+                place
+            }
+        };
+    }
+    call
+}
+
+/// A number that may be an address in the buffer, one that is not, or flags.
+fn any(random: &mut SplitMix) -> u64 {
+    match random.next_u32() % 4 {
+        0 => 0,
+        1 => u64::from(random.next_u32() % 4),
+        2 => u64::from(random.next_u32() % 2048),
+        _ => random.next_u64(),
+    }
+}
+
+fn memory() -> Buffer {
+    let mut memory = buffer();
+    memory.bytes = vec![0; STRIDE as usize * 8];
+    // Places in texts.
+    for text in (0..memory.bytes.len()).step_by(STRIDE as usize) {
+        memory.bytes[text..text + 9].copy_from_slice(b"%s %d %p6");
+    }
+    memory
+}
+
+#[test]
+fn helpers_access_the_memory_that_they_declare() {
+    let mut random = SplitMix::new(5);
+    let mut seen = 0;
+    for &number in NUMBERS {
+        let name = spec::helpers::helper(number)
+            .expect("a helper of Linux")
+            .name;
+        let signatures = vm::signatures(declared(number).expect(name));
+        for signature in signatures.flat_map(|signature| std::iter::repeat_n(signature, 40)) {
+            let Call {
+                arguments,
+                memory: allowed,
+            } = arguments(&signature, &mut random);
+            let mut memory = memory();
+            // A fault is an access that was noted before.
+            let _ = call(&mut memory, name, arguments);
+            let accesses = memory.accesses.take();
+            for (is_write, range) in accesses.iter().filter(|(_, range)| !range.is_empty()) {
+                let is_allowed = allowed.iter().any(|(is_written, allowed)| {
+                    (*is_written || !is_write)
+                        && allowed.start <= range.start
+                        && range.end <= allowed.end
+                });
+                assert!(
+                    is_allowed,
+                    "{name} {arguments:x?} ({signature}): write {is_write} of {range:x?}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 4000, "{seen} accesses");
+}

@@ -1,0 +1,79 @@
+//! What implementations declare beside them is what the prototypes of the built-in kernel say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use beebox_kernel::{declared, find_call, helpers, kfuncs};
+use spec::bits::BitOp;
+use spec::kfuncs::KernelFunction;
+use spec::registry::kfunc_signature;
+
+/// The signatures of every helper and kfunc of the built-in kernel by number of resolved code,
+/// with their names.
+fn signatures() -> BTreeMap<i32, (String, BTreeSet<String>)> {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("the built-in registry");
+    let types = kernel.btf().expect("the built-in types");
+    let mut found: BTreeMap<i32, (String, BTreeSet<String>)> = BTreeMap::new();
+    for proto in &registry.protos {
+        let entry = found.entry(proto.id as i32).or_default();
+        entry.0 = proto.name.to_string();
+        entry.1.insert(proto.signature());
+    }
+    for kfunc in registry.kfuncs.values() {
+        let Some(function) = KernelFunction::of_linux(&kfunc.name) else {
+            continue;
+        };
+        let signature = kfunc_signature(types, kfunc.btf_id, kfunc.flags);
+        let entry = found.entry(function.number()).or_default();
+        entry.0 = kfunc.name.to_string();
+        entry.1.insert(signature.expect("a function"));
+    }
+    found
+}
+
+#[test]
+fn every_implementation_declares_the_signatures_of_linux() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (number, (name, signatures)) in signatures() {
+        let Some(declared) = declared(number) else {
+            continue;
+        };
+        count += 1;
+        let called = find_call(number).map(|implementation| implementation.declared);
+        assert!(called.is_none_or(|called| called == declared), "{name}");
+        let declared: BTreeSet<String> = vm::signatures(declared).collect();
+        if declared != signatures {
+            let list = signatures.into_iter().collect::<Vec<_>>().join(" or ");
+            wrong.push(format!("{name}: \"{list}\""));
+        }
+    }
+    assert!(wrong.is_empty(), "other signatures:\n{}", wrong.join("\n"));
+    let kernel = kernel_data::linux_6_18();
+    let names = kernel
+        .registry()
+        .expect("the built-in registry")
+        .kfuncs
+        .keys();
+    let built = names.filter(|name| {
+        let state = kfuncs::state(name);
+        state.is_some_and(|state| state.why_not().is_none())
+    });
+    let linux = |number: &&i32| spec::helpers::helper(**number).is_some();
+    let expected = helpers::NUMBERS.iter().filter(linux).count() + built.count();
+    assert_eq!(count, expected);
+}
+
+#[test]
+fn bit_operations_have_the_signatures_of_their_module() {
+    let kernel = kernel_data::linux_6_18().with_bit_operations();
+    let module = kernel.modules().last().expect("the module");
+    let kfuncs = module.kfuncs.as_deref().expect("its functions");
+    assert_eq!(kfuncs.len(), BitOp::ALL.len());
+    for kfunc in kfuncs {
+        let id = kfunc.btf_id as i32;
+        let op = BitOp::of_func(module, id).expect("an operation");
+        let signature = kfunc_signature(&module.btf, kfunc.btf_id, kfunc.flags);
+        assert_eq!(signature.as_deref(), Some(op.signature()), "{op:?}");
+    }
+}
