@@ -56,6 +56,7 @@ impl Map {
         let definition = Definition {
             params: MapParams {
                 flags: MapFlags(params.flags.0 & !token),
+                max_entries: hash::Hash::entries(params, host),
                 ..*params
             },
             kind,
