@@ -12,6 +12,8 @@ mod objects;
 mod replay;
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::thread;
 
 use spec::Errno;
 use spec::maps::MapKind;
@@ -54,6 +56,16 @@ pub struct MapComparison {
     pub successes: u64,
     /// Differences.
     pub differences: Vec<MapDifference>,
+}
+
+/// Compares on a thread that can stay on a CPU.
+fn on_own_thread(
+    compare: impl FnOnce() -> Result<MapComparison, Errno> + Send,
+) -> Result<MapComparison, Errno> {
+    thread::scope(|scope| match scope.spawn(compare).join() {
+        Ok(comparison) => comparison,
+        Err(panic) => resume_unwind(panic),
+    })
 }
 
 /// Name of a kind in reports.

@@ -2,7 +2,6 @@
 //! then the keys that are left and the results of all operations are compared.
 
 use std::fmt;
-use std::thread;
 
 use ::kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use isa::ebpf::{assemble, encode};
@@ -71,13 +70,7 @@ const VALUE_SIZE: u32 = 8;
 /// Compares what is left of LRU maps after random uses of ranges of keys, one list for each
 /// seed. The error is the kernel's, if it makes no maps or programs.
 pub fn compare_eviction(seeds: std::ops::Range<u64>) -> Result<MapComparison, Errno> {
-    // The thread stays on CPUs.
-    thread::scope(|scope| {
-        let compared = scope.spawn(|| compare(seeds));
-        compared
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    super::on_own_thread(|| compare(seeds))
 }
 
 fn compare(seeds: std::ops::Range<u64>) -> Result<MapComparison, Errno> {
