@@ -101,7 +101,7 @@ impl Hash {
             true => Pool::preallocated(layout, entries + spares, host.cpus),
             false => Pool::growing(layout, entries, MOST_ELEMENTS, host.cpus),
         };
-        let pool = pool.map_err(no_memory)?;
+        let pool = pool.map_err(no_memory)?.charging(&host.memory);
         for _ in 0..spares {
             let spare = pool.take(0).map_err(no_memory)?;
             spare.inspect(|index| buckets.add_spare(*index));
@@ -216,7 +216,14 @@ impl Hash {
     fn new_element(&self, cpu: u32) -> Result<u32, Errno> {
         let taken = match &self.limit {
             Limit::Pool => self.pool.take(cpu),
-            Limit::Evict(lru) => Ok(lru.take(cpu, |index| self.evict(index))),
+            Limit::Evict(lru) => {
+                let taken = lru.take(cpu, |index| self.evict(index));
+                let noted = taken.map(|index| self.pool.note_use(index).map(|()| index));
+                if let (Some(index), Some(Err(_))) = (taken, &noted) {
+                    lru.give_back(index);
+                }
+                noted.transpose()
+            }
             Limit::Count { entries, most } => {
                 let count = |count: u32| (count < *most).then(|| count + 1);
                 if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
