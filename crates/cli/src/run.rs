@@ -89,7 +89,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
     budget: u64,
 
-    /// Most seconds of all runs together; exit code 1 when they pass
+    /// Most seconds of all runs together; exit code 1 when they pass [default: 10 seconds of
+    /// each run of native code of an object]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 

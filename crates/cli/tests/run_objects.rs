@@ -503,6 +503,57 @@ fn the_time_limit_is_that_of_all_runs_together() {
 }
 
 #[test]
+fn limits_of_time_and_memory_are_named_when_they_end_a_run() {
+    const LIMITS: &str = "crates/beebox/tests/run/limits.bpf.o";
+    let stopped = |words: &[&str], why: &str, kind: &str| {
+        let words = [&[LIMITS, "--packet", "zero:64", "--prog"], words].concat();
+        let output = run(&words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(why), "{words:?}: {text}");
+        let trap = &json(&words)["trap"];
+        assert_eq!(trap["kind"], kind, "{words:?}");
+        let message = trap["message"].as_str().expect("a message");
+        assert!(message.contains(why), "{message}");
+    };
+    let words = ["grow", "--ifindex", "2000", "--memory", "4M"];
+    let why = "the maps need more than 4194304 bytes, the limit of their memory; --memory SIZE";
+    stopped(&words, why, "memory");
+    let words = ["endless"];
+    let why = "the program did not end within 10s, the limit of a run; --timeout SECONDS";
+    stopped(&words, why, "deadline");
+    let (code, said) = complaint(&[LIMITS, "--packet", "zero:64", "--prog", "array"]);
+    assert_eq!(code, 2);
+    assert!(
+        said.contains("map wide: the maps need more than 1073741824 bytes"),
+        "{said}"
+    );
+    assert!(said.contains("try: --memory SIZE, as 4G"), "{said}");
+    let larger = [
+        LIMITS, "--packet", "zero:64", "--prog", "array", "--memory", "5G",
+    ];
+    assert_eq!(json(&larger)["retval"], 2);
+}
+
+#[test]
+fn a_machine_has_the_cpus_that_are_asked_for() {
+    const LIMITS: &str = "crates/beebox/tests/run/limits.bpf.o";
+    let kept = |words: &[&str]| {
+        let words = [&[LIMITS, "--packet", "zero:64", "--prog", "evict"], words].concat();
+        json(&words)["retval"].as_u64()
+    };
+    // The built-in kernel has two.
+    assert_eq!(kept(&[]), Some(195));
+    assert_eq!(kept(&["--cpus", "1"]), Some(131));
+    assert_eq!(kept(&["--cpus", "8", "--cpu", "7"]), Some(243));
+    let (code, said) = complaint(&[
+        LIMITS, "--packet", "zero:64", "--prog", "evict", "--cpus", "2", "--cpu", "2",
+    ]);
+    assert_eq!(code, 2);
+    assert!(said.contains("try: --cpus 3 or more"), "{said}");
+}
+
+#[test]
 fn a_full_disk_is_a_fault_of_the_output() {
     let (code, said) = complaint(&[FIREWALL, "--pcap", SAMPLE, "-w", "/dev/full"]);
     assert_eq!(code, 2);

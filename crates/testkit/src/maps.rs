@@ -2,18 +2,23 @@
 //!
 //! [`compare_creation`] creates maps of random parameters; [`compare_operations`] replays
 //! random operations of bpf(2) on a map of each kind, and compares result, error number and
-//! value of each, and at the end all contents.
+//! value of each, and at the end all contents; [`compare_eviction`] compares which keys LRU maps
+//! keep.
 
 mod descriptors;
+mod eviction;
 mod generate;
 mod objects;
 mod replay;
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::thread;
 
 use spec::Errno;
 use spec::maps::MapKind;
 
+pub use eviction::compare_eviction;
 pub use generate::{KINDS, NOT_MADE, Shape, WITHOUT_ELEMENTS};
 pub use replay::{compare_creation, compare_operations};
 
@@ -51,6 +56,16 @@ pub struct MapComparison {
     pub successes: u64,
     /// Differences.
     pub differences: Vec<MapDifference>,
+}
+
+/// Compares on a thread that can stay on a CPU.
+fn on_own_thread(
+    compare: impl FnOnce() -> Result<MapComparison, Errno> + Send,
+) -> Result<MapComparison, Errno> {
+    thread::scope(|scope| match scope.spawn(compare).join() {
+        Ok(comparison) => comparison,
+        Err(panic) => resume_unwind(panic),
+    })
 }
 
 /// Name of a kind in reports.

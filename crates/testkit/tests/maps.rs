@@ -3,7 +3,8 @@
 use spec::maps::MapKind;
 
 use beebox_testkit::maps::{
-    KINDS, MapComparison, NOT_MADE, WITHOUT_ELEMENTS, compare_creation, compare_operations,
+    KINDS, MapComparison, NOT_MADE, WITHOUT_ELEMENTS, compare_creation, compare_eviction,
+    compare_operations,
 };
 
 /// Fails if anything differs, and prints the first differences.
@@ -47,4 +48,15 @@ fn operations_have_the_results_of_the_kernel() {
             assert!(successes >= least, "{kind:?}: {comparison:?}");
         }
     }
+}
+
+#[test]
+fn lru_maps_keep_the_keys_that_the_kernel_keeps() {
+    let compared = compare_eviction(oracle::seeds(400));
+    let Some(comparison) = oracle::found("maps of the running kernel", compared) else {
+        return;
+    };
+    assert_equal(&comparison);
+    let kept = comparison.successes;
+    assert!(kept > 1000, "{kept} keys are left");
 }

@@ -1,6 +1,6 @@
 //! The deadline of a run.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The time at which a run ends at the latest.
 ///
@@ -9,8 +9,16 @@ use std::time::Instant;
 /// at most one interval after the deadline, and a run that consumes less always completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    at: Instant,
+    end: End,
     interval: u32,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    At(Instant),
+    /// So long after the first check: runs that consume less fuel read no clock.
+    After(Duration),
 }
 
 impl Deadline {
@@ -19,8 +27,18 @@ impl Deadline {
 
     /// A deadline at this time.
     pub fn at(at: Instant) -> Deadline {
-        let interval = Deadline::DEFAULT_INTERVAL;
-        Deadline { at, interval }
+        Deadline {
+            end: End::At(at),
+            interval: Deadline::DEFAULT_INTERVAL,
+        }
+    }
+
+    /// A deadline this long after the first check of the run.
+    pub fn after(time: Duration) -> Deadline {
+        Deadline {
+            end: End::After(time),
+            interval: Deadline::DEFAULT_INTERVAL,
+        }
     }
 
     /// The deadline with another interval of checks, at least 1.
@@ -36,7 +54,17 @@ impl Deadline {
     }
 
     /// Reads the clock; true if the deadline has passed.
-    pub fn has_passed(self) -> bool {
-        Instant::now() >= self.at
+    pub fn has_passed(&mut self) -> bool {
+        let now = Instant::now();
+        match self.end {
+            End::At(at) => now >= at,
+            End::After(time) => {
+                // A time that no clock shows never comes.
+                if let Some(at) = now.checked_add(time) {
+                    self.end = End::At(at);
+                }
+                time.is_zero()
+            }
+        }
     }
 }

@@ -85,8 +85,8 @@ impl Meter {
         }
     }
 
-    fn has_passed(&self) -> bool {
-        self.deadline.is_some_and(Deadline::has_passed)
+    fn has_passed(&mut self) -> bool {
+        self.deadline.as_mut().is_some_and(Deadline::has_passed)
     }
 
     fn end(&mut self, outcome: Outcome) -> bool {

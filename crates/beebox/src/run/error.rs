@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use ::kernel::programs::TestProgram;
 use interp::checked::{NoRoom, Reason, Trap};
@@ -28,6 +29,14 @@ pub enum NotLoaded {
         kind: Option<MapKind>,
         /// Error number; [`Errno::ENOTSUPP`] for kinds that are not built.
         errno: Errno,
+    },
+    /// The map needs more memory than [`LoadOptions::memory`](super::LoadOptions::memory) allows
+    /// all maps.
+    Memory {
+        /// Name of the map.
+        map: String,
+        /// The limit in bytes.
+        limit: u64,
     },
     /// The map holds another map from the start, which it does not take.
     InnerMap {
@@ -99,6 +108,10 @@ impl fmt::Display for NotLoaded {
                     errno => write!(f, ": Linux does not create it: {errno}"),
                 }
             }
+            NotLoaded::Memory { map, limit } => write!(
+                f,
+                "map {map}: the maps need more than {limit} bytes, the limit of their memory"
+            ),
             NotLoaded::InnerMap { map, inner, errno } => {
                 write!(f, "map {map}: it does not take map {inner}: {errno}")
             }
@@ -188,8 +201,12 @@ pub enum RunError {
     Helper(i32),
     /// The deadline of the runs passed.
     Deadline,
+    /// A run took longer than [`LoadOptions::timeout`](super::LoadOptions::timeout).
+    TooLong(Duration),
     /// Timers were fired so many times between two runs, and are still due.
     Timers(u64),
+    /// The maps needed more than [`LoadOptions::memory`](super::LoadOptions::memory).
+    Memory(u64),
     /// The maps have no values for the CPU.
     Cpu(NoSuchCpu),
     /// The packet does not fit into the model address space.
@@ -211,6 +228,24 @@ pub struct TrapPlace {
 }
 
 impl RunError {
+    /// True if it says that a program that ran was stopped: by a trap or a limit.
+    pub fn is_stop(&self) -> bool {
+        match self {
+            RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_) | RunError::Trap(_) => {
+                true
+            }
+            RunError::Context { .. }
+            | RunError::Group(_)
+            | RunError::NoPackets(_)
+            | RunError::AttachType(_)
+            | RunError::Size { .. }
+            | RunError::Helper(_)
+            | RunError::Timers(_)
+            | RunError::Cpu(_)
+            | RunError::NoRoom(_) => false,
+        }
+    }
+
     pub(super) fn of_trap(
         trap: Trap,
         entered: Option<String>,
@@ -274,11 +309,23 @@ impl fmt::Display for RunError {
                 None => write!(f, "there is no helper {number}"),
             },
             RunError::Deadline => f.write_str("the time limit passed before the program ended"),
+            RunError::TooLong(limit) => {
+                write!(
+                    f,
+                    "the program did not end within {limit:?}, the limit of a run"
+                )
+            }
             RunError::Timers(calls) => write!(
                 f,
                 "timers: {calls} callbacks between two runs, and more are due: a callback may start \
                  its timer again for a time that has passed"
             ),
+            RunError::Memory(limit) => {
+                write!(
+                    f,
+                    "the maps need more than {limit} bytes, the limit of their memory"
+                )
+            }
             RunError::Cpu(error) => error.fmt(f),
             RunError::NoRoom(no_room) => write!(f, "{no_room}"),
             RunError::Trap(place) => {

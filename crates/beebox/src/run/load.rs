@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use ::kernel::maps::Host;
+use ::kernel::maps::{Host, MapMemory};
 use ::kernel::programs::TestProgram;
 use ::kernel::variables::Variables;
 use btf::TypeId;
@@ -95,8 +95,9 @@ impl LoadedObject {
         kernel: &Kernel,
         options: &LoadOptions,
     ) -> Result<LoadedObject, NotLoaded> {
+        let kernel = with_cpus(kernel, options.possible_cpus());
         let none = Arc::default();
-        LoadedObject::of_programs(vec![program], Vec::new(), kernel, options, &none)
+        LoadedObject::of_programs(vec![program], Vec::new(), &kernel, options, &none)
     }
 
     fn of_programs(
@@ -106,8 +107,11 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
     ) -> Result<LoadedObject, NotLoaded> {
-        let cpus = options.possible_cpus();
-        let host = Host::new(cpus, options.seed);
+        let cpus = kernel.cpus();
+        let host = Host {
+            memory: Arc::new(MapMemory::new(options.memory)),
+            ..Host::new(cpus, options.seed)
+        };
         // Made before its maps hold programs: it releases them whenever it is dropped.
         let mut loaded = LoadedObject::empty(globals, kernel, options, &host);
         loaded.shared.variables = variables(&linked, kernel, cpus);
@@ -136,7 +140,7 @@ impl LoadedObject {
         let handles: Vec<_> = handles.collect();
         let is_native = options.engine == RunEngine::Native;
         let compiler = jit::Options {
-            deadline: options.checks_deadline,
+            deadline: options.checks_deadline || options.timeout.is_some(),
             retpoline: options.retpoline,
             entry_slots: options.entry_slots,
             save_all_registers: options.save_all_registers,
@@ -182,6 +186,8 @@ impl LoadedObject {
                 maps: Vec::new(),
                 handles: Vec::new(),
                 system: System::DEFAULT,
+                timeout: options.timeout,
+                memory: Arc::clone(&host.memory),
                 timers: Arc::clone(&host.timers),
                 objects: Arc::clone(&host.objects),
                 process: process::new(kernel, host),
@@ -279,8 +285,7 @@ fn held(program: &Program, map: MapId) -> Vec<MapId> {
     maps.collect()
 }
 
-/// The kernel on a machine with at least so many CPUs: arrays of perf buffers have an entry for
-/// each.
+/// The kernel on a machine with at least so many CPUs.
 fn with_cpus(kernel: &Kernel, cpus: u32) -> Cow<'_, Kernel> {
     match kernel.cpus() < cpus {
         true => Cow::Owned(kernel.clone().with_cpus(cpus, spec::kernel::Source::Given)),

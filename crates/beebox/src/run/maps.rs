@@ -54,10 +54,16 @@ impl ObjectMap {
         types: [Option<&Btf<'_>>; 2],
         host: &Host,
     ) -> Result<ObjectMap, NotLoaded> {
-        let failed = |errno| NotLoaded::Map {
-            name: def.name.clone(),
-            kind: def.kind(),
-            errno,
+        let failed = |errno| match host.memory.take_refused() {
+            true => NotLoaded::Memory {
+                map: def.name.clone(),
+                limit: host.memory.limit(),
+            },
+            false => NotLoaded::Map {
+                name: def.name.clone(),
+                kind: def.kind(),
+                errno,
+            },
         };
         match &def.contents {
             // Programs and maps are put in when all are there.
@@ -76,10 +82,15 @@ impl ObjectMap {
             None => None,
         };
         let layout = layout(def, types);
+        let is_plain = layout.special.is_empty();
         let map = Map::create_with(&def.params, layout, host, template.as_deref());
         let map = map.map_err(failed)?;
         if let Some(image) = def.initial_value() {
-            map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?;
+            match map.operations().direct_value() {
+                // Zeros that are not written take no memory.
+                Some(value) if is_plain => value.write(0, image.start()),
+                _ => map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?,
+            }
         }
         if def.is_frozen() {
             map.freeze().map_err(failed)?;

@@ -1,5 +1,9 @@
 //! Load options of an object.
 
+use std::time::Duration;
+
+use ::kernel::maps::MapMemory;
+
 /// Engine that runs verified programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunEngine {
@@ -30,9 +34,13 @@ pub struct LoadOptions {
     /// Engine of verified programs.
     pub engine: RunEngine,
     /// Native code checks the deadline of
-    /// [`RunnableProgram::set_limits`](super::RunnableProgram::set_limits); its loops are slower
-    /// then.
+    /// [`RunnableProgram::set_limits`](super::RunnableProgram::set_limits), also without
+    /// `timeout`; its loops are slower then.
     pub checks_deadline: bool,
+    /// Most time of a run of native code for which no deadline is set; its loops check it. A
+    /// run that takes longer ends with [`RunError::TooLong`](super::RunError::TooLong). `None`
+    /// for runs that may take for ever. Runs in the checked engine have a limit of instructions.
+    pub timeout: Option<Duration>,
     /// Indirect jumps and calls of native code go through a retpoline, which keeps processors
     /// from predicting them. Tail calls and calls of helpers are slower then.
     pub retpoline: bool,
@@ -42,7 +50,13 @@ pub struct LoadOptions {
     /// Functions of native code save all callee-saved registers instead of those in use: for
     /// measurements.
     pub save_all_registers: bool,
-    /// Possible CPUs, more than `cpu`: per-CPU maps hold a value for each.
+    /// Most bytes that the maps take. An operation that needs more answers ENOMEM, and its run
+    /// ends with [`RunError::Memory`](super::RunError::Memory). Arrays count from the start,
+    /// other maps by what they held at most; global variables do not count.
+    pub memory: u64,
+    /// Least number of possible CPUs, more than `cpu`: the machine has more if the description
+    /// of the kernel says so ([`Kernel::cpus`](crate::Kernel::cpus)). Per-CPU maps hold a value
+    /// for each, and LRU maps evict by their number.
     pub cpus: u32,
     /// The CPU that programs run on.
     pub cpu: u32,
@@ -51,22 +65,31 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Number of possible CPUs.
+    /// Most bytes of maps, if nothing else is given.
+    pub const DEFAULT_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
+
+    /// Most time of a run, if nothing else is given.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Least number of possible CPUs.
     pub(super) fn possible_cpus(&self) -> u32 {
         self.cpus.max(self.cpu.saturating_add(1))
     }
 }
 
 impl Default for LoadOptions {
-    /// Verified, native, one CPU, seed 0.
+    /// Verified, native, on the CPUs of the kernel's description, seed 0, 10 s for a run, 1 GiB
+    /// for maps.
     fn default() -> LoadOptions {
         LoadOptions {
             unverified: false,
             engine: RunEngine::Native,
             checks_deadline: false,
+            timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,
             entry_slots: false,
             save_all_registers: false,
+            memory: MapMemory::DEFAULT_LIMIT,
             cpus: 1,
             cpu: 0,
             seed: 0,

@@ -93,9 +93,10 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Sets the limits of a run; the deadline is that of all runs, and is checked before the
-    /// first and every 1,024 runs. Native code has no limit of instructions, and checks the
-    /// deadline within a run only if the object was loaded with
-    /// [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
+    /// first and every 1,024 runs. Native code has no limit of instructions. It checks the
+    /// deadline within a run if the object was loaded with a
+    /// [`timeout`](super::LoadOptions::timeout), which is the limit of each run without a
+    /// deadline, or with [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.unchecked_runs = 0;
@@ -271,7 +272,24 @@ impl<'o> RunnableProgram<'o> {
             None => self.run_checked(prepared, Start::Program(input), guard),
         }?;
         self.run_timers_in(guard)?;
-        Ok(result)
+        match self.shared.memory.take_refused() {
+            true => Err(RunError::Memory(self.shared.memory.limit())),
+            false => Ok(result),
+        }
+    }
+
+    /// The deadline of a run of native code.
+    pub(super) fn native_deadline(&self) -> Option<Deadline> {
+        let given = self.limits.deadline.map(Deadline::at);
+        given.or_else(|| self.shared.timeout.map(Deadline::after))
+    }
+
+    /// The error of a run that was ended at its deadline.
+    pub(super) fn time_passed(&self) -> RunError {
+        match (self.limits.deadline, self.shared.timeout) {
+            (None, Some(timeout)) => RunError::TooLong(timeout),
+            (Some(_), _) | (None, None) => RunError::Deadline,
+        }
     }
 
     fn run_native(
@@ -280,7 +298,7 @@ impl<'o> RunnableProgram<'o> {
         input: &mut TestInput,
         guard: &RunGuard,
     ) -> Result<u32, RunError> {
-        let deadline = self.limits.deadline.map(Deadline::at);
+        let deadline = self.native_deadline();
         let context = self.context.as_mut().expect("native code has a context");
         context.set_structure(&input.context);
         if let Some(keys) = &input.flow_keys {
@@ -308,7 +326,7 @@ impl<'o> RunnableProgram<'o> {
         }
         match outcome? {
             Outcome::Returned(value) => Ok(value as u32),
-            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(self.time_passed()),
         }
     }
 }

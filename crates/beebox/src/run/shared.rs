@@ -3,7 +3,9 @@
 //! [`Services`](super::services::Services).
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use ::kernel::maps::MapMemory;
 use ::kernel::process::Process;
 use ::kernel::variables::Variables;
 use spec::SplitMix;
@@ -24,6 +26,10 @@ pub(super) struct Shared {
     pub(super) maps: Vec<Option<ObjectMap>>,
     /// The maps as native code refers to them.
     pub(super) handles: Vec<MapHandle>,
+    /// Most time of a run of native code without a deadline.
+    pub(super) timeout: Option<Duration>,
+    /// The memory of the maps.
+    pub(super) memory: Arc<MapMemory>,
     /// The machine and the network that helpers report.
     pub(super) system: System,
     /// The timers in values of maps.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use ::kernel::maps::RunGuard;
 use jit::Native;
 use lower::EntryFunction;
-use vm::{Deadline, FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
+use vm::{FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
 use super::checked::Start;
 use super::shared::Shared;
@@ -84,13 +84,13 @@ impl RunnableProgram<'_> {
         let Some(entry) = map.map().entry_at(guard, timer.address) else {
             return Ok(());
         };
-        let deadline = self.limits.deadline.map(Deadline::at);
+        let deadline = self.native_deadline();
         let outcome = self.services.with_context(Some(timer), |mut cx| {
             native.run_until(&map, entry, guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),
-            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(self.time_passed()),
         }
     }
 }

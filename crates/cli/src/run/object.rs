@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use beebox::raw::Limits;
 use beebox::run::{
-    LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram, Stream,
+    LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunnableProgram, Stream,
 };
 
 use beebox::network::{self, System};
@@ -114,7 +114,19 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_enum, conflicts_with = "ebpf")]
     clock: Option<ClockKind>,
 
-    /// The CPU that the program runs on; per-CPU maps have values of this and those below
+    /// Most memory of the maps of the program: bytes, or a number with K, M or G. A run that
+    /// needs more ends with exit code 1
+    #[arg(long = "memory", value_name = "SIZE", conflicts_with = "ebpf")]
+    #[arg(value_parser = parse_size, default_value = "1G")]
+    map_memory: u64,
+
+    /// Possible CPUs of the machine, for each of which per-CPU maps have values [default: those
+    /// of the kernel, or more for --cpu and --jobs]
+    #[arg(long, value_name = "N", conflicts_with = "ebpf")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
+    cpus: Option<u32>,
+
+    /// The CPU that the program runs on
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "ebpf")]
     #[arg(value_parser = clap::value_parser!(u32).range(..i64::from(MOST_CPUS)))]
     cpu: u32,
@@ -196,6 +208,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let kernel = own.kernel.read()?;
     note_assumed(&kernel, FOR_VERIFYING, "verified");
+    let kernel = match own.cpus {
+        Some(cpus) if cpus < own.jobs.max(own.cpu + 1) => {
+            let failure =
+                Failure::new(format_args!("--cpus {cpus} is too few for --cpu or --jobs"));
+            let least = own.jobs.max(own.cpu + 1);
+            return Err(failure.hint(format_args!("--cpus {least} or more")));
+        }
+        Some(cpus) => kernel.with_cpus(cpus, beebox::kernel::Source::Given),
+        None => kernel,
+    };
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;
@@ -238,9 +260,14 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         unverified: own.unverified,
         engine,
         checks_deadline: args.timeout.is_some(),
+        timeout: match args.timeout {
+            Some(_) => None,
+            None => Some(LoadOptions::DEFAULT_TIMEOUT),
+        },
         retpoline: own.retpoline,
         entry_slots: false,
         save_all_registers: false,
+        memory: own.map_memory,
         cpu: own.cpu,
         cpus: own.jobs,
         seed: args.seed,
@@ -343,6 +370,19 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     report.print(args.format())
 }
 
+/// A number of bytes.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no size (for instance 512M)"))
+}
+
 /// Reads the file of `--network`.
 fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
@@ -409,7 +449,7 @@ fn on_packet(args: &Args, program: &mut RunnableProgram<'_>) -> Result<Ran, Fail
             context,
             run,
         }),
-        Err(error @ (RunError::Trap(_) | RunError::Deadline)) => Ok(Ran::Stopped {
+        Err(error) if error.is_stop() => Ok(Ran::Stopped {
             packet: None,
             error,
         }),

@@ -64,7 +64,7 @@ impl Report<'_> {
         let mut record = match self.ran.outcome() {
             Ok(value) => json!({ "r0": value, "r0_hex": format!("{value:#x}") }),
             Err(Stop::Trap(trap)) => json!({ "trap": trap_record(trap) }),
-            Err(Stop::Deadline) => json!({ "trap": deadline_record() }),
+            Err(Stop::Deadline) => json!({ "trap": limit_record("deadline", TIMED_OUT) }),
         };
         if let Ran::Checked { finish, trace } = self.ran {
             let registers = finish.registers.iter().enumerate();
@@ -97,9 +97,9 @@ fn message(trap: &Trap) -> String {
     }
 }
 
-/// The record of a run that the time limit ended at an unknown place.
-pub(super) fn deadline_record() -> Value {
-    json!({ "at": null, "insn": null, "kind": "deadline", "message": TIMED_OUT })
+/// The record of a run that a limit ended at an unknown place.
+pub(super) fn limit_record(kind: &str, message: &str) -> Value {
+    json!({ "at": null, "insn": null, "kind": kind, "message": message })
 }
 
 pub(super) fn trap_record(trap: &Trap) -> Value {

@@ -44,9 +44,10 @@ impl NativeContext {
 /// the deadline has passed. The run then ends without unwinding, because frames of native
 /// code own nothing that must be dropped.
 pub(crate) extern "C" fn check_deadline(context: &mut NativeContext) {
-    context.fuel = match context.deadline {
-        Some(deadline) if deadline.has_passed() => -1,
-        deadline => fuel(deadline),
+    let has_passed = context.deadline.as_mut().is_some_and(Deadline::has_passed);
+    context.fuel = match has_passed {
+        true => -1,
+        false => fuel(context.deadline),
     };
 }
 

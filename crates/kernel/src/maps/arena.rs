@@ -15,9 +15,10 @@ use spec::Errno;
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells};
 
 use self::free_ranges::FreeRanges;
+use super::memory::Charge;
 use super::resources::Resources;
 use super::slots::Slots;
-use super::{Definition, Operations, flags};
+use super::{Definition, Host, Operations, flags};
 
 const PAGE: u64 = ARENA_PAGE;
 /// Bytes of the largest arena.
@@ -33,6 +34,7 @@ pub struct Arena {
     flags: u32,
     /// The pages that are there.
     present: Slots<Cells>,
+    charge: Charge,
     space: Mutex<Space>,
 }
 
@@ -74,7 +76,7 @@ impl Arena {
         Ok(())
     }
 
-    pub(super) fn new(map: &Definition) -> Result<Arena, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena, Errno> {
         let pages = map.params.max_entries;
         let mut free = FreeRanges::default();
         free.add(0, pages);
@@ -83,6 +85,7 @@ impl Arena {
             pages,
             flags: map.params.flags.0,
             present: Slots::new(pages)?,
+            charge: Charge::new(&host.memory),
             space: Mutex::new(Space { free, present: 0 }),
         })
     }
@@ -167,8 +170,13 @@ impl Arena {
         if pages > MOST_PAGES.saturating_sub(space.present) {
             return false;
         }
+        let bytes = u64::from(pages) * PAGE;
+        if self.charge.add(bytes).is_err() {
+            return false;
+        }
         let cells = (0..pages).map(|_| Cells::zeroed(PAGE as usize / CELL_BYTES));
         let Ok(made) = cells.collect::<Result<Vec<_>, _>>() else {
+            self.charge.remove(bytes);
             return false;
         };
         for (page, cells) in (first..).zip(made) {
@@ -298,7 +306,10 @@ impl ArenaObject for Arena {
         let mut space = self.space();
         space.free.add(first, pages);
         for page in first..first + pages {
-            space.present -= u32::from(self.present.set(page, None).is_some());
+            if self.present.set(page, None).is_some() {
+                space.present -= 1;
+                self.charge.remove(PAGE);
+            }
         }
     }
 

@@ -139,6 +139,14 @@ impl Array {
 }
 
 impl Operations for Array {
+    fn fixed_bytes(&self) -> u64 {
+        match self.entries() {
+            // Its pages are there once they are written to.
+            1 => 0,
+            _ => size_of_val(self.values.as_slice()) as u64,
+        }
+    }
+
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let index = self.index(key)?;
         Some(CellSlice::new(self.element(index, cpu), self.value.size))

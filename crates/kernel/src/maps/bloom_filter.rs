@@ -74,6 +74,10 @@ fn mask(entries: u32, hashes: u32) -> u32 {
 }
 
 impl Operations for BloomFilter {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.bits.as_slice()) as u64
+    }
+
     fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
         if flags != 0 {
             return Err(Errno::EINVAL);

@@ -11,8 +11,8 @@ use spec::maps::{MapFlags, MapKind};
 use super::{
     Definition, Host, Map, Operations, ValueLayout, arena, array, array_of_maps, bloom_filter,
     cgroup_array, cgroup_storage, cpumap, devmap, flags, hash, hash_of_maps, local_storage,
-    lpm_trie, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf, sockhash, sockmap,
-    stack_trace, struct_ops, user_ringbuf, xskmap,
+    lpm_trie, memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf,
+    sockhash, sockmap, stack_trace, struct_ops, user_ringbuf, xskmap,
 };
 
 impl Map {
@@ -56,6 +56,7 @@ impl Map {
         let definition = Definition {
             params: MapParams {
                 flags: MapFlags(params.flags.0 & !token),
+                max_entries: hash::Hash::entries(params, host),
                 ..*params
             },
             kind,
@@ -96,7 +97,7 @@ impl Map {
             Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
             Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
             LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
-            Queue | Stack => Arc::new(queue::Queue::new(map)),
+            Queue | Stack => Arc::new(queue::Queue::new(map, host)),
             BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
             ProgArray => Arc::new(prog_array::ProgArray::new(map, host)?),
             PerfEventArray => Arc::new(perf_event_array::PerfEventArray::new(map)?),
@@ -114,15 +115,17 @@ impl Map {
                 Arc::new(cgroup_storage::CgroupStorage::new(map, host)?)
             }
             SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
-                Arc::new(local_storage::LocalStorage::new(map))
+                Arc::new(local_storage::LocalStorage::new(map, host))
             }
             ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
             Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
             Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
-            Arena => Arc::new(arena::Arena::new(map)?),
+            Arena => Arc::new(arena::Arena::new(map, host)?),
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
+        let charge = Charge::new(&host.memory);
+        charge.add(operations.fixed_bytes())?;
         let has_timers = definition.value.timers().next().is_some();
         Ok(Map {
             cpus: host.cpus,
@@ -134,6 +137,7 @@ impl Map {
             },
             definition,
             operations,
+            _charge: charge,
         })
     }
 }

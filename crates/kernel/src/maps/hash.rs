@@ -7,19 +7,20 @@
 //! place of the old one: pointers that programs got before still point to the old value.
 //! For that, preallocated maps have spare elements.
 //!
-//! LRU maps evict by the second-chance algorithm ([`Clock`]) when no element is free.
-//! Lookups by programs and updates mark elements. Linux's lists approximate the same, and
-//! may evict before the map is full.
+//! LRU maps take an element for each update, which evicts others ([`Lru`]), also for one that
+//! then fails. Lookups by programs and updates of existing keys mark elements.
 //!
 //! Layout of an element, in cells: hash and link to the next element of a chain; key; value.
 //! Values for each CPU are the pool's copies.
 
 mod buckets;
-mod eviction;
+mod lru;
 
 use std::sync::Arc;
 
+use program::MapParams;
 use spec::Errno;
+use spec::maps::MapKind;
 use vm::sync::atomic::Ordering::Relaxed;
 use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
@@ -33,7 +34,7 @@ use super::resources::Resources;
 use super::special::SpecialFields;
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
-use eviction::Clock;
+use lru::Lru;
 
 /// A hash table; see the module's text.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ enum Limit {
     /// A count of entries.
     Count { entries: AtomicU32, most: u32 },
     /// Eviction.
-    Evict(Clock),
+    Evict(Lru),
 }
 
 impl Hash {
@@ -73,6 +74,7 @@ impl Hash {
         let entries = map.params.max_entries;
         let is_percpu = map.is_percpu();
         let is_preallocated = map.params.flags.0 & flags::NO_PREALLOC == 0;
+        let is_common = map.params.flags.0 & flags::NO_COMMON_LRU == 0;
         let copies = if is_percpu { host.cpus } else { 1 };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
@@ -89,7 +91,7 @@ impl Hash {
             .filter(|entries| *entries <= MOST_ENTRIES)
             .ok_or(Errno::E2BIG)?;
         // Per-CPU values are updated in place.
-        let spares = match is_preallocated && !is_percpu {
+        let spares = match is_preallocated && !is_percpu && !map.is_lru() {
             true => Buckets::spares(rounded),
             false => 0,
         };
@@ -99,7 +101,7 @@ impl Hash {
             true => Pool::preallocated(layout, entries + spares, host.cpus),
             false => Pool::growing(layout, entries, MOST_ELEMENTS, host.cpus),
         };
-        let pool = pool.map_err(no_memory)?;
+        let pool = pool.map_err(no_memory)?.charging(&host.memory);
         for _ in 0..spares {
             let spare = pool.take(0).map_err(no_memory)?;
             spare.inspect(|index| buckets.add_spare(*index));
@@ -117,7 +119,9 @@ impl Hash {
             is_percpu,
             has_lines: layout.stride == LINE_CELLS && !is_percpu,
             limit: match (map.is_lru(), is_preallocated) {
-                (true, _) => Limit::Evict(Clock::new(entries + spares)),
+                (true, _) => {
+                    Limit::Evict(Lru::new(entries, host.cpus, is_common).map_err(no_memory)?)
+                }
                 (false, true) => Limit::Pool,
                 (false, false) => Limit::Count {
                     entries: AtomicU32::new(0),
@@ -125,6 +129,18 @@ impl Hash {
                 },
             },
         })
+    }
+
+    /// The entries of a map with these parameters, as the kernel counts them.
+    pub(super) fn entries(params: &MapParams, host: &Host) -> u32 {
+        let is_lru = matches!(
+            params.kind(),
+            Some(MapKind::LruHash | MapKind::LruPercpuHash)
+        );
+        match is_lru && params.flags.0 & flags::NO_COMMON_LRU != 0 {
+            true => Lru::entries(params.max_entries, host.cpus),
+            false => params.max_entries,
+        }
     }
 
     /// The kernel's rules of creation.
@@ -196,23 +212,36 @@ impl Hash {
         }
     }
 
-    /// An element for a new entry; `None` if one has to be evicted.
-    fn new_element(&self, cpu: u32) -> Result<Option<u32>, Errno> {
-        if let Limit::Count { entries, most } = &self.limit {
-            let count = |count: u32| (count < *most).then(|| count + 1);
-            if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
-                return Err(Errno::E2BIG);
+    /// An element for a new entry. Evicting locks buckets.
+    fn new_element(&self, cpu: u32) -> Result<u32, Errno> {
+        let taken = match &self.limit {
+            Limit::Pool => self.pool.take(cpu),
+            Limit::Evict(lru) => {
+                let taken = lru.take(cpu, |index| self.evict(index));
+                let noted = taken.map(|index| self.pool.note_use(index).map(|()| index));
+                if let (Some(index), Some(Err(_))) = (taken, &noted) {
+                    lru.give_back(index);
+                }
+                noted.transpose()
             }
-        }
-        match (self.pool.take(cpu), &self.limit) {
-            (Ok(Some(index)), _) => Ok(Some(index)),
-            (Ok(None), Limit::Evict(_)) => Ok(None),
+            Limit::Count { entries, most } => {
+                let count = |count: u32| (count < *most).then(|| count + 1);
+                if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
+                    return Err(Errno::E2BIG);
+                }
+                self.pool.take(cpu)
+            }
+        };
+        match (taken, &self.limit) {
+            (Ok(Some(index)), _) => Ok(index),
             (Ok(None), Limit::Pool) => Err(Errno::E2BIG),
             (Ok(None) | Err(_), Limit::Count { entries, .. }) => {
                 entries.fetch_sub(1, Relaxed);
                 Err(Errno::ENOMEM)
             }
-            (Err(_), _) => Err(Errno::ENOMEM),
+            (Ok(None), Limit::Evict(_)) | (Err(_), Limit::Pool | Limit::Evict(_)) => {
+                Err(Errno::ENOMEM)
+            }
         }
     }
 
@@ -222,7 +251,10 @@ impl Hash {
             entries.fetch_sub(1, Relaxed);
         }
         self.free_fields(index);
-        self.pool.give_back(cpu, index);
+        match &self.limit {
+            Limit::Evict(lru) => lru.give_back(index),
+            Limit::Pool | Limit::Count { .. } => self.pool.give_back(cpu, index),
+        }
     }
 
     /// Frees what the special fields of an element hold, when its entry is gone or replaced.
@@ -232,23 +264,22 @@ impl Hash {
         }
     }
 
-    /// Takes the element of an entry that was not looked up lately.
-    fn evict(&self) -> Option<u32> {
-        let Limit::Evict(clock) = &self.limit else {
-            return None;
-        };
-        let evicted = clock.candidates().find(|index| {
-            let bucket = self.lock(hash_of(self.pool.element(*index)));
-            let found = bucket.elements().find(|found| found.index == *index);
-            found.inspect(|found| bucket.remove(*found)).is_some()
-        });
-        evicted.inspect(|index| self.free_fields(*index))
+    /// Removes the entry of an element; false if it has none.
+    fn evict(&self, index: u32) -> bool {
+        let bucket = self.lock(hash_of(self.pool.element(index)));
+        let found = bucket.elements().find(|found| found.index == index);
+        if let Some(found) = found {
+            bucket.remove(found);
+            drop(bucket);
+            self.free_fields(index);
+        }
+        found.is_some()
     }
 
     #[inline(always)]
     fn mark(&self, index: u32) {
-        if let Limit::Evict(clock) = &self.limit {
-            clock.mark(index);
+        if let Limit::Evict(lru) = &self.limit {
+            lru.mark(index);
         }
     }
 
@@ -287,58 +318,53 @@ impl Hash {
         if flags > EXIST || is_locked && self.value.lock.is_none() {
             return Err(Errno::EINVAL);
         }
+        // Evicting locks other buckets. Per-CPU values are updated in place.
+        let mut spare = match &self.limit {
+            Limit::Evict(_) if !self.is_percpu || flags != EXIST => Some(self.new_element(cpu)?),
+            Limit::Evict(_) | Limit::Pool | Limit::Count { .. } => None,
+        };
         let hash = self.hash(key);
-        let mut evicted = None;
-        loop {
-            let bucket = self.lock(hash);
-            let old = bucket.find(hash, |cells| key::equals(cells, key));
-            let result = match old {
-                Some(_) if flags == NOEXIST => Err(Errno::EEXIST),
-                None if flags == EXIST => Err(Errno::ENOENT),
-                Some(old) if is_locked => {
-                    let locked = self.value.lock(self.value_cells(old.index, cpu));
-                    locked.map(|_locked| {
-                        self.overwrite(old.index, cpu, values);
-                        self.free_fields(old.index);
-                    })
-                }
-                Some(old) if self.is_percpu => {
+        let bucket = self.lock(hash);
+        let result = match bucket.find(hash, |cells| key::equals(cells, key)) {
+            Some(_) if flags == NOEXIST => Err(Errno::EEXIST),
+            None if flags == EXIST => Err(Errno::ENOENT),
+            Some(old) if is_locked => {
+                let locked = self.value.lock(self.value_cells(old.index, cpu));
+                locked.map(|_locked| {
                     self.overwrite(old.index, cpu, values);
                     self.free_fields(old.index);
-                    self.mark(old.index);
-                    Ok(())
-                }
-                Some(old) => self.new_spare(&bucket, cpu).map(|index| {
+                })
+            }
+            Some(old) if self.is_percpu => {
+                self.overwrite(old.index, cpu, values);
+                self.free_fields(old.index);
+                self.mark(old.index);
+                Ok(())
+            }
+            Some(old) => {
+                let new = spare
+                    .take()
+                    .map_or_else(|| self.new_spare(&bucket, cpu), Ok);
+                new.map(|index| {
                     key::write(&self.pool.element(index)[KEY..], key);
                     self.overwrite(index, cpu, values);
                     bucket.replace(old, index, hash);
-                    self.free_fields(old.index);
-                    if !bucket.keep_spare(old.index) {
-                        self.pool.give_back(cpu, old.index);
-                    }
                     self.mark(index);
-                }),
-                None => {
-                    let index = match evicted.take() {
-                        None => self.new_element(cpu)?,
-                        evicted => evicted,
-                    };
-                    let Some(index) = index else {
-                        // Eviction locks another bucket.
-                        drop(bucket);
-                        evicted = Some(self.evict().ok_or(Errno::ENOMEM)?);
-                        continue;
-                    };
+                    spare = self.keep_spare(&bucket, cpu, old.index);
+                })
+            }
+            None => {
+                let new = spare.take().map_or_else(|| self.new_element(cpu), Ok);
+                new.map(|index| {
                     key::write(&self.pool.element(index)[KEY..], key);
                     self.fill(index, cpu, values);
                     bucket.insert(index, hash);
-                    Ok(())
-                }
-            };
-            drop(bucket);
-            evicted.inspect(|index| self.free(cpu, *index));
-            return result;
-        }
+                })
+            }
+        };
+        drop(bucket);
+        spare.inspect(|index| self.free(cpu, *index));
+        result
     }
 
     /// An element to put in place of another.
@@ -348,6 +374,19 @@ impl Hash {
         }
         let index = self.pool.take(cpu).map_err(|_| Errno::ENOMEM)?;
         index.ok_or(Errno::ENOMEM)
+    }
+
+    /// Keeps an element that was replaced for the next replacement. Returns it if it is to be
+    /// freed when the bucket is unlocked.
+    fn keep_spare(&self, bucket: &Locked<'_>, cpu: u32, index: u32) -> Option<u32> {
+        if let Limit::Evict(_) = &self.limit {
+            return Some(index);
+        }
+        self.free_fields(index);
+        if !bucket.keep_spare(index) {
+            self.pool.give_back(cpu, index);
+        }
+        None
     }
 
     /// Removes an entry; its values are read first if there is room for them.
@@ -440,7 +479,7 @@ impl Hash {
             stride: self.stride,
             value: self.value_start,
             marks: match &self.limit {
-                Limit::Evict(clock) => Some(clock.marks()),
+                Limit::Evict(lru) => Some(lru.marks()),
                 Limit::Pool | Limit::Count { .. } => None,
             },
         })

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use vm::{Objects, Timers};
 
-/// CPUs, randomness, timers and objects of the model machine.
+use super::MapMemory;
+
+/// CPUs, randomness, timers, objects and memory of the model machine.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Possible CPUs, at least 1: per-CPU maps hold a value for each.
@@ -15,16 +17,19 @@ pub struct Host {
     pub timers: Arc<Timers>,
     /// The objects that programs allocate, which maps free as they free timers.
     pub objects: Arc<Objects>,
+    /// The memory of the maps.
+    pub memory: Arc<MapMemory>,
 }
 
 impl Host {
-    /// A machine without timers and objects.
+    /// A machine without timers and objects, whose maps may take any memory.
     pub fn new(cpus: u32, seed: u64) -> Host {
         Host {
             cpus,
             seed,
             timers: Arc::default(),
             objects: Arc::new(Objects::new(cpus)),
+            memory: Arc::default(),
         }
     }
 }

@@ -12,8 +12,9 @@ use spec::maps::MapKind;
 use vm::{CellSlice, Cells, RunGuard, ValueOf};
 
 use super::flags::{self, EXIST, NOEXIST};
+use super::memory::Charge;
 use super::resources::{NoResources, Resources};
-use super::{Definition, Operations, ValueLayout, slots};
+use super::{Definition, Host, Operations, ValueLayout, slots};
 
 /// Values by the identity of the object that they belong to.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub struct LocalStorage {
     kind: MapKind,
     value: ValueLayout,
     values: RwLock<HashMap<u64, Arc<Cells>>>,
+    charge: Charge,
 }
 
 /// The owner that stands for the socket of the packet, which exists for one test run.
@@ -34,11 +36,12 @@ pub(super) const MOST_VALUE: u32 = u16::MAX as u32 - KERNEL_ELEMENT;
 const KERNEL_ELEMENT: u32 = 128;
 
 impl LocalStorage {
-    pub(super) fn new(map: &Definition) -> LocalStorage {
+    pub(super) fn new(map: &Definition, host: &Host) -> LocalStorage {
         LocalStorage {
             kind: map.kind,
             value: map.value.clone(),
             values: RwLock::default(),
+            charge: Charge::new(&host.memory),
         }
     }
 
@@ -79,6 +82,9 @@ impl LocalStorage {
             None if flags == EXIST => return Err(Errno::ENOENT),
             _ => {}
         }
+        if !values.contains_key(&owner) {
+            self.charge.add(self.value.rounded() as u64)?;
+        }
         // Pointers to an old value still read it.
         let cells = Cells::zeroed(self.value.cells()).map_err(|_| Errno::ENOMEM)?;
         self.value.write(cells.as_slice(), value);
@@ -106,7 +112,9 @@ impl LocalStorage {
     /// Removes the value of an object. ENOENT if it has none.
     pub fn remove(&self, owner: u64) -> Result<(), Errno> {
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
-        values.remove(&owner).map(drop).ok_or(Errno::ENOENT)
+        values.remove(&owner).ok_or(Errno::ENOENT)?;
+        self.charge.remove(self.value.rounded() as u64);
+        Ok(())
     }
 
     fn owner(&self, key: &[u8], resources: &dyn Resources) -> Result<u64, Errno> {

@@ -26,6 +26,7 @@ mod host;
 mod key;
 mod local_storage;
 mod lpm_trie;
+mod memory;
 mod object;
 mod operations;
 mod perf_event_array;
@@ -62,6 +63,7 @@ pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
 pub use local_storage::{LocalStorage, PACKET_SOCKET};
+pub use memory::MapMemory;
 pub use operations::{Entries, Operations};
 pub use perf_event_array::PerfBuffer;
 pub use resources::{Cgroup, NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
@@ -114,6 +116,7 @@ pub struct Map {
     timers: Option<Arc<Timers>>,
     /// The objects of the host, if values own some.
     objects: Option<Arc<Objects>>,
+    _charge: memory::Charge,
 }
 
 impl Map {

@@ -28,6 +28,11 @@ pub trait Operations: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Bytes of memory that it takes as long as it exists.
+    fn fixed_bytes(&self) -> u64 {
+        0
+    }
+
     /// Inlined lookup of native code, without the helper, if there is one.
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
         None

@@ -8,13 +8,15 @@
 //! CPU writes to no cache line that another one uses. Freed elements are linked through their
 //! first cell, in a list for each CPU to reduce contention; an empty list takes from the others.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::{fmt, iter};
 
 use vm::sync::atomic::Ordering::{Relaxed, Release};
 use vm::sync::atomic::{AtomicU32, AtomicU64, fence};
 use vm::{CELL_BYTES, Cells, LINE_CELLS, OutOfMemory};
 
+use super::MapMemory;
+use super::memory::Charge;
 use super::spin_lock::SpinLock;
 
 /// Fewest and most elements of the first block of a pool that grows.
@@ -49,6 +51,8 @@ pub(super) struct Pool {
     capacity: u32,
     /// Elements that were handed out at least once.
     used: AtomicU32,
+    /// The memory of those, if it is counted.
+    charge: Option<Charge>,
     free: Box<[Free]>,
 }
 
@@ -141,8 +145,48 @@ impl Pool {
             blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
             capacity,
             used: AtomicU32::new(0),
+            charge: None,
             free: (0..lists.max(1)).map(|_| Free::default()).collect(),
         })
+    }
+
+    /// The pool with elements that count from their first use.
+    pub(super) fn charging(self, memory: &Arc<MapMemory>) -> Pool {
+        let charge = Some(Charge::new(memory));
+        Pool { charge, ..self }
+    }
+
+    /// Counts so many elements.
+    fn charge(&self, elements: u32) -> Result<(), OutOfMemory> {
+        let bytes = self.bytes_of(elements);
+        match self.charge.as_ref().map(|charge| charge.add(bytes)) {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(_)) => Err(OutOfMemory {
+                bytes: bytes as usize,
+            }),
+        }
+    }
+
+    fn bytes_of(&self, elements: u32) -> u64 {
+        let Layout {
+            stride,
+            copies,
+            copy_stride,
+        } = self.layout;
+        let cells = stride + copies as usize * copy_stride;
+        u64::from(elements) * (cells * CELL_BYTES) as u64
+    }
+
+    /// Notes the use of an element that something else than the pool handed out.
+    pub(super) fn note_use(&self, index: u32) -> Result<(), OutOfMemory> {
+        if let Some(first) = (index + 1)
+            .checked_sub(self.used())
+            .filter(|more| *more > 0)
+        {
+            self.charge(first)?;
+            self.used.fetch_max(index + 1, Relaxed);
+        }
+        Ok(())
     }
 
     /// The cells of an element.
@@ -242,8 +286,21 @@ impl Pool {
         Ok(index)
     }
 
-    /// An element that was never handed out; its block is allocated.
+    /// An element that was never handed out.
     fn take_unused(&self) -> Result<Option<u32>, OutOfMemory> {
+        if self.used() >= self.capacity {
+            return Ok(None);
+        }
+        self.charge(1)?;
+        let taken = self.next_unused();
+        if let (Ok(None) | Err(_), Some(charge)) = (&taken, &self.charge) {
+            charge.remove(self.bytes_of(1));
+        }
+        taken
+    }
+
+    /// The next element that was never handed out; its block is allocated.
+    fn next_unused(&self) -> Result<Option<u32>, OutOfMemory> {
         let mut index = self.used();
         while index < self.capacity {
             if index >= self.first_len {

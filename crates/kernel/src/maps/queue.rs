@@ -7,22 +7,27 @@ use spec::Errno;
 use spec::maps::MapKind;
 
 use super::flags::{self, EXIST, NOEXIST};
+use super::memory::Charge;
 use super::resources::Resources;
-use super::{Definition, Operations};
+use super::{Definition, Host, Operations};
 
 /// Values of one size in the order in which they were pushed.
 #[derive(Debug)]
 pub(super) struct Queue {
     values: Mutex<VecDeque<Box<[u8]>>>,
+    value_size: u32,
+    charge: Charge,
     capacity: usize,
     /// The newest value is the next, as in a stack.
     is_stack: bool,
 }
 
 impl Queue {
-    pub(super) fn new(map: &Definition) -> Queue {
+    pub(super) fn new(map: &Definition, host: &Host) -> Queue {
         Queue {
             values: Mutex::default(),
+            value_size: map.params.value_size,
+            charge: Charge::new(&host.memory),
             capacity: map.params.max_entries as usize,
             is_stack: map.kind == MapKind::Stack,
         }
@@ -45,6 +50,11 @@ impl Queue {
         Ok(())
     }
 
+    /// Bytes of a value.
+    fn bytes(&self) -> u64 {
+        u64::from(self.value_size)
+    }
+
     fn values(&self) -> MutexGuard<'_, VecDeque<Box<[u8]>>> {
         // The queue is whole after every step, so a panic elsewhere does not matter.
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
@@ -63,7 +73,9 @@ impl Operations for Queue {
             }
             // The oldest makes room, in a stack as well.
             values.pop_front();
+            self.charge.remove(self.bytes());
         }
+        self.charge.add(self.bytes())?;
         values.push_back(value.into());
         Ok(())
     }
@@ -74,6 +86,9 @@ impl Operations for Queue {
             true => values.pop_back(),
             false => values.pop_front(),
         };
+        if value.is_some() {
+            self.charge.remove(self.bytes());
+        }
         give(value.as_deref(), out)
     }
 

@@ -206,6 +206,10 @@ impl RecordOutput for Ring {
 }
 
 impl Operations for Ring {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.cells.as_slice()) as u64
+    }
+
     fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
         Some(MapFunction::output(self))
     }

@@ -1,5 +1,6 @@
 //! References of programs to map values, rings, and maps under threads.
 
+mod eviction;
 mod threads;
 
 use program::MapParams;

@@ -148,6 +148,10 @@ impl Samples for UserRing {
 }
 
 impl Operations for UserRing {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.cells.as_slice()) as u64
+    }
+
     fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
         match what {
             ValueOf::Sample => self.oldest().map(|sample| sample.bytes),

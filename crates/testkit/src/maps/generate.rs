@@ -195,10 +195,8 @@ pub(super) fn usual_shape(kind: MapKind, dice: &mut Dice) -> Shape {
     if matches!(kind, MapKind::Hash | MapKind::PercpuHash) && dice.one_in(2) {
         flags |= MapFlags::NO_PREALLOC.0;
     }
-    // Linux keeps free elements of LRU maps in lists of CPUs and may evict early: the
-    // universe of keys is far smaller than such a map.
     let max_entries = match kind {
-        MapKind::LruHash | MapKind::LruPercpuHash | MapKind::Ringbuf | MapKind::UserRingbuf => 4096,
+        MapKind::Ringbuf | MapKind::UserRingbuf => 4096,
         MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => 0,
         kind if is_local_storage(kind) => 0,
         _ => dice.pick(&[1, 2, 5, 16, 64, 200]),

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use beebox::captures::{Format, Input};
-use beebox::run::{CaptureStop, CaptureSummary, LoadedObject, RunError, RunnableProgram, Written};
+use beebox::run::{CaptureStop, CaptureSummary, LoadedObject, RunnableProgram, Written};
 
 use super::output::{Ran, Summary};
 use super::progress::Progress;
@@ -92,10 +92,7 @@ fn ended(
 ) -> Result<Ran, Failure> {
     match stopped {
         Ok(counts) => Ok(Ran::Capture(summary.with_counts(counts))),
-        Err(CaptureStop::Run {
-            packet,
-            error: error @ (RunError::Trap(_) | RunError::Deadline),
-        }) => Ok(Ran::Stopped {
+        Err(CaptureStop::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
             packet: Some(packet),
             error,
         }),

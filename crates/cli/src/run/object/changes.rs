@@ -63,6 +63,7 @@ pub(super) fn not_loaded(
 ) -> Failure {
     let hint = match &error {
         NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
+        NotLoaded::Memory { .. } => Some("--memory SIZE, as 4G".to_owned()),
         NotLoaded::Map { name, .. } => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));

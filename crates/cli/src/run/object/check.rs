@@ -12,11 +12,10 @@ use serde_json::Value;
 
 use super::super::memory::Source;
 use super::super::output::hex_rows;
-use super::super::trusted::TIMED_OUT;
 use super::check_report::{Checked, Difference, Report};
 use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
-use super::output::Summary;
+use super::output::{Summary, limit_text};
 use super::records::RecordTypes;
 use crate::answer::Failure;
 use crate::capture_file;
@@ -113,8 +112,12 @@ impl Check<'_, '_> {
                     texts.clear();
                     ran = match result {
                         Ok(ran) => ran,
-                        Err(RunError::Deadline) => {
-                            let difference = Difference::from(TIMED_OUT.to_owned());
+                        Err(
+                            limit @ (RunError::Deadline
+                            | RunError::TooLong(_)
+                            | RunError::Memory(_)),
+                        ) => {
+                            let difference = Difference::from(limit_text(&limit));
                             report.checked.push(put(Some(difference), &last));
                             Ran::Stopped
                         }
@@ -195,7 +198,7 @@ fn run(
                     context,
                     run: Box::new(run),
                 })),
-                Err(error @ (RunError::Trap(_) | RunError::Deadline)) => Ok(Err(error)),
+                Err(error) if error.is_stop() => Ok(Err(error)),
                 Err(error) => Err(Failure::new(error)),
             }
         }
@@ -204,10 +207,7 @@ fn run(
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
                 Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),
-                Err(CaptureStop::Run {
-                    error: error @ (RunError::Trap(_) | RunError::Deadline),
-                    ..
-                }) => Ok(Err(error)),
+                Err(CaptureStop::Run { error, .. }) if error.is_stop() => Ok(Err(error)),
                 Err(stop) => Err(capture_file::stopped(path, None, stop)),
             }
         }

@@ -11,13 +11,23 @@ use report::value::Ordered;
 use serde_json::{Value, json};
 
 use super::super::RunFormat;
-use super::super::output::{deadline_record, hex, hex_rows, trap_record};
+use super::super::output::{hex, hex_rows, limit_record, trap_record};
 use super::super::trusted::TIMED_OUT;
 use super::records::{RecordTypes, Records};
 use super::redirect;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::count;
 use crate::program_output::write_output;
+
+/// Names the limit that ended a run, with its option.
+pub(super) fn limit_text(error: &RunError) -> String {
+    match error {
+        RunError::Deadline => TIMED_OUT.to_owned(),
+        RunError::TooLong(_) => format!("{error}; --timeout SECONDS sets one of all runs"),
+        RunError::Memory(_) => format!("{error}; --memory SIZE sets another"),
+        error => error.to_string(),
+    }
+}
 
 /// Records that are shown to people.
 const SHOWN_RECORDS: usize = 64;
@@ -141,7 +151,9 @@ impl Report<'_> {
                 let place = packet.map(|packet| format!(" on packet {packet}"));
                 let place = place.unwrap_or_default();
                 match error {
-                    RunError::Deadline => writeln!(text, "stopped{place}\n{TIMED_OUT}"),
+                    limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_)) => {
+                        writeln!(text, "stopped{place}\n{}", limit_text(limit))
+                    }
                     error => writeln!(text, "trap{place}\n{error}"),
                 }
             }
@@ -255,8 +267,11 @@ impl Report<'_> {
                 if let Some(packet) = packet {
                     put("packet", json!(packet));
                 }
-                if let RunError::Deadline = error {
-                    put("trap", deadline_record());
+                if let RunError::Deadline | RunError::TooLong(_) = error {
+                    put("trap", limit_record("deadline", &limit_text(error)));
+                }
+                if let RunError::Memory(_) = error {
+                    put("trap", limit_record("memory", &limit_text(error)));
                 }
                 if let RunError::Trap(place) = error {
                     put("trap", trap_record(&place.trap));

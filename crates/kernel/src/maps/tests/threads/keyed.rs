@@ -250,9 +250,14 @@ fn find_all(map: &Map, cpu: u32) {
 #[test]
 fn maps_that_evict_keep_their_limit_and_lose_no_element() {
     const ENTRIES: u32 = 64;
-    for kind in [MapKind::LruHash, MapKind::LruPercpuHash] {
+    for (kind, flags) in [
+        (MapKind::LruHash, MapFlags(0)),
+        (MapKind::LruHash, MapFlags::NO_COMMON_LRU),
+        (MapKind::LruPercpuHash, MapFlags(0)),
+        (MapKind::LruPercpuHash, MapFlags::NO_COMMON_LRU),
+    ] {
         for threads in THREADS {
-            let map = changing(kind, MapFlags(0), ENTRIES);
+            let map = changing(kind, flags, ENTRIES);
             in_threads(threads, |cpu, mut random| {
                 let program = map.operations();
                 for _ in 0..rounds(10_000) {
@@ -272,14 +277,18 @@ fn maps_that_evict_keep_their_limit_and_lose_no_element() {
                 }
             });
             let left = empty(&map);
-            // Beside the entries there are spare elements, one for each lock.
-            assert!(left <= 2 * ENTRIES, "{kind:?}: {left} entries");
-            let operations = map.operations();
+            assert!(left <= ENTRIES, "{kind:?}: {left} entries");
+            // Each CPU takes its part of the free elements; what others took in batches stays
+            // with them.
             for number in 0..4 * ENTRIES {
                 let (key, value) = entry(number);
-                assert_eq!(operations.update(0, &key, &value, NOEXIST), Ok(()));
+                let updated = map
+                    .operations()
+                    .update(number % CPUS, &key, &value, NOEXIST);
+                assert_eq!(updated, Ok(()));
             }
-            assert!(empty(&map) >= ENTRIES, "{kind:?}: elements are lost");
+            let left = empty(&map);
+            assert!(left >= ENTRIES / 2, "{kind:?}: {left} entries");
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Limits of runs: the entries that LRU maps keep, the memory that maps take, the time of a run.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use beebox::object::Object;
+use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine, RunError, TestRunOutput};
+use spec::kernel::Source;
+use support::file;
+
+const ENGINES: [RunEngine; 2] = [RunEngine::Native, RunEngine::Checked];
+
+fn load(name: &str, cpus: u32, options: &LoadOptions) -> Result<LoadedObject, NotLoaded> {
+    let bytes = std::fs::read(file("tests/run/limits.bpf.o")).expect("a committed object");
+    let mut object = Object::open(&bytes).expect("an object");
+    object.set_autoload(|program| program.name == name);
+    let kernel = kernel_data::linux_6_18().with_cpus(cpus, Source::Given);
+    LoadedObject::load(&object, &kernel, options)
+}
+
+/// Runs a program on a packet from an interface.
+fn run(loaded: &mut LoadedObject, name: &str, ifindex: u32) -> Result<TestRunOutput, RunError> {
+    let mut program = loaded.program(name).expect("it is loaded");
+    program.set_ifindex(ifindex);
+    program.test_run(&[0; 64])
+}
+
+#[test]
+fn lru_maps_evict_by_the_cpus_of_the_kernel() {
+    for engine in ENGINES {
+        let options = LoadOptions {
+            engine,
+            ..LoadOptions::default()
+        };
+        let kept = |cpus| {
+            let mut loaded = load("evict", cpus, &options).expect("it loads");
+            run(&mut loaded, "evict", 1).expect("it runs").retval
+        };
+        // The kernel's answers on machines with so many CPUs.
+        assert_eq!([1, 2, 4, 8].map(kept), [131, 195, 227, 243], "{engine:?}");
+    }
+}
+
+#[test]
+fn a_run_ends_whose_maps_need_more_memory_than_they_may_take() {
+    const LIMIT: u64 = 4 << 20;
+    for engine in ENGINES {
+        let options = LoadOptions {
+            engine,
+            memory: LIMIT,
+            ..LoadOptions::default()
+        };
+        let mut loaded = load("grow", 2, &options).expect("it loads");
+        assert!(run(&mut loaded, "grow", 500).is_ok(), "{engine:?}");
+        let stopped = run(&mut loaded, "grow", 2_000).expect_err("it needs 8 MB");
+        assert_eq!(stopped, RunError::Memory(LIMIT), "{engine:?}");
+        assert!(stopped.to_string().contains("4194304 bytes"), "{stopped}");
+        let entries = loaded.maps().find(|map| map.def.name == "growing");
+        let entries = entries.expect("its map").entries().expect("they are read");
+        // An entry takes its value, its key and some 16 bytes.
+        assert!((1_000..1_024).contains(&entries.len()), "{}", entries.len());
+    }
+}
+
+#[test]
+fn arrays_count_from_the_start_and_variables_do_not() {
+    let options = LoadOptions::default();
+    let refused = load("array", 2, &options).expect_err("it has 4 GB");
+    let limit = LoadOptions::DEFAULT_MEMORY;
+    let map = "wide".to_owned();
+    assert_eq!(refused, NotLoaded::Memory { map, limit });
+    let start = Instant::now();
+    let mut loaded = load("variables", 2, &options).expect("it loads");
+    assert_eq!(run(&mut loaded, "variables", 3).expect("it runs").retval, 2);
+    // Writing all of them would take longer, and memory that a machine may lack.
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn runs_of_native_code_have_a_limit_of_time() {
+    let options = LoadOptions {
+        timeout: Some(Duration::from_millis(50)),
+        ..LoadOptions::default()
+    };
+    let mut loaded = load("endless", 2, &options).expect("it loads");
+    let stopped = run(&mut loaded, "endless", 1).expect_err("it takes days");
+    assert_eq!(stopped, RunError::TooLong(Duration::from_millis(50)));
+    assert!(stopped.to_string().contains("50ms"), "{stopped}");
+    assert_eq!(
+        LoadOptions::default().timeout,
+        Some(Duration::from_secs(10))
+    );
+}
