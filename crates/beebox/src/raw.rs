@@ -39,8 +39,8 @@
 //! assert!(matches!(trap.reason, Reason::Memory(_)));
 //! assert_eq!(
 //!     trap.to_string(),
-//!     "instruction 3 (r3 = *(u8 *)(r1 + 0)): it reads 1 byte at 0x10000003, \
-//!      where `bytes` (0x10000000 to 0x10000003) ends"
+//!     "instruction 3 (r3 = *(u8 *)(r1 + 0)): it reads 1 byte at 0xffff88811035d943, \
+//!      where `bytes` (0xffff88811035d940 to 0xffff88811035d943) ends"
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

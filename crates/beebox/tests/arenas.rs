@@ -95,7 +95,7 @@ fn the_host_reads_and_writes_variables_and_pages() {
 #[test]
 fn reports_of_faults_are_in_the_standard_error() {
     let (mut loaded, _) = load();
-    loaded.set_global("head", &0x7f00_0002_f008u64).unwrap();
+    loaded.set_global("head", &0x7f00_3c02_f008u64).unwrap();
     run(&mut loaded, "sum", 0);
     let text = loaded.take_stream("sum", Stream::Error).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -103,8 +103,8 @@ fn reports_of_faults_are_in_the_standard_error() {
     assert_eq!(
         lines,
         [
-            "ERROR: Arena READ access at unmapped address 0x7f000002f010",
-            "ERROR: Arena READ access at unmapped address 0x7f000002f008",
+            "ERROR: Arena READ access at unmapped address 0x7f003c02f010",
+            "ERROR: Arena READ access at unmapped address 0x7f003c02f008",
         ]
     );
 }

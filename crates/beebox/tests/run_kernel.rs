@@ -86,15 +86,6 @@ impl Both {
     /// Runs both on a packet and compares all that a test run returns.
     fn run(&mut self, packet: &[u8], repeat: u32) {
         let about = format!("{}, {} bytes", self.name, packet.len());
-        let [ours, checked] = [&mut self.ours, &mut self.checked].map(|loaded| {
-            let mut program = loaded.program(&self.name).expect("it is loaded");
-            let mut run = program.test_run_repeated(packet, repeat);
-            if let Ok(run) = &mut run {
-                run.duration = Duration::ZERO;
-            }
-            run
-        });
-        assert_eq!(ours, checked, "{about}: native code and checked engine");
         let context = match self.kind {
             // Data that ends with the packet; nothing else is given.
             ProgramType::Xdp => {
@@ -105,6 +96,15 @@ impl Both {
             ProgramType::SocketFilter => Vec::new(),
             _ => vec![0; 192],
         };
+        let [ours, checked] = [&mut self.ours, &mut self.checked].map(|loaded| {
+            let mut program = loaded.program(&self.name).expect("it is loaded");
+            let mut run = program.test_run_with_context(packet, &context, repeat);
+            if let Ok(run) = &mut run {
+                run.duration = Duration::ZERO;
+            }
+            run
+        });
+        assert_eq!(ours, checked, "{about}: native code and checked engine");
         let (mut data, mut context_out) = (vec![0; 1 << 17], vec![0; context.len()]);
         let request = TestRun {
             context: &context,

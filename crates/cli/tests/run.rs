@@ -85,7 +85,7 @@ fn a_trap_is_shown_where_it_is() {
     let (code, text) = run(&["--mem", "0102", "--reg", "r2=3"], SUM);
     assert_eq!(code, 1);
     let expected = "\
-trap: it reads 1 byte at 0x10000002, where `memory` (0x10000000 to 0x10000002) ends
+trap: it reads 1 byte at 0xffff88811035d942, where `memory` (0xffff88811035d940 to 0xffff88811035d942) ends
      1: r2 += r1
      2: if r1 == r2 goto +5
 >    3: r3 = *(u8 *)(r1 + 0)
@@ -129,9 +129,9 @@ fn a_trace_shows_what_changes() {
         })
         .collect();
     assert_eq!(changes[0], ["0: r6 = 7", "r6 = 0x7"]);
-    assert_eq!(changes[1], ["1: call pc+1", "r10 = 0x1010200"]);
+    assert_eq!(changes[1], ["1: call pc+1", "r10 = 0xffffc90013837c08"]);
     assert_eq!(changes[2], ["3: r0 = r6", "r0 = 0x7"]);
-    assert_eq!(changes[3], ["4: exit", "r10 = 0x1000200"]);
+    assert_eq!(changes[3], ["4: exit", "r10 = 0xffffc90013847c08"]);
     assert_eq!(changes[4], ["2: exit"]);
 }
 

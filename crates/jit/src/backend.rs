@@ -5,8 +5,11 @@ use spec::SplitMix;
 
 use crate::{Applied, Optimizations, Options};
 
-#[cfg(target_arch = "x86_64")]
+/// The code generator. On other processors than x86-64 its code is for inspection only.
 pub(crate) use crate::x64::X64 as Host;
+
+/// True if this processor runs the code of [`Host`].
+pub(crate) const RUNS_HERE: bool = cfg!(target_arch = "x86_64");
 
 /// A code generator. The rest of the crate does not depend on the processor.
 pub(crate) trait Backend {

@@ -21,5 +21,4 @@ pub use native::{
     VerifiedNative,
 };
 pub use optimization::{Applied, Optimization, Optimizations};
-#[cfg(target_arch = "x86_64")]
 pub use x64::Features;

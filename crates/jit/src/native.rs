@@ -9,7 +9,7 @@ use packet::{Metadata, Packet};
 use spec::{Random, SplitMix};
 use vm::{Deadline, DirectAccess, HostFunction, MapHandle, PacketRules, TailTable};
 
-use crate::backend::{Backend, GeneratedCode, Host, Request};
+use crate::backend::{Backend, GeneratedCode, Host, RUNS_HERE, Request};
 use crate::memory::{Image, Placement, Pool};
 
 mod classic;
@@ -97,7 +97,7 @@ impl<K: Entered> Native<K> {
     /// Compiles a program for this machine and installs the code in the pool's memory.
     ///
     /// # Errors
-    /// If there is no executable memory.
+    /// If there is no executable memory, or no code generator for this processor.
     pub fn compile(
         program: &Lowered<K>,
         options: &Options,
@@ -135,6 +135,9 @@ impl<K: Entered> Native<K> {
         pool: &Pool,
         placement: Placement<'_>,
     ) -> Result<Native<K>, CompileError> {
+        if !RUNS_HERE {
+            return Err(CompileError::Processor);
+        }
         let (code, entry) = NativeCode::install(program, options, code, pool, placement)?;
         let entry = K::entry(program.facts(), entry);
         Ok(Native { code, entry })

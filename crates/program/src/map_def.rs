@@ -53,11 +53,12 @@ impl MapParams {
     /// pointer; an arena of 4 GiB has none.
     pub fn arena_start(&self) -> u64 {
         const START: u64 = 0x7f00_0000_0000;
-        const IN_FRONT: u64 = 1 << 16;
+        // Places whose lower half is like that of an address that Linux chooses, and not 0.
+        const IN_FRONT: [u64; 2] = [0x3c01_0000, 1 << 16];
         let bytes = u64::from(self.max_entries) * u64::from(PAGE_SIZE);
+        let fitting = IN_FRONT.iter().find(|at| **at + bytes <= 1 << 32);
         match self.extra {
-            0 if bytes <= (1 << 32) - IN_FRONT => START + IN_FRONT,
-            0 => START,
+            0 => START + fitting.unwrap_or(&0),
             given => given,
         }
     }

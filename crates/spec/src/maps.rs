@@ -132,6 +132,43 @@ impl MapKind {
         self as u32
     }
 
+    /// Name of the kernel's structure of a map, which begins with a `struct bpf_map`
+    /// (`map_btf_id`).
+    pub const fn structure(self) -> &'static str {
+        match self {
+            MapKind::Hash
+            | MapKind::PercpuHash
+            | MapKind::LruHash
+            | MapKind::LruPercpuHash
+            | MapKind::HashOfMaps => "bpf_htab",
+            MapKind::Array
+            | MapKind::ProgArray
+            | MapKind::PerfEventArray
+            | MapKind::PercpuArray
+            | MapKind::CgroupArray
+            | MapKind::ArrayOfMaps => "bpf_array",
+            MapKind::StackTrace => "bpf_stack_map",
+            MapKind::LpmTrie => "lpm_trie",
+            MapKind::Devmap | MapKind::DevmapHash => "bpf_dtab",
+            MapKind::Sockmap => "bpf_stab",
+            MapKind::Cpumap => "bpf_cpu_map",
+            MapKind::Xskmap => "xsk_map",
+            MapKind::Sockhash => "bpf_shtab",
+            MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => "bpf_cgroup_storage_map",
+            MapKind::ReuseportSockarray => "reuseport_array",
+            MapKind::Queue | MapKind::Stack => "bpf_queue_stack",
+            MapKind::SkStorage
+            | MapKind::InodeStorage
+            | MapKind::TaskStorage
+            | MapKind::CgrpStorage => "bpf_local_storage_map",
+            MapKind::StructOps => "bpf_struct_ops_map",
+            MapKind::Ringbuf | MapKind::UserRingbuf => "bpf_ringbuf_map",
+            MapKind::BloomFilter => "bpf_bloom_filter",
+            MapKind::Arena => "bpf_arena",
+            MapKind::InsnArray | MapKind::Rhash => "bpf_map",
+        }
+    }
+
     /// True for maps of maps.
     pub const fn is_map_of_maps(self) -> bool {
         self.has(Trait::OfMaps)

@@ -10,8 +10,8 @@ use crate::lock;
 use crate::map::MapEntry;
 use crate::network::{SocketRef, Sockets};
 use crate::{
-    Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
-    RunGuard, StackFrames, ValueOf, direct_context,
+    CURRENT_TASK, Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
+    RunContext, RunGuard, StackFrames, ValueOf, direct_context,
 };
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
@@ -28,16 +28,6 @@ pub struct Direct {
     maps: *const [MapHandle],
     frames: StackFrames,
 }
-
-/// Address that stands for the current task: one of the kernel, where nothing is. Verified
-/// programs that read a task do not run as native code.
-pub const CURRENT_TASK: u64 = 0xffff_8000_0000_1000;
-
-/// Bytes from the address of the task that runs to its registers in user space.
-pub const USER_REGISTERS: u64 = 0x10_0000;
-
-/// Address that stands for the per-CPU variables of the kernel: that of the first CPU's block. Verified programs that read them do not run as native code.
-pub const VARIABLES: u64 = 0xffff_9000_0000_0000;
 
 impl Direct {
     /// The memory of the run of a context.

@@ -6,6 +6,7 @@
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
 
+pub mod addresses;
 mod arena;
 mod bits;
 mod calls;
@@ -44,6 +45,7 @@ mod tail_table;
 mod timers;
 mod unchecked;
 
+pub use addresses::{CURRENT_TASK, USER_REGISTERS, VARIABLES};
 pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};
@@ -51,7 +53,7 @@ pub use cell_groups::{CellGroup, CellGroups};
 pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, LINE_CELLS, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
-pub use direct::{CURRENT_TASK, Direct, USER_REGISTERS, VARIABLES};
+pub use direct::Direct;
 pub use direct_access::{DirectAccess, Elements};
 pub use direct_call::direct_call;
 pub use direct_context::{ContextKind, DirectContext};

@@ -1,9 +1,9 @@
 //! Contexts that carry a packet: structures in which Linux puts the packet's addresses.
 //!
 //! A field that Linux rewrites to a load of a pointer (`data`, `data_end`, `data_meta`)
-//! has four bytes, as in the structure: in the model address space of the checked engine a
-//! packet lies below 2^32. Native code loads pointers from a
-//! [`DirectContext`](crate::DirectContext) instead.
+//! has four bytes, as in the structure: the lower half of the address. The checked engine adds
+//! the upper half to what a program loads from it ([`PacketContext::is_address`]). Native code
+//! loads pointers from a [`DirectContext`](crate::DirectContext) instead.
 
 /// Layout of a context that carries a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,15 @@ pub const FLOW_DISSECTOR: PacketContext = PacketContext {
 };
 
 impl PacketContext {
-    /// Puts the addresses of a packet's metadata, first byte and end of the linear part
-    /// into a context, and the length of all of it.
-    pub fn set_packet(&self, context: &mut [u8], [meta, data, end]: [u32; 3], len: u32) {
+    /// True for offsets of fields that stand for an address of the packet.
+    pub fn is_address(&self, offset: usize) -> bool {
+        [self.data, self.data_end, self.data_meta].contains(&offset)
+    }
+
+    /// Puts the lower halves of the addresses of a packet's metadata, first byte and end of the
+    /// linear part into a context, and the length of all of it.
+    pub fn set_packet(&self, context: &mut [u8], bounds: [u64; 3], len: u32) {
+        let [meta, data, end] = bounds.map(|address| address as u32);
         put(context, self.data_meta, meta);
         put(context, self.data, data);
         put(context, self.data_end, end);

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::RunGuard;
+use ::kernel::maps::{Map, RunGuard, StoredMap};
 use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
 use spec::kfuncs::KernelFunction;
-use vm::{FiredTimer, MapHandle, MapObject as _, ModelPrograms, ObjectLayout, Streams};
+use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 use super::hook::HookObjects;
 use super::prepared::Prepared;
-use super::{ObjectMap, RunError, RunnableProgram};
+use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
 pub(super) enum Start<'i> {
@@ -40,18 +40,27 @@ impl<'o> RunnableProgram<'o> {
     ) -> Result<u32, RunError> {
         let (shared, limits) = (self.shared, self.limits);
         let (programs, maps) = (&shared.programs[..], &shared.maps[..]);
-        let inner = maps.iter().flatten().flat_map(|map| map.map.inner_maps());
-        let inner: Vec<MapHandle> = inner.collect();
+        let inner = maps.iter().flatten();
+        let inner = inner.flat_map(|map| map.map.operations().inner_maps());
+        let inner: Vec<Arc<StoredMap>> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = shared.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(&shared.system));
         let model = Model(programs);
-        let structure = |map: &ObjectMap| {
-            let layout = shared.map_layout?;
-            Some(layout.structure(&map.map))
+        let structure = |map: &Map, id, name: &str| match &shared.map_layout {
+            Some(layout) => layout.structure(map, id, name),
+            None => Vec::new(),
         };
-        let structures: Vec<_> = maps.iter().flatten().map(structure).collect();
+        let structures: Vec<_> = (1..)
+            .zip(maps)
+            .filter_map(|(id, map)| Some((id, map.as_ref()?)))
+            .map(|(id, map)| structure(&map.map, id, &map.def.name))
+            .collect();
+        let held: Vec<_> = inner
+            .iter()
+            .map(|held| structure(&held.map, held.id, ""))
+            .collect();
         let hook = match &start {
             Start::Program(input) => self.hook_objects(input),
             Start::Timer(_) => None,
@@ -67,10 +76,11 @@ impl<'o> RunnableProgram<'o> {
         };
         for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
-            memory.describe_map(structure.as_deref().unwrap_or_default());
+            memory.describe_map(structure);
         }
-        for handle in &inner {
-            memory.add_inner_map(handle, guard)?;
+        for (held, structure) in inner.iter().zip(&held) {
+            memory.add_inner_map(held.handle(), guard)?;
+            memory.describe_map(structure);
         }
         memory.add_model(&shared.objects, &model);
         // These have addresses of the kernel, above all others.

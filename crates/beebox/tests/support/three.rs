@@ -48,6 +48,7 @@ impl Three {
     }
 
     /// Changes a slot everywhere.
+    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn set(&self, array: &str, index: u32, program: Option<&str>) {
         let done = self.native.set_tail_call(array, index, program);
         assert_eq!(self.checked.set_tail_call(array, index, program), done);
@@ -133,18 +134,43 @@ impl Three {
     }
 
     /// Sets a variable of 4 bytes everywhere.
+    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn set_number(&self, name: &str, number: u32) {
         for ours in [&self.native, &self.checked] {
             ours.set_global(name, &number).expect(name);
         }
+        self.set_kernels(name, &number.to_le_bytes());
+    }
+
+    /// Sets a variable of 8 bytes everywhere.
+    #[allow(dead_code, reason = "each test file has a module of its own")]
+    pub(crate) fn set_word(&self, name: &str, number: u64) {
+        for ours in [&self.native, &self.checked] {
+            ours.set_global(name, &number).expect(name);
+        }
+        self.set_kernels(name, &number.to_le_bytes());
+    }
+
+    fn set_kernels(&self, name: &str, bytes: &[u8]) {
         if let Some(theirs) = &self.theirs {
             let (map, place) = self.place(name);
             let map = theirs.map_at(map).expect(name);
             let mut value = vec![0; map.value_len()];
             map.lookup(&[0; 4], &mut value).expect(name);
-            value[place..place + 4].copy_from_slice(&number.to_le_bytes());
+            value[place..place + bytes.len()].copy_from_slice(bytes);
             map.update(&[0; 4], &value).expect(name);
         }
+    }
+
+    /// The bytes from a variable on to the end of its map in the kernel.
+    #[allow(dead_code, reason = "each test file has a module of its own")]
+    pub(crate) fn kernels_bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let theirs = self.theirs.as_ref()?;
+        let (map, place) = self.place(name);
+        let map = theirs.map_at(map).expect(name);
+        let mut value = vec![0; map.value_len()];
+        map.lookup(&[0; 4], &mut value).expect(name);
+        Some(value.split_off(place))
     }
 }
 

@@ -11,6 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use vm::addresses::FUNCTIONS;
+
 use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, RegSet, Size, Width, eval,
 };
@@ -24,14 +26,6 @@ use super::{
     CheckedContext, CheckedProgram, DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS,
 };
 use call_stack::Frames;
-
-/// Base of function addresses, where no memory is: the function at slot `n` has `CODE + 8 *
-/// n`.
-const CODE: u64 = 0x1_0000_0000;
-
-/// More bytes than an object of the kernel has: addresses below are those of members of an object
-/// that a null pointer names.
-const LONGEST_OBJECT: u64 = 0x1_0000;
 
 const R0: usize = Reg::R0.index();
 const FP: usize = Reg::R10.index();
@@ -216,15 +210,13 @@ impl<'m> Run<'_, '_, 'm, '_> {
         stop
     }
 
-    /// Has a load through a null pointer get 0 if its memory need not be there; false for any
-    /// other instruction, and for objects that the kernel has and this machine has not.
+    /// Has a load get 0 if its memory need not be there and is not; false for any other
+    /// instruction.
     #[cold]
     fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
         let probes = program.probing.binary_search(&self.at).is_ok();
         match (program.insns.get(self.at), reason) {
-            (Some(Insn::Load { dst, .. }), Reason::Memory(bad))
-                if probes && bad.address < LONGEST_OBJECT =>
-            {
+            (Some(Insn::Load { dst, .. }), Reason::Memory(_)) if probes => {
                 self.regs[dst.index()] = 0;
                 true
             }
@@ -288,7 +280,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 off,
             } => {
                 let value = self.load(size, base.index(), off)?;
-                self.regs[dst.index()] = eval::loaded(size, signed, value);
+                self.regs[dst.index()] = match signed {
+                    true => eval::loaded(size, signed, value),
+                    false => value,
+                };
             }
             Insn::Store {
                 size,
@@ -374,6 +369,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         Ok(pc)
     }
 
+    /// A number in memory, with zeros above it, or an address of the packet out of the context.
     #[inline(always)]
     fn load(&mut self, size: Size, base: usize, off: i16) -> Result<u64, BadAccess> {
         let address = eval::address(self.regs[base], off);
@@ -480,9 +476,11 @@ impl<'m> Run<'_, '_, 'm, '_> {
     }
 }
 
-/// The slot of which an address of a function is.
+/// The slot of which an address of a function is: a slot has 8 of them, from [`FUNCTIONS`] on.
 pub(super) fn slot_at(address: u64) -> Option<usize> {
-    let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
+    let offset = address
+        .checked_sub(FUNCTIONS)
+        .filter(|offset| offset % 8 == 0);
     offset.map(|offset| (offset / 8) as usize)
 }
 
@@ -506,7 +504,7 @@ fn wide(imm: Imm64, at: usize, memory: &Memory<'_>) -> Result<u64, Reason> {
         Imm64::Value(value) => Some(value.get()),
         Imm64::Func { off, .. } => {
             let slot = after(at + 1, off) as u64;
-            Some(CODE.wrapping_add(slot.wrapping_mul(8)))
+            Some(FUNCTIONS.wrapping_add(slot.wrapping_mul(8)))
         }
         Imm64::MapIndex { index, high: 0 } => map(index).and_then(|map| memory.map_pointer(map)),
         Imm64::MapIndexValue { index, offset } => map(index)

@@ -157,7 +157,7 @@ macro_rules! perform {
             $(
                 Frequent::$load => {
                     let value = $attempt!($run.load(Size::$size, $step.src(), $step.off));
-                    $run.regs[$step.dst()] = eval::loaded(Size::$size, false, value);
+                    $run.regs[$step.dst()] = value;
                 }
                 Frequent::$store => {
                     let value = $run.regs[$step.src()];

@@ -1,31 +1,36 @@
 //! Maps in the virtual address space of a checked run.
 //!
-//! The map of index `n` has the 2^40 addresses from `(n + 1) << 40` on. The first one is
-//! the pointer to the map, where programs read its structure, if it is known. 2^32 above begin the values, each a region
-//! of its own from the moment that it is first asked for: they are so far apart that no
-//! constant offset leads from one into another. Finding a value is a division.
+//! The pointer to the map of index `n` is `n` × 64 KiB above [`MAPS`]; there programs read its
+//! structure, if it is known. Keys and values get addresses from [`VALUES`] on in the order in
+//! which they are first asked for, so far apart that no constant offset leads from one into
+//! another. Finding one is a binary search.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use vm::addresses::{IN_VALUES, MAPS, VALUES, VALUES_END};
 use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard, ValueOf};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
-/// Bits of the addresses of one map.
-const SPAN_BITS: u32 = 40;
-/// From the pointer to a map to its first value.
-const FIRST_VALUE: u64 = 1 << 32;
-/// Most maps, so that addresses stay in the lower half.
+/// Addresses from the pointer to a map to that of the next one.
+const MAP_STRIDE: u64 = 0x1_0000;
+/// Most maps, so that their structures lie in front of the values.
 const MOST_MAPS: usize = 1 << 20;
 
-/// The maps of a program, by index.
+/// The maps of a program.
 #[derive(Default)]
-pub(super) struct Maps<'m>(
-    Vec<Mapped<'m>>,
+pub(super) struct Maps<'m> {
+    /// By index.
+    list: Vec<Mapped<'m>>,
     /// Indices of maps in maps, by the address of their handle.
-    HashMap<u64, u32>,
-);
+    inner: HashMap<u64, u32>,
+    /// Keys and values of all maps: their addresses, which ascend, the map, and the number
+    /// in it.
+    places: Vec<(u64, u32, u32)>,
+    /// Addresses of keys and values that are used, in bytes.
+    used: u64,
+}
 
 struct Mapped<'m> {
     name: Cow<'m, str>,
@@ -36,8 +41,10 @@ struct Mapped<'m> {
     structure: &'m [u8],
     /// From one value to the next.
     pitch: u64,
-    /// Values in the order of their addresses.
+    /// Keys and values in the order of their addresses.
     values: Vec<CellSlice<'m>>,
+    /// Their addresses.
+    starts: Vec<u64>,
     /// Indices of values by their address on the host.
     known: HashMap<usize, usize>,
     /// Indices of those that are keys, which programs only read.
@@ -50,6 +57,8 @@ struct Mapped<'m> {
 /// The value that contains an address or precedes it.
 struct Place<'p, 'm> {
     mapped: &'p Mapped<'m>,
+    /// Index of the map.
+    index: u32,
     start: u64,
     number: usize,
     offset: u64,
@@ -64,10 +73,10 @@ impl<'m> Maps<'m> {
         permission: Permission,
     ) -> Result<(), NoRoom> {
         let value_size = map.value_size();
-        if self.0.len() == MOST_MAPS {
+        if self.list.len() == MOST_MAPS {
             return Err(NoRoom { len: value_size });
         }
-        self.0.push(Mapped {
+        self.list.push(Mapped {
             name,
             map,
             guard,
@@ -75,19 +84,20 @@ impl<'m> Maps<'m> {
             structure: &[],
             pitch: (longest(map) + GAP).next_multiple_of(GAP),
             values: Vec::new(),
+            starts: Vec::new(),
             known: HashMap::new(),
             keys: HashSet::new(),
             records: Vec::new(),
         });
         if let Some(value) = map.direct_value() {
-            self.value(self.0.len() as u32 - 1, value)?;
+            self.value(self.list.len() as u32 - 1, value)?;
         }
         Ok(())
     }
 
     /// Sets what programs read through the pointer to the last map.
     pub(super) fn describe(&mut self, structure: &'m [u8]) {
-        if let Some(mapped) = self.0.last_mut() {
+        if let Some(mapped) = self.list.last_mut() {
             mapped.structure = structure;
         }
     }
@@ -98,25 +108,25 @@ impl<'m> Maps<'m> {
         handle: &'m MapHandle,
         guard: &'m RunGuard,
     ) -> Result<(), NoRoom> {
-        let index = self.0.len() as u32;
+        let index = self.list.len() as u32;
         let (map, permission) = (&**handle.map(), Permission::ReadWrite);
         self.push("(inner)".into(), map, guard, permission)?;
-        self.1.insert(handle.address(), index);
+        self.inner.insert(handle.address(), index);
         Ok(())
     }
 
     pub(super) fn object(&self, index: u32) -> Option<&'m dyn MapObject> {
-        self.0.get(index as usize).map(|mapped| mapped.map)
+        self.list.get(index as usize).map(|mapped| mapped.map)
     }
 
     /// The address of the value of a key, or the pointer to the map of a key; 0 if it has none.
     pub(super) fn lookup(&mut self, index: u32, cpu: u32, key: &[u8]) -> Result<u64, NoRoom> {
-        let mapped = &self.0[index as usize];
+        let mapped = &self.list[index as usize];
         match mapped.map.lookup(mapped.guard, cpu, key) {
             Some(value) => self.value(index, value),
             None => {
                 let inner = mapped.map.inner(mapped.guard, key);
-                let index = inner.and_then(|address| self.1.get(&address).copied());
+                let index = inner.and_then(|address| self.inner.get(&address).copied());
                 Ok(index.and_then(|index| self.pointer(index)).unwrap_or(0))
             }
         }
@@ -124,7 +134,7 @@ impl<'m> Maps<'m> {
 
     /// The address of a value that is not found by its key; 0 if there is none.
     pub(super) fn find(&mut self, index: u32, what: ValueOf<'_>) -> Result<u64, NoRoom> {
-        let mapped = &self.0[index as usize];
+        let mapped = &self.list[index as usize];
         match mapped.map.find(mapped.guard, what) {
             Some(value) => self.value(index, value),
             None => Ok(0),
@@ -133,12 +143,12 @@ impl<'m> Maps<'m> {
 
     /// Reserves a record of a ring buffer; its address, or 0 if there is no room.
     pub(super) fn reserve(&mut self, index: u32, len: u64, flags: u64) -> Result<u64, NoRoom> {
-        let mapped = &self.0[index as usize];
+        let mapped = &self.list[index as usize];
         let Some((bytes, position)) = mapped.map.reserve(len, flags) else {
             return Ok(0);
         };
         let address = self.value(index, bytes)?;
-        let mapped = &mut self.0[index as usize];
+        let mapped = &mut self.list[index as usize];
         let number = mapped.known[&bytes.address().addr()];
         mapped.records.push((number, position));
         Ok(address)
@@ -150,8 +160,8 @@ impl<'m> Maps<'m> {
         let Some(place) = self.place(address).filter(|place| place.offset == 0) else {
             return false;
         };
-        let number = place.number;
-        let mapped = &mut self.0[(address >> SPAN_BITS) as usize - 1];
+        let (index, number) = (place.index, place.number);
+        let mapped = &mut self.list[index as usize];
         let mut records = mapped.records.iter();
         let Some(at) = records.position(|(record, _)| *record == number) else {
             return false;
@@ -170,7 +180,7 @@ impl<'m> Maps<'m> {
         cpu: u32,
         cursor: &mut Cursor,
     ) -> Result<Option<[u64; 2]>, NoRoom> {
-        let mapped = &self.0[index as usize];
+        let mapped = &self.list[index as usize];
         let Some([key, value]) = mapped.map.next_entry(mapped.guard, cpu, cursor) else {
             return Ok(None);
         };
@@ -184,7 +194,7 @@ impl<'m> Maps<'m> {
         [key, value]: [CellSlice<'m>; 2],
     ) -> Result<[u64; 2], NoRoom> {
         let addresses = [self.value(index, key)?, self.value(index, value)?];
-        let mapped = &mut self.0[index as usize];
+        let mapped = &mut self.list[index as usize];
         let number = mapped.known[&key.address().addr()];
         mapped.keys.insert(number);
         Ok(addresses)
@@ -197,7 +207,7 @@ impl<'m> Maps<'m> {
         identity: u64,
         address: u64,
     ) -> Result<Option<[u64; 3]>, NoRoom> {
-        let mut maps = (0..).zip(&self.0);
+        let mut maps = (0..).zip(&self.list);
         let found = maps.find(|(_, mapped)| mapped.map.identity() == identity);
         let entry = found.and_then(|(index, mapped)| {
             let entry = mapped.map.entry_at(mapped.guard, address)?;
@@ -226,55 +236,48 @@ impl<'m> Maps<'m> {
     /// Ends a visit of entries.
     pub(super) fn end_entries(&mut self, index: u32, cursor: &mut Cursor) {
         if let Some(cell) = cursor.key_cell.take() {
-            self.0[index as usize].guard.release_key_cell(cell);
+            self.list[index as usize].guard.release_key_cell(cell);
         }
     }
 
     pub(super) fn pointer(&self, index: u32) -> Option<u64> {
-        let is_there = (index as usize) < self.0.len();
-        is_there.then(|| (u64::from(index) + 1) << SPAN_BITS)
+        let is_there = (index as usize) < self.list.len();
+        is_there.then(|| MAPS + u64::from(index) * MAP_STRIDE)
     }
 
     pub(super) fn index_of(&self, pointer: u64) -> Option<u32> {
-        let index = u32::try_from((pointer >> SPAN_BITS).checked_sub(1)?).ok()?;
-        (self.pointer(index) == Some(pointer)).then_some(index)
+        let (index, offset) = structure_at(pointer)?;
+        (offset == 0 && (index as usize) < self.list.len()).then_some(index)
     }
 
     pub(super) fn numbered(&self, index: u32, number: u32) -> Option<u64> {
-        let mapped = self.0.get(index as usize)?;
-        let start = self.pointer(index)? + FIRST_VALUE;
-        let is_there = (number as usize) < mapped.values.len();
-        is_there.then(|| start + u64::from(number) * mapped.pitch)
+        let mapped = self.list.get(index as usize)?;
+        mapped.starts.get(number as usize).copied()
     }
 
     pub(super) fn value(&mut self, index: u32, value: CellSlice<'m>) -> Result<u64, NoRoom> {
-        let no_room = NoRoom { len: value.len() };
-        let start = self.pointer(index).ok_or(no_room)? + FIRST_VALUE;
-        let mapped = &mut self.0[index as usize];
-        let room = ((1 << SPAN_BITS) - FIRST_VALUE) / mapped.pitch;
-        let number = match mapped.known.get(&value.address().addr()) {
+        let mapped = &mut self.list[index as usize];
+        if let Some(number) = mapped.known.get(&value.address().addr()) {
             // A sample may have another length than the one before it.
-            Some(number) => {
-                mapped.values[*number] = value;
-                *number
-            }
-            None if mapped.values.len() as u64 >= room => return Err(no_room),
-            None => {
-                mapped
-                    .known
-                    .insert(value.address().addr(), mapped.values.len());
-                mapped.values.push(value);
-                mapped.values.len() - 1
-            }
-        };
-        Ok(start + number as u64 * mapped.pitch)
+            mapped.values[*number] = value;
+            return Ok(mapped.starts[*number]);
+        }
+        if mapped.pitch > VALUES_END - VALUES - self.used {
+            return Err(NoRoom { len: value.len() });
+        }
+        let (start, number) = (VALUES + self.used + IN_VALUES, mapped.values.len());
+        self.used += mapped.pitch;
+        self.places.push((start, index, number as u32));
+        mapped.known.insert(value.address().addr(), number);
+        mapped.values.push(value);
+        mapped.starts.push(start);
+        Ok(start)
     }
 
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let Some(place) = self.place(address) else {
-            let index = usize::try_from((address >> SPAN_BITS).checked_sub(1)?).ok()?;
-            let offset = usize::try_from(address & ((1 << SPAN_BITS) - 1)).ok()?;
-            let structure = self.0.get(index)?.structure;
+            let (index, offset) = structure_at(address)?;
+            let structure = self.list.get(index as usize)?.structure;
             let bytes = structure.get(offset..)?.get(..into.len())?;
             into.copy_from_slice(bytes);
             return Some(());
@@ -305,15 +308,14 @@ impl<'m> Maps<'m> {
     }
 
     fn place(&self, address: u64) -> Option<Place<'_, 'm>> {
-        let index = u32::try_from((address >> SPAN_BITS).checked_sub(1)?).ok()?;
-        let mapped = self.0.get(index as usize)?;
-        let offset = (address & ((1 << SPAN_BITS) - 1)).checked_sub(FIRST_VALUE)?;
-        let number = usize::try_from(offset / mapped.pitch).ok()?;
-        let offset = offset % mapped.pitch;
-        (number < mapped.values.len()).then_some(Place {
+        let before = self.places.partition_point(|(start, ..)| *start <= address);
+        let (start, index, number) = *self.places.get(before.checked_sub(1)?)?;
+        let (mapped, offset) = (&self.list[index as usize], address - start);
+        (offset < mapped.pitch).then_some(Place {
             mapped,
-            start: address - offset,
-            number,
+            index,
+            start,
+            number: number as usize,
             offset,
         })
     }
@@ -344,6 +346,13 @@ impl<'m> Maps<'m> {
             }),
         })
     }
+}
+
+/// The index of the map whose structure an address lies in or behind, and the offset in it.
+fn structure_at(address: u64) -> Option<(u32, usize)> {
+    let offset = address.checked_sub(MAPS)?;
+    let index = u32::try_from(offset / MAP_STRIDE).ok()?;
+    Some((index, (offset % MAP_STRIDE) as usize))
 }
 
 /// Bytes of the longest key or value of a map.

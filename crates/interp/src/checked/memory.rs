@@ -1,11 +1,13 @@
 //! The memory of a checked run: regions in a virtual address space.
 //!
-//! Addresses depend on the order in which regions are added, not on the host: the first
-//! region is at 0x10000000, each further one at the next multiple of 0x100000 after a gap
-//! of at least 64 KiB, so that no constant offset crosses from one region into another. A
-//! packet has a few such places, one after the other, for when helpers move it. Frame `n`
-//! of the stack ends at 0x01000200 + n × 0x10000. All memory lies below 2^32; function
-//! addresses are above, and maps above those (`maps.rs`).
+//! Addresses look like Linux's ([`vm::addresses`]) and depend on the order in which regions are
+//! added, not on the host: each region begins [`IN_PAGE`] bytes behind the next multiple of 1 MiB
+//! from [`REGIONS`] on, after a gap of at least 64 KiB, so that no constant offset crosses from
+//! one region into another. A packet has a few such places, one
+//! after the other, for when helpers move it; its buffer begins with a page. Frame `n` of the
+//! stack ends n × 64 KiB below [`FRAMES`]. Addresses of regions have one upper half, which loads
+//! of a packet's addresses from the context add to the lower ones that it holds. Maps are in
+//! `maps.rs`.
 //!
 //! Cost of an access: one comparison if the base register accessed the same region last,
 //! otherwise linear in the number of regions.
@@ -20,10 +22,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use spec::maps::MapKind;
+use vm::addresses::{FRAMES, IN_PAGE, REGIONS, REGIONS_END, SOCKETS};
 use vm::network::Sockets;
 use vm::{
-    ArenaObject, CURRENT_TASK, CellSlice, FRAME_BYTES, Iteration, MapHandle, MapObject,
-    ModelPrograms, Objects, PacketBuffer, RunGuard, USER_REGISTERS, VARIABLES,
+    ArenaObject, CURRENT_TASK, CellSlice, Iteration, MapHandle, MapObject, ModelPrograms, Objects,
+    PacketBuffer, RunGuard, USER_REGISTERS, VARIABLES,
 };
 
 use super::calls::CallFault;
@@ -36,15 +39,9 @@ pub(super) use port::refused;
 use region::{Bytes, Region};
 pub use region::{Permission, RegionId, RegionInfo};
 
-/// Address of the memory of model sockets: an address of the kernel where nothing is.
-const SOCKETS: u64 = 0xffff_8000_4000_0000;
-/// Address of the region that is added first.
-const FIRST_REGION: u64 = 0x1000_0000;
-const FIRST_FRAME: u64 = 0x0100_0000;
 const FRAME_STRIDE: u64 = 0x1_0000;
 const REGION_ALIGNMENT: u64 = 0x10_0000;
 pub(super) const GAP: u64 = 0x1_0000;
-const END: u64 = 0xf000_0000;
 /// Places of a packet, which it gets in turn when it is moved.
 const PACKET_PLACES: u64 = 4;
 /// Most bytes that helpers add to a packet.
@@ -97,8 +94,8 @@ pub struct Memory<'m> {
 #[derive(Clone, Copy)]
 struct PacketRegion {
     id: RegionId,
-    /// Its first start address.
-    start: u64,
+    /// First address of its buffer at its first place.
+    buffer: u64,
     /// Addresses between two places of it.
     stride: u64,
     /// Moves of the packet when it was added, at its first place.
@@ -200,16 +197,17 @@ impl<'m> Memory<'m> {
         let stride = packet.capacity() as u64 + MOST_GROWTH + GAP;
         let stride = stride.next_multiple_of(REGION_ALIGNMENT);
         let moves = packet.moves();
-        let id = self.push("packet".into(), Bytes::Packet(packet))?;
-        let start = self.address(id);
-        if stride * PACKET_PLACES > END - start {
+        let buffer = self.next_page();
+        if stride * PACKET_PLACES > REGIONS_END.saturating_sub(buffer) {
             return Err(NoRoom {
-                len: self.regions[id.0].len() as usize,
+                len: packet.capacity(),
             });
         }
+        let start = buffer + in_buffer(packet);
+        let id = self.push_at(start, "packet".into(), Bytes::Packet(packet));
         self.packet = Some(PacketRegion {
             id,
-            start,
+            buffer,
             stride,
             moves,
         });
@@ -239,7 +237,7 @@ impl<'m> Memory<'m> {
         let (layout, len) = (packet.context(), packet.len() as u32);
         let context = self.regions[context.0].bytes.writable();
         if let Some(context) = context.filter(|context| context.len() >= layout.size) {
-            layout.set_packet(context, bounds.map(|address| address as u32), len);
+            layout.set_packet(context, bounds, len);
         }
     }
 
@@ -331,8 +329,7 @@ impl<'m> Memory<'m> {
 
     /// Address of the end of the stack frame of that number, if a run is in it.
     pub fn frame_end(&self, number: usize) -> Option<u64> {
-        let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
-        (number < self.frames).then_some(start + FRAME_BYTES as u64)
+        (number < self.frames).then(|| frame_end(number))
     }
 
     /// Frees the lock that a run holds, which may have ended in any way.
@@ -407,24 +404,33 @@ impl<'m> Memory<'m> {
     }
 
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
-        self.drop_frames();
-        let start = match (self.regions.len(), self.packet) {
-            (0, _) => FIRST_REGION,
-            (count, Some(packet)) if packet.id.0 + 1 == count => {
-                packet.start + packet.stride * PACKET_PLACES
-            }
-            (count, _) => {
-                let last = &self.regions[count - 1];
-                (last.start + last.len() + GAP).next_multiple_of(REGION_ALIGNMENT)
-            }
-        };
+        let start = self.next_page() + IN_PAGE;
         let len = bytes.readable().len();
-        if len as u64 > END.saturating_sub(start) {
+        if len as u64 > REGIONS_END.saturating_sub(start) {
             return Err(NoRoom { len });
         }
+        Ok(self.push_at(start, name, bytes))
+    }
+
+    fn push_at(&mut self, start: u64, name: Cow<'m, str>, bytes: Bytes<'m>) -> RegionId {
         self.regions.push(Region { start, bytes });
         self.names.push(name);
-        Ok(RegionId(self.regions.len() - 1))
+        RegionId(self.regions.len() - 1)
+    }
+
+    /// The first page of the next region.
+    fn next_page(&mut self) -> u64 {
+        self.drop_frames();
+        match (self.regions.last(), self.packet) {
+            (None, _) => REGIONS,
+            (Some(_), Some(packet)) if packet.id.0 + 1 == self.regions.len() => {
+                packet.buffer + packet.stride * PACKET_PLACES
+            }
+            (Some(last), _) => {
+                let behind = last.start + last.len() + GAP - REGIONS;
+                REGIONS + behind.next_multiple_of(REGION_ALIGNMENT)
+            }
+        }
     }
 
     /// The first address of a region.
@@ -474,4 +480,14 @@ impl<'m> Memory<'m> {
         let bytes = region.bytes.writable().unwrap_or_default();
         Ok(&mut bytes[offset..offset + len as usize])
     }
+}
+
+/// Address of the end of the stack frame of a number.
+fn frame_end(number: usize) -> u64 {
+    FRAMES - number as u64 * FRAME_STRIDE
+}
+
+/// Offset of the metadata of a packet in its buffer.
+fn in_buffer(packet: &PacketBuffer) -> u64 {
+    (packet.start() - packet.metadata_len()) as u64
 }

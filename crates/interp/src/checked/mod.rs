@@ -11,7 +11,7 @@
 //!
 //! | what | rule |
 //! |---|---|
-//! | addresses | virtual: they depend only on the order in which regions were added, and lie below 2^32, so runs are deterministic and contexts with 32-bit address fields work ([`Memory`]) |
+//! | addresses | virtual: they depend only on the order in which regions were added, so that runs are deterministic, and look like Linux's; what a program loads from a field of the context that stands for an address of the packet has 64 bits ([`Memory`]) |
 //! | registers | `r1` to `r5` are arguments of the caller, `r10` is the end of the first frame, the others are 0 |
 //! | stack | [`FRAME_BYTES`] zeroed bytes for each frame, unmapped when it returns; frames are not adjacent |
 //! | calls | as many frames of one program as [`Limits`] allows (Linux: 8); `r6` to `r10` are callee-saved, `r1` to `r5` keep the callee's values |
@@ -113,9 +113,9 @@ impl CheckedProgram {
         }
     }
 
-    /// The program in which loads at these slots, which ascend, get 0 through a null pointer
+    /// The program in which loads at these slots, which ascend, get 0 where there is no memory
     /// (`BPF_PROBE_MEM`): the verifier lets programs follow pointers of kernel objects without a
-    /// check.
+    /// check, and numbers that `bpf_rdonly_cast` makes pointers of.
     #[must_use]
     pub fn with_probing_loads(self, probing: Vec<usize>) -> CheckedProgram {
         CheckedProgram { probing, ..self }

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spec::Errno;
+use vm::addresses::FRAGMENTS;
 use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
 
 use super::calls::CallFault;
@@ -14,9 +15,7 @@ use super::trap::{Reason, Unclosed};
 
 /// Timeout of a resilient lock (`RES_DEF_TIMEOUT`).
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
-/// Address of the first fragment of the packet: one of the kernel where nothing else is. Bits of
-/// the addresses of each.
-const FRAGMENTS: u64 = 0xffff_8940_0000_0000;
+/// Bits of the addresses of a fragment of the packet.
 const FRAGMENT_BITS: u32 = 20;
 /// Most resilient locks that a run is known to hold (`RES_NR_HELD`).
 const MOST_HELD: usize = 31;

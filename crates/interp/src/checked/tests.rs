@@ -65,43 +65,43 @@ fn traps_name_instruction_access_and_region() {
     for (source, expected) in [
         (
             "r0 = *(u64 *)(r1 + 16)",
-            "instruction 0 (r0 = *(u64 *)(r1 + 16)): it reads 8 bytes at 0x10000010, \
-             where `bytes` (0x10000000 to 0x10000010) ends",
+            "instruction 0 (r0 = *(u64 *)(r1 + 16)): it reads 8 bytes at 0xffff88811035d950, \
+             where `bytes` (0xffff88811035d940 to 0xffff88811035d950) ends",
         ),
         (
             "r0 = *(u8 *)(r1 + 20)",
-            "instruction 0 (r0 = *(u8 *)(r1 + 20)): it reads 1 byte at 0x10000014, \
-             4 bytes beyond the end of `bytes` (0x10000000 to 0x10000010)",
+            "instruction 0 (r0 = *(u8 *)(r1 + 20)): it reads 1 byte at 0xffff88811035d954, \
+             4 bytes beyond the end of `bytes` (0xffff88811035d940 to 0xffff88811035d950)",
         ),
         (
             "*(u16 *)(r1 - 2) = 0",
-            "instruction 0 (*(u16 *)(r1 - 2) = 0): it writes 2 bytes at 0xffffffe, \
-             2 bytes before the start of `bytes` (0x10000000 to 0x10000010)",
+            "instruction 0 (*(u16 *)(r1 - 2) = 0): it writes 2 bytes at 0xffff88811035d93e, \
+             2 bytes before the start of `bytes` (0xffff88811035d940 to 0xffff88811035d950)",
         ),
         (
             "r0 = *(u32 *)(r1 + 13)",
-            "instruction 0 (r0 = *(u32 *)(r1 + 13)): it reads 4 bytes at 0x1000000d, of which \
-             only 3 are in `bytes` (0x10000000 to 0x10000010)",
+            "instruction 0 (r0 = *(u32 *)(r1 + 13)): it reads 4 bytes at 0xffff88811035d94d, of which \
+             only 3 are in `bytes` (0xffff88811035d940 to 0xffff88811035d950)",
         ),
         (
             "*(u8 *)(r3 + 0) = 1",
-            "instruction 0 (*(u8 *)(r3 + 0) = 1): it writes 1 byte at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is read-only",
+            "instruction 0 (*(u8 *)(r3 + 0) = 1): it writes 1 byte at 0xffff88811045d940 in \
+             `key` (0xffff88811045d940 to 0xffff88811045d944), which is read-only",
         ),
         (
             "lock *(u32 *)(r3 + 0) += r2",
-            "instruction 0 (lock *(u32 *)(r3 + 0) += r2): it updates 4 bytes at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is read-only",
+            "instruction 0 (lock *(u32 *)(r3 + 0) += r2): it updates 4 bytes at 0xffff88811045d940 in \
+             `key` (0xffff88811045d940 to 0xffff88811045d944), which is read-only",
         ),
         (
             "lock *(u32 *)(r1 + 2) += r2",
-            "instruction 0 (lock *(u32 *)(r1 + 2) += r2): it updates 4 bytes at 0x10000002 in \
-             `bytes` (0x10000000 to 0x10000010), which is not aligned to its size",
+            "instruction 0 (lock *(u32 *)(r1 + 2) += r2): it updates 4 bytes at 0xffff88811035d942 in \
+             `bytes` (0xffff88811035d940 to 0xffff88811035d950), which is not aligned to its size",
         ),
         (
             "r0 = *(u64 *)(r10 - 520)",
-            "instruction 0 (r0 = *(u64 *)(r10 - 520)): it reads 8 bytes at 0xfffff8, \
-             8 bytes before the start of `stack frame 0` (0x1000000 to 0x1000200)",
+            "instruction 0 (r0 = *(u64 *)(r10 - 520)): it reads 8 bytes at 0xffffc90013847a00, \
+             8 bytes before the start of `stack frame 0` (0xffffc90013847a08 to 0xffffc90013847c08)",
         ),
         (
             "r0 = 0; r0 = *(u64 *)(r0 + 8)",
@@ -116,7 +116,7 @@ fn traps_name_instruction_access_and_region() {
         (
             "r2 = 0x123456789ab ll; r0 = *(u64 *)(r2 + 0)",
             "instruction 2 (r0 = *(u64 *)(r2 + 0)): it reads 8 bytes at 0x123456789ab, which is \
-             in no region; the nearest is `key` (0x10100000 to 0x10100004)",
+             in no region; the nearest is `bytes` (0xffff88811035d940 to 0xffff88811035d950)",
         ),
         (
             "goto +5",
@@ -125,21 +125,21 @@ fn traps_name_instruction_access_and_region() {
         ("call 77", "instruction 0 (call 77): there is no helper 77"),
         (
             "r2 = 17; call 1000",
-            "instruction 1 (call 1000): helper 1000 reads 17 bytes at 0x10000000, of which \
-             only 16 are in `bytes` (0x10000000 to 0x10000010)",
+            "instruction 1 (call 1000): helper 1000 reads 17 bytes at 0xffff88811035d940, of which \
+             only 16 are in `bytes` (0xffff88811035d940 to 0xffff88811035d950)",
         ),
         (
             "r1 = r3; r2 = 1; call 1001",
-            "instruction 2 (call 1001): helper 1001 writes 1 byte at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is read-only",
+            "instruction 2 (call 1001): helper 1001 writes 1 byte at 0xffff88811045d940 in \
+             `key` (0xffff88811045d940 to 0xffff88811045d944), which is read-only",
         ),
         (
             "call 1002",
             "instruction 0 (call 1002): helper 1002 refuses: out of tea",
         ),
         (
-            "callx r1",
-            "instruction 0 (callx r1): there is no helper 268435456",
+            "r1 = 268435456; callx r1",
+            "instruction 1 (callx r1): there is no helper 268435456",
         ),
         (
             "r1 = map_fd(3) ll",
@@ -308,7 +308,10 @@ fn addresses_depend_on_the_order_of_regions() {
         memory.add_read_only("none", &[]).unwrap(),
     ];
     let addresses = ids.map(|id| memory.address(id));
-    assert_eq!(addresses, [0x1000_0000, 0x1020_0000, 0x1030_0000]);
+    assert_eq!(
+        addresses,
+        [0, 0x20_0000, 0x30_0000].map(|at| 0xffff_8881_1035_d940 + at)
+    );
     assert!(memory.read(addresses[2], 0).is_ok());
     assert!(memory.read(addresses[2], 1).is_err());
     assert!(memory.write(addresses[1], 3).is_ok());
@@ -326,11 +329,9 @@ fn the_address_space_can_be_full() {
         match memory.add_read_only("page", &page) {
             Ok(id) => {
                 added += 1;
-                let end = memory.address(id) + page.len() as u64;
-                assert!(
-                    end <= 1 << 32,
-                    "contexts with 32-bit fields reach all of it"
-                );
+                let start = memory.address(id);
+                let end = start + page.len() as u64;
+                assert_eq!(start >> 32, end >> 32, "contexts hold the lower half");
             }
             Err(full) => break full,
         }
@@ -526,13 +527,13 @@ fn values_of_maps_are_regions_of_their_own() {
     let traps = [
         (
             "r0 = *(u64 *)(r1 + 8)",
-            "it reads 8 bytes at 0x10100020008, of which only 4 are in \
-             `value 1 of map counts` (0x10100020000 to 0x1010002000c)",
+            "it reads 8 bytes at 0xffff88a0125929c0, of which only 4 are in \
+             `value 1 of map counts` (0xffff88a0125929b8 to 0xffff88a0125929c4)",
         ),
         (
             "r3 = 5; lock *(u64 *)(r2 + 0) += r3",
-            "it updates 8 bytes at 0x10100000004 in `value 0 of map counts` \
-             (0x10100000000 to 0x1010000000c), which is not aligned to its size",
+            "it updates 8 bytes at 0xffff88a0125729bc in `value 0 of map counts` \
+             (0xffff88a0125729b8 to 0xffff88a0125729c4), which is not aligned to its size",
         ),
     ];
     for (body, text) in traps {
@@ -628,10 +629,11 @@ fn helpers_call_functions_of_the_program() {
 }
 
 #[test]
-fn probing_loads_get_0_through_null_pointers_only() {
-    let outcome = |address: &str| {
-        let source = format!("r1 = {address} ll\nr0 = 7\nr0 = *(u64 *)(r1 + 8)\nexit");
-        let program = program(&source).with_probing_loads(vec![3]);
+fn probing_loads_get_0_where_no_memory_is() {
+    let outcome = |address: &str, probing: &[usize]| {
+        let source =
+            format!("r1 = {address} ll\nr0 = 7\nr0 = *(u64 *)(r1 + 8)\nr0 = *(s8 *)(r1 + 8)\nexit");
+        let program = program(&source).with_probing_loads(probing.to_vec());
         let mut memory = Memory::new();
         let mut calls = Calls::basic(SplitMix::new(1), || 0);
         let cx = CheckedContext {
@@ -643,7 +645,16 @@ fn probing_loads_get_0_through_null_pointers_only() {
         let finish = program.run(cx, Entry { arguments }, &Limits::default());
         finish.outcome.map_err(|trap| trap.at)
     };
-    assert_eq!(outcome("0"), Ok(0));
-    assert_eq!(outcome("0x2000"), Ok(0));
-    assert_eq!(outcome("0x20000000"), Err(3));
+    for address in [
+        "0",
+        "0x2000",
+        "0x7f0020000000",
+        "0xffff888110000000",
+        "0x8000000000000000",
+        "-8",
+    ] {
+        assert_eq!(outcome(address, &[3, 4]), Ok(0), "{address}");
+        assert_eq!(outcome(address, &[3]), Err(4), "{address}");
+        assert_eq!(outcome(address, &[]), Err(3), "{address}");
+    }
 }

@@ -37,6 +37,8 @@ pub const ENTRY_SLOT: usize = 5;
 /// Errors of a compilation.
 #[derive(Debug)]
 pub enum CompileError {
+    /// There is no code generator for this processor; the interpreters run on all.
+    Processor,
     /// Executable memory could not be allocated.
     Memory(MemoryError),
 }
@@ -44,6 +46,11 @@ pub enum CompileError {
 impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            CompileError::Processor => write!(
+                f,
+                "native code: Beebox generates none for {} processors",
+                std::env::consts::ARCH
+            ),
             CompileError::Memory(error) => write!(f, "native code: {error}"),
         }
     }

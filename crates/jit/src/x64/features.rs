@@ -26,7 +26,8 @@ impl Features {
         popcnt: false,
     };
 
-    /// The extensions of this processor.
+    /// The extensions of this processor; none if it is no x86-64 one.
+    #[cfg(target_arch = "x86_64")]
     pub fn detect() -> Features {
         Features {
             bmi2: std::arch::is_x86_feature_detected!("bmi2"),
@@ -35,6 +36,12 @@ impl Features {
             lzcnt: std::arch::is_x86_feature_detected!("lzcnt"),
             popcnt: std::arch::is_x86_feature_detected!("popcnt"),
         }
+    }
+
+    /// The extensions of this processor; none if it is no x86-64 one.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn detect() -> Features {
+        Features::PLAIN
     }
 }
 

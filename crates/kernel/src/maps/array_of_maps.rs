@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vm::sync::atomic::Ordering::{Acquire, Release};
 
 use spec::Errno;
-use vm::{Cells, DirectAccess, Elements, MapHandle};
+use vm::{Cells, DirectAccess, Elements};
 
 use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
@@ -90,9 +90,8 @@ impl Operations for ArrayOfMaps {
         (address != 0).then_some(address)
     }
 
-    fn inner_maps(&self) -> Vec<MapHandle> {
-        let inner = self.slots.all();
-        inner.map(|inner| inner.handle.clone()).collect()
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
+        self.slots.all().collect()
     }
 
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {

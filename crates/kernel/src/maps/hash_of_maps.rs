@@ -5,7 +5,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::MapHandle;
 
 use super::array_of_maps::retire;
 use super::flags::{EXIST, NOEXIST};
@@ -175,12 +174,12 @@ impl Operations for HashOfMaps {
         Some(self.find(key)?.handle.address())
     }
 
-    fn inner_maps(&self) -> Vec<MapHandle> {
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
         let entries = self.buckets.all();
         entries
             .flat_map(|entries| {
-                let handles = entries.iter().map(|entry| entry.map.handle.clone());
-                handles.collect::<Vec<_>>()
+                let maps = entries.iter().map(|entry| Arc::clone(&entry.map));
+                maps.collect::<Vec<_>>()
             })
             .collect()
     }

@@ -74,7 +74,7 @@ impl MapObject for Map {
     fn covers(&self, address: u64, len: usize) -> bool {
         let inner = self.operations.inner_maps();
         self.operations.covers(address, len)
-            || inner.iter().any(|map| map.map().covers(address, len))
+            || inner.iter().any(|inner| inner.map.covers(address, len))
     }
 
     fn has_timers(&self) -> bool {
@@ -103,7 +103,8 @@ impl MapObject for Map {
     }
 
     fn inner_maps(&self) -> Vec<MapHandle> {
-        self.operations.inner_maps()
+        let inner = self.operations.inner_maps();
+        inner.iter().map(|inner| inner.handle.clone()).collect()
     }
 
     fn direct_lookup(&self) -> Option<DirectAccess> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spec::Errno;
 use vm::network::NetSocket;
-use vm::{CellSlice, Cursor, DirectAccess, MapFunction, MapHandle, RunGuard, TailTable, ValueOf};
+use vm::{CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable, ValueOf};
 
 use super::{
     Arena, Cgroup, LocalStorage, NoResources, PerfBuffer, ProgramClass, Resources, Ring, Socket,
@@ -183,7 +183,7 @@ pub trait Operations: fmt::Debug + Send + Sync {
     }
 
     /// The maps that a map of maps holds now.
-    fn inner_maps(&self) -> Vec<MapHandle> {
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
         Vec::new()
     }
 

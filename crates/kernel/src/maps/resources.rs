@@ -155,4 +155,9 @@ impl StoredMap {
             map,
         }
     }
+
+    /// Handle that a lookup returns to programs.
+    pub fn handle(&self) -> &MapHandle {
+        &self.handle
+    }
 }

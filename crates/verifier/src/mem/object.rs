@@ -5,6 +5,7 @@
 //! sections (`check_ptr_to_btf_access`).
 
 use btf::{FoundAt, Kind, PointerTag, TypeId};
+use spec::maps::MapKind;
 use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
@@ -255,26 +256,7 @@ pub(super) fn check_map_access(
     result
 }
 
-/// The kernel's structure of a map of this kind (`map_btf_id`).
+/// Name of the kernel's structure of a map of this number.
 fn struct_of_map(kind: u32) -> &'static str {
-    match kind {
-        1 | 5 | 9 | 10 | 13 => "bpf_htab",
-        2 | 3 | 4 | 6 | 8 | 12 => "bpf_array",
-        7 => "bpf_stack_map",
-        11 => "lpm_trie",
-        14 | 25 => "bpf_dtab",
-        15 => "bpf_stab",
-        16 => "bpf_cpu_map",
-        17 => "xsk_map",
-        18 => "bpf_shtab",
-        19 | 21 => "bpf_cgroup_storage_map",
-        20 => "reuseport_array",
-        22 | 23 => "bpf_queue_stack",
-        24 | 28 | 29 | 32 => "bpf_local_storage_map",
-        26 => "bpf_struct_ops_map",
-        27 | 31 => "bpf_ringbuf_map",
-        30 => "bpf_bloom_filter",
-        33 => "bpf_arena",
-        _ => "bpf_map",
-    }
+    MapKind::from_number(kind).map_or("bpf_map", MapKind::structure)
 }

@@ -15,15 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use tree::Side;
 
+use crate::addresses::OBJECTS;
 use crate::{CELL_BYTES, CellSlice, Cells};
 use tree::Tree;
 
-/// Address of the first object: one of the kernel where nothing else is.
-const FIRST: u64 = 0xffff_8880_0000_0000;
 /// Bits of the addresses of an object.
 const SPAN_BITS: u32 = 16;
 /// Most objects that are ever made.
-const MOST_OBJECTS: u64 = 1 << 30;
+const MOST_OBJECTS: u64 = 1 << 29;
 /// Most bytes of all objects that exist.
 const MOST_BYTES: usize = 256 << 20;
 
@@ -100,12 +99,12 @@ impl Object {
 
 /// The address of the object of a number.
 fn address_of(number: u64) -> u64 {
-    FIRST + (number << SPAN_BITS)
+    OBJECTS + (number << SPAN_BITS)
 }
 
 /// The number of the object that an address could be in, and the offset in it.
 fn place_of(address: u64) -> Option<(u64, usize)> {
-    let offset = address.checked_sub(FIRST)?;
+    let offset = address.checked_sub(OBJECTS)?;
     let number = offset >> SPAN_BITS;
     let in_object = offset & ((1 << SPAN_BITS) - 1);
     (number < MOST_OBJECTS).then_some((number, in_object as usize))

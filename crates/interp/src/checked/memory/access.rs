@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use vm::{ArenaObject, FRAME_BYTES};
 
-use super::{Access, AccessError, BadAccess, Bytes, FIRST_FRAME, FRAME_STRIDE, Memory, Region};
+use super::{Access, AccessError, BadAccess, Bytes, Memory, REGIONS, Region, RegionId, frame_end};
 
 /// Accesses of the interpreter.
 impl<'m> Memory<'m> {
-    /// Loads `N` bytes at an address as a little-endian number; `hint` is the index of the
-    /// region that was accessed last.
+    /// Loads `N` bytes at an address as a little-endian number, or an address of the packet from
+    /// the field of the context that has its lower half; `hint` is the index of the region that
+    /// was accessed last, which is never the context.
     #[inline(always)]
     pub(in crate::checked) fn load<const N: usize>(
         &self,
@@ -35,6 +36,12 @@ impl<'m> Memory<'m> {
         if let Some(index) = self.locate(address, N as u64)
             && let Some(value) = peek::<N>(&self.regions[index], address)
         {
+            if self.context == Some(RegionId(index)) {
+                return Ok(match N == 4 && self.is_packet_address(index, address) {
+                    true => REGIONS & !u64::from(u32::MAX) | value,
+                    false => value,
+                });
+            }
             *hint = index;
             return Ok(value);
         }
@@ -43,6 +50,13 @@ impl<'m> Memory<'m> {
             return Ok(number(&bytes));
         }
         Err(self.fault(address, N as u64, Access::Read))
+    }
+
+    /// True if the field of the context at an address stands for an address of the packet.
+    fn is_packet_address(&self, context: usize, address: u64) -> bool {
+        let offset = (address - self.regions[context].start) as usize;
+        let packet = self.packet_buffer();
+        packet.is_some_and(|packet| packet.context().is_address(offset))
     }
 
     /// Writes the low `N` bytes of a value.
@@ -74,7 +88,9 @@ impl<'m> Memory<'m> {
             && let Some(bytes) = slot::<N>(&mut self.regions[index], address)
         {
             *bytes = low_bytes(value);
-            *hint = index;
+            if self.context != Some(RegionId(index)) {
+                *hint = index;
+            }
             return Ok(());
         }
         if self.write_shared(address, &low_bytes::<N>(value)).is_some() {
@@ -124,8 +140,7 @@ impl<'m> Memory<'m> {
                 self.spilled.remove(&slot);
             }
         }
-        let frames = FIRST_FRAME..FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
-        if is_pointer && address.is_multiple_of(8) && frames.contains(&address) {
+        if is_pointer && address.is_multiple_of(8) && self.is_on_stack(address, 8) {
             self.spilled.insert(address);
         }
     }
@@ -145,8 +160,8 @@ impl<'m> Memory<'m> {
 
     /// The addresses of the last frame.
     pub(in crate::checked) fn last_frame(&self) -> Range<u64> {
-        let start = FIRST_FRAME + (self.frames as u64).saturating_sub(1) * FRAME_STRIDE;
-        start..start + FRAME_BYTES as u64
+        let end = frame_end(self.frames.saturating_sub(1));
+        end - FRAME_BYTES as u64..end
     }
 
     /// Adds a frame filled with a byte; returns the address of its end.
@@ -156,14 +171,15 @@ impl<'m> Memory<'m> {
             .pop()
             .unwrap_or_else(|| vec![0; FRAME_BYTES].into());
         bytes.fill(fill);
-        let start = FIRST_FRAME + self.frames as u64 * FRAME_STRIDE;
+        let end = frame_end(self.frames);
+        let start = end - FRAME_BYTES as u64;
         self.mark_spilled(start, FRAME_BYTES as u64, false);
         self.regions.push(Region {
             start,
             bytes: Bytes::Frame(bytes),
         });
         self.frames += 1;
-        start + FRAME_BYTES as u64
+        end
     }
 
     /// The index of the region that was added last.

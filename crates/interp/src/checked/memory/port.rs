@@ -1,12 +1,13 @@
 //! The memory as helpers reach it.
 
+use vm::addresses::SOCKETS;
 use vm::network::{SocketRef, Sockets};
 use vm::{
     CURRENT_TASK, Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, VARIABLES,
     ValueOf,
 };
 
-use super::{Access, Bytes, MOST_WAITS, Memory, PACKET_PLACES, SOCKETS};
+use super::{Access, Bytes, MOST_WAITS, Memory, PACKET_PLACES, in_buffer};
 use crate::checked::calls::CallFault;
 
 /// Accesses of helpers.
@@ -89,7 +90,7 @@ impl<'m> MemoryPort for Memory<'m> {
         // It may have been moved before it was added.
         let moves = packet.moves().wrapping_sub(place.moves);
         let number = u64::from(moves) % PACKET_PLACES;
-        region.start = place.start + number * place.stride;
+        region.start = place.buffer + number * place.stride + in_buffer(packet);
         self.describe_packet();
         Ok(result)
     }

@@ -1,0 +1,97 @@
+//! Addresses as programs see them, and what lies behind pointers to maps and behind numbers that
+//! are made pointers: as native code, in the checked engine and in the running kernel.
+
+mod support;
+#[path = "support/three.rs"]
+mod three;
+
+use beebox::run::LoadedObject;
+use spec::kernel::{Privileges, Source};
+use three::Three;
+
+const OBJECT: &str = "tests/run/pointers.bpf.o";
+
+/// The addresses that a program saw.
+fn seen(loaded: &LoadedObject) -> Vec<u64> {
+    let bytes = loaded.global_bytes("seen").expect("it is used");
+    let words = bytes.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+#[test]
+fn addresses_look_like_the_kernels() {
+    for (name, all) in [("of_tc", 12), ("of_xdp", 6)] {
+        let mut three = Three::load(OBJECT);
+        // No half is zero; frames and bounds of the packet are in Linux's order.
+        assert_eq!(three.run_on(name, &[0; 64], &[]), Ok(3), "{name}");
+        let ours = seen(&three.checked);
+        let theirs = three.kernels_bytes("seen");
+        let theirs = theirs.as_deref().map(|bytes| bytes.as_chunks::<8>().0);
+        for (at, address) in ours[..all]
+            .iter()
+            .enumerate()
+            .filter(|(_, seen)| **seen != 0)
+        {
+            let is_like = |address: u64| {
+                let halves = [address >> 32, address & u64::from(u32::MAX)];
+                address >> 47 == 0x1_ffff && halves.iter().all(|half| *half > 0xffff)
+            };
+            assert!(is_like(*address), "{name} {at}: {address:#x}");
+            if let Some(theirs) = theirs.map(|words| u64::from_le_bytes(words[at])) {
+                assert!(is_like(theirs), "{name} {at}: {theirs:#x}, the kernel");
+                assert_eq!(
+                    address % 8,
+                    theirs % 8,
+                    "{name} {at}: {address:#x}, {theirs:#x}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_runs_see_equal_addresses() {
+    let of_a_run = || {
+        let mut three = Three::load(OBJECT);
+        three.run_on("of_tc", &[0; 64], &[]).expect("it runs");
+        seen(&three.checked)
+    };
+    assert_eq!(of_a_run(), of_a_run());
+}
+
+/// An object for the running kernel where there is one: types and members have its numbers.
+fn for_running() -> Three {
+    let types = sys::kernel::running().ok().and_then(|kernel| {
+        let types = kernel.btf()?.clone();
+        Some((kernel, types))
+    });
+    let kernel = types.map_or_else(kernel_data::linux_6_18, |(kernel, types)| {
+        let make = move || kernel_data::linux_6_18_registry(&types);
+        (kernel.with_registry(Box::new(make), kernel_data::SOURCE))
+            .with_privileges(Privileges::ALL, Source::Given)
+    });
+    Three::load_for(OBJECT, &kernel)
+}
+
+#[test]
+fn pointers_to_maps_lead_to_what_the_kernels_lead_to() {
+    let mut three = for_running();
+    let run = three.run_checked_on("of_maps", &[0; 64], &[]);
+    assert!(run.is_ok(), "{run:?}");
+    three.number("trace");
+}
+
+#[test]
+fn numbers_that_are_made_pointers_give_0() {
+    let mut three = for_running();
+    for address in [
+        0u64,
+        8,
+        0x7f00_0000_1000,
+        0xffff_8000_0000_1000,
+        u64::MAX - 4095,
+    ] {
+        three.set_word("where", address);
+        assert_eq!(three.run_checked_on("of_casts", &[0; 64], &[]), Ok(3));
+    }
+}
