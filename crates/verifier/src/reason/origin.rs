@@ -84,7 +84,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             note(NoteKind::Narrowed { value });
             Some(from)
         }
-        DefKind::StackBytes(latest) => {
+        DefKind::StackBytes { latest, .. } => {
             note(NoteKind::Filled { value });
             if let Some(latest) = latest {
                 let step = scene.values.defs[latest].step;
