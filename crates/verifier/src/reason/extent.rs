@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::cause::PacketExtent;
-use super::describe;
 use super::loops::{Holder, memory, moves};
 use super::scene::Scene;
+use super::{describe, merged};
 use crate::state::RegState;
 
 /// States of the search at most.
@@ -74,6 +74,17 @@ pub(super) fn of(scene: &Scene<'_>, reg: Reg, own: PacketExtent) -> PacketExtent
     extent
 }
 
+impl PacketExtent {
+    /// The same bytes, as offsets from a pointer with this offset.
+    pub(super) fn from(self, offset: i64) -> PacketExtent {
+        PacketExtent {
+            first: self.first - offset,
+            next: self.next - offset,
+            end: self.end - offset,
+        }
+    }
+}
+
 /// Registers and slots that hold the pointer, with constants added to it or not, and their
 /// offsets from its base.
 fn holders(scene: &Scene<'_>, pointer: &RegState) -> Vec<(Holder, i64)> {
@@ -117,6 +128,7 @@ fn compares(scene: &Scene<'_>, at: &At) -> bool {
 fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit: impl FnMut(&At)) {
     let mut seen = BTreeSet::new();
     let mut moved: BTreeMap<u32, bool> = BTreeMap::new();
+    let before = merged::predecessors(scene);
     let mut pending = starts.to_vec();
     while let Some(at) = pending.pop() {
         let is_far = at.offset.abs() > MOST_OFFSET;
@@ -144,7 +156,21 @@ fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit:
             .flatten()
         {
             if next != u32::MAX && (next as usize) < scene.env.insns.len() {
-                let held = after(insn, &at).into_iter();
+                let held = match insn {
+                    Insn::Alu {
+                        op: AluOp::Add,
+                        width: Width::W64,
+                        dst,
+                        src: Operand::Reg(src),
+                    } if at.holder == Holder::Reg(dst) => {
+                        // A constant that branches choose.
+                        let added = merged::constants(scene, &before, at.insn, src).into_iter();
+                        let held = added.map(|(value, _)| (at.holder, at.offset + value));
+                        held.collect()
+                    }
+                    _ => after(insn, &at),
+                };
+                let held = held.into_iter();
                 pending.extend(held.map(|(holder, offset)| At {
                     insn: next,
                     holder,

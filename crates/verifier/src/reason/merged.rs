@@ -27,6 +27,9 @@ pub(super) fn members(
     access: Access,
     state: &RegState,
 ) -> (Option<MergedMembers>, Option<Note>) {
+    if is_passed_with_offset(scene) {
+        return (None, None);
+    }
     let offsets = match state.num.is_const() {
         true => offsets(scene, access.base),
         false => Offsets {
@@ -49,6 +52,22 @@ pub(super) fn members(
     let branch = step.map(|step| scene.place_of_step(step));
     let note = step.map(|step| scene.note(step, NoteKind::ChoosesMember));
     (Some(MergedMembers { members, branch }), note)
+}
+
+/// True in a function that is called with a pointer to a member.
+fn is_passed_with_offset(scene: &Scene<'_>) -> bool {
+    let steps = scene.trace.steps();
+    let Some(frame) = steps.last().map(|step| step.frame) else {
+        return false;
+    };
+    let Some(insn) = scene.refusal.insn else {
+        return false;
+    };
+    let start = scene.facts.subprogs[scene.facts.subprog_containing(insn)].start;
+    let is_entry = |&step: &usize| steps[step].insn == start && steps[step].frame == frame;
+    let entry = (0..steps.len()).rev().find(is_entry);
+    let argument = entry.and_then(|step| scene.trace.reg(step, Reg::R1.index()));
+    argument.is_some_and(|reg| reg.off != 0 || reg.num.as_const() != Some(0))
 }
 
 /// Offsets of a pointer, with the instruction that last changed it.
@@ -120,8 +139,8 @@ fn offsets(scene: &Scene<'_>, reg: Reg) -> Offsets {
     Offsets { made_at }
 }
 
-/// Instructions by those that control reaches next.
-fn predecessors(scene: &Scene<'_>) -> BTreeMap<u32, Vec<u32>> {
+/// Instructions by those that control reaches from them.
+pub(super) fn predecessors(scene: &Scene<'_>) -> BTreeMap<u32, Vec<u32>> {
     let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (insn, successors) in (0..).zip(&scene.facts.successors) {
         if scene.env.insns[insn as usize] == Insn::Imm64High {
@@ -188,7 +207,7 @@ fn back(scene: &Scene<'_>, before: &BTreeMap<u32, Vec<u32>>, prior: u32, at: At)
 }
 
 /// Constants that a register may have before an instruction, and where each is set.
-fn constants(
+pub(super) fn constants(
     scene: &Scene<'_>,
     before: &BTreeMap<u32, Vec<u32>>,
     insn: u32,

@@ -144,6 +144,17 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
     }
 }
 
+/// The constant part that the offset of a pointer has where its variable part is added.
+pub(super) fn variable_base(scene: &Scene<'_>, pointer: DefId) -> Option<i64> {
+    let mut id = scene.values.same(pointer);
+    while let DefKind::Computed(left, None) = scene.values.defs[id].kind {
+        id = scene.values.same(left);
+    }
+    let pointer = scene.defined(id)?;
+    let is_variable = !pointer.is_scalar() && !pointer.num.is_const();
+    is_variable.then(|| super::describe::fixed_offset(pointer))
+}
+
 /// The scalar that makes the offset of a pointer variable: the definition of the widest
 /// one that was added, and the register that held it then.
 pub(super) fn variable_part(scene: &Scene<'_>, pointer: DefId) -> Option<(DefId, Reg)> {

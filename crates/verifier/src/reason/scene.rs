@@ -197,7 +197,7 @@ impl<'a> Scene<'a> {
         let insn = self.refusal.insn?;
         // Before the walk, reasons without an instruction name the first.
         let is_of_program = match self.refusal.kind {
-            Kind::Btf | Kind::AttachTarget | Kind::Privilege | Kind::License | Kind::Limit => true,
+            Kind::Btf | Kind::AttachTarget | Kind::License | Kind::Limit => true,
             Kind::StackSize | Kind::CallDepth => insn == 0,
             _ => false,
         };

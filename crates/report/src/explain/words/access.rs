@@ -304,7 +304,7 @@ fn modified(
         }
         PointerTarget::Context => words.help(
             "access members of the context directly (`ctx->field`): loops and computed offsets \
-             over the context, or a pointer to a member, are not allowed",
+             over the context, or a pointer to a member, are not allowed; pass the member's value",
         ),
         _ => words.help("pass the pointer itself, and keep computed copies apart"),
     }

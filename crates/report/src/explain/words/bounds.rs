@@ -251,7 +251,7 @@ fn arithmetic(
              `&p` where `p` is meant, or a cast of `p` to a number, takes the bytes of the \
              pointer itself",
         ),
-        ArithmeticFault::TwoPointers => Words::new(NAME, String::from("two pointers are added"))
+        ArithmeticFault::TwoPointers => Words::new(NAME, format!("`{insn}` on two pointers"))
             .needed("a pointer and a number")
             .help("subtract pointers of one object to get a number; add numbers to one pointer")
             .help("an uninitialised or overwritten register may hold a pointer by mistake"),

@@ -23,7 +23,7 @@ pub(super) fn words(
             to.insn
         )),
         Cause::TooMany => only(String::from("a program of this size")),
-        Cause::Privilege => match &explanation.place {
+        Cause::Privilege | Cause::General => match &explanation.place {
             Some(place) => only(format!("`{}`", place.text)),
             None => only(format!("a program of type {kind}")),
         },

@@ -99,7 +99,8 @@ pub enum PacketBase {
 }
 
 /// Bytes that a function accesses through a packet pointer from one instruction on, until it
-/// compares the pointer again, as offsets from the pointer's base.
+/// compares the pointer again, as offsets from the start of the packet, or from the pointer as
+/// its variable offset was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketExtent {
     /// The first byte of all.

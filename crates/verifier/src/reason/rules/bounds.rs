@@ -3,7 +3,7 @@
 use isa::ebpf::{Insn, Reg};
 
 use super::check::check;
-use super::{Finding, arithmetic, packet};
+use super::{Finding, arithmetic, memory, packet};
 use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
 use crate::reason::describe;
 use crate::reason::origin;
@@ -36,7 +36,12 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
         Some(access) => access.size.bytes(),
         None => scene.argument_bytes(reg.number()).unwrap_or(0),
     };
+    let is_in_frame = off >= -MAX_STACK && off + i64::from(size) <= 0;
     match state.kind {
+        // Without CAP_PERFMON, the stack ends where the function wrote last.
+        RegKind::Stack { .. } if access.is_some() && state.num.is_const() && is_in_frame => {
+            memory::stack(scene)
+        }
         RegKind::Packet { range } | RegKind::PacketMeta { range } if state.num.smin >= 0 => {
             Some(packet::outside(scene, reg, &state, off, size, range))
         }

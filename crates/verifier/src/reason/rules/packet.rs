@@ -33,7 +33,9 @@ pub(super) fn outside(
             .find(|(_, pointer, ..)| pointer.id == state.id)
             .map(|(step, ..)| scene.note(*step, NoteKind::PacketCheck { range: 0 }));
         PacketCheckFault::Beyond
-    } else if state.num.umax > MAX_PACKET_OFF {
+    } else if state.num.umax > MAX_PACKET_OFF
+        || proven == 0 && !state.num.is_const() && is_far(state, end)
+    {
         PacketCheckFault::OffsetTooWide {
             max: state.num.umax,
         }
@@ -59,10 +61,15 @@ pub(super) fn outside(
             }
         }
     };
+    let is_wide = matches!(check, PacketCheckFault::OffsetTooWide { .. });
     let own = PacketExtent {
         first: off,
         next: end,
         end,
+    };
+    let variable_base = match state.num.is_const() {
+        true => None,
+        false => origin::variable_base(scene, scene.def(reg)),
     };
     let cause = Cause::Packet {
         reg: reg.number(),
@@ -74,12 +81,12 @@ pub(super) fn outside(
             true => PacketBase::Start,
             false => PacketBase::Variable,
         },
-        extent: extent::of(scene, reg, own),
+        extent: extent::of(scene, reg, own).from(variable_base.unwrap_or(0)),
         in_loop: packet_loop(scene, reg, state),
         check,
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
-    if state.num.umax > MAX_PACKET_OFF
+    if is_wide
         && let Some((id, _)) = origin::variable_part(scene, scene.def(reg))
     {
         origin::of(scene, id)
@@ -89,6 +96,11 @@ pub(super) fn outside(
     note.into_iter().for_each(|note| finding.add(note));
     add_size_register(scene, &mut finding, reg);
     finding
+}
+
+/// True if a variable offset and the constant one behind it may be too large for comparisons.
+fn is_far(state: &RegState, end: i64) -> bool {
+    state.num.umax.saturating_add_signed(end) > MAX_PACKET_OFF
 }
 
 /// The loop around the refused instruction, if the pointer moves in it.
