@@ -64,7 +64,7 @@ int written(struct buffer *ctx)
 SEC("tc")
 int indexed(struct buffer *ctx)
 {
-	u32 index = which & 3;
+	u32 index = ctx->len & 3;
 #ifdef EDIT
 	u32 value = index == 0 ? ctx->cb[0] : index == 1 ? ctx->cb[1] : index == 2 ? ctx->cb[2] : ctx->cb[3];
 

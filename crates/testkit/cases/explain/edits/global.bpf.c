@@ -18,8 +18,8 @@ GLOBAL void *return_pointer(struct __sk_buff *skb)
 
 GLOBAL struct pair *return_struct(struct __sk_buff *skb)
 {
-	asm volatile(""); /* refused call_return_struct: global-signature | `struct pair *` | no number */
-	return 0;
+	asm volatile("");
+	return 0; /* refused call_return_struct: global-signature | `struct pair *` | no number */
 }
 
 GLOBAL void return_void(struct __sk_buff *skb)
