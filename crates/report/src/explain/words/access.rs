@@ -313,6 +313,9 @@ fn modified(
 /// Members of the context whose address the program computes before the access.
 fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> Words {
     const ATTRIBUTE: &str = "`__attribute__((preserve_static_offset))`";
+    const HEADER: &str = "for the structures of a header: `#pragma clang attribute push \
+                          (__attribute__((preserve_static_offset)), apply_to = record)` before \
+                          its `#include`, and `#pragma clang attribute pop` behind";
     let members: Vec<String> = { merged.members.iter() }
         .map(|member| format!("`{member}`"))
         .collect();
@@ -338,6 +341,7 @@ fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> W
              context with {ATTRIBUTE}, so that they stay apart",
             list(&members)
         ))
+        .help(HEADER)
         .help("an index over members, as of an array, must be a constant in each access");
     };
     Words::new(
@@ -350,5 +354,6 @@ fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> W
          declare the structure of the context with {ATTRIBUTE}",
         merged.members[0]
     ))
+    .help(HEADER)
     .help("a pointer to a member (`&ctx->field`) is not allowed: pass the member's value, or `ctx`")
 }
