@@ -46,7 +46,9 @@ fn expected(source: &Path) -> BTreeMap<String, Expected> {
         let Some((_, comment)) = text.split_once("/* refused ") else {
             continue;
         };
-        let comment = comment.strip_suffix(" */").expect("the comment ends the line");
+        let comment = comment
+            .strip_suffix(" */")
+            .expect("the comment ends the line");
         let (program, rest) = comment.split_once(": ").expect("a program and a cause");
         let (program, privileges) = match program.split_once(" with ") {
             Some((program, privileges)) => (program, privileges.parse().expect("privileges")),
@@ -59,7 +61,10 @@ fn expected(source: &Path) -> BTreeMap<String, Expected> {
             cause: words.next().expect("a cause"),
             words: words.collect(),
         };
-        assert!(all.insert(program.to_owned(), expected).is_none(), "{program} twice");
+        assert!(
+            all.insert(program.to_owned(), expected).is_none(),
+            "{program} twice"
+        );
     }
     all
 }
@@ -78,19 +83,17 @@ fn programs(object: &Path, kernel: &Kernel) -> BTreeMap<String, Program> {
     programs
 }
 
-/// The text without its styles.
-fn plain(text: &str) -> String {
-    let mut parts = text.split('\u{1b}');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |plain, part| {
-        plain + part.split_once('m').map_or("", |(_, rest)| rest)
-    })
-}
-
 /// What differs from the comment, if something does.
 fn difference(expected: &Expected, explanation: &Explanation) -> Option<String> {
     let json = report::explain::json(explanation);
-    let text = plain(&report::explain::text(explanation));
+    // The source lines are left out, as they hold the comments.
+    let texts = [&json["headline"], &json["needed"]].into_iter();
+    let texts = texts.chain(json["help"].as_array().into_iter().flatten());
+    let origin = json["origin"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = { texts.chain(origin.map(|note| &note["text"])) }
+        .filter_map(|text| text.as_str())
+        .collect();
+    let text = texts.join("\n");
     let line = json["place"]["line"].as_u64().map(|line| line as u32);
     let cause = json["cause"].as_str().expect("a cause");
     let is_program = explanation.place.is_none();
@@ -154,7 +157,12 @@ fn explanations_have_line_cause_and_edit() {
             let verdict = verify(&program, &kernel, registry, &Options::default()).verdict;
             assert_eq!(verdict, Verdict::Accepted, "{place} with {privileges:?}");
         }
-        assert!(expected.is_empty(), "{}: {:?}", source.display(), expected.keys());
+        assert!(
+            expected.is_empty(),
+            "{}: {:?}",
+            source.display(),
+            expected.keys()
+        );
     }
     assert!(count >= 60, "{count} programs");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

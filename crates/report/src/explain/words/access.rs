@@ -288,8 +288,10 @@ fn modified(
         true => String::from("a variable offset"),
         false => format!("offset {}", signed(off)),
     };
-    if let Some(merged) = merged {
-        return merged_members(NAME, merged, &offset);
+    match merged {
+        Some(merged) if is_variable => return indexed_members(NAME, &merged.members),
+        Some(merged) => return merged_members(NAME, merged, &offset),
+        None => {}
     }
     let headline = match callee {
         Some(callee) => format!("argument {reg} of `{callee}`, a pointer to {what}, has {offset}"),
@@ -310,15 +312,39 @@ fn modified(
     }
 }
 
+/// The attribute of a structure that keeps the compiler from computing addresses of members.
+const ATTRIBUTE: &str = "`__attribute__((preserve_static_offset))`";
+/// The attribute for structures that others declare.
+const HEADER: &str = "for the structures of a header: `#pragma clang attribute push \
+                      (__attribute__((preserve_static_offset)), apply_to = record)` before its \
+                      `#include`, and `#pragma clang attribute pop` behind";
+
+fn quoted(members: &[String]) -> Vec<String> {
+    let quoted = members.iter().map(|member| format!("`{member}`"));
+    quoted.collect()
+}
+
+/// Members or elements of the context that an index chooses.
+fn indexed_members(name: &'static str, members: &[String]) -> Words {
+    Words::new(
+        name,
+        format!(
+            "the context is accessed through a pointer with a variable offset, at {}",
+            list(&quoted(members))
+        ),
+    )
+    .needed("a constant offset in the instruction, for each member or element of its own")
+    .help(format!(
+        "choose by constants, one access in each branch (`i == 0 ? ctx->a[0] : ctx->a[1]`), and \
+         declare the structure of the context with {ATTRIBUTE}, so that the compiler does not \
+         make one access of them"
+    ))
+    .help(HEADER)
+}
+
 /// Members of the context whose address the program computes before the access.
 fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> Words {
-    const ATTRIBUTE: &str = "`__attribute__((preserve_static_offset))`";
-    const HEADER: &str = "for the structures of a header: `#pragma clang attribute push \
-                          (__attribute__((preserve_static_offset)), apply_to = record)` before \
-                          its `#include`, and `#pragma clang attribute pop` behind";
-    let members: Vec<String> = { merged.members.iter() }
-        .map(|member| format!("`{member}`"))
-        .collect();
+    let members = quoted(&merged.members);
     let line = |place: &InsnPlace| match &place.source {
         Some(source) => format!("line {}", source.line),
         None => format!("instruction {}", place.insn),
@@ -341,8 +367,7 @@ fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> W
              context with {ATTRIBUTE}, so that they stay apart",
             list(&members)
         ))
-        .help(HEADER)
-        .help("an index over members, as of an array, must be a constant in each access");
+        .help(HEADER);
     };
     Words::new(
         name,

@@ -70,7 +70,7 @@ int indexed(struct buffer *ctx)
 
 	return value == 7;
 #else
-	return ctx->cb[index] == 7; /* refused indexed: modified-pointer | a variable offset | constant in each access */
+	return ctx->cb[index] == 7; /* refused indexed: modified-pointer | a variable offset, at `cb` | choose by constants */
 #endif
 }
 

@@ -134,7 +134,7 @@ fn kept_bits(scene: &Scene<'_>, made: DefId, base: DefId, purity: Purity) -> Opt
                     let (kept, is_narrowing) = match op {
                         AluOp::Mov => (of_width, true),
                         AluOp::And if imm > 0 => (32 - imm.leading_zeros(), true),
-                    AluOp::Lsh => (of_width - imm as u32 % of_width, shifted == imm),
+                        AluOp::Lsh => (of_width - imm as u32 % of_width, shifted == imm),
                         AluOp::Rsh | AluOp::Arsh => {
                             shifted = imm;
                             (64, true)

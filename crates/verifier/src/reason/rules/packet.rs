@@ -86,9 +86,7 @@ pub(super) fn outside(
         check,
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
-    if is_wide
-        && let Some((id, _)) = origin::variable_part(scene, scene.def(reg))
-    {
+    if is_wide && let Some((id, _)) = origin::variable_part(scene, scene.def(reg)) {
         origin::of(scene, id)
             .into_iter()
             .for_each(|note| finding.add(note));
