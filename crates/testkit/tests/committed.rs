@@ -77,7 +77,7 @@ fn committed() -> Vec<PathBuf> {
     committed
 }
 
-/// The source of an object, with compiler options.
+/// The source of an object, with compiler options: `NAME.edited.bpf.o` is made with `-DEDIT`.
 fn made_of(object: &Path) -> (PathBuf, &'static [&'static str]) {
     if let Some(special) = SPECIAL
         .iter()
@@ -85,6 +85,10 @@ fn made_of(object: &Path) -> (PathBuf, &'static [&'static str]) {
     {
         let directory = object.parent().expect("a directory");
         return (directory.join(special.source), special.options);
+    }
+    let name = object.to_string_lossy();
+    if let Some(stem) = name.strip_suffix(".edited.bpf.o") {
+        return (PathBuf::from(format!("{stem}.bpf.c")), &["-DEDIT"]);
     }
     let source = ["c", "s"].map(|extension| object.with_extension(extension));
     let source = source.into_iter().find(|source| source.exists());

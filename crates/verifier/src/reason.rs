@@ -7,28 +7,40 @@
 //! (`values`), and the rule of the refusal's class (`rules`) says what is missing.
 //! Wording is the renderer's (crate `report`).
 //!
+//! What the caller's capabilities have to do with it, `capability` finds by verifying with
+//! more of them.
+//!
 //! Invariants: the second verification has the verdict of the first, as recording changes
 //! nothing; without a recorder the walk pays one comparison for each instruction.
 //!
 //! Complexity: linear in the instructions of the path; frames are kept for the last
 //! `trace::KEPT_STATES` steps.
 
+mod calls;
+mod capability;
 mod cause;
 mod describe;
 mod explanation;
+mod extent;
+mod loops;
+mod merged;
 mod origin;
 mod path;
+mod places;
 mod rules;
 mod scene;
 mod trace;
 mod values;
 
+pub use capability::MissingCapabilities;
+pub(crate) use capability::missing;
 pub use cause::{
     AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapMisuse,
-    NumberSource, PacketCheckFault, SizeFault, Unwritten,
+    MergedMembers, NullCheck, NumberSource, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
+    Parameter, ParameterFault, SignatureFault, SizeFault, Unwritten,
 };
 pub use explanation::{
-    Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
+    Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
     PointerTarget, Source,
 };
 pub(crate) use trace::Trace;
@@ -67,6 +79,7 @@ pub(crate) fn explain(ending: Ending<'_>) -> Explanation {
         notes: finding.notes,
         path: path::decisions(&scene),
         log,
+        missing: None,
     }
 }
 

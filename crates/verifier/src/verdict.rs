@@ -105,6 +105,9 @@ pub struct Refusal {
     pub kind: RefusalKind,
     /// The kernel's last line before the statistics, without newline.
     pub message: String,
+    /// Number from 1 of the argument that does not fit, where the check knows it and the
+    /// message does not name it.
+    pub argument: Option<u8>,
 }
 
 impl Refusal {
@@ -161,6 +164,7 @@ impl Stop {
             insn,
             kind,
             message,
+            argument: None,
         }))
     }
 
@@ -169,6 +173,15 @@ impl Stop {
     pub fn with_errno(mut self, errno: i32) -> Stop {
         if let Stop::Refused(refusal) = &mut self {
             refusal.errno = errno;
+        }
+        self
+    }
+
+    /// The same about an argument of a call, if it is a refusal.
+    #[must_use]
+    pub fn with_argument(mut self, number: Option<u8>) -> Stop {
+        if let Stop::Refused(refusal) = &mut self {
+            refusal.argument = number;
         }
         self
     }
@@ -242,6 +255,7 @@ mod tests {
             insn: Some(7),
             kind: RefusalKind::Loop,
             message: "old state: R0=1".to_owned(),
+            argument: None,
         };
         assert_eq!(refusal.reason(), "infinite loop detected at insn 7");
         refusal.message = "back-edge from insn 3 to 1".to_owned();

@@ -82,7 +82,7 @@ pub fn verify_recorded(
 }
 
 /// Explains why a program is refused; `None` if it is not. The program is verified again,
-/// by the same options but for the log.
+/// by the same options but for the log, and with more capabilities if the caller lacks some.
 pub fn explain(
     program: &Program,
     kernel: &Kernel,
@@ -99,7 +99,10 @@ pub fn explain(
         ..Extras::default()
     };
     let log = &mut LogTail::new(0);
-    run(program, kernel, registry, &options, extras, log).explanation
+    let mut explanation = run(program, kernel, registry, &options, extras, log).explanation?;
+    explanation.missing =
+        reason::missing(program, kernel, registry, &options, &explanation.refusal);
+    Some(explanation)
 }
 
 /// Outputs of a verification beside its result; each is off by default.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value as Json, json};
 use verifier::domain::Scalar;
-use verifier::reason::{Decision, Explanation, InsnPlace, KnownValue};
+use verifier::reason::{
+    Capability, Decision, Explanation, InsnPlace, KnownValue, MissingCapabilities,
+};
 
 use super::text::decision_words;
 use super::words::words;
@@ -44,6 +46,7 @@ pub fn json(explanation: &Explanation) -> Json {
         "errno": refusal.errno,
         "reason": refusal.message,
         "log": explanation.log,
+        "missing_capabilities": explanation.missing.as_ref().map(missing_json),
         "headline": words.headline,
         "place": explanation.place.as_ref().map(place_json),
         "known": known.collect::<Vec<_>>(),
@@ -55,6 +58,16 @@ pub fn json(explanation: &Explanation) -> Json {
             "omitted": explanation.path.omitted.map_or(0, |(_, count)| count),
         },
         "help": words.help,
+    })
+}
+
+fn missing_json(missing: &MissingCapabilities) -> Json {
+    let names = |capabilities: &[Capability]| -> Vec<&str> {
+        capabilities.iter().map(|one| one.name()).collect()
+    };
+    json!({
+        "needed": names(&missing.needed),
+        "accepted_with": missing.accepted_with.as_deref().map(names),
     })
 }
 

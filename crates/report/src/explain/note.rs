@@ -53,6 +53,10 @@ pub(super) fn words(kind: &NoteKind) -> String {
         NoteKind::OtherNullCheck => {
             String::from("compares the result of another call with null, not this one")
         }
+        NoteKind::EarlierNullCheck => {
+            String::from("compares an earlier read of the same memory with null, not this one")
+        }
+        NoteKind::ChoosesMember => String::from("decides which member the instruction accesses"),
         NoteKind::OtherPacketCheck { value } => {
             format!("compares another pointer with the end: {}", brief(value))
         }

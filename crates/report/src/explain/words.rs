@@ -3,8 +3,11 @@
 mod access;
 mod bounds;
 mod call;
+mod capability;
 mod flow;
+mod global;
 mod held;
+mod packet;
 mod register;
 
 use verifier::reason::{Cause, Explanation};
@@ -44,6 +47,14 @@ impl Words {
 
 /// The words for an explanation.
 pub(super) fn words(explanation: &Explanation) -> Words {
+    let words = of_cause(explanation);
+    match &explanation.missing {
+        Some(missing) => capability::words(explanation, words, missing),
+        None => words,
+    }
+}
+
+fn of_cause(explanation: &Explanation) -> Words {
     match &explanation.cause {
         Cause::Uninitialized { .. }
         | Cause::MaybeNull { .. }
@@ -61,9 +72,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         | Cause::Atomic { .. }
         | Cause::Object { .. }
         | Cause::StackUnwritten { .. } => access::words(explanation),
-        Cause::Packet { .. } | Cause::Bounds { .. } | Cause::Arithmetic { .. } => {
-            bounds::words(explanation)
-        }
+        Cause::Packet { .. } => packet::words(explanation),
+        Cause::Bounds { .. } | Cause::Arithmetic { .. } => bounds::words(explanation),
         Cause::HelperUnavailable { .. }
         | Cause::HelperUnknown { .. }
         | Cause::PacketLoad
@@ -77,6 +87,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         | Cause::ConstantString { .. }
         | Cause::PacketArgument { .. }
         | Cause::GlobalArguments { .. }
+        | Cause::GlobalSignature { .. }
         | Cause::Map { .. } => call::words(explanation),
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
@@ -88,7 +99,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
 }
 
 /// A list as in `a, b or c`.
-fn any_of(items: &[&str]) -> String {
+fn any_of<T: AsRef<str>>(items: &[T]) -> String {
     list(items).replace(" and ", " or ")
 }
 

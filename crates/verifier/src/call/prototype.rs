@@ -11,6 +11,9 @@ use std::fmt;
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 
+use crate::env::Env;
+use crate::reason::{ParameterFault, SignatureFault};
+
 /// The most arguments in registers.
 const MAX_ARGS: usize = 5;
 
@@ -52,6 +55,8 @@ pub struct PrototypeError {
     pub errno: i32,
     /// Lines of the log, without the last line feed; empty where the kernel is silent.
     pub message: String,
+    /// The fault.
+    pub fault: SignatureFault,
 }
 
 impl fmt::Display for PrototypeError {
@@ -69,8 +74,25 @@ impl fmt::Display for PrototypeError {
 
 impl std::error::Error for PrototypeError {}
 
+/// The arguments of a subprogram; `None` without BTF.
+pub(crate) fn arguments(
+    env: &Env<'_>,
+    subprog: u32,
+) -> Option<Result<Vec<SubprogArg>, PrototypeError>> {
+    let func = env.program.func_info().get(subprog as usize)?;
+    let question = Question {
+        btf: env.program.btf()?,
+        vmlinux: env.vmlinux,
+        func: func.type_id,
+        subprog,
+        prog_type: env.context.kind.number(),
+        attach_type: env.context.attach,
+    };
+    Some(question.arguments())
+}
+
 /// The function, and the program around it.
-pub(super) struct Question<'a> {
+struct Question<'a> {
     /// The BTF of the program.
     pub btf: &'a Btf<'a>,
     /// The types of vmlinux.
@@ -109,43 +131,59 @@ const EXT: u32 = 28;
 const LSM: u32 = 29;
 const SYSCALL: u32 = 31;
 
-fn fail<T>(errno: i32, message: impl Into<String>) -> Result<T, PrototypeError> {
+fn fail<T>(
+    errno: i32,
+    fault: SignatureFault,
+    message: impl Into<String>,
+) -> Result<T, PrototypeError> {
     Err(PrototypeError {
         errno,
         message: message.into(),
+        fault,
     })
 }
 
 impl Question<'_> {
     /// The arguments of the function.
-    pub(super) fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
+    fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
         let not_a_func = format!("BTF of func#{} doesn't point to KIND_FUNC", self.subprog);
         let Some(func_type) = self.btf.get(self.func) else {
-            return fail(EFAULT, not_a_func);
+            return fail(EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let Shape::Func(func) = func_type.shape() else {
-            return fail(EFAULT, not_a_func);
+            return fail(EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let is_global = func.linkage == Linkage::GLOBAL;
         let name = func_type.name();
         let Some(Shape::Proto(proto)) = self.btf.get(func.proto).map(|ty| ty.shape()) else {
-            return fail(EFAULT, format!("Invalid type of function {name}()"));
+            let message = format!("Invalid type of function {name}()");
+            return fail(EFAULT, SignatureFault::NotFunction, message);
         };
         let count = proto.params().len();
         if count > MAX_ARGS {
             let message =
                 format!("Global function {name}() with {count} > {MAX_ARGS} args. Buggy compiler.");
-            return fail(EINVAL, if is_global { message } else { String::new() });
+            let fault = SignatureFault::TooManyArguments(count);
+            return fail(
+                EINVAL,
+                fault,
+                if is_global { message } else { String::new() },
+            );
         }
         if !self.is_number(proto.returns) {
             let message = format!(
                 "Global function {name}() doesn't return scalar. Only those are supported."
             );
-            return fail(EINVAL, if is_global { message } else { String::new() });
+            let fault = SignatureFault::Result(self.text(proto.returns));
+            return fail(
+                EINVAL,
+                fault,
+                if is_global { message } else { String::new() },
+            );
         }
         let mut arguments = Vec::with_capacity(count);
         for (index, param) in proto.params().enumerate() {
-            let tags = self.tags(index, is_global)?;
+            let tags = self.tags(param.ty, index, is_global)?;
             arguments.push(self.argument(param.ty, index, tags, is_global, &func_type)?);
         }
         Ok(arguments)
@@ -161,16 +199,71 @@ impl Question<'_> {
         matches!(kind, Kind::Int | Kind::Enum | Kind::Enum64)
     }
 
+    /// A type as C has it, the names of modifiers and arguments left out.
+    fn text(&self, id: TypeId) -> String {
+        let mut stars = String::new();
+        let mut ty = self.btf.at(self.strip_qualifiers(id));
+        // A chain of pointers is no longer than the types are many.
+        for _ in 0..self.btf.len() {
+            let Shape::Ptr(target) = ty.shape() else {
+                break;
+            };
+            stars.push('*');
+            ty = self.btf.at(self.strip_qualifiers(target));
+        }
+        let word = match ty.kind() {
+            Kind::Struct => "struct ",
+            Kind::Union => "union ",
+            Kind::Enum | Kind::Enum64 => "enum ",
+            Kind::Fwd if ty.flag() => "union ",
+            Kind::Fwd => "struct ",
+            _ => "",
+        };
+        let name = match (ty.kind(), ty.name().to_string()) {
+            (Kind::Void, _) => String::from("void"),
+            (Kind::FuncProto, _) => String::from("function"),
+            (kind, name) if name.is_empty() => kind.name().to_lowercase(),
+            (_, name) => name,
+        };
+        match stars.is_empty() {
+            true => format!("{word}{name}"),
+            false => format!("{word}{name} {stars}"),
+        }
+    }
+
+    /// The type below modifiers other than typedefs.
+    fn strip_qualifiers(&self, id: TypeId) -> TypeId {
+        let mut id = id;
+        for _ in 0..self.btf.len() {
+            let ty = self.btf.at(id);
+            if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
+                break;
+            }
+            id = ty.referred().unwrap_or(TypeId::VOID);
+        }
+        id
+    }
+
+    /// The fault of argument `index`.
+    fn fault(&self, ty: TypeId, index: usize, fault: ParameterFault) -> SignatureFault {
+        SignatureFault::Argument {
+            number: index as u8 + 1,
+            ty: self.text(ty),
+            fault,
+        }
+    }
+
     /// The tags of argument `index`.
-    fn tags(&self, index: usize, is_global: bool) -> Result<u32, PrototypeError> {
+    fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<u32, PrototypeError> {
         let mut tags = 0;
+        let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
                 continue;
             };
             if !is_global {
                 let message = format!("arg#{index} type tag is not supported in static functions");
-                return fail(EOPNOTSUPP, message);
+                return fail(EOPNOTSUPP, bad(), message);
             }
             tags |= match tag {
                 b"ctx" => TAG_CTX,
@@ -181,7 +274,7 @@ impl Question<'_> {
                 b"arena" => TAG_ARENA,
                 _ => {
                     let message = format!("arg#{index} has unsupported set of tags");
-                    return fail(EOPNOTSUPP, message);
+                    return fail(EOPNOTSUPP, bad(), message);
                 }
             };
         }
@@ -197,10 +290,11 @@ impl Question<'_> {
         func: &Type<'_>,
     ) -> Result<SubprogArg, PrototypeError> {
         let stripped = self.btf.at(self.strip(ty));
+        let fault = |fault| self.fault(ty, index, fault);
         let Shape::Ptr(target) = stripped.shape() else {
             if tags != 0 {
                 let message = format!("arg#{index} has pointer tag, but is not a pointer type");
-                return fail(EINVAL, message);
+                return fail(EINVAL, fault(ParameterFault::Tags), message);
             }
             if self.is_number(ty) {
                 return Ok(SubprogArg::Scalar);
@@ -210,11 +304,13 @@ impl Question<'_> {
                 stripped.kind().name(),
                 func.name()
             );
-            return fail(EINVAL, if is_global { message } else { String::new() });
+            let message = if is_global { message } else { String::new() };
+            return fail(EINVAL, fault(ParameterFault::Kind), message);
         };
         let bad_tags = || {
             fail(
                 EINVAL,
+                fault(ParameterFault::Tags),
                 format!("arg#{index} has invalid combination of tags"),
             )
         };
@@ -223,7 +319,7 @@ impl Question<'_> {
                 return bad_tags();
             }
             if tags & TAG_CTX != 0 {
-                self.check_context(target, index)?;
+                self.check_context(ty, target, index)?;
             }
             return Ok(SubprogArg::Ctx);
         }
@@ -238,7 +334,7 @@ impl Question<'_> {
                 return bad_tags();
             }
             return Ok(SubprogArg::Btf {
-                id: self.kernel_type(target, index)?,
+                id: self.kernel_type(ty, target, index)?,
                 trusted: true,
                 nullable: tags & TAG_NULLABLE != 0,
             });
@@ -247,14 +343,14 @@ impl Question<'_> {
             if tags & !TAG_UNTRUSTED != 0 {
                 let message =
                     format!("arg#{index} untrusted cannot be combined with any other tags");
-                return fail(EINVAL, message);
+                return fail(EINVAL, fault(ParameterFault::Tags), message);
             }
             let pointee = self.btf.at(self.strip(target));
             if matches!(pointee.kind(), Kind::Void) || self.is_primitive(&pointee) {
                 return Ok(SubprogArg::UntrustedMem);
             }
             return Ok(SubprogArg::Btf {
-                id: self.kernel_type(target, index)?,
+                id: self.kernel_type(ty, target, index)?,
                 trusted: false,
                 nullable: false,
             });
@@ -262,12 +358,12 @@ impl Question<'_> {
         if tags & TAG_ARENA != 0 {
             if tags & !TAG_ARENA != 0 {
                 let message = format!("arg#{index} arena cannot be combined with any other tags");
-                return fail(EINVAL, message);
+                return fail(EINVAL, fault(ParameterFault::Tags), message);
             }
             return Ok(SubprogArg::Arena);
         }
         if !is_global {
-            return fail(EINVAL, "");
+            return fail(EINVAL, fault(ParameterFault::Kind), "");
         }
         if tags & TAG_NULLABLE != 0 {
             return bad_tags();
@@ -279,7 +375,7 @@ impl Question<'_> {
                 pointee.kind().name(),
                 pointee.name()
             );
-            return fail(EINVAL, message);
+            return fail(EINVAL, fault(ParameterFault::Unsized), message);
         };
         Ok(SubprogArg::Mem {
             size,
@@ -306,7 +402,13 @@ impl Question<'_> {
     }
 
     /// Checks the target of an argument tagged `arg:ctx`.
-    fn check_context(&self, target: TypeId, index: usize) -> Result<(), PrototypeError> {
+    fn check_context(
+        &self,
+        whole: TypeId,
+        target: TypeId,
+        index: usize,
+    ) -> Result<(), PrototypeError> {
+        let fault = |expected| self.fault(whole, index, ParameterFault::Context(expected));
         let takes_regs = matches!(self.prog_type, KPROBE | PERF_EVENT);
         if takes_regs && is_user_regs(self.btf, target) {
             return Ok(());
@@ -317,7 +419,8 @@ impl Question<'_> {
         }
         let name = ty.name();
         if name.is_empty() {
-            return fail(EINVAL, format!("arg#{index} type doesn't have a name"));
+            let message = format!("arg#{index} type doesn't have a name");
+            return fail(EINVAL, fault(context_struct(self.prog_type)), message);
         }
         let is_struct = ty.kind() == Kind::Struct;
         let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
@@ -344,17 +447,24 @@ impl Question<'_> {
             Context::Struct(name) => name,
             Context::UserRegs => "pt_regs",
             Context::Unnamed => {
-                return fail(EINVAL, format!("arg#{index} should be void pointer"));
+                let message = format!("arg#{index} should be void pointer");
+                return fail(EINVAL, fault(None), message);
             }
         };
         if is_struct && name == *wanted {
             return Ok(());
         }
-        fail(EINVAL, format!("arg#{index} should be `struct {wanted} *`"))
+        let message = format!("arg#{index} should be `struct {wanted} *`");
+        fail(EINVAL, fault(Some(wanted)), message)
     }
 
     /// The one type of vmlinux with the name and kind of the target.
-    fn kernel_type(&self, target: TypeId, index: usize) -> Result<TypeId, PrototypeError> {
+    fn kernel_type(
+        &self,
+        whole: TypeId,
+        target: TypeId,
+        index: usize,
+    ) -> Result<TypeId, PrototypeError> {
         let ty = self.btf.at(self.strip(target));
         let name = ty.name();
         let what = format!("arg#{index} reference type('{} {name}')", ty.kind().name());
@@ -367,8 +477,14 @@ impl Question<'_> {
             .collect();
         match found[..] {
             [id] => Ok(id),
-            [] => fail(ENOENT, format!("{what} has no matches")),
-            _ => fail(ESRCH, format!("{what} is ambiguous")),
+            [] => {
+                let fault = self.fault(whole, index, ParameterFault::NoKernelType);
+                fail(ENOENT, fault, format!("{what} has no matches"))
+            }
+            _ => {
+                let fault = self.fault(whole, index, ParameterFault::AmbiguousKernelType);
+                fail(ESRCH, fault, format!("{what} is ambiguous"))
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use spec::registry::{ArgBase, ArgType};
 
 use super::args::{check_offset, check_reg_type};
 use super::clear_caller_saved;
-use super::prototype::{Question, SubprogArg};
+use super::prototype::{self, SubprogArg};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
@@ -57,15 +57,16 @@ pub(super) fn check_func_call(walk: &mut Walk<'_>, off: i32) -> Result<Outcome> 
         ));
     }
     let name = &facts.name;
-    if let Err(Misfit { errno }) = fits {
+    if let Err(Misfit { errno, number }) = fits {
         let message = format!("Caller passes invalid args into func#{subprog} ('{name}')");
         verbose!(walk, "{message}\n");
-        return Err(Stop::refusal(
+        let stop = Stop::refusal(
             errno,
             RefusalKind::Argument,
             Some(walk.insn_idx),
             format_args!("{message}"),
-        ));
+        );
+        return Err(stop.with_argument(number));
     }
     verbose!(
         walk,
@@ -127,6 +128,8 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
 pub(super) struct Misfit {
     /// The error number with which a call of a global function is refused.
     errno: i32,
+    /// Number from 1 of the first argument that does not fit.
+    number: Option<u8>,
 }
 
 /// Checks the arguments of a call against the BTF of the function
@@ -138,6 +141,7 @@ pub(super) fn check_args_by_btf(
     let index = subprog as usize;
     let unreliable = Misfit {
         errno: errno::EINVAL,
+        number: None,
     };
     if walk.env.program.func_info().is_empty() || walk.subprogs[index].unreliable {
         return Ok(Err(unreliable));
@@ -146,16 +150,21 @@ pub(super) fn check_args_by_btf(
         Err(Stop::Refused(refusal)) if refusal.errno == errno::EFAULT => {
             return Err(Stop::Refused(refusal));
         }
-        Err(Stop::Refused(refusal)) => Err(refusal.errno),
+        Err(Stop::Refused(refusal)) => Err(Misfit {
+            errno: refusal.errno,
+            number: None,
+        }),
         Err(stop) => return Err(stop),
         Ok(args) => match match_args(walk, &args) {
             Ok(()) => Ok(()),
-            Err(Stop::Refused(refusal)) => Err(refusal.errno),
-            Err(stop) if walk.facts.subprogs[index].is_global => return Err(stop),
-            Err(_) => Err(errno::EINVAL),
+            Err((number, Stop::Refused(refusal))) => Err(Misfit {
+                errno: refusal.errno,
+                number: Some(number),
+            }),
+            Err((_, stop)) if walk.facts.subprogs[index].is_global => return Err(stop),
+            Err(_) => Err(unreliable),
         },
     };
-    let fits = fits.map_err(|errno| Misfit { errno });
     if fits.is_err() {
         walk.subprogs[index].unreliable = true;
     }
@@ -167,20 +176,10 @@ fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
     if let Some(args) = &walk.subprogs[subprog as usize].args {
         return Ok(Rc::clone(args));
     }
-    let env = walk.env;
-    let func = env.program.func_info().get(subprog as usize);
-    let (Some(func), Some(btf)) = (func, env.program.btf()) else {
+    let Some(found) = prototype::arguments(walk.env, subprog) else {
         return Err(Stop::Bug("func_info undefined".into()));
     };
-    let question = Question {
-        btf,
-        vmlinux: env.vmlinux,
-        func: func.type_id,
-        subprog,
-        prog_type: env.context.kind.number(),
-        attach_type: env.context.attach,
-    };
-    match question.arguments() {
+    match found {
         Ok(args) => {
             let args: Rc<[SubprogArg]> = args.into();
             walk.subprogs[subprog as usize].args = Some(Rc::clone(&args));
@@ -200,84 +199,92 @@ fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
     }
 }
 
-/// Checks registers against the arguments of a function (`btf_check_func_arg_match`).
-fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> Result<()> {
-    for (index, (arg, ptr)) in args.iter().zip(REGS).enumerate() {
-        let reg = *walk.reg(ptr);
-        let number = ptr.number();
-        match *arg {
-            SubprogArg::Scalar => {
-                if !reg.is_scalar() {
-                    return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
-                }
+/// Checks registers against the arguments of a function (`btf_check_func_arg_match`); the
+/// number of the first that does not fit, with the refusal.
+fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> std::result::Result<(), (u8, Stop)> {
+    for (&arg, ptr) in args.iter().zip(REGS) {
+        match_arg(walk, arg, ptr).map_err(|stop| (ptr.number(), stop))?;
+    }
+    Ok(())
+}
+
+/// Checks a register against an argument of a function.
+fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    let number = ptr.number();
+    let index = number - 1;
+    match arg {
+        SubprogArg::Scalar => {
+            if !reg.is_scalar() {
+                return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
             }
-            SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
-            SubprogArg::Ctx => {
-                check_offset(walk, ptr, None)?;
-                if reg.type_code() != RegKind::Ctx.number() {
-                    return Err(refuse!(
-                        walk,
-                        EINVAL,
-                        Argument,
-                        "arg#{index} expects pointer to ctx"
-                    ));
-                }
+        }
+        SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
+        SubprogArg::Ctx => {
+            check_offset(walk, ptr, None)?;
+            if reg.type_code() != RegKind::Ctx.number() {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Argument,
+                    "arg#{index} expects pointer to ctx"
+                ));
             }
-            SubprogArg::Mem { size, nullable } => {
-                check_offset(walk, ptr, None)?;
-                let checked = check_global_mem(walk, ptr, size);
-                checked.map_err(|stop| stop.with_errno(errno::EINVAL))?;
-                if !nullable && reg.may_be_null() {
-                    return Err(refuse!(
-                        walk,
-                        EINVAL,
-                        MaybeNull,
-                        "arg#{index} is expected to be non-NULL"
-                    ));
-                }
+        }
+        SubprogArg::Mem { size, nullable } => {
+            check_offset(walk, ptr, None)?;
+            let checked = check_global_mem(walk, ptr, size);
+            checked.map_err(|stop| stop.with_errno(errno::EINVAL))?;
+            if !nullable && reg.may_be_null() {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    MaybeNull,
+                    "arg#{index} is expected to be non-NULL"
+                ));
             }
-            SubprogArg::Arena => {
-                if reg.kind != RegKind::Arena && !reg.is_scalar() {
-                    return Err(refuse!(
-                        walk,
-                        EINVAL,
-                        Argument,
-                        "R{number} is not a pointer to arena or scalar."
-                    ));
-                }
+        }
+        SubprogArg::Arena => {
+            if reg.kind != RegKind::Arena && !reg.is_scalar() {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Argument,
+                    "R{number} is not a pointer to arena or scalar."
+                ));
             }
-            SubprogArg::Dynptr => {
-                let arg = ArgType::from(ArgBase::PtrToDynptr);
-                check_offset(walk, ptr, Some(arg))?;
-                if !matches!(
-                    reg.kind,
-                    RegKind::Stack { .. } | RegKind::ConstDynptr { .. }
-                ) {
-                    return Err(refuse!(
-                        walk,
-                        EINVAL,
-                        Argument,
-                        "arg#{index} expected pointer to stack or const struct bpf_dynptr"
-                    ));
-                }
-                return Err(Stop::unsupported("dynptr as an argument"));
+        }
+        SubprogArg::Dynptr => {
+            let arg = ArgType::from(ArgBase::PtrToDynptr);
+            check_offset(walk, ptr, Some(arg))?;
+            if !matches!(
+                reg.kind,
+                RegKind::Stack { .. } | RegKind::ConstDynptr { .. }
+            ) {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Argument,
+                    "arg#{index} expected pointer to stack or const struct bpf_dynptr"
+                ));
             }
-            SubprogArg::Btf {
-                id,
-                trusted: true,
-                nullable,
-            } => {
-                if reg.is_null() && nullable {
-                    continue;
-                }
-                let mut flags = TypeFlags::PTR_TRUSTED;
-                if nullable {
-                    flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
-                }
-                let arg = ArgType::new(ArgBase::PtrToBtfId, flags);
-                check_reg_type(walk, ptr, arg, Some(id.0), 0)?;
-                check_offset(walk, ptr, Some(arg))?;
+            return Err(Stop::unsupported("dynptr as an argument"));
+        }
+        SubprogArg::Btf {
+            id,
+            trusted: true,
+            nullable,
+        } => {
+            if reg.is_null() && nullable {
+                return Ok(());
             }
+            let mut flags = TypeFlags::PTR_TRUSTED;
+            if nullable {
+                flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
+            }
+            let arg = ArgType::new(ArgBase::PtrToBtfId, flags);
+            check_reg_type(walk, ptr, arg, Some(id.0), 0)?;
+            check_offset(walk, ptr, Some(arg))?;
         }
     }
     Ok(())

@@ -7,7 +7,8 @@ use crate::domain::Scalar;
 
 pub use parts::{
     AccessKind, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault, MapMisuse,
-    NumberSource, PacketCheckFault, SizeFault, Unwritten,
+    MergedMembers, NullCheck, NumberSource, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
+    Parameter, ParameterFault, SignatureFault, SizeFault, Unwritten,
 };
 
 /// Cause of a refusal, and the unmet requirement.
@@ -33,6 +34,8 @@ pub enum Cause {
         callee: Option<String>,
         /// Its use.
         access: AccessKind,
+        /// Comparisons with null on the path.
+        check: NullCheck,
     },
     /// A number is used as a pointer.
     NotPointer {
@@ -60,6 +63,12 @@ pub enum Cause {
         proven: i32,
         /// The access is to the metadata before the packet, which the packet's start ends.
         is_meta: bool,
+        /// The pointer's base.
+        base: PacketBase,
+        /// Accesses through the pointer from here on; with `size` 0 this one.
+        extent: PacketExtent,
+        /// The loop in which the pointer moves.
+        in_loop: Option<PacketLoop>,
         /// The missing comparison on the path.
         check: PacketCheckFault,
     },
@@ -157,6 +166,8 @@ pub enum Cause {
         off: i64,
         /// The callee that it is passed to.
         callee: Option<String>,
+        /// Of a context that is accessed, the members.
+        merged: Option<MergedMembers>,
     },
     /// One instruction accesses pointers of kinds that are rewritten differently.
     MixedPointers,
@@ -262,6 +273,15 @@ pub enum Cause {
     GlobalArguments {
         /// The function.
         function: String,
+        /// The first that does not: number from 1, value, what the function takes.
+        misfit: Option<(u8, KnownValue, Parameter)>,
+    },
+    /// A function has a signature that global functions cannot have.
+    GlobalSignature {
+        /// The function.
+        function: String,
+        /// The fault.
+        fault: SignatureFault,
     },
     /// A map that the program or the helper may not use.
     Map {

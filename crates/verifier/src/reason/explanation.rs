@@ -1,5 +1,6 @@
 //! The data of an explanation.
 
+use super::capability::MissingCapabilities;
 use super::cause::Cause;
 use crate::domain::Scalar;
 use crate::verdict::Refusal;
@@ -25,6 +26,31 @@ pub struct Explanation {
     pub path: Path,
     /// Lines of the kernel's log at the instruction, before its last line.
     pub log: Vec<String>,
+    /// Capabilities with which the refusal is gone.
+    pub missing: Option<MissingCapabilities>,
+}
+
+/// A capability of the caller of bpf(2) that verification depends on. CAP_SYS_ADMIN stands for
+/// each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// CAP_BPF.
+    Bpf,
+    /// CAP_PERFMON.
+    Perfmon,
+    /// CAP_NET_ADMIN.
+    NetAdmin,
+}
+
+impl Capability {
+    /// The kernel's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Capability::Bpf => "CAP_BPF",
+            Capability::Perfmon => "CAP_PERFMON",
+            Capability::NetAdmin => "CAP_NET_ADMIN",
+        }
+    }
 }
 
 /// An instruction of the program.
@@ -232,6 +258,10 @@ pub enum NoteKind {
     ShownNull,
     /// A comparison with null is of another pointer.
     OtherNullCheck,
+    /// A comparison with null is of an earlier read of the same memory.
+    EarlierNullCheck,
+    /// A branch decides which member the instruction accesses.
+    ChoosesMember,
     /// A comparison with the end of the packet is of another pointer.
     OtherPacketCheck {
         /// The compared pointer after it.

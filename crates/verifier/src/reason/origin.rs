@@ -84,7 +84,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             note(NoteKind::Narrowed { value });
             Some(from)
         }
-        DefKind::StackBytes(latest) => {
+        DefKind::StackBytes { latest, .. } => {
             note(NoteKind::Filled { value });
             if let Some(latest) = latest {
                 let step = scene.values.defs[latest].step;
@@ -142,6 +142,17 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             None
         }
     }
+}
+
+/// The constant part that the offset of a pointer has where its variable part is added.
+pub(super) fn variable_base(scene: &Scene<'_>, pointer: DefId) -> Option<i64> {
+    let mut id = scene.values.same(pointer);
+    while let DefKind::Computed(left, None) = scene.values.defs[id].kind {
+        id = scene.values.same(left);
+    }
+    let pointer = scene.defined(id)?;
+    let is_variable = !pointer.is_scalar() && !pointer.num.is_const();
+    is_variable.then(|| super::describe::fixed_offset(pointer))
 }
 
 /// The scalar that makes the offset of a pointer variable: the definition of the widest

@@ -6,11 +6,13 @@
 mod arithmetic;
 mod bounds;
 mod call;
+mod check;
 mod context;
 mod flow;
 mod held;
 mod memory;
 mod number;
+mod packet;
 mod register;
 mod resources;
 
@@ -73,7 +75,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
         RefusalKind::ControlFlow | RefusalKind::Unreachable | RefusalKind::BackEdge => {
             flow::control_flow(scene)
         }
-        RefusalKind::Btf => Some(Finding::new(Cause::Btf)),
+        RefusalKind::Btf => call::signature(scene).or(Some(Finding::new(Cause::Btf))),
         RefusalKind::AttachTarget => Some(Finding::new(Cause::AttachTarget)),
         RefusalKind::KernelBug => Some(Finding::new(Cause::KernelBug)),
         RefusalKind::Privilege => Some(Finding::new(Cause::Privilege)),

@@ -1,16 +1,17 @@
 //! The refused instruction with the path that led to it: what rules read.
 
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, RegSet};
-use spec::registry::{ArgBase, ArgDetail, HelperProto};
+use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg};
+use spec::registry::HelperProto;
 
 use super::Ending;
+use super::calls;
 use super::describe;
 use super::explanation::{InsnPlace, Known, KnownValue, Note, NoteKind, Source};
 use super::trace::Trace;
 use super::values::{Branch, DefId, Holder, Values};
 use crate::env::Env;
 use crate::facts::Facts;
-use crate::state::{RegKind, RegState};
+use crate::state::RegState;
 use crate::verdict::Refusal;
 
 /// The refused instruction with the path that led to it.
@@ -116,41 +117,12 @@ impl<'a> Scene<'a> {
 
     /// The prototype of the helper that the refused instruction calls.
     pub(super) fn prototype(&self) -> Option<&'a HelperProto> {
-        let Callee::Helper(number) = self.callee_at(self.refusal.insn?)? else {
-            return None;
-        };
-        self.env
-            .registry
-            .helper(&self.env.context, number as u32)
-            .ok()
+        calls::prototype(self.env, self.callee_at(self.refusal.insn?)?)
     }
 
     /// Bytes that the refused call accesses through an argument, as far as they are known.
     pub(super) fn argument_bytes(&self, number: u8) -> Option<u32> {
-        let proto = self.prototype()?;
-        let index = usize::from(number.checked_sub(1)?);
-        let map = || {
-            let map = RegSet::ARGUMENTS
-                .iter()
-                .find_map(|reg| match self.reg(reg)?.kind {
-                    RegKind::MapPtr { map, .. } => Some(map),
-                    _ => None,
-                })?;
-            Some(&self.env.maps[map])
-        };
-        match proto.args[index].base {
-            ArgBase::PtrToMapKey => Some(map()?.key_size()),
-            ArgBase::PtrToMapValue => Some(map()?.value_size()),
-            _ => match proto.arg_details[index] {
-                ArgDetail::Size(size) => Some(size),
-                _ => {
-                    let size = self.reg(Reg::new(number + 1)?)?;
-                    size.is_scalar()
-                        .then(|| u32::try_from(size.num.umax).ok())
-                        .flatten()
-                }
-            },
-        }
+        calls::argument_bytes(self.env, self.trace, self.last()?, number)
     }
 
     /// The name of the function that starts at or holds an instruction.
@@ -225,7 +197,7 @@ impl<'a> Scene<'a> {
         let insn = self.refusal.insn?;
         // Before the walk, reasons without an instruction name the first.
         let is_of_program = match self.refusal.kind {
-            Kind::Btf | Kind::AttachTarget | Kind::Privilege | Kind::License | Kind::Limit => true,
+            Kind::Btf | Kind::AttachTarget | Kind::License | Kind::Limit => true,
             Kind::StackSize | Kind::CallDepth => insn == 0,
             _ => false,
         };

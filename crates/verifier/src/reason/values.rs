@@ -4,6 +4,7 @@
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Width};
 
+use super::calls;
 use super::trace::Trace;
 use crate::env::Env;
 use crate::state::RegKind;
@@ -48,8 +49,15 @@ pub(super) enum DefKind {
     Fill(DefId),
     /// The low bits of a value, zero- or sign-extended.
     Narrowed(DefId),
-    /// Bytes of the stack that no single store wrote, and the latest store to some of them.
-    StackBytes(Option<DefId>),
+    /// Bytes of the stack that no single store wrote.
+    StackBytes {
+        /// The frame of the stack.
+        frame: usize,
+        /// Offset of the first from the frame pointer.
+        at: i32,
+        /// The latest store to some of them.
+        latest: Option<DefId>,
+    },
     /// Arithmetic on a value, and another unless the other operand is an immediate.
     Computed(DefId, Option<DefId>),
     /// Read from memory through a pointer.
@@ -300,7 +308,11 @@ impl Values {
                 }
                 self.call(step, frame);
             }
-            Insn::Call(_) | Insn::CallReg { .. } => self.call(step, frame),
+            Insn::Call(callee) => {
+                self.forget_written(env, trace, step, callee);
+                self.call(step, frame);
+            }
+            Insn::CallReg { .. } => self.call(step, frame),
             Insn::Exit if next_frame + 1 == frame => {
                 let result = self.get(frame, Reg::R0);
                 self.frames.truncate(frame);
@@ -321,6 +333,36 @@ impl Values {
             self.set(step, frame, reg, DefKind::Clobbered);
         }
         self.set(step, frame, Reg::R0, DefKind::Returned);
+    }
+
+    /// Forgets the stores to stack that a call writes: what its prototype says, and slots
+    /// that have another state behind it.
+    fn forget_written(&mut self, env: &Env<'_>, trace: &Trace, step: usize, callee: Callee) {
+        let mut written = Vec::new();
+        for reg in isa::ebpf::RegSet::ARGUMENTS.iter() {
+            let number = reg.number();
+            if calls::writes_through(env, callee, number)
+                && let Some((owner, at)) = Values::stack_address(trace, step, reg, 0)
+                && let Some(size) = calls::argument_bytes(env, trace, step, number)
+            {
+                written.push((owner, at, size));
+            }
+        }
+        for (owner, frame) in self.frames.iter_mut().enumerate() {
+            let slot = |step: usize, spi: usize| trace.frame(step, owner)?.stack.get(spi);
+            frame.stores.retain(|&(start, size, _)| {
+                let end = start + size as i32;
+                let is_written = written.iter().any(|&(written, at, bytes)| {
+                    written == owner && at < end && start < at.saturating_add_unsigned(bytes)
+                });
+                let spi = (-start - 1) as usize / 8;
+                let is_changed = match (slot(step, spi), slot(step + 1, spi)) {
+                    (Some(before), Some(after)) => before.kinds != after.kinds,
+                    _ => false,
+                };
+                !is_written && !is_changed
+            });
+        }
     }
 
     /// The frame and the byte offset that a stack pointer points to.
@@ -356,7 +398,11 @@ impl Values {
                 };
                 let stores = self.frames.get(owner).map(|frame| &frame.stores[..]);
                 let latest = stores.unwrap_or_default().iter().filter(overlaps);
-                DefKind::StackBytes(latest.map(|&(.., id)| id).max())
+                DefKind::StackBytes {
+                    frame: owner,
+                    at,
+                    latest: latest.map(|&(.., id)| id).max(),
+                }
             }
         }
     }

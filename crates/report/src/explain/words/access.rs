@@ -1,9 +1,11 @@
 //! Wording of causes: loads and stores, and their base registers.
 
-use verifier::reason::{Cause, ContextFault, Explanation, KnownValue, PointerTarget};
+use verifier::reason::{
+    Cause, ContextFault, Explanation, InsnPlace, KnownValue, MergedMembers, PointerTarget,
+};
 
 use super::register::{maybe_null, not_pointer, uninitialized};
-use super::{Words, any_of};
+use super::{Words, any_of, list};
 use crate::explain::value::{bytes, known, signed, target};
 
 pub(super) fn words(explanation: &Explanation) -> Words {
@@ -18,7 +20,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             kind,
             callee,
             access,
-        } => maybe_null(explanation, *reg, kind, callee.as_deref(), access),
+            check,
+        } => maybe_null(explanation, *reg, kind, callee.as_deref(), (access, *check)),
         Cause::NotPointer { reg, source } => not_pointer(explanation, *reg, source),
         Cause::NotAccessible { reg, value } => Words::new(
             "not-accessible",
@@ -116,7 +119,14 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             is_variable,
             off,
             callee,
-        } => modified(*reg, kind, *is_variable, *off, callee.as_deref()),
+            merged,
+        } => modified(
+            *reg,
+            kind,
+            (*is_variable, *off),
+            callee.as_deref(),
+            merged.as_ref(),
+        ),
         Cause::MixedPointers => Words::new(
             "mixed-pointers",
             "this instruction accesses another kind of pointer than on an earlier path",
@@ -268,27 +278,107 @@ fn context(explanation: &Explanation) -> Words {
 fn modified(
     reg: u8,
     kind: &PointerTarget,
-    is_variable: bool,
-    off: i64,
+    (is_variable, off): (bool, i64),
     callee: Option<&str>,
+    merged: Option<&MergedMembers>,
 ) -> Words {
+    const NAME: &str = "modified-pointer";
     let what = target(kind);
     let offset = match is_variable {
         true => String::from("a variable offset"),
         false => format!("offset {}", signed(off)),
     };
+    match merged {
+        Some(merged) if is_variable => return indexed_members(NAME, &merged.members),
+        Some(merged) => return merged_members(NAME, merged, &offset),
+        None => {}
+    }
     let headline = match callee {
         Some(callee) => format!("argument {reg} of `{callee}`, a pointer to {what}, has {offset}"),
         None => format!("{what} is accessed through a pointer with {offset}"),
     };
-    let words = Words::new("modified-pointer", headline).needed(format!(
+    let words = Words::new(NAME, headline).needed(format!(
         "r{reg} as it was got, without an offset added to it"
     ));
     match kind {
+        PointerTarget::Context if callee.is_some() => {
+            words.help("pass `ctx` itself; copy a member to a variable and pass that")
+        }
         PointerTarget::Context => words.help(
             "access members of the context directly (`ctx->field`): loops and computed offsets \
-             over the context, or a pointer to a member, are not allowed",
+             over the context, or a pointer to a member, are not allowed; pass the member's value",
         ),
         _ => words.help("pass the pointer itself, and keep computed copies apart"),
     }
+}
+
+/// The attribute of a structure that keeps the compiler from computing addresses of members.
+const ATTRIBUTE: &str = "`__attribute__((preserve_static_offset))`";
+/// The attribute for structures that others declare.
+const HEADER: &str = "for the structures of a header: `#pragma clang attribute push \
+                      (__attribute__((preserve_static_offset)), apply_to = record)` before its \
+                      `#include`, and `#pragma clang attribute pop` behind";
+
+fn quoted(members: &[String]) -> Vec<String> {
+    let quoted = members.iter().map(|member| format!("`{member}`"));
+    quoted.collect()
+}
+
+/// Members or elements of the context that an index chooses.
+fn indexed_members(name: &'static str, members: &[String]) -> Words {
+    Words::new(
+        name,
+        format!(
+            "the context is accessed through a pointer with a variable offset, at {}",
+            list(&quoted(members))
+        ),
+    )
+    .needed("a constant offset in the instruction, for each member or element of its own")
+    .help(format!(
+        "choose by constants, one access in each branch (`i == 0 ? ctx->a[0] : ctx->a[1]`), and \
+         declare the structure of the context with {ATTRIBUTE}, so that the compiler does not \
+         make one access of them"
+    ))
+    .help(HEADER)
+}
+
+/// Members of the context whose address the program computes before the access.
+fn merged_members(name: &'static str, merged: &MergedMembers, offset: &str) -> Words {
+    let members = quoted(&merged.members);
+    let line = |place: &InsnPlace| match &place.source {
+        Some(source) => format!("line {}", source.line),
+        None => format!("instruction {}", place.insn),
+    };
+    let [only] = &members[..] else {
+        let between = match &merged.branch {
+            Some(place) => format!(" between which {} chooses", line(place)),
+            None => String::new(),
+        };
+        return Words::new(
+            name,
+            format!(
+                "one instruction accesses {} of the context, through a pointer with {offset}",
+                any_of(&members)
+            ),
+        )
+        .needed("an instruction for each member, with its offset in the instruction")
+        .help(format!(
+            "the compiler made one access of those to {}{between}: declare the structure of the \
+             context with {ATTRIBUTE}, so that they stay apart",
+            list(&members)
+        ))
+        .help(HEADER);
+    };
+    Words::new(
+        name,
+        format!("{only} of the context is accessed through a pointer with {offset}"),
+    )
+    .needed("the offset in the instruction, and the context as it was got in the register")
+    .help(format!(
+        "if the source reads `ctx->{}`, the compiler computed the member's address before: \
+         declare the structure of the context with {ATTRIBUTE}",
+        merged.members[0]
+    ))
+    .help(HEADER)
+    .help("a pointer to a member (`&ctx->field`) is not allowed: pass the member's value, or `ctx`")
 }

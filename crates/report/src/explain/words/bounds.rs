@@ -2,8 +2,7 @@
 
 use verifier::domain::Scalar;
 use verifier::reason::{
-    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PacketCheckFault,
-    PointerTarget,
+    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PointerTarget,
 };
 
 use super::Words;
@@ -11,14 +10,6 @@ use crate::explain::value::{bytes, number, range, signed, target};
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     match &explanation.cause {
-        Cause::Packet {
-            off,
-            size,
-            proven,
-            is_meta,
-            check,
-            ..
-        } => packet(explanation, *off, *size, (*proven, *is_meta), check),
         Cause::Bounds {
             reg,
             kind,
@@ -58,79 +49,6 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             arithmetic(insn, *reg, kind, fault, *check)
         }
         _ => Words::new("other", "the access is not allowed"),
-    }
-}
-
-fn packet(
-    explanation: &Explanation,
-    off: i64,
-    size: u32,
-    (proven, is_meta): (i32, bool),
-    check: &PacketCheckFault,
-) -> Words {
-    let end = off + i64::from(size);
-    let verb = match &explanation.place {
-        Some(place) if place.text.starts_with('*') => "written",
-        Some(place) if place.text.starts_with("call ") => "passed to a helper",
-        _ => "read",
-    };
-    let what = match size {
-        0 => format!("packet bytes from offset {} are {verb}", signed(off)),
-        1 => format!("packet byte {} is {}", signed(off), verb),
-        _ => format!(
-            "packet bytes {} to {} are {verb}",
-            signed(off),
-            signed(end - 1)
-        ),
-    };
-    if off < 0 {
-        return Words::new(
-            "packet-before-start",
-            format!("{what}, and the packet starts at 0"),
-        )
-        .needed("an offset that is not negative")
-        .help("go back by a constant only as far as the pointer went forward");
-    }
-    let proof = format!("a comparison which proves {} from this pointer", bytes(end));
-    let bound = if is_meta { "data" } else { "data_end" };
-    let edit = format!("`if (ptr + {end} > {bound}) return …;`");
-    match check {
-        PacketCheckFault::Missing => Words::new(
-            "packet-unchecked",
-            format!("{what}, and nothing on this path compares with `{bound}`"),
-        )
-        .needed(proof)
-        .help(format!("compare before the access: {edit}")),
-        PacketCheckFault::TooShort => Words::new(
-            "packet-check-short",
-            format!("{what}, and the comparison proves only {}", bytes(proven)),
-        )
-        .needed(proof)
-        .help(format!("compare for the whole access: {edit}")),
-        PacketCheckFault::OtherPointer => Words::new(
-            "packet-check-other",
-            format!("{what} through a pointer that is not the one compared with the end"),
-        )
-        .needed(proof)
-        .help(
-            "a comparison proves bytes for pointers with the same variable offset only: add the \
-             variable offset first, then compare the pointer that is used",
-        ),
-        PacketCheckFault::OffsetTooWide { max } => Words::new(
-            "packet-offset-wide",
-            format!(
-                "the variable offset may be {}, and comparisons with the end count up to 65535",
-                number(*max)
-            ),
-        )
-        .needed("a variable offset of at most 65535 before it is added")
-        .help("bound it first: `if (off > 1500) return …;`, or mask it: `off &= 0x7ff;`"),
-        PacketCheckFault::Beyond => Words::new(
-            "packet-beyond",
-            format!("{what} on the path on which the comparison fails"),
-        )
-        .needed("the path on which the pointer is before the end")
-        .help("the branches of the comparison may be the wrong way round"),
     }
 }
 
@@ -293,10 +211,11 @@ pub(super) fn edits(words: Words, fault: BoundsFault, check: Check) -> Words {
             "the comparison is of an earlier read of the same memory, which may have changed since: \
              read it once into a variable, compare and use that (`READ_ONCE`, or `barrier_var(n)`)",
         ),
-        Check::Low32 => words.help(
-            "the comparison is of the low 32 bits, and all 64 are used: use one type for both, \
-             such as `__u64` or an unsigned 32-bit index that is masked",
-        ),
+        Check::LowBits(bits) => words.help(format!(
+            "the comparison is of the low {bits} bits, and the bits above them are used too: use \
+             one type for both, so that the number is compared as wide as it is used, or cut it \
+             to {bits} bits for its use as well"
+        )),
         Check::Signed => match fault {
             BoundsFault::Below => words.help(
                 "the comparison is unsigned or of the upper bound only: check the lower bound \
@@ -326,8 +245,13 @@ fn arithmetic(
             format!("`{insn}` on a pointer to {what}, an operation that pointers do not have"),
         )
         .needed(allowed)
-        .help("compute the offset as a number, then add it to the pointer"),
-        ArithmeticFault::TwoPointers => Words::new(NAME, String::from("two pointers are added"))
+        .help("compute the offset as a number, then add it to the pointer")
+        .help(
+            "if bytes of what the pointer points to are meant, read them through it: an address \
+             `&p` where `p` is meant, or a cast of `p` to a number, takes the bytes of the \
+             pointer itself",
+        ),
+        ArithmeticFault::TwoPointers => Words::new(NAME, format!("`{insn}` on two pointers"))
             .needed("a pointer and a number")
             .help("subtract pointers of one object to get a number; add numbers to one pointer")
             .help("an uninitialised or overwritten register may hold a pointer by mistake"),
@@ -386,7 +310,14 @@ fn arithmetic(
         ArithmeticFault::Unbounded => edits(
             Words::new(
                 "offset-unbounded",
-                format!("a number without bounds is added to r{reg}, a pointer to {what}"),
+                match insn.contains(" -= ") {
+                    true => format!(
+                        "a number without bounds is subtracted from r{reg}, a pointer to {what}"
+                    ),
+                    false => {
+                        format!("a number without bounds is added to r{reg}, a pointer to {what}")
+                    }
+                },
             )
             .needed("a number with a lower and an upper bound"),
             BoundsFault::Unbounded,

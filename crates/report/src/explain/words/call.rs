@@ -5,7 +5,7 @@ use verifier::domain::Scalar;
 use verifier::reason::{BoundsFault, Cause, Check, Explanation, KnownValue, MapMisuse, SizeFault};
 
 use super::bounds::edits;
-use super::{Words, any_of};
+use super::{Words, any_of, global};
 use crate::explain::value::{known, range};
 
 /// Numbers that libbpf's placeholders of one kind take: one for each extern or map.
@@ -84,15 +84,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("memory of the program")
         .help("copy the bytes to the stack first, by assignment or bpf_skb_load_bytes"),
-        Cause::GlobalArguments { function } => Words::new(
-            "global-arguments",
-            format!("the arguments do not fit the prototype of the global function `{function}`"),
-        )
-        .needed("arguments of the types that the function's BTF states")
-        .help(
-            "a global function is verified on its own by its types: pass what they say, or \
-             declare the function `static`, so that it is verified with each caller",
-        ),
+        Cause::GlobalArguments { function, misfit } => global::arguments(function, misfit.as_ref()),
+        Cause::GlobalSignature { function, fault } => global::signature(function, fault),
         Cause::Map { map, kind: of, fault } => map_words(explanation, map, of, fault),
         _ => Words::new("other", "the call is not allowed here"),
     }

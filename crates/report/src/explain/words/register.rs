@@ -1,6 +1,8 @@
 //! Wording of causes: registers that hold nothing, null or a number where a pointer is used.
 
-use verifier::reason::{AccessKind, Explanation, NoteKind, NumberSource, PointerTarget, Unwritten};
+use verifier::reason::{
+    AccessKind, Explanation, NoteKind, NullCheck, NumberSource, PointerTarget, Unwritten,
+};
 
 use super::Words;
 use crate::explain::value::{signed, target};
@@ -80,7 +82,7 @@ pub(super) fn maybe_null(
     reg: u8,
     kind: &PointerTarget,
     callee: Option<&str>,
-    access: &AccessKind,
+    (access, check): (&AccessKind, NullCheck),
 ) -> Words {
     let pointer = match callee {
         Some(callee) => format!("the result of `{callee}`, which may be null"),
@@ -96,13 +98,18 @@ pub(super) fn maybe_null(
     };
     let words = Words::new("maybe-null", headline)
         .needed(format!("a comparison of r{reg} with null on this path"));
-    let is_other = |note: &verifier::reason::Note| note.kind == NoteKind::OtherNullCheck;
-    let words = match explanation.notes.iter().any(is_other) {
-        true => words.help(
+    let words = match check {
+        NullCheck::OtherResult => words.help(
             "the comparison on this path is of another result: keep the result of one call in a \
              variable, check it and use it",
         ),
-        false => words,
+        NullCheck::Reread => {
+            return words.help(
+                "the comparison is of an earlier read of the same memory, which may have changed \
+                 since: read the pointer once into a variable, then check and use the variable",
+            );
+        }
+        NullCheck::Missing => words,
     };
     let unit = match kind {
         PointerTarget::MapValue { .. } => "value",

@@ -1,6 +1,6 @@
 //! Parts of causes: kinds of accesses, of missing bounds and of misuse.
 
-use crate::reason::explanation::PointerTarget;
+use crate::reason::explanation::{InsnPlace, PointerTarget};
 
 /// Reason why a register is not initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,124 @@ pub enum NumberSource {
     Unknown,
 }
 
+/// Comparison with null of a pointer that may be null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullCheck {
+    /// No comparison of the path is about it.
+    Missing,
+    /// One is of another result of the same callee.
+    OtherResult,
+    /// One is of an earlier read of the same memory.
+    Reread,
+}
+
+/// Base of a packet pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketBase {
+    /// The start of the packet, or of the metadata before it.
+    Start,
+    /// A pointer with a variable offset.
+    Variable,
+}
+
+/// Bytes that a function accesses through a packet pointer from one instruction on, until it
+/// compares the pointer again, as offsets from the start of the packet, or from the pointer as
+/// its variable offset was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketExtent {
+    /// The first byte of all.
+    pub first: i64,
+    /// Behind the last byte before the next branch.
+    pub next: i64,
+    /// Behind the last byte of all.
+    pub end: i64,
+}
+
+/// The loop around a packet access whose pointer moves in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketLoop {
+    /// It is the callback of a helper, called once for each iteration.
+    pub is_callback: bool,
+    /// Most iterations that keep the offset so small that comparisons count, where each moves
+    /// the pointer by a known number of bytes at most.
+    pub most: Option<u64>,
+}
+
+/// Members of the context that one instruction accesses, on different paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedMembers {
+    /// Their names, by offset.
+    pub members: Vec<String>,
+    /// The conditional jump that chooses between them.
+    pub branch: Option<InsnPlace>,
+}
+
+/// Reason why a function cannot be global.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignatureFault {
+    /// Its BTF is not that of a function.
+    NotFunction,
+    /// It has more arguments than registers pass.
+    TooManyArguments(usize),
+    /// Its result is no number but of this type.
+    Result(String),
+    /// An argument.
+    Argument {
+        /// Number from 1.
+        number: u8,
+        /// Its type.
+        ty: String,
+        /// The fault.
+        fault: ParameterFault,
+    },
+}
+
+/// Reason why a global function cannot have an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterFault {
+    /// It is neither a number nor a pointer.
+    Kind,
+    /// A pointer to something of unknown size.
+    Unsized,
+    /// Its declaration tags are unknown, or do not go together or with its type.
+    Tags,
+    /// It is tagged as the context, and is of another type: this one is expected, or `void`.
+    Context(Option<&'static str>),
+    /// The kernel has no type of the pointee's name.
+    NoKernelType,
+    /// The kernel has several types of the pointee's name.
+    AmbiguousKernelType,
+}
+
+/// Type that a global function takes as an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// A number.
+    Number,
+    /// The context, unmodified.
+    Context,
+    /// Memory of so many bytes.
+    Memory {
+        /// Bytes.
+        size: u32,
+        /// Null is taken too.
+        nullable: bool,
+    },
+    /// An address that is read with faults handled.
+    Untrusted,
+    /// A kernel object of this structure.
+    Object {
+        /// Name of the structure.
+        name: String,
+        /// Null is taken too.
+        nullable: bool,
+    },
+    /// An address in the arena.
+    Arena,
+    /// A dynptr.
+    Dynptr,
+}
+
 /// Reason why no comparison on the path proves a packet access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketCheckFault {
@@ -92,6 +210,8 @@ pub enum PacketCheckFault {
         /// Greatest value of the variable part.
         max: u64,
     },
+    /// The access is beyond the offsets for which comparisons count.
+    BeyondLimit,
     /// The path is the one on which the pointer is beyond the end.
     Beyond,
 }
@@ -120,8 +240,8 @@ pub enum Check {
     Loose,
     /// One bounds a copy, and not the number that is used.
     Copy,
-    /// One bounds the low 32 bits only.
-    Low32,
+    /// One bounds so many low bits only.
+    LowBits(u32),
     /// One is signed or unsigned where the other is needed.
     Signed,
     /// One bounds the number before arithmetic changed it.

@@ -2,7 +2,7 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::{Finding, bounds, memory};
+use super::{Finding, check, memory};
 use crate::reason::cause::{ArithmeticFault, BoundsFault, Cause, Check};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
@@ -59,24 +59,70 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
         return Some(finding(scene, src, ArithmeticFault::Partial, &[src]));
     }
     let operands = operands(scene, dst, src)?;
-    let kind = scene.reg(operands.pointer)?.kind;
-    let fault = match op {
-        _ if operands.are_both => ArithmeticFault::TwoPointers,
-        _ if width == Width::W32 => ArithmeticFault::Width32,
-        AluOp::Sub if operands.pointer != operands.dst => ArithmeticFault::FromNumber,
-        AluOp::Sub if matches!(kind, RegKind::Stack { .. }) => ArithmeticFault::FromStack,
-        AluOp::Add | AluOp::Sub => ArithmeticFault::Kind,
-        _ => ArithmeticFault::Operation,
+    let fault = operands.fault(scene, op, width);
+    Some(operands.finding(scene, fault.unwrap_or(ArithmeticFault::Kind)))
+}
+
+/// Arithmetic that no pointer allows, whatever the number is.
+pub(super) fn impossible(scene: &Scene<'_>) -> Option<Finding> {
+    let Insn::Alu {
+        op,
+        width,
+        dst,
+        src,
+    } = scene.insn()?
+    else {
+        return None;
     };
-    let mut subjects = vec![operands.pointer];
-    let other = [Some(operands.dst), operands.src];
-    subjects.extend(
-        other
-            .into_iter()
-            .flatten()
-            .filter(|reg| *reg != operands.pointer),
-    );
-    Some(finding(scene, operands.pointer, fault, &subjects))
+    let operands = operands(scene, dst, src)?;
+    let fault = operands.fault(scene, op, width)?;
+    Some(operands.finding(scene, fault))
+}
+
+impl Operands {
+    /// The fault that an operation on the pointer has with every number.
+    fn fault(&self, scene: &Scene<'_>, op: AluOp, width: Width) -> Option<ArithmeticFault> {
+        let is_stack = || {
+            let pointer = scene.reg(self.pointer);
+            pointer.is_some_and(|pointer| matches!(pointer.kind, RegKind::Stack { .. }))
+        };
+        if self.are_both {
+            return Some(ArithmeticFault::TwoPointers);
+        }
+        if width == Width::W32 {
+            return Some(ArithmeticFault::Width32);
+        }
+        match op {
+            AluOp::Sub if self.pointer != self.dst => Some(ArithmeticFault::FromNumber),
+            AluOp::Sub if is_stack() => Some(ArithmeticFault::FromStack),
+            AluOp::Add | AluOp::Sub => None,
+            AluOp::And
+            | AluOp::Or
+            | AluOp::Xor
+            | AluOp::Mul
+            | AluOp::Div
+            | AluOp::SDiv
+            | AluOp::Mod
+            | AluOp::SMod
+            | AluOp::Lsh
+            | AluOp::Rsh
+            | AluOp::Arsh
+            | AluOp::Mov => Some(ArithmeticFault::Operation),
+        }
+    }
+
+    /// The operand that is not the pointer.
+    fn number(&self) -> Option<Reg> {
+        let operands = [Some(self.dst), self.src].into_iter().flatten();
+        operands.into_iter().find(|reg| *reg != self.pointer)
+    }
+
+    /// A finding that tells the history of the pointer.
+    fn finding(&self, scene: &Scene<'_>, fault: ArithmeticFault) -> Finding {
+        let subjects = [Some(self.pointer), self.number()];
+        let subjects: Vec<Reg> = subjects.into_iter().flatten().collect();
+        finding(scene, self.pointer, fault, &subjects)
+    }
 }
 
 fn finding(scene: &Scene<'_>, pointer: Reg, fault: ArithmeticFault, subjects: &[Reg]) -> Finding {
@@ -90,29 +136,18 @@ fn finding(scene: &Scene<'_>, pointer: Reg, fault: ArithmeticFault, subjects: &[
     Finding::about(scene, cause, subjects)
 }
 
-/// A number that is added to a pointer and is not bounded.
+/// A number that is added to a pointer or subtracted from it, and is not bounded.
 pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
-    let Insn::Alu { op, dst, src, .. } = scene.insn()? else {
+    if let Some(finding) = impossible(scene) {
+        return Some(finding);
+    }
+    let Insn::Alu { dst, src, .. } = scene.insn()? else {
         return None;
     };
     let operands = operands(scene, dst, src)?;
-    if op == AluOp::Sub && operands.pointer != operands.dst {
-        let subjects = [operands.pointer, operands.dst];
-        return Some(finding(
-            scene,
-            operands.pointer,
-            ArithmeticFault::FromNumber,
-            &subjects,
-        ));
-    }
     let pointer = scene.reg(operands.pointer)?;
-    let number = [Some(operands.dst), operands.src];
-    let number = number
-        .into_iter()
-        .flatten()
-        .find(|reg| *reg != operands.pointer);
     let kind = describe::pointer_kind(scene.env, scene.frame(), pointer);
-    let Some(number) = number else {
+    let Some(number) = operands.number() else {
         let Operand::Imm(imm) = src else {
             return None;
         };
@@ -132,7 +167,7 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     };
     let (check, notes) = match num.is_const() {
         true => (Check::NotApplicable, Vec::new()),
-        false => bounds::check(scene, scene.def(number), side),
+        false => check::check(scene, scene.def(number), side),
     };
     let cause = Cause::Arithmetic {
         reg: operands.pointer.number(),

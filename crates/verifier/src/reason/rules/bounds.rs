@@ -1,22 +1,18 @@
-//! Accesses outside of what a pointer points to, and comparisons that were meant to
-//! prevent them.
+//! Accesses outside of what a pointer points to, and sizes that are not bounded.
 
-use isa::ebpf::{Cond, Insn, Reg, Width};
+use isa::ebpf::{Insn, Reg};
 
-use super::{Finding, arithmetic};
-use crate::reason::cause::{BoundsFault, Cause, Check, PacketCheckFault, SizeFault};
+use super::check::check;
+use super::{Finding, arithmetic, memory, packet};
+use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
 use crate::reason::describe;
-use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::origin;
 use crate::reason::scene::Scene;
-use crate::reason::values::{DefId, DefKind, Holder};
-use crate::state::{PKT_AT_END, RegKind, RegState};
+use crate::state::{RegKind, RegState};
 use crate::verdict::RefusalKind;
 
 /// Variable offsets must stay below this.
 const MAX_VAR_OFF: u64 = 1 << 29;
-/// Offsets of packets must stay within this for comparisons to count.
-const MAX_PACKET_OFF: u64 = 0xffff;
 /// Bytes of stack of a frame.
 const MAX_STACK: i64 = 512;
 
@@ -40,9 +36,14 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
         Some(access) => access.size.bytes(),
         None => scene.argument_bytes(reg.number()).unwrap_or(0),
     };
+    let is_in_frame = off >= -MAX_STACK && off + i64::from(size) <= 0;
     match state.kind {
+        // Without CAP_PERFMON, the stack ends where the function wrote last.
+        RegKind::Stack { .. } if access.is_some() && state.num.is_const() && is_in_frame => {
+            memory::stack(scene)
+        }
         RegKind::Packet { range } | RegKind::PacketMeta { range } if state.num.smin >= 0 => {
-            Some(packet(scene, reg, &state, off, size, range))
+            Some(packet::outside(scene, reg, &state, off, size, range))
         }
         _ => Some(region(scene, reg, &state, off, size)),
     }
@@ -109,7 +110,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
 }
 
 /// Of an argument that points to memory, the size argument behind it.
-fn add_size_register(scene: &Scene<'_>, finding: &mut Finding, reg: Reg) {
+pub(super) fn add_size_register(scene: &Scene<'_>, finding: &mut Finding, reg: Reg) {
     let next = Reg::new(reg.number() + 1);
     if let Some(next) = next.filter(|_| scene.prototype().is_some())
         && scene.reg(next).is_some_and(RegState::is_scalar)
@@ -155,202 +156,4 @@ fn size_argument(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<Findin
 pub(super) fn size(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
     let state = *scene.reg(reg)?;
     size_argument(scene, reg, &state)
-}
-
-/// The comparison of the path that was meant to bound a number.
-pub(super) fn check(scene: &Scene<'_>, id: DefId, fault: BoundsFault) -> (Check, Vec<Note>) {
-    let base = scene.values.base(id);
-    let own = scene.values.same(id);
-    for branch in scene.values.branches.iter().rev() {
-        let Some((dst, src)) = scene.compared(branch) else {
-            continue;
-        };
-        let sides = [(Some(branch.dst), Some(dst)), (branch.src, src)];
-        for (compared, reg) in sides {
-            let (Some(compared), Some(reg)) = (compared, reg) else {
-                continue;
-            };
-            let compared_value = scene.values.same(compared);
-            let made_of_compared = scene.values.made_of(id, compared_value);
-            let is_reread = is_same_read(scene, base, scene.values.base(compared));
-            let is_related =
-                scene.values.base(compared) == base || made_of_compared.is_some() || is_reread;
-            if !is_related || !is_number(scene, branch.step, reg) {
-                continue;
-            }
-            let insn = scene.env.insns[scene.trace.steps()[branch.step].insn as usize];
-            let Insn::Jump { cond, width, .. } = insn else {
-                continue;
-            };
-            let after = scene.trace.reg(branch.step + 1, reg.index());
-            let Some(after) = after else {
-                return (Check::Loose, Vec::new());
-            };
-            let note = scene.note(
-                branch.step,
-                NoteKind::Compared {
-                    value: scene.value(after),
-                },
-            );
-            let is_unequal = matches!(cond, Cond::Eq | Cond::Ne | Cond::Set);
-            let leaves_negative = match width {
-                Width::W64 => after.num.smin < 0,
-                Width::W32 => after.num.s32_min < 0,
-            };
-            let found = if cond.is_signed() && leaves_negative && !is_reread {
-                Check::Signed
-            } else if compared_value == own {
-                let needs_signed = fault == BoundsFault::Below;
-                match width {
-                    Width::W32 if is_wide(scene, id) => Check::Low32,
-                    _ if is_unequal => continue,
-                    _ if cond.is_signed() != needs_signed => Check::Signed,
-                    _ if lost(scene, id, compared, branch.step) => Check::Copy,
-                    _ => Check::Loose,
-                }
-            } else if is_unequal {
-                continue;
-            } else if is_reread {
-                Check::Reread
-            } else {
-                match (made_of_compared, scene.values.made_of(compared, own)) {
-                    (Some(true), _) => Check::Before,
-                    (Some(false), _) if width == Width::W32 => Check::Low32,
-                    (Some(false), _) => Check::Loose,
-                    (None, Some(false)) => Check::Low32,
-                    (None, _) => Check::Copy,
-                }
-            };
-            return (found, vec![note]);
-        }
-    }
-    (Check::Missing, Vec::new())
-}
-
-fn is_number(scene: &Scene<'_>, step: usize, reg: Reg) -> bool {
-    let reg = scene.trace.reg(step, reg.index());
-    reg.is_none_or(RegState::is_scalar)
-}
-
-/// True if two values were read from the same address by different instructions.
-fn is_same_read(scene: &Scene<'_>, one: DefId, other: DefId) -> bool {
-    let read = |id: DefId| {
-        let def = scene.values.defs[id];
-        let DefKind::Loaded(base) = def.kind else {
-            return None;
-        };
-        let insn = scene.env.insns[scene.trace.steps()[def.step].insn as usize];
-        Some((scene.values.same(base), insn.access()?.off))
-    };
-    one != other && read(one).is_some() && read(one) == read(other)
-}
-
-/// True if more than the low 32 bits of a value may be set.
-fn is_wide(scene: &Scene<'_>, id: DefId) -> bool {
-    let reg = scene.defined(id);
-    reg.is_none_or(|reg| reg.num.umax > u32::MAX.into())
-}
-
-/// True if the comparison was of another holder than the number came from, and did not
-/// reach it.
-fn lost(scene: &Scene<'_>, id: DefId, compared: DefId, step: usize) -> bool {
-    let at_use = scene.defined(id);
-    let bounded = scene.values.defs[compared];
-    let checked = match bounded.holder {
-        Holder::Reg { .. } => scene.holder(step + 1, bounded.holder),
-        Holder::Slot { .. } => None,
-    };
-    match (at_use, checked) {
-        (Some(used), Some(checked)) => {
-            let is_later = scene.values.defs[id].step > step;
-            is_later && used.num.umax > checked.num.umax
-        }
-        _ => false,
-    }
-}
-
-fn packet(
-    scene: &Scene<'_>,
-    reg: Reg,
-    state: &RegState,
-    off: i64,
-    size: u32,
-    proven: i32,
-) -> Finding {
-    let comparisons = packet_comparisons(scene);
-    let mut note = None;
-    let check = if proven <= PKT_AT_END {
-        note = { comparisons.iter().rev() }
-            .find(|(_, pointer, ..)| pointer.id == state.id)
-            .map(|(step, ..)| scene.note(*step, NoteKind::PacketCheck { range: 0 }));
-        PacketCheckFault::Beyond
-    } else if state.num.umax > MAX_PACKET_OFF {
-        PacketCheckFault::OffsetTooWide {
-            max: state.num.umax,
-        }
-    } else if proven > 0 {
-        note = { comparisons.iter().rev() }
-            .find(|(_, pointer, ..)| pointer.id == state.id)
-            .map(|(step, ..)| scene.note(*step, NoteKind::PacketCheck { range: proven }));
-        PacketCheckFault::TooShort
-    } else {
-        match comparisons.last() {
-            None => PacketCheckFault::Missing,
-            Some((step, pointer, frame, register)) => {
-                let after = scene
-                    .trace
-                    .reg(step + 1, register.index())
-                    .unwrap_or(pointer);
-                let value = describe::value(scene.env, *frame, after);
-                note = Some(scene.note(*step, NoteKind::OtherPacketCheck { value }));
-                match pointer.id == state.id {
-                    true => PacketCheckFault::TooShort,
-                    false => PacketCheckFault::OtherPointer,
-                }
-            }
-        }
-    };
-    let cause = Cause::Packet {
-        reg: reg.number(),
-        off,
-        size,
-        proven: proven.max(0),
-        is_meta: matches!(state.kind, RegKind::PacketMeta { .. }),
-        check,
-    };
-    let mut finding = Finding::about(scene, cause, &[reg]);
-    if state.num.umax > MAX_PACKET_OFF
-        && let Some((id, _)) = origin::variable_part(scene, scene.def(reg))
-    {
-        origin::of(scene, id)
-            .into_iter()
-            .for_each(|note| finding.add(note));
-    }
-    note.into_iter().for_each(|note| finding.add(note));
-    add_size_register(scene, &mut finding, reg);
-    finding
-}
-
-/// The comparisons of the path with the end of the packet: step, pointer before it, frame,
-/// register of the pointer.
-fn packet_comparisons(scene: &Scene<'_>) -> Vec<(usize, RegState, usize, Reg)> {
-    let mut found = Vec::new();
-    for branch in &scene.values.branches {
-        let Some((dst_reg, Some(src_reg))) = scene.compared(branch) else {
-            continue;
-        };
-        let reg = |reg: Reg| scene.trace.reg(branch.step, reg.index());
-        let (Some(dst), Some(src)) = (reg(dst_reg), reg(src_reg)) else {
-            continue;
-        };
-        let pair = [(dst, src, dst_reg), (src, dst, src_reg)];
-        let pointer = pair.into_iter().find(|(pointer, end, _)| {
-            pointer.kind.is_packet() && (end.kind == RegKind::PacketEnd || end.kind.is_packet())
-        });
-        if let Some((pointer, _, register)) = pointer {
-            let frame = usize::from(scene.trace.steps()[branch.step].frame);
-            found.push((branch.step, *pointer, frame, register));
-        }
-    }
-    found
 }

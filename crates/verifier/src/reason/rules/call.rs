@@ -4,10 +4,11 @@ use isa::ebpf::{Callee, Imm64, Insn, Reg};
 use spec::registry::{ArgBase, ProgramContext};
 
 use super::{Finding, bounds, memory, number};
-use crate::reason::cause::{Cause, MapMisuse, NumberSource};
+use crate::call::prototype::{self, PrototypeError, SubprogArg};
+use crate::reason::cause::{Cause, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
-use crate::state::{MapRef, RegKind, RegState};
+use crate::state::{MapRef, RegKind, RegState, TypeRef};
 
 /// `bpf_get_local_storage`, whose second argument is reserved.
 const GET_LOCAL_STORAGE: i32 = 81;
@@ -77,10 +78,7 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         return super::memory::stack(scene);
     }
     if let Some(Callee::Local(_)) = scene.callee_at(scene.refusal.insn?) {
-        let function = scene.callee()?;
-        let mut finding = Finding::new(Cause::GlobalArguments { function });
-        finding.subjects = arguments(scene);
-        return Some(finding);
+        return global_function(scene);
     }
     let string = || {
         let args = scene.prototype()?.args.iter();
@@ -113,6 +111,76 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         _ => return None,
     };
     Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// A call of a global function, whose signature or arguments are refused.
+fn global_function(scene: &Scene<'_>) -> Option<Finding> {
+    let at = scene.refusal.insn?;
+    let Some(Callee::Local(off)) = scene.callee_at(at) else {
+        return None;
+    };
+    let subprog = scene.facts.subprog_at(at.wrapping_add_signed(off + 1))?;
+    let function = scene.callee()?;
+    let args = match prototype::arguments(scene.env, subprog as u32)? {
+        Ok(args) => args,
+        Err(error) => return Some(unsupported_signature(scene, subprog, error)),
+    };
+    let misfit = || {
+        let number = scene.refusal.argument?;
+        let arg = args.get(usize::from(number) - 1)?;
+        let reg = Reg::new(number)?;
+        Some((number, scene.value_of(reg), parameter(scene, *arg)))
+    };
+    let misfit = misfit();
+    let subject = misfit.as_ref().and_then(|(number, ..)| Reg::new(*number));
+    let cause = Cause::GlobalArguments { function, misfit };
+    Some(match subject {
+        Some(reg) => Finding::about(scene, cause, &[reg]),
+        None => Finding {
+            subjects: arguments(scene),
+            ..Finding::new(cause)
+        },
+    })
+}
+
+/// A function that is verified on its own, and has a signature for which that is not done.
+pub(super) fn signature(scene: &Scene<'_>) -> Option<Finding> {
+    let at = scene.refusal.insn?;
+    let subprog = { scene.facts.subprogs.iter() }
+        .position(|subprog| (subprog.start..subprog.end).contains(&at))?;
+    let error = prototype::arguments(scene.env, subprog as u32)?.err()?;
+    let is_meant = error.message == scene.refusal.message;
+    is_meant.then(|| unsupported_signature(scene, subprog, error))
+}
+
+fn unsupported_signature(scene: &Scene<'_>, subprog: usize, error: PrototypeError) -> Finding {
+    let start = scene.facts.subprogs[subprog].start;
+    Finding {
+        place: Some(scene.place(start)),
+        ..Finding::new(Cause::GlobalSignature {
+            function: scene.function_at(start),
+            fault: error.fault,
+        })
+    }
+}
+
+/// What a global function takes as an argument.
+fn parameter(scene: &Scene<'_>, arg: SubprogArg) -> Parameter {
+    match arg {
+        SubprogArg::Scalar => Parameter::Number,
+        SubprogArg::Ctx => Parameter::Context,
+        SubprogArg::Mem { size, nullable } => Parameter::Memory { size, nullable },
+        SubprogArg::UntrustedMem => Parameter::Untrusted,
+        SubprogArg::Btf { id, nullable, .. } => Parameter::Object {
+            name: scene.env.type_name(TypeRef {
+                btf: TypeRef::VMLINUX,
+                id: id.0,
+            }),
+            nullable,
+        },
+        SubprogArg::Arena => Parameter::Arena,
+        SubprogArg::Dynptr => Parameter::Dynptr,
+    }
 }
 
 /// The argument registers that hold something.

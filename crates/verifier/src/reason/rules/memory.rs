@@ -2,13 +2,13 @@
 
 use isa::ebpf::{Insn, Operand, Reg};
 
-use super::{Finding, bounds, number};
-use crate::reason::cause::{AccessKind, Cause};
+use super::{Finding, arithmetic, bounds, number};
+use crate::reason::cause::{AccessKind, Cause, NullCheck};
 use crate::reason::describe;
-use crate::reason::explanation::{NoteKind, PointerTarget};
-use crate::reason::origin;
+use crate::reason::explanation::{Note, NoteKind, PointerTarget};
 use crate::reason::scene::Scene;
-use crate::reason::values::DefKind;
+use crate::reason::values::{DefId, DefKind};
+use crate::reason::{merged, origin, places};
 use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
 
 /// Pointee of a register of the refused instruction.
@@ -45,6 +45,9 @@ pub(super) fn access_kind(scene: &Scene<'_>, reg: Reg) -> AccessKind {
 
 /// A pointer that may be null.
 pub(super) fn maybe_null(scene: &Scene<'_>) -> Option<Finding> {
+    if let Some(finding) = arithmetic::impossible(scene) {
+        return Some(finding);
+    }
     let reg = match scene.insn()? {
         Insn::Alu { dst, src, .. } => {
             let is_null = |reg: &Reg| scene.reg(*reg).is_some_and(RegState::may_be_null);
@@ -82,28 +85,45 @@ pub(super) fn null_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
     let callee = made_at
         .filter(|_| matches!(scene.values.defs[root].kind, DefKind::Returned))
         .and_then(|step| scene.callee_name(scene.trace.steps()[step].insn));
+    let (check, note) = match scene.last() {
+        Some(_) => null_check(scene, root, callee.as_deref()),
+        None => (NullCheck::Missing, None),
+    };
     let cause = Cause::MaybeNull {
         reg: reg.number(),
         kind: kind_of(scene, reg),
-        callee: callee.clone(),
+        callee,
         access: access_kind(scene, reg),
+        check,
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
+    note.into_iter().for_each(|note| finding.add(note));
+    finding
+}
+
+/// The last comparison with null on the path that was meant for a pointer.
+fn null_check(scene: &Scene<'_>, root: DefId, callee: Option<&str>) -> (NullCheck, Option<Note>) {
     for branch in scene.values.branches.iter().rev() {
         let is_null_check = matches!(scene.compared(branch), Some((_, None)));
         let compared = scene.values.same(branch.dst);
+        if !is_null_check || compared == root {
+            continue;
+        }
+        if places::is_reread(scene, root, compared) {
+            let note = scene.note(branch.step, NoteKind::EarlierNullCheck);
+            return (NullCheck::Reread, Some(note));
+        }
         let def = scene.values.defs[compared];
-        let is_like = compared != root && matches!(def.kind, DefKind::Returned);
-        if is_null_check
-            && is_like
+        let insn = scene.trace.steps()[def.step].insn;
+        if matches!(def.kind, DefKind::Returned)
             && callee.is_some()
-            && scene.callee_name(scene.trace.steps()[def.step].insn) == callee
+            && scene.callee_name(insn).as_deref() == callee
         {
-            finding.add(scene.note(branch.step, NoteKind::OtherNullCheck));
-            break;
+            let note = scene.note(branch.step, NoteKind::OtherNullCheck);
+            return (NullCheck::OtherResult, Some(note));
         }
     }
-    finding
+    (NullCheck::Missing, None)
 }
 
 /// A number, or a pointer of a kind that is not accessed so.
@@ -280,14 +300,22 @@ pub(super) fn modified(scene: &Scene<'_>) -> Option<Finding> {
     }
     let state = *scene.reg(reg)?;
     let is_call = matches!(scene.insn()?, Insn::Call(_));
+    let (merged, branch) = match scene.access() {
+        Some(access) if state.kind == RegKind::Ctx && access.base == reg => {
+            merged::members(scene, access, &state)
+        }
+        _ => (None, None),
+    };
     let cause = Cause::Modified {
         reg: reg.number(),
         kind: kind_of(scene, reg),
         is_variable: !state.num.is_const(),
         off: describe::fixed_offset(&state),
         callee: scene.callee().filter(|_| is_call),
+        merged,
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
+    branch.into_iter().for_each(|note| finding.add(note));
     if let Some((id, _)) = origin::variable_part(scene, scene.def(reg)) {
         origin::of(scene, id)
             .into_iter()

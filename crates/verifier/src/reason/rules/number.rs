@@ -94,7 +94,7 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
             }
         }
         DefKind::Computed(..) => NumberSource::Arithmetic,
-        DefKind::StackBytes(_) => NumberSource::StackBytes,
+        DefKind::StackBytes { .. } => NumberSource::StackBytes,
         DefKind::Argument => match def.holder {
             Holder::Reg { reg, .. } => NumberSource::Argument { number: reg as u8 },
             Holder::Slot { .. } => NumberSource::Unknown,

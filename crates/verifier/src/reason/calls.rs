@@ -1,0 +1,56 @@
+//! What calls do with their arguments, by the callee's prototype.
+
+use isa::ebpf::{Callee, Insn, Reg, RegSet};
+use spec::registry::{ArgBase, ArgDetail, HelperProto, TypeFlags};
+
+use super::trace::Trace;
+use crate::env::Env;
+use crate::state::RegKind;
+
+/// The prototype of a callee that is a helper of the program.
+pub(super) fn prototype<'a>(env: &Env<'a>, callee: Callee) -> Option<&'a HelperProto> {
+    let Callee::Helper(number) = callee else {
+        return None;
+    };
+    env.registry.helper(&env.context, number as u32).ok()
+}
+
+/// True if a helper writes the memory that an argument points to.
+pub(super) fn writes_through(env: &Env<'_>, callee: Callee, number: u8) -> bool {
+    let arg = prototype(env, callee).and_then(|proto| proto.args.get(usize::from(number) - 1));
+    arg.is_some_and(|arg| {
+        arg.flags.has(TypeFlags::MEM_UNINIT) || arg.flags.has(TypeFlags::MEM_WRITE)
+    })
+}
+
+/// Bytes that a call at a step accesses through an argument, as far as they are known.
+pub(super) fn argument_bytes(env: &Env<'_>, trace: &Trace, step: usize, number: u8) -> Option<u32> {
+    let Insn::Call(callee) = env.insns[trace.steps().get(step)?.insn as usize] else {
+        return None;
+    };
+    let proto = prototype(env, callee)?;
+    let index = usize::from(number.checked_sub(1)?);
+    let reg = |reg: Reg| trace.reg(step, reg.index());
+    let map = || {
+        let map = RegSet::ARGUMENTS
+            .iter()
+            .find_map(|arg| match reg(arg)?.kind {
+                RegKind::MapPtr { map, .. } => Some(map),
+                _ => None,
+            })?;
+        Some(&env.maps[map])
+    };
+    match proto.args[index].base {
+        ArgBase::PtrToMapKey => Some(map()?.key_size()),
+        ArgBase::PtrToMapValue => Some(map()?.value_size()),
+        _ => match proto.arg_details[index] {
+            ArgDetail::Size(size) => Some(size),
+            _ => {
+                let size = reg(Reg::new(number + 1)?)?;
+                size.is_scalar()
+                    .then(|| u32::try_from(size.num.umax).ok())
+                    .flatten()
+            }
+        },
+    }
+}
