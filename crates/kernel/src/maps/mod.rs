@@ -42,7 +42,6 @@ mod sockmap;
 mod special;
 mod spin_lock;
 mod stack_trace;
-mod struct_ops;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -70,12 +69,6 @@ pub use socket::{Socket, SocketKind};
 pub use user_ringbuf::{UserRing, UserSample, UserSamples};
 pub use value::ValueLayout;
 pub use vm::RunGuard;
-
-/// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
-const KMALLOC_MAX: u32 = 4 << 20;
-
-/// Most bytes of a value that exists for each CPU (`PCPU_MIN_UNIT_SIZE`).
-const PERCPU_MAX_VALUE: usize = 32 << 10;
 
 /// Definition of a map: its parameters, kind and value layout.
 #[derive(Clone, Debug)]

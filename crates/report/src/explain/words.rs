@@ -5,6 +5,7 @@ mod bounds;
 mod call;
 mod flow;
 mod held;
+mod map;
 mod register;
 
 use verifier::reason::{Cause, Explanation};
@@ -78,6 +79,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         | Cause::PacketArgument { .. }
         | Cause::GlobalArguments { .. }
         | Cause::Map { .. } => call::words(explanation),
+        Cause::MapCreation(refused) => map::words(refused),
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }
