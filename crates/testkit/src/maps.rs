@@ -2,8 +2,10 @@
 //!
 //! [`compare_creation`] creates maps of random parameters; [`compare_operations`] replays
 //! random operations of bpf(2) on a map of each kind, and compares result, error number and
-//! value of each, and at the end all contents.
+//! value of each, and at the end all contents. [`compare_definitions`] loads programs that use
+//! maps of random definitions with types.
 
+mod definitions;
 mod descriptors;
 mod generate;
 mod objects;
@@ -14,6 +16,7 @@ use std::fmt;
 use spec::Errno;
 use spec::maps::MapKind;
 
+pub use definitions::compare_definitions;
 pub use generate::{KINDS, NOT_MADE, Shape, WITHOUT_ELEMENTS};
 pub use replay::{compare_creation, compare_operations};
 

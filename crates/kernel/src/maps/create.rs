@@ -98,6 +98,9 @@ impl Map {
             },
             definition,
             operations,
+            inner: inner
+                .filter(|_| kind.is_map_of_maps())
+                .map(|inner| *inner.params()),
         })
     }
 }

@@ -101,6 +101,8 @@ impl Definition {
 pub struct Map {
     definition: Definition,
     operations: Arc<dyn Operations>,
+    /// The parameters of the maps that it holds.
+    inner: Option<MapParams>,
     cpus: u32,
     is_frozen: AtomicBool,
     /// The timers of the host, if values have some.
@@ -118,6 +120,11 @@ impl Map {
     /// The parameters of its creation.
     pub fn params(&self) -> &MapParams {
         &self.definition.params
+    }
+
+    /// The parameters of the maps that it holds, if it is a map of maps.
+    pub fn inner_params(&self) -> Option<&MapParams> {
+        self.inner.as_ref()
     }
 
     /// Checks a program that uses the map, when it is loaded (`bpf_prog_map_compatible`).

@@ -35,6 +35,7 @@ pub use attributes::LOADER_STACK_BYTES;
 pub use fault::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
 };
+pub use types::value_fields;
 
 /// The caller and the kernel of a map creation.
 #[derive(Clone, Copy, Debug)]
@@ -145,13 +146,13 @@ impl<'k> MapCreator<'k> {
         })
     }
 
-    /// The request without types; bytes of memory that the map takes.
+    /// The request without the program's types; bytes of memory that the map takes. A map that
+    /// exists may have types of another blob.
     fn create_plain(&self, def: &MapDef) -> Result<u64, MapRefusal> {
-        let params = MapParams {
-            key_type: TypeId::VOID,
-            value_type: TypeId::VOID,
-            ..def.params
-        };
+        let mut params = def.params;
+        if def.has_btf {
+            (params.key_type, params.value_type) = (TypeId::VOID, TypeId::VOID);
+        }
         self.request(def, &params)
     }
 
@@ -192,8 +193,9 @@ impl<'k> MapCreator<'k> {
     /// The checks of the definition of inner maps, which are created first.
     fn check_inner(&self, kind: MapKind, def: &MapDef) -> Result<(), MapRefusal> {
         let Some(inner) = &def.inner else {
+            // libbpf gives descriptor 0, which is no map.
             let fault = MapFault::Inner(InnerFault::Missing { kind });
-            return Err(fault.with(Errno::EBADF));
+            return Err(fault.with(Errno::EINVAL));
         };
         check_template(inner.kind())
     }

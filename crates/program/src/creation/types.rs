@@ -60,8 +60,9 @@ pub(super) fn check(
     Ok(fields)
 }
 
-/// The special fields of the values of a map.
-fn value_fields(params: &MapParams, types: &Btf<'_>, kernel: Option<&Btf<'_>>) -> FieldRecord {
+/// The special fields of the values of a map by their type, whether or not the kind can hold
+/// them.
+pub fn value_fields(params: &MapParams, types: &Btf<'_>, kernel: Option<&Btf<'_>>) -> FieldRecord {
     let value = resolved(types, params.value_type).unwrap_or(TypeId::VOID);
     FieldRecord::new(types, kernel, value, FieldSet::MAP_VALUE).unwrap_or_default()
 }
@@ -100,10 +101,6 @@ fn check_key(
 ) -> Result<(), MapRefusal> {
     let key = resolved(types, params.key_type);
     let key = key.map_or(Shape::Void, |key| types.at(key).shape());
-    let is_int = |bits: u32| {
-        matches!(&key, Shape::Int(int) if int.offset == 0
-            && int.bits == bits && int.size * 8 == bits)
-    };
     let broken = match rule {
         KeyTypes::Any => None,
         KeyTypes::Index if params.key_type.is_void() => {
@@ -113,10 +110,12 @@ fn check_key(
             let is_variables = kind == MapKind::Array && params.max_entries == 1 && is_section;
             (!is_variables).then_some(TypeRule::Section)
         }
-        KeyTypes::Index | KeyTypes::Descriptor => (!is_int(32)).then_some(TypeRule::Int(kind, 32)),
+        KeyTypes::Index | KeyTypes::Descriptor => {
+            (!is_int(&key, 32)).then_some(TypeRule::Int(kind, 32))
+        }
         KeyTypes::Struct => (!matches!(key, Shape::Struct(_))).then_some(TypeRule::Struct(kind)),
         KeyTypes::Cgroup if params.key_size == 8 => {
-            (!is_int(64)).then_some(TypeRule::Int(kind, 64))
+            (!is_int(&key, 64)).then_some(TypeRule::Int(kind, 64))
         }
         KeyTypes::Cgroup => (!is_cgroup_key(types, &key)).then_some(TypeRule::Struct(kind)),
         KeyTypes::None => (!params.key_type.is_void()).then_some(TypeRule::Unstated(kind)),
@@ -128,20 +127,27 @@ fn check_key(
     }
 }
 
-/// True for a structure with the members of `struct bpf_cgroup_storage_key`: 8 bytes, and 4
-/// behind them.
+/// True for a structure with the members of `struct bpf_cgroup_storage_key`: an integer of 64 bits
+/// and one of 32 behind it.
 fn is_cgroup_key(types: &Btf<'_>, key: &Shape<'_>) -> bool {
     let Shape::Struct(key) = key else {
         return false;
     };
     let mut members = key.members();
     let (first, second, end) = (members.next(), members.next(), members.next());
-    let has = |member: Option<btf::Member>, offset: u32, size: u32| {
+    let has = |member: Option<btf::Member>, offset: u32, bits: u32| {
         member.is_some_and(|member| {
-            member.bit_offset == offset * 8 && types.size_of(member.ty) == Some(size)
+            let ty = resolved(types, member.ty);
+            let is_at = member.bit_offset == offset * 8;
+            is_at && ty.is_some_and(|ty| is_int(&types.at(ty).shape(), bits))
         })
     };
-    has(first, 0, 8) && has(second, 8, 4) && end.is_none()
+    has(first, 0, 64) && has(second, 8, 32) && end.is_none()
+}
+
+/// True for an integer that fills so many bits.
+fn is_int(shape: &Shape<'_>, bits: u32) -> bool {
+    matches!(shape, Shape::Int(int) if int.offset == 0 && int.bits == bits && int.size * 8 == bits)
 }
 
 const fn key_types(kind: MapKind) -> KeyTypes {

@@ -32,6 +32,8 @@ pub struct Map {
     contents: Vec<u8>,
     /// Why the kernel does not create it.
     refusal: Option<MapRefusal>,
+    /// Why the kernel creates it without types that it states.
+    types_refusal: Option<MapRefusal>,
 }
 
 impl Map {
@@ -78,6 +80,11 @@ impl Map {
     /// The special fields of its values.
     pub fn record(&self) -> &FieldRecord {
         &self.record
+    }
+
+    /// Why the kernel creates it without types that it states.
+    pub fn types_refusal(&self) -> Option<&MapRefusal> {
+        self.types_refusal.as_ref()
     }
 
     /// The template of the maps that it holds.
@@ -162,6 +169,7 @@ impl Maps {
             contents: def
                 .initial_value()
                 .map_or_else(Vec::new, |image| image.start().to_vec()),
+            types_refusal: described.and_then(|map| map.types_refusal.clone()),
             refusal: created.err(),
             def: Arc::clone(def),
         }
