@@ -14,6 +14,7 @@ pub mod registry {
 
 mod cost;
 mod load;
+mod notes;
 mod test_tags;
 
 pub use self::registry::Registry;
@@ -22,6 +23,10 @@ pub use cost::{
     deepest_stack, folded_stacks,
 };
 pub use load::{Loaded, Loader, ReadBtf};
+pub use notes::MapNote;
+pub use program::creation::{
+    EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule,
+};
 pub use spec::kfuncs::KernelFunction;
 pub use verifier::domain::Violation;
 pub use verifier::precise::PrecisionCounts;

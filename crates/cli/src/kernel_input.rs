@@ -91,6 +91,11 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_name = "FILE")]
     core_btf: Option<PathBuf>,
 
+    /// Memory of the machine, which limits what a map takes when it is created: bytes, or with K,
+    /// M, G or T behind them; 16G if it is not stated
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    machine_memory: Option<u64>,
+
     /// Declare a named feature of the kernel, as syscall-wrapper=off
     #[arg(long, value_name = "NAME=on|off", value_parser = feature)]
     feature: Vec<(String, bool)>,
@@ -105,6 +110,7 @@ impl KernelArgs {
             || self.kernel_version.is_some()
             || !self.module_btf.is_empty()
             || self.core_btf.is_some()
+            || self.machine_memory.is_some()
             || !self.feature.is_empty()
     }
 
@@ -139,6 +145,9 @@ impl KernelArgs {
         }
         if let Some(path) = &self.core_btf {
             kernel = kernel.with_core_btf(Arc::new(Types::read(path)?.btf));
+        }
+        if let Some(bytes) = self.machine_memory {
+            kernel = kernel.with_memory(bytes, Source::Given);
         }
         if !self.feature.is_empty() {
             let mut features = kernel.features();
@@ -222,6 +231,20 @@ fn feature(text: &str) -> Result<(String, bool), String> {
         "off" => Ok((name.to_owned(), false)),
         _ => Err(format!("write {name}=on or {name}=off")),
     }
+}
+
+/// Reads bytes, with K, M, G or T behind them.
+fn memory(text: &str) -> Result<u64, String> {
+    let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let unit = units
+        .iter()
+        .find(|(unit, _)| text.ends_with([*unit, unit.to_ascii_lowercase()]));
+    let (digits, shift) = unit.map_or((text, 0), |(_, shift)| (&text[..text.len() - 1], *shift));
+    let bytes = digits
+        .parse()
+        .ok()
+        .and_then(|number: u64| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no size: write bytes, as 1073741824 or 64G"))
 }
 
 /// The facts of a kernel among these fields that no source states, in one line; `None` if

@@ -272,7 +272,7 @@ fn sizes_that_an_object_leaves_to_its_loader_are_set() {
     let (code, said) = with("open_ports=0");
     assert_eq!(code, 2);
     assert!(
-        said.contains("map open_ports (hash): Linux does not create it: EINVAL"),
+        said.contains("map 'open_ports' is not created: a hash map needs max_entries (EINVAL)"),
         "{said}"
     );
     assert!(said.contains("try: --max-entries open_ports=N"), "{said}");

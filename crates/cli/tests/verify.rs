@@ -688,3 +688,116 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         assert!(said.contains(remedy), "{arguments:?}: {said}");
     }
 }
+
+/// Programs whose maps Linux does not create.
+const MAPS: &str = "crates/cli/tests/data/maps.bpf.o";
+
+#[test]
+fn a_map_that_is_not_created_refuses_the_programs_that_use_it() {
+    let reasons = [
+        (
+            "lookup_route",
+            "map 'routes' is not created: an LPM trie needs BPF_F_NO_PREALLOC (EINVAL)",
+        ),
+        (
+            "lookup_count",
+            "map 'counts' is not created: keys of arrays have 4 bytes, not 8 (EINVAL)",
+        ),
+        (
+            "push",
+            "map 'backlog' is not created: the map takes 128 GiB when it is created, the machine \
+             has 16 GiB (ENOMEM)",
+        ),
+        (
+            "lock_flow",
+            "map 'flows' has to have BTF in order to use bpf_spin_lock",
+        ),
+    ];
+    for (program, reason) in reasons {
+        let output = verify(&[
+            MAPS,
+            "--prog",
+            program,
+            "--format",
+            "csv",
+            "-e",
+            "verdict,reason",
+        ]);
+        assert_eq!(output.status.code(), Some(1), "{program}");
+        let quoted = match reason.contains(',') {
+            true => format!("failure,\"{reason}\"\n"),
+            false => format!("failure,{reason}\n"),
+        };
+        assert!(text(&output).ends_with(&quoted), "{}", text(&output));
+    }
+    let output = verify(&[MAPS, "--prog", "pass", "--prog", "take_stack"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let notes = [
+        "map 'stacks' leaves value_size to its loader, here 1016 bytes",
+        "map 'stacks' leaves max_entries to its loader, here 1 entry",
+        "map 'routes' is not created: an LPM trie needs BPF_F_NO_PREALLOC (EINVAL); the program \
+         does not use it",
+    ];
+    for note in notes {
+        assert_eq!(said.matches(note).count(), 1, "{note}: {said}");
+    }
+}
+
+#[test]
+fn a_map_that_is_not_created_is_explained_and_is_data() {
+    let explained = verify(&[MAPS, "--prog", "lookup_route", "--explain"]);
+    let words = text(&explained);
+    for expected in [
+        "an LPM trie needs BPF_F_NO_PREALLOC",
+        "help: add `__uint(map_flags, BPF_F_NO_PREALLOC);` to `routes`",
+    ] {
+        assert!(words.contains(expected), "{words}");
+    }
+    let output = verify(&[MAPS, "--prog", "lookup_route", "--explain", "--json"]);
+    let row: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let map = &row["refused_map"];
+    assert_eq!(map["name"], "routes");
+    assert_eq!(map["kind"], "lpm_trie");
+    assert_eq!(map["errno"], "EINVAL");
+    assert_eq!(map["rule"], "an LPM trie needs BPF_F_NO_PREALLOC");
+    assert_eq!(row["explanation"]["cause"], "map-creation");
+    assert_eq!(row["explanation"]["errno"], 22);
+    let output = verify(&[MAPS, "--prog", "lock_flow", "--json"]);
+    let row: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let without_btf = "map 'flows' is created without BTF: values of LRU hash maps have no \
+                       bpf_spin_lock (EOPNOTSUPP)";
+    let notes = row["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note == without_btf), "{notes:?}");
+}
+
+#[test]
+fn maps_that_the_caller_cannot_create_refuse_the_program() {
+    let case = "\
+.type socket_filter
+.map \"m\" type=lru_hash key=4 value=8 entries=16
+.subprog \"main\"
+    r1 = map_idx(0) ll
+    r0 = 0
+    exit
+";
+    let path = std::env::temp_dir().join(format!("beebox-{}-lru.case", std::process::id()));
+    fs::write(&path, case).unwrap();
+    let file = path.to_str().unwrap();
+    let all = verify(&[file]);
+    let none = verify(&[file, "--privileges", "none"]);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(all.status.code(), Some(0), "{}", text(&all));
+    assert_eq!(none.status.code(), Some(1));
+    let reason = "map 'm' is not created: an LRU hash map needs CAP_BPF (EPERM)";
+    assert!(text(&none).contains(reason), "{}", text(&none));
+}
+
+#[test]
+fn a_replacement_of_a_function_has_no_verdict_without_its_target() {
+    let output = verify(&[MAPS, "--prog", "replace"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("unsupported"), "{}", text(&output));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("target"), "{said}");
+}

@@ -15,6 +15,7 @@
 //! | `program` | the program and its accessors |
 //! | `builder` | construction and the invariants of programs |
 //! | `map_def` | map definitions and their initial contents |
+//! | `creation` | the kernel's rules of map creation |
 //! | `image` | initial contents as sparse bytes |
 //! | `externs` | extern symbols and their resolution |
 //! | `case` | text form of programs, with recorded answers of kernels |
@@ -22,6 +23,7 @@
 
 mod builder;
 pub mod case;
+pub mod creation;
 mod externs;
 mod image;
 mod map_def;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use btf::fields::{FieldRecord, FieldSet};
-use btf::{Btf, TypeId};
+use btf::TypeId;
 use spec::maps::{MAX_NAME, MapFlags, MapKind};
 
 use crate::image::Image;
@@ -219,18 +218,6 @@ impl MapDef {
     /// Map kind, if the map type is known.
     pub fn kind(&self) -> Option<MapKind> {
         self.params.kind()
-    }
-
-    /// Special fields of the values, by the types of the program and of the kernel. The
-    /// kernel creates maps with invalid special fields as if they had none.
-    pub fn value_fields(&self, types: Option<&Btf<'_>>, kernel: Option<&Btf<'_>>) -> FieldRecord {
-        let Some(types) = types.filter(|_| self.has_btf && !self.params.value_type.is_void())
-        else {
-            return FieldRecord::default();
-        };
-        let value = types.skip_modifiers(self.params.value_type);
-        let value = value.unwrap_or(TypeId::VOID);
-        FieldRecord::new(types, kernel, value, FieldSet::MAP_VALUE).unwrap_or_default()
     }
 
     /// Initial value at key 0 of a map of global variables.

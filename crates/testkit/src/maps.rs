@@ -3,8 +3,9 @@
 //! [`compare_creation`] creates maps of random parameters; [`compare_operations`] replays
 //! random operations of bpf(2) on a map of each kind, and compares result, error number and
 //! value of each, and at the end all contents; [`compare_eviction`] compares which keys LRU maps
-//! keep.
+//! keep; [`compare_definitions`] loads programs that use maps of random definitions with types.
 
+mod definitions;
 mod descriptors;
 mod eviction;
 mod generate;
@@ -18,6 +19,7 @@ use std::thread;
 use spec::Errno;
 use spec::maps::MapKind;
 
+pub use definitions::compare_definitions;
 pub use eviction::compare_eviction;
 pub use generate::{KINDS, NOT_MADE, Shape, WITHOUT_ELEMENTS};
 pub use replay::{compare_creation, compare_operations};

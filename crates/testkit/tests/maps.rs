@@ -1,10 +1,11 @@
 //! Maps beside the running kernel's; `cargo xtask soak maps` replays more.
 
+use spec::kernel::Privileges;
 use spec::maps::MapKind;
 
 use beebox_testkit::maps::{
-    KINDS, MapComparison, NOT_MADE, WITHOUT_ELEMENTS, compare_creation, compare_eviction,
-    compare_operations,
+    KINDS, MapComparison, NOT_MADE, WITHOUT_ELEMENTS, compare_creation, compare_definitions,
+    compare_eviction, compare_operations,
 };
 
 /// Fails if anything differs, and prints the first differences.
@@ -27,6 +28,29 @@ fn maps_are_created_and_refused_as_in_the_kernel() {
         "{} created",
         comparison.successes
     );
+}
+
+#[test]
+fn programs_with_maps_of_any_definition_have_the_kernels_answer() {
+    let some = |bpf, net_admin| Privileges {
+        bpf,
+        net_admin,
+        ..Privileges::NONE
+    };
+    let callers = [
+        (Privileges::ALL, 1500, 200),
+        (some(true, false), 400, 20),
+        (some(true, true), 400, 40),
+    ];
+    for (privileges, seeds, least) in callers {
+        let compared = compare_definitions(oracle::seeds(seeds), privileges);
+        let Some(comparison) = oracle::found("maps of the running kernel", compared) else {
+            return;
+        };
+        assert_equal(&comparison);
+        let successes = comparison.successes;
+        assert!(successes >= least, "{successes} created: {privileges:?}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use program::creation::RefusedMap;
+
 /// Error numbers of bpf(2) that refusals carry.
 #[allow(missing_docs)]
 pub mod errno {
@@ -80,6 +82,8 @@ pub enum RefusalKind {
     CallDepth,
     /// Another limit: subprograms, maps, size.
     Limit,
+    /// A map that the kernel does not create.
+    MapCreation,
     /// Map kinds and map use.
     Map,
     /// The licence.
@@ -225,6 +229,8 @@ pub struct Statistics {
 pub struct Verification {
     /// The verdict.
     pub verdict: Verdict,
+    /// The map that the kernel does not create, if that is why it refuses the program.
+    pub refused_map: Option<RefusedMap>,
     /// Counts.
     pub statistics: Statistics,
     /// Counts of precision tracking.

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use isa::ebpf::Insn;
 use program::Program;
+use program::creation::MapCreator;
 use spec::Kernel;
 use spec::kernel::{Mitigations, Privileges};
-use spec::programs::LoadFlags;
+use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry};
 
 use crate::attach;
@@ -176,7 +177,7 @@ fn run(
         private_stack: kernel.features().private_stack,
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
-        maps: Maps::new(program, vmlinux),
+        maps: Maps::new(program, &MapCreator::new(kernel, registry)),
         vmlinux,
         modules: kernel.modules(),
         symbols: kernel.symbols(),
@@ -184,6 +185,7 @@ fn run(
     };
     let mut verification = Verification {
         verdict: Verdict::Accepted,
+        refused_map: env.maps.refused(program),
         statistics: Default::default(),
         precision: Default::default(),
         stack_depth: Vec::new(),
@@ -302,6 +304,8 @@ fn compute_facts(
     sink: &mut Sink<'_>,
     facts: &mut Facts,
 ) -> Result<()> {
+    check_maps(env)?;
+    check_replacement(env)?;
     privilege::check_load(env, privileges)?;
     *facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
@@ -309,6 +313,31 @@ fn compute_facts(
     attach::check_attach_target(env, sink)?;
     facts::finish(env, sink, facts);
     Ok(())
+}
+
+/// Loaders create the maps of a program before they load it.
+fn check_maps(env: &Env<'_>) -> Result<()> {
+    match env.maps.refused(env.program) {
+        Some(map) => Err(Stop::refusal(
+            map.refusal.errno.0,
+            RefusalKind::MapCreation,
+            None,
+            format_args!("{map}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A freplace program has the context, helpers and rules of the program that it attaches to.
+fn check_replacement(env: &Env<'_>) -> Result<()> {
+    let target = env.program.attach_target();
+    let has_target = target.is_some_and(|target| target.program.is_some());
+    match env.context.kind {
+        ProgramType::Ext if !has_target => Err(Stop::unsupported(
+            "a freplace program is verified by the rules of its target program, and none is given",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The walk over the main program and over called global functions, and the checks

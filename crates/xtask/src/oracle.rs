@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use spec::kernel::Privileges;
 use testkit::kernel::{cases, page};
 use testkit::maps;
 
@@ -31,13 +32,26 @@ pub(crate) const MAP_OPERATIONS: u64 = 100_000;
 /// Values for the verifier's numeric domain.
 pub(crate) const NUMBER_CASES: u64 = 1_000_000;
 
-/// Compares maps: their creation, and so many operations on each kind.
+/// Compares maps: their creation, programs with maps of a fifth as many definitions, and so many
+/// operations on each kind.
 pub(crate) fn ask_about_maps(operations: u64) -> Outcome {
     let absent = |errno| format!("not asked: {errno}");
     let mut results = vec![(
         "creation",
         maps::compare_creation(0..operations / 50).map_err(absent)?,
     )];
+    let definitions = |privileges, definitions| {
+        let compared = maps::compare_definitions(0..definitions, privileges);
+        compared.map_err(absent)
+    };
+    let bpf = Privileges {
+        bpf: true,
+        ..Privileges::NONE
+    };
+    let all = definitions(Privileges::ALL, operations / 5)?;
+    results.push(("definitions", all));
+    let some = definitions(bpf, operations / 50)?;
+    results.push(("definitions of a caller with CAP_BPF alone", some));
     let made = maps::KINDS
         .into_iter()
         .filter(|kind| !maps::NOT_MADE.contains(kind));

@@ -7,6 +7,8 @@ use std::time::Duration;
 use ::kernel::programs::TestProgram;
 use interp::checked::{NoRoom, Reason, Trap};
 use jit::NoSuchCpu;
+use program::MapDef;
+use program::creation::RefusedMap;
 use spec::Errno;
 use spec::host::BadFunctions;
 use spec::maps::MapKind;
@@ -21,8 +23,10 @@ pub enum NotLoaded {
     Link(Box<object::Error>),
     /// The kernel's helpers and contexts are unknown, so nothing can be verified.
     NoRegistry,
-    /// The kernel would not create the map, or its kind is not built.
-    Map {
+    /// The kernel would not create the map.
+    Map(RefusedMap),
+    /// The map cannot be made here: its kind is not built, or there is no memory for it.
+    MapUnavailable {
         /// Name.
         name: String,
         /// Kind, if it is known.
@@ -93,19 +97,31 @@ pub enum NotLoaded {
     },
 }
 
+impl NotLoaded {
+    /// The failure of a map that the kernel creates.
+    pub(super) fn of_map(def: &MapDef, errno: Errno) -> NotLoaded {
+        NotLoaded::MapUnavailable {
+            name: def.name.clone(),
+            kind: def.kind(),
+            errno,
+        }
+    }
+}
+
 impl fmt::Display for NotLoaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotLoaded::Link(error) => write!(f, "{error}"),
             NotLoaded::NoRegistry => f.write_str("helpers and contexts of the kernel are unknown"),
-            NotLoaded::Map { name, kind, errno } => {
-                write!(f, "map {name}")?;
+            NotLoaded::Map(map) => write!(f, "{map}"),
+            NotLoaded::MapUnavailable { name, kind, errno } => {
+                write!(f, "map '{name}'")?;
                 if let Some(kind) = kind {
                     write!(f, " ({})", kind.name())?;
                 }
                 match *errno {
                     Errno::ENOTSUPP => f.write_str(": maps of this kind cannot be run with yet"),
-                    errno => write!(f, ": Linux does not create it: {errno}"),
+                    errno => write!(f, " cannot be made here: {errno}"),
                 }
             }
             NotLoaded::Memory { map, limit } => write!(

@@ -12,6 +12,7 @@ use isa::ebpf::{Callee, Imm64, Insn};
 use jit::memory::Pool;
 use object::Object;
 use object::maps::Global;
+use program::creation::MapCreator;
 use program::{MapEntry, MapId, Program};
 use spec::kfuncs::KernelFunction;
 use spec::{Kernel, SplitMix};
@@ -21,6 +22,7 @@ use vm::{HostFunction, MapHandle, System};
 use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
+use super::maps::Creation;
 use super::prepared::{Prepared, Source};
 use super::shared::Shared;
 use super::task::TaskLayout;
@@ -110,6 +112,7 @@ impl LoadedObject {
         let cpus = kernel.cpus();
         let host = Host {
             memory: Arc::new(MapMemory::new(options.memory)),
+            machine_memory: kernel.memory(),
             ..Host::new(cpus, options.seed)
         };
         // Made before its maps hold programs: it releases them whenever it is dropped.
@@ -214,7 +217,12 @@ fn create_maps(
     kernel: &Kernel,
     host: &Host,
 ) -> Result<(), NotLoaded> {
-    let types = [program.btf(), kernel.btf()].map(|types| types.map(|types| &**types));
+    let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
+    let creation = Creation {
+        creator: MapCreator::new(kernel, registry),
+        types: program.btf().map(|types| &**types),
+        host,
+    };
     let used = program.used_maps();
     // With the maps that maps of maps hold from the start.
     let held = used.iter().flat_map(|id| held(program, *id));
@@ -224,7 +232,7 @@ fn create_maps(
             maps.resize_with(index + 1, || None);
         }
         if let (None, Some(def)) = (&maps[index], program.map(id)) {
-            maps[index] = Some(ObjectMap::create(def, types, host)?);
+            maps[index] = Some(ObjectMap::create(def, &creation)?);
         }
     }
     Ok(())
@@ -308,6 +316,9 @@ fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
         Ok(proof) => return Ok(proof),
         Err(verification) => verification,
     };
+    if let Some(map) = verification.refused_map {
+        return Err(NotLoaded::Map(map));
+    }
     Err(match verification.verdict {
         Verdict::Refused(refusal) => NotLoaded::Refused {
             program: name,

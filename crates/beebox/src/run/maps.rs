@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Arena, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
+use program::creation::{MapCreator, RefusedMap};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -13,12 +14,44 @@ use interp::checked::Permission;
 
 use super::NotLoaded;
 
-/// The layout of a map's values, with their special fields by the types of the program and of
-/// the kernel.
-fn layout(def: &MapDef, [types, kernel]: [Option<&Btf<'_>>; 2]) -> ValueLayout {
-    // What the kernel refuses there the verifier has refused.
-    let fields = def.value_fields(types, kernel);
-    ValueLayout::with_fields(def.params.value_size as usize, &fields)
+/// What the maps of an object are created with.
+#[derive(Clone, Copy)]
+pub(super) struct Creation<'a> {
+    /// The rules of the kernel.
+    pub(super) creator: MapCreator<'a>,
+    /// The types of the program.
+    pub(super) types: Option<&'a Btf<'a>>,
+    /// The machine.
+    pub(super) host: &'a Host,
+}
+
+impl Creation<'_> {
+    /// Creates a map of a definition, with the template of its inner maps, if it is a map of maps.
+    fn create(&self, def: &MapDef, template: Option<&Map>) -> Result<Map, NotLoaded> {
+        let refused = |refusal| {
+            let (name, kind) = (def.name.clone(), def.kind());
+            NotLoaded::Map(RefusedMap {
+                name,
+                kind,
+                refusal,
+            })
+        };
+        let created = self.creator.create(def, self.types).map_err(refused)?;
+        let layout = ValueLayout::with_fields(def.params.value_size as usize, &created.fields);
+        let map = Map::create_with(&def.params, layout, self.host, template);
+        map.map_err(|errno| self.failed(def, errno))
+    }
+
+    /// The failure of a map that the kernel creates.
+    fn failed(&self, def: &MapDef, errno: Errno) -> NotLoaded {
+        match self.host.memory.take_refused() {
+            true => NotLoaded::Memory {
+                map: def.name.clone(),
+                limit: self.host.memory.limit(),
+            },
+            false => NotLoaded::of_map(def, errno),
+        }
+    }
 }
 
 /// A key and its value, as bytes.
@@ -47,24 +80,12 @@ impl Resources for PerfBuffers<'_> {
 }
 
 impl ObjectMap {
-    /// Creates a map and fills it as its object says, with the types of its program and of the
-    /// kernel.
+    /// Creates a map and fills it as its object says.
     pub(super) fn create(
         def: &Arc<MapDef>,
-        types: [Option<&Btf<'_>>; 2],
-        host: &Host,
+        creation: &Creation<'_>,
     ) -> Result<ObjectMap, NotLoaded> {
-        let failed = |errno| match host.memory.take_refused() {
-            true => NotLoaded::Memory {
-                map: def.name.clone(),
-                limit: host.memory.limit(),
-            },
-            false => NotLoaded::Map {
-                name: def.name.clone(),
-                kind: def.kind(),
-                errno,
-            },
-        };
+        let failed = |errno| creation.failed(def, errno);
         match &def.contents {
             // Programs and maps are put in when all are there.
             InitialContents::Entries(_)
@@ -75,20 +96,14 @@ impl ObjectMap {
             }
         }
         let template = match &def.inner {
-            Some(inner) => {
-                let inner = Map::create(&inner.params, layout(inner, types), host);
-                Some(Arc::new(inner.map_err(failed)?))
-            }
+            Some(inner) => Some(Arc::new(creation.create(inner, None)?)),
             None => None,
         };
-        let layout = layout(def, types);
-        let is_plain = layout.special.is_empty();
-        let map = Map::create_with(&def.params, layout, host, template.as_deref());
-        let map = map.map_err(failed)?;
+        let map = creation.create(def, template.as_deref())?;
         if let Some(image) = def.initial_value() {
             match map.operations().direct_value() {
                 // Zeros that are not written take no memory.
-                Some(value) if is_plain => value.write(0, image.start()),
+                Some(value) if !map.has_special_fields() => value.write(0, image.start()),
                 _ => map.update(&[0; 4], &image.to_vec(), 0).map_err(failed)?,
             }
         }

@@ -30,5 +30,5 @@ impl ProgramVerifier for KernelVerifier {
 /// A process on a kernel.
 pub(super) fn new(kernel: &Kernel, host: &Host) -> Process {
     let verifier: Arc<dyn ProgramVerifier> = Arc::new(KernelVerifier(kernel.clone()));
-    Process::new(host.clone(), kernel.btf().cloned(), Some(verifier))
+    Process::new(host.clone(), kernel.clone(), Some(verifier))
 }

@@ -2,12 +2,12 @@
 //! all others.
 //!
 //! Only its own instructions and those it calls are linked. Globals hold what the file
-//! says, nothing is pinned, a map that states no size gets one entry, and of struct_ops
-//! values only the members that are this program stay. Where something external is
-//! missing, undefined symbols become weak, so that only what uses them is refused; maps
-//! of kinds that the kernel lacks are left out. BTF that the kernel refuses is left out,
-//! unless the object has struct_ops values. An freplace program has no target here: it
-//! gets the type that its context belongs to.
+//! says, nothing is pinned, a map that leaves its size to its loader gets one
+//! ([`MapNote`]), and of struct_ops values only the members that are this program stay.
+//! Where something external is missing, undefined symbols become weak, so that only what
+//! uses them is refused; maps of kinds that the kernel lacks are left out. BTF that the
+//! kernel refuses is left out, unless the object has struct_ops values. An freplace program
+//! has no target here, so that there is no verdict about it.
 //!
 //! Cost: an object is opened once, or twice if externs are missing, and what its programs
 //! share is computed once, unless struct_ops or test tags make it differ; each program is
@@ -16,14 +16,16 @@
 use std::sync::Arc;
 
 use btf::validate::{kernel_log, validate};
-use btf::{Btf, Kind, Shape, TypeId};
+use btf::{Btf, TypeId};
 use object::maps::Maps;
 use object::{Error, Object, OpenOptions, Problem, ProgramId, RelocationFault};
+use program::creation::LOADER_STACK_BYTES;
 use program::{MapDef, Program};
 use spec::Kernel;
 use spec::maps::MapKind;
-use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::programs::{LoadFlags, ProgramType};
 
+use super::notes::{self, MapNote};
 use super::test_tags::TestTags;
 
 /// Reads BTF that a test names as a file.
@@ -55,6 +57,8 @@ pub struct Loaded {
     /// The kernel's refusal of the object's BTF, if it refuses it: the last line of its
     /// log. The program has none then.
     pub btf_refusal: Option<String>,
+    /// Assumptions about its maps.
+    pub notes: Vec<MapNote>,
     /// Expected return value, from the tag `test_retval`.
     pub retval: Option<u32>,
     /// The test expects that the verifier refuses it (`test_expect_failure`).
@@ -77,6 +81,7 @@ impl Loaded {
             }),
             weak_externs: false,
             btf_refusal,
+            notes: Vec::new(),
             retval: None,
             is_refused: false,
         }
@@ -166,6 +171,8 @@ fn is_missing_extern(loaded: &Loaded) -> bool {
 struct Opened<'o> {
     object: Object<'o>,
     maps: Maps<'o>,
+    /// The sizes that were set in place of the loader.
+    sized: Vec<MapNote>,
     btf_refusal: Option<String>,
 }
 
@@ -176,6 +183,7 @@ impl<'o> Opened<'o> {
             ..OpenOptions::default()
         };
         let mut object = Object::open_with(file, &options)?;
+        let mut sized = Vec::new();
         for_each_map(object.maps_mut(), |map| {
             map.pin = None;
             let kind = map.params().kind();
@@ -185,6 +193,17 @@ impl<'o> Opened<'o> {
             }
             if map.params().max_entries == 0 && !kind.is_some_and(has_entries_by_owner) {
                 map.set_max_entries(1);
+                sized.push(MapNote::Entries {
+                    map: map.name().to_owned(),
+                    set: map.params().max_entries,
+                });
+            }
+            if map.params().value_size == 0 && kind == Some(MapKind::StackTrace) {
+                map.set_value_size(LOADER_STACK_BYTES);
+                sized.push(MapNote::ValueSize {
+                    map: map.name().to_owned(),
+                    set: LOADER_STACK_BYTES,
+                });
             }
         });
         (loader.change)(&mut object);
@@ -202,6 +221,7 @@ impl<'o> Opened<'o> {
         Ok(Opened {
             object,
             maps,
+            sized,
             btf_refusal,
         })
     }
@@ -257,6 +277,8 @@ impl<'o> Opened<'o> {
         let (name, kind) = (code.name.to_string(), code.kind);
         let place = (code.section, code.start);
         object.set_autoload(|code| (code.section, code.start) == place);
+        let kind = code_kind(object, id);
+        let has_struct_ops = self.maps.iter().any(|(_, map)| map.struct_ops().is_some());
         if has_struct_ops {
             *object.maps_mut() = self.maps.clone();
             for_each_map(object.maps_mut(), |map| {
@@ -294,6 +316,10 @@ impl<'o> Opened<'o> {
             Some(_) => program.map(without_btf),
             None => program,
         };
+        let notes = match &program {
+            Ok(program) => notes::of_program(program, &self.sized, loader.kernel),
+            Err(_) => Vec::new(),
+        };
         Some(Loaded {
             name: code.name.to_string(),
             section: code.section_name.to_string(),
@@ -301,6 +327,7 @@ impl<'o> Opened<'o> {
             program,
             weak_externs: false,
             btf_refusal,
+            notes,
             retval: tags.retval,
             is_refused: tags.is_refused,
         })
@@ -414,128 +441,6 @@ fn without_btf(program: Program) -> Program {
     // Instructions may need BTF; the verifier then says so.
     builder.build().unwrap_or(program)
 }
-
-/// Gives a program without a target the type of programs that its context belongs to,
-/// as the name of the structure says that its only argument points to.
-fn set_type_of_context(object: &mut Object<'_>, id: ProgramId) {
-    let Some(code) = object.program_defs().get(id) else {
-        return;
-    };
-    let name = code.name.to_string();
-    let context = object.btf().and_then(|types| context_of(types, &name));
-    let known = context.and_then(|context| {
-        let mut known = CONTEXTS.iter();
-        known.find(|(names, ..)| names.contains(&&*context))
-    });
-    if let (Some((_, kind, attach)), Some(code)) = (known, object.program_def_mut(id)) {
-        code.set_kind(*kind);
-        code.attach = *attach;
-    }
-}
-
-/// The name of the structure that the only argument of a function points to.
-fn context_of(types: &Btf<'_>, function: &str) -> Option<String> {
-    let Shape::Func(function) = types.find(Kind::Func, function)?.shape() else {
-        return None;
-    };
-    let Shape::Proto(prototype) = types.at(function.proto).shape() else {
-        return None;
-    };
-    let mut params = prototype.params();
-    let (param, None) = (params.next()?, params.next()) else {
-        return None;
-    };
-    let Shape::Ptr(to) = types.at(skip_qualifiers(types, param.ty)?).shape() else {
-        return None;
-    };
-    let context = types.at(skip_qualifiers(types, to)?);
-    Some(context.name().to_string())
-}
-
-/// The type behind `const`, `volatile`, `restrict` and type tags. A typedef stays: it
-/// names the context of kprobes.
-fn skip_qualifiers(types: &Btf<'_>, mut id: TypeId) -> Option<TypeId> {
-    const MOST: usize = 32;
-    for _ in 0..MOST {
-        let ty = types.at(id);
-        if !ty.kind().is_modifier() || ty.kind() == Kind::Typedef {
-            return Some(id);
-        }
-        id = ty.referred()?;
-    }
-    None
-}
-
-/// Contexts by the names of their structures, for programs and in the kernel, with the
-/// type of programs that have them and the attach type that decides what these may do.
-const CONTEXTS: &[(&[&str], ProgramType, Option<AttachType>)] = &[
-    (&["__sk_buff", "sk_buff"], ProgramType::SchedCls, None),
-    (
-        &["xdp_md", "xdp_buff"],
-        ProgramType::Xdp,
-        Some(AttachType::Xdp),
-    ),
-    (
-        &["bpf_sock", "sock"],
-        ProgramType::CgroupSock,
-        Some(AttachType::CgroupInet4PostBind),
-    ),
-    (
-        &["bpf_sock_addr", "bpf_sock_addr_kern"],
-        ProgramType::CgroupSockAddr,
-        Some(AttachType::CgroupInet4Bind),
-    ),
-    (
-        &["bpf_sock_ops", "bpf_sock_ops_kern"],
-        ProgramType::SockOps,
-        Some(AttachType::CgroupSockOps),
-    ),
-    (
-        &["sk_msg_md", "sk_msg"],
-        ProgramType::SkMsg,
-        Some(AttachType::SkMsgVerdict),
-    ),
-    (
-        &["bpf_cgroup_dev_ctx"],
-        ProgramType::CgroupDevice,
-        Some(AttachType::CgroupDevice),
-    ),
-    (
-        &["bpf_sysctl", "bpf_sysctl_kern"],
-        ProgramType::CgroupSysctl,
-        Some(AttachType::CgroupSysctl),
-    ),
-    (
-        &["bpf_sockopt", "bpf_sockopt_kern"],
-        ProgramType::CgroupSockopt,
-        Some(AttachType::CgroupSetsockopt),
-    ),
-    (
-        &["sk_reuseport_md", "sk_reuseport_kern"],
-        ProgramType::SkReuseport,
-        Some(AttachType::SkReuseportSelectOrMigrate),
-    ),
-    (
-        &["bpf_sk_lookup", "bpf_sk_lookup_kern"],
-        ProgramType::SkLookup,
-        Some(AttachType::SkLookup),
-    ),
-    (
-        &["pt_regs", "bpf_user_pt_regs_t"],
-        ProgramType::Kprobe,
-        None,
-    ),
-    (
-        &["bpf_perf_event_data", "bpf_perf_event_data_kern"],
-        ProgramType::PerfEvent,
-        None,
-    ),
-    (
-        &["bpf_raw_tracepoint_args"],
-        ProgramType::RawTracepoint,
-        None,
-    ),
-];
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use beebox::program::MapKind;
+use beebox::verify::RefusedMap;
 use serde::Serialize;
 
 use super::cost::ProgramCost;
@@ -50,6 +52,28 @@ pub(super) struct Explained {
     pub(super) data: serde_json::Value,
 }
 
+/// A map that is not created.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MapRow {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    errno: String,
+    /// The violated rule.
+    rule: String,
+}
+
+impl MapRow {
+    pub(super) fn new(map: &RefusedMap) -> MapRow {
+        MapRow {
+            name: map.name.clone(),
+            kind: map.kind.map(MapKind::name),
+            errno: map.refusal.errno.to_string(),
+            rule: map.refusal.fault.to_string(),
+        }
+    }
+}
+
 /// One program's results.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
@@ -84,6 +108,12 @@ pub(super) struct Row {
     /// The error number of a refusal.
     #[serde(skip)]
     pub(super) errno: Option<i32>,
+    /// The map that is not created, if that is why the program is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) refused_map: Option<MapRow>,
+    /// Assumptions about the maps of the program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     /// Comparison with the answers that a text case records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recorded: Vec<Agreement>,
@@ -126,6 +156,8 @@ impl Row {
             log: String::new(),
             log_left_out: 0,
             errno: None,
+            refused_map: None,
+            notes: Vec::new(),
             recorded: Vec::new(),
             explanation: None,
             cost: None,

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use beebox::kernel::Privileges;
 use beebox::object::{Blame, Object};
 use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::verify::Registry;
@@ -24,7 +23,7 @@ use super::facts::FactTable;
 use super::filter::Filters;
 use super::globals::{self, Assignment};
 use super::log::Logs;
-use super::row::{Explained, Row, Verdict};
+use super::row::{Explained, MapRow, Row, Verdict};
 use super::{recorded, row, single};
 use crate::answer::Failure;
 use crate::btf::Types;
@@ -191,11 +190,9 @@ fn verify_file(
     let mut rows = Vec::new();
     let mut is_noted = false;
     let mut is_file_lacking = false;
-    let mut lacking = BTreeSet::new();
+    let mut noted = BTreeSet::new();
     let mut verify = |loaded: Loaded| {
-        if let Ok(program) = &loaded.program {
-            note_lacking(&given, program, kernel.privileges(), &mut lacking);
-        }
+        note_maps(&given, &loaded, &mut noted);
         if !is_noted {
             is_noted = note_btf(&given, &loaded);
         }
@@ -259,23 +256,13 @@ fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
     }
 }
 
-/// Says once for each map of a program that a caller with such privileges cannot create it.
-/// Another process may have made it, so that this is no verdict.
-fn note_lacking(
-    file: &str,
-    program: &Program,
-    privileges: Privileges,
-    noted: &mut BTreeSet<String>,
-) {
-    for map in program.maps() {
-        let Some(kind) = map.kind() else { continue };
-        let lacks = privileges.lacks_to_create(kind);
-        if let Some(capability) = lacks.filter(|_| noted.insert(map.name.clone())) {
-            diagnostic!(
-                "beebox: {file}: map {:?} is a {}, which takes {capability} to create (EPERM)",
-                map.name,
-                kind.name()
-            );
+/// Prints the notes about the maps of a program, each once for a file.
+fn note_maps(file: &str, loaded: &Loaded, noted: &mut BTreeSet<String>) {
+    for note in &loaded.notes {
+        let note = note.to_string();
+        if !noted.contains(&note) {
+            diagnostic!("beebox: {file}: {note}");
+            noted.insert(note);
         }
     }
 }
@@ -292,6 +279,7 @@ fn verify_one(
         .kind
         .map_or(row::UNTYPED, |kind| kind.name())
         .to_owned();
+    row.notes = loaded.notes.iter().map(ToString::to_string).collect();
     match &loaded.program {
         Err(error) => row.reason = format!("not loaded: {error}"),
         Ok(program) => {
@@ -379,6 +367,7 @@ fn fill(row: &mut Row, done: Verification) {
     row.max_stack_depth = done.stack_depth.iter().copied().max().unwrap_or(0).into();
     let depths: Vec<String> = done.stack_depth.iter().map(u32::to_string).collect();
     row.stack = depths.join("+");
+    row.refused_map = done.refused_map.as_ref().map(MapRow::new);
     (row.verdict, row.reason) = match done.verdict {
         verify::Verdict::Accepted => (Verdict::Success, String::new()),
         verify::Verdict::Refused(refusal) => {

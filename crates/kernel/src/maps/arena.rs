@@ -21,8 +21,6 @@ use super::slots::Slots;
 use super::{Definition, Host, Operations, flags};
 
 const PAGE: u64 = ARENA_PAGE;
-/// Bytes of the largest arena.
-const LARGEST: u64 = 1 << 32;
 /// Most pages that an arena has at a time, 1 GiB: a further allocation fails as one for which
 /// the kernel finds no memory.
 const MOST_PAGES: u32 = 1 << 18;
@@ -50,32 +48,6 @@ struct Space {
 type Part = (u32, usize, std::ops::Range<usize>);
 
 impl Arena {
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let bits = params.flags.0;
-        let allowed = flags::MMAPABLE | flags::SEGV_ON_FAULT | flags::NO_USER_CONV;
-        if params.key_size != 0
-            || params.value_size != 0
-            || params.max_entries == 0
-            || bits & flags::MMAPABLE == 0
-            || bits & !allowed != 0
-            || !params.extra.is_multiple_of(PAGE)
-        {
-            return Err(Errno::EINVAL);
-        }
-        let bytes = u64::from(params.max_entries) * PAGE;
-        if bytes > LARGEST {
-            return Err(Errno::E2BIG);
-        }
-        // The addresses of the host differ in their lower half only.
-        let last = params.extra.wrapping_add(bytes - 1);
-        if params.extra >> 32 != last >> 32 {
-            return Err(Errno::ERANGE);
-        }
-        Ok(())
-    }
-
     pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena, Errno> {
         let pages = map.params.max_entries;
         let mut free = FreeRanges::default();

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::Errno;
-use spec::maps::MapKind;
 use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements};
 
-use super::flags::{self, EXIST, LOCK, NOEXIST};
+use super::flags::{EXIST, LOCK, NOEXIST};
 use super::key;
 use super::resources::Resources;
 use super::special::SpecialFields;
@@ -38,46 +37,6 @@ impl Array {
             special: SpecialFields::new(map, host),
             is_percpu,
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let is_percpu = map.is_percpu();
-        let allowed = flags::NUMA_NODE | flags::MMAPABLE | flags::ACCESS | flags::INNER_MAP;
-        let for_plain = flags::MMAPABLE | flags::INNER_MAP;
-        if params.max_entries == 0
-            || params.key_size != 4
-            || params.value_size == 0
-            || params.flags.0 & !allowed != 0
-            || !flags::access_is_consistent(params.flags.0)
-            || is_percpu && params.flags.0 & (flags::NUMA_NODE | for_plain) != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        let percpu_too_large = is_percpu && map.value.rounded() > super::PERCPU_MAX_VALUE;
-        if params.value_size > i32::MAX as u32 || percpu_too_large {
-            return Err(Errno::E2BIG);
-        }
-        Ok(())
-    }
-
-    /// The kernel's rules of creation of arrays whose values name objects.
-    pub(super) fn check_objects(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let preserve = match map.kind {
-            MapKind::PerfEventArray => flags::PRESERVE_ELEMS,
-            _ => 0,
-        };
-        let access = flags::RDONLY | flags::WRONLY;
-        if params.max_entries == 0
-            || params.key_size != 4
-            || params.value_size != 4
-            || params.flags.0 & !(flags::NUMA_NODE | access | preserve) != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 
     /// Number of values, of each CPU in `percpu_array`.

@@ -2,10 +2,10 @@
 
 use vm::sync::atomic::Ordering::Relaxed;
 
+use program::creation;
 use spec::Errno;
 use vm::{CellSlice, Cells};
 
-use super::flags;
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, key};
 
@@ -21,36 +21,14 @@ pub(super) struct BloomFilter {
 
 impl BloomFilter {
     pub(super) fn new(map: &Definition, host: &Host) -> Result<BloomFilter, Errno> {
-        let hashes = match map.params.extra {
-            0 => 5,
-            hashes => hashes as u32,
-        };
-        let mask = mask(map.params.max_entries, hashes);
+        let mask = creation::bloom_mask(&map.params);
         let cells = (mask as usize + 1).div_ceil(64);
         Ok(BloomFilter {
             bits: Cells::zeroed(cells).map_err(|_| Errno::ENOMEM)?,
             mask,
-            hashes,
+            hashes: creation::bloom_hashes(&map.params),
             seed: map.seed(host),
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        if params.value_size > super::KMALLOC_MAX {
-            return Err(Errno::E2BIG);
-        }
-        if params.key_size != 0
-            || params.value_size == 0
-            || params.max_entries == 0
-            || params.flags.0 & !(flags::NUMA_NODE | flags::ZERO_SEED | flags::ACCESS) != 0
-            || !flags::access_is_consistent(params.flags.0)
-            || params.extra > 15
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 
     /// The bits of a value: index of the cell and mask.
@@ -59,17 +37,6 @@ impl BloomFilter {
             let hash = key::hash(value, self.seed.wrapping_add(number.into())) & self.mask;
             (hash as usize / 64, 1 << (hash % 64))
         })
-    }
-}
-
-/// Number of bits less one: entries × hashes ÷ ln 2, rounded up to a power of two.
-fn mask(entries: u32, hashes: u32) -> u32 {
-    let bits = (entries.checked_mul(hashes))
-        .and_then(|bits| (bits / 5).checked_mul(7))
-        .filter(|bits| *bits <= 1 << 31);
-    match bits {
-        None => u32::MAX,
-        Some(bits) => bits.max(64).next_power_of_two() - 1,
     }
 }
 

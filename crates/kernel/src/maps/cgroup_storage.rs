@@ -6,7 +6,7 @@ use spec::Errno;
 use spec::maps::MapKind;
 use vm::{CellSlice, Cells, ValueOf};
 
-use super::flags::{self, EXIST, LOCK};
+use super::flags::{EXIST, LOCK};
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 
@@ -20,12 +20,6 @@ pub(super) struct CgroupStorage {
     cells: Cells,
 }
 
-/// Bytes of `struct bpf_cgroup_storage_key`, and of the id of a control group.
-const KEY_SIZES: [u32; 2] = [16, 8];
-
-/// Most bytes of a value that exists once.
-const MOST_VALUE: u32 = super::local_storage::MOST_VALUE;
-
 impl CgroupStorage {
     pub(super) fn new(map: &Definition, host: &Host) -> Result<CgroupStorage, Errno> {
         let is_percpu = map.kind == MapKind::PercpuCgroupStorage;
@@ -36,29 +30,6 @@ impl CgroupStorage {
             value: map.value.clone(),
             cells: cells.map_err(|_| Errno::ENOMEM)?,
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let most = match map.kind {
-            MapKind::PercpuCgroupStorage => MOST_VALUE.min(super::PERCPU_MAX_VALUE as u32),
-            _ => MOST_VALUE,
-        };
-        if !KEY_SIZES.contains(&params.key_size) || params.value_size == 0 {
-            return Err(Errno::EINVAL);
-        }
-        if params.value_size > most {
-            return Err(Errno::E2BIG);
-        }
-        let allowed = flags::NUMA_NODE | flags::ACCESS;
-        if params.flags.0 & !allowed != 0
-            || !flags::access_is_consistent(params.flags.0)
-            || params.max_entries != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 }
 

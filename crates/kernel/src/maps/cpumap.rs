@@ -8,12 +8,9 @@ use spec::programs::{AttachType, ProgramType};
 use vm::CellSlice;
 
 use super::array::Array;
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, slots};
-
-/// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
-const MOST_CPUS: u32 = 256;
 
 /// Most packets in a queue.
 const MOST_QUEUE: u32 = 16384;
@@ -31,22 +28,6 @@ impl Cpumap {
             values: Array::new(map, host)?,
             cpus: host.cpus,
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        if params.max_entries == 0
-            || params.key_size != 4
-            || !matches!(params.value_size, 4 | 8)
-            || params.flags.0 & !flags::NUMA_NODE != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        if params.max_entries > MOST_CPUS {
-            return Err(Errno::E2BIG);
-        }
-        Ok(())
     }
 }
 

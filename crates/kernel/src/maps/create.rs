@@ -1,18 +1,19 @@
-//! Creation of maps (`map_create` of `kernel/bpf/syscall.c`): the checks that all kinds share,
-//! then those of the kind.
+//! Creation of maps (`map_create` of `kernel/bpf/syscall.c`), by the rules of
+//! [`program::creation`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use program::MapParams;
+use program::creation::{self, Machine};
 use spec::Errno;
-use spec::maps::{MapFlags, MapKind};
+use spec::maps::MapKind;
 
 use super::{
     Definition, Host, Map, Operations, ValueLayout, arena, array, array_of_maps, bloom_filter,
-    cgroup_array, cgroup_storage, cpumap, devmap, flags, hash, hash_of_maps, local_storage,
-    lpm_trie, memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf,
-    sockhash, sockmap, stack_trace, struct_ops, user_ringbuf, xskmap,
+    cgroup_array, cgroup_storage, cpumap, devmap, hash, hash_of_maps, local_storage, lpm_trie,
+    memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf, sockhash,
+    sockmap, stack_trace, user_ringbuf, xskmap,
 };
 
 impl Map {
@@ -43,19 +44,14 @@ impl Map {
             Stack, StackTrace, StructOps, TaskStorage, UserRingbuf, Xskmap,
         };
         let kind = params.kind().ok_or(Errno::EINVAL)?;
-        if params.extra != 0 && !matches!(kind, BloomFilter | MapKind::Arena) {
-            return Err(Errno::EINVAL);
-        }
-        let accesses = flags::RDONLY | flags::WRONLY;
-        let has_node = params.flags.0 & flags::NUMA_NODE != 0;
-        if params.flags.0 & accesses == accesses || has_node && params.numa_node != 0 {
-            return Err(Errno::EINVAL);
-        }
-        // The flag is checked last: there are no tokens.
-        let token = params.flags.0 & flags::TOKEN_FD;
+        let machine = Machine {
+            cpus: host.cpus,
+            memory: host.machine_memory,
+            rounds_arrays: false,
+        };
+        creation::check_numbers(params, &machine).map_err(|refusal| refusal.errno)?;
         let definition = Definition {
             params: MapParams {
-                flags: MapFlags(params.flags.0 & !token),
                 max_entries: hash::Hash::entries(params, host),
                 ..*params
             },
@@ -63,36 +59,6 @@ impl Map {
             value,
         };
         let map = &definition;
-        match kind {
-            Array | PercpuArray => array::Array::check(map)?,
-            Hash | PercpuHash | LruHash | LruPercpuHash => hash::Hash::check(map)?,
-            LpmTrie => lpm_trie::LpmTrie::check(map)?,
-            Queue | Stack => queue::Queue::check(map)?,
-            BloomFilter => bloom_filter::BloomFilter::check(map)?,
-            ProgArray | PerfEventArray | CgroupArray | ArrayOfMaps => {
-                array::Array::check_objects(map)?;
-            }
-            HashOfMaps => hash_of_maps::HashOfMaps::check(map)?,
-            Devmap | DevmapHash => devmap::check(map)?,
-            Cpumap => cpumap::Cpumap::check(map)?,
-            Xskmap => xskmap::Xskmap::check(map)?,
-            Ringbuf | UserRingbuf => ringbuf::Ring::check(map)?,
-            StackTrace => stack_trace::StackTrace::check(map)?,
-            CgroupStorage | PercpuCgroupStorage => cgroup_storage::CgroupStorage::check(map)?,
-            SkStorage | InodeStorage | TaskStorage | CgrpStorage => {
-                local_storage::LocalStorage::check(map)?;
-            }
-            ReuseportSockarray => reuseport_sockarray::ReuseportSockarray::check(map)?,
-            Sockmap => sockmap::Sockmap::check(map)?,
-            Sockhash => sockhash::Sockhash::check(map)?,
-            Arena => arena::Arena::check(map)?,
-            StructOps => struct_ops::check(map)?,
-            // Linux 6.18 does not know them.
-            InsnArray | Rhash => return Err(Errno::EINVAL),
-        }
-        if token != 0 {
-            return Err(Errno::EINVAL);
-        }
         let operations: Arc<dyn Operations> = match kind {
             Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
             Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
@@ -110,7 +76,7 @@ impl Map {
             Ringbuf => Arc::new(ringbuf::Ring::new(map)?),
             UserRingbuf => Arc::new(user_ringbuf::UserRing::new(map)?),
             CgroupArray => Arc::new(cgroup_array::CgroupArray::new(map)?),
-            StackTrace => Arc::new(stack_trace::StackTrace::new(map)?),
+            StackTrace => Arc::new(stack_trace::StackTrace::new(map)),
             CgroupStorage | PercpuCgroupStorage => {
                 Arc::new(cgroup_storage::CgroupStorage::new(map, host)?)
             }
@@ -119,7 +85,7 @@ impl Map {
             }
             ReuseportSockarray => Arc::new(reuseport_sockarray::ReuseportSockarray::new(map)?),
             Sockmap => Arc::new(sockmap::Sockmap::new(map)?),
-            Sockhash => Arc::new(sockhash::Sockhash::new(map)?),
+            Sockhash => Arc::new(sockhash::Sockhash::new(map)),
             Arena => Arc::new(arena::Arena::new(map, host)?),
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
@@ -138,6 +104,9 @@ impl Map {
             definition,
             operations,
             _charge: charge,
+            inner: inner
+                .filter(|_| kind.is_map_of_maps())
+                .map(|inner| *inner.params()),
         })
     }
 }

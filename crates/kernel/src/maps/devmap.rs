@@ -4,12 +4,11 @@
 //! bytes, a program: its descriptor in an update, its id in a lookup.
 
 use spec::Errno;
-use spec::maps::MapKind;
 use spec::programs::AttachType;
 use vm::CellSlice;
 
 use super::array::Array;
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::hash::Hash;
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, slots};
@@ -30,22 +29,6 @@ fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
     let id = super::cpumap::program_id(descriptor, AttachType::XdpDevmap, resources)?;
     stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
     Ok(stored)
-}
-
-/// The kernel's rules of creation.
-pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-    let params = &map.params;
-    let allowed = flags::NUMA_NODE | flags::RDONLY | flags::WRONLY;
-    let too_many = map.kind == MapKind::DevmapHash && params.max_entries > 1 << 31;
-    if params.max_entries == 0
-        || params.key_size != 4
-        || !matches!(params.value_size, 4 | 8)
-        || params.flags.0 & !allowed != 0
-        || too_many
-    {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
 }
 
 /// Interfaces by index. An empty element has interface 0.

@@ -87,9 +87,7 @@ impl Hash {
             },
             false => Layout::plain(in_cache_line(value_start + cells)),
         };
-        let rounded = (entries.checked_next_power_of_two())
-            .filter(|entries| *entries <= MOST_ENTRIES)
-            .ok_or(Errno::E2BIG)?;
+        let rounded = entries.checked_next_power_of_two().ok_or(Errno::E2BIG)?;
         // Per-CPU values are updated in place.
         let spares = match is_preallocated && !is_percpu && !map.is_lru() {
             true => Buckets::spares(rounded),
@@ -141,41 +139,6 @@ impl Hash {
             true => Lru::entries(params.max_entries, host.cpus),
             false => params.max_entries,
         }
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let bits = params.flags.0;
-        let allowed = flags::NO_PREALLOC
-            | flags::NO_COMMON_LRU
-            | flags::NUMA_NODE
-            | flags::ACCESS
-            | flags::ZERO_SEED;
-        if bits & !allowed != 0 || !flags::access_is_consistent(bits) {
-            return Err(Errno::EINVAL);
-        }
-        if !map.is_lru() && bits & flags::NO_COMMON_LRU != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if map.is_lru() && bits & flags::NO_PREALLOC != 0 {
-            return Err(Errno::ENOTSUPP);
-        }
-        let per_cpu = map.is_percpu() || bits & flags::NO_COMMON_LRU != 0;
-        if bits & flags::NUMA_NODE != 0 && per_cpu {
-            return Err(Errno::EINVAL);
-        }
-        if params.max_entries == 0 || params.key_size == 0 || params.value_size == 0 {
-            return Err(Errno::EINVAL);
-        }
-        let size = u64::from(params.key_size) + u64::from(params.value_size);
-        if size >= u64::from(super::KMALLOC_MAX) - KERNEL_ELEMENT {
-            return Err(Errno::E2BIG);
-        }
-        if map.is_percpu() && map.value.rounded() > super::PERCPU_MAX_VALUE {
-            return Err(Errno::E2BIG);
-        }
-        Ok(())
     }
 
     /// The element of a key and its cells, which `is_key` recognises, found without a lock.
@@ -422,13 +385,6 @@ impl Hash {
         CellSlice::new(cells, self.key_size).read(0, out);
     }
 }
-
-/// Bytes that Linux keeps with an element beside key and value.
-const KERNEL_ELEMENT: u64 = 48;
-
-/// Most entries, rounded up to a power of two: the memory of Linux's buckets has fewer than
-/// 2^32 bytes, 16 for each.
-const MOST_ENTRIES: u32 = 1 << 27;
 
 /// Most elements of a pool that grows.
 const MOST_ELEMENTS: u32 = 1 << 31;

@@ -8,7 +8,6 @@ use spec::Errno;
 
 use super::array_of_maps::retire;
 use super::flags::{EXIST, NOEXIST};
-use super::hash::Hash;
 use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
@@ -50,14 +49,6 @@ impl HashOfMaps {
             count: Mutex::new(0),
             template,
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        if map.params.value_size != 4 {
-            return Err(Errno::EINVAL);
-        }
-        Hash::check(map)
     }
 
     fn lock(&self) -> MutexGuard<'_, u32> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use spec::kernel::DEFAULT_MEMORY;
 use vm::{Objects, Timers};
 
 use super::MapMemory;
@@ -13,6 +14,8 @@ pub struct Host {
     pub cpus: u32,
     /// Seed of hash functions: the same seed gives the same order of iteration.
     pub seed: u64,
+    /// Bytes of memory of the model machine, which limit what a map takes when it is created.
+    pub machine_memory: u64,
     /// The timers in values of maps, which a map frees with the values that hold them.
     pub timers: Arc<Timers>,
     /// The objects that programs allocate, which maps free as they free timers.
@@ -22,11 +25,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine without timers and objects, whose maps may take any memory.
+    /// A machine of [`DEFAULT_MEMORY`] without timers and objects, whose maps may take all of it.
     pub fn new(cpus: u32, seed: u64) -> Host {
         Host {
             cpus,
             seed,
+            machine_memory: DEFAULT_MEMORY,
             timers: Arc::default(),
             objects: Arc::new(Objects::new(cpus)),
             memory: Arc::default(),

@@ -11,7 +11,7 @@ use spec::Errno;
 use spec::maps::MapKind;
 use vm::{CellSlice, Cells, RunGuard, ValueOf};
 
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::memory::Charge;
 use super::resources::{NoResources, Resources};
 use super::{Definition, Host, Operations, ValueLayout, slots};
@@ -28,13 +28,6 @@ pub struct LocalStorage {
 /// The owner that stands for the socket of the packet, which exists for one test run.
 pub const PACKET_SOCKET: u64 = u64::MAX;
 
-/// Most bytes of a value (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`): 2^16 - 1 less those that
-/// Linux keeps with it.
-pub(super) const MOST_VALUE: u32 = u16::MAX as u32 - KERNEL_ELEMENT;
-
-/// Bytes that Linux keeps with a value (`struct bpf_local_storage_elem`).
-const KERNEL_ELEMENT: u32 = 128;
-
 impl LocalStorage {
     pub(super) fn new(map: &Definition, host: &Host) -> LocalStorage {
         LocalStorage {
@@ -43,26 +36,6 @@ impl LocalStorage {
             values: RwLock::default(),
             charge: Charge::new(&host.memory),
         }
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let bits = params.flags.0;
-        if bits & !(flags::NO_PREALLOC | flags::CLONE) != 0
-            || bits & flags::NO_PREALLOC == 0
-            || params.max_entries != 0
-            || params.key_size != 4
-            || params.value_size == 0
-            || params.key_type.0 == 0
-            || params.value_type.0 == 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        if params.value_size > MOST_VALUE {
-            return Err(Errno::E2BIG);
-        }
-        Ok(())
     }
 
     /// The value of an object.

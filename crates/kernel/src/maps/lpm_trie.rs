@@ -16,7 +16,7 @@ use vm::sync::{Mutex, MutexGuard};
 use spec::Errno;
 use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};
 
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::pool::{Layout, Pool};
 use super::resources::Resources;
 use super::{Definition, Host, Operations, RunGuard, ValueLayout, key};
@@ -79,23 +79,6 @@ impl LpmTrie {
             data_size,
             value: map.value.clone(),
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let bits = params.flags.0;
-        let allowed = flags::NO_PREALLOC | flags::NUMA_NODE | flags::ACCESS;
-        if params.max_entries == 0
-            || bits & flags::NO_PREALLOC == 0
-            || bits & !allowed != 0
-            || !flags::access_is_consistent(bits)
-            || !(5..=4 + MOST_DATA).contains(&params.key_size)
-            || !(1..=super::KMALLOC_MAX - MOST_DATA - KERNEL_NODE).contains(&params.value_size)
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 
     fn most_bits(&self) -> u32 {
@@ -266,12 +249,6 @@ impl LpmTrie {
         None
     }
 }
-
-/// Most bytes of a prefix.
-const MOST_DATA: u32 = 256;
-
-/// Bytes that Linux keeps with a node.
-const KERNEL_NODE: u32 = 24;
 
 impl WordLookup for LpmTrie {
     fn key_size(&self) -> usize {

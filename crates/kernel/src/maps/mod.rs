@@ -43,7 +43,6 @@ mod sockmap;
 mod special;
 mod spin_lock;
 mod stack_trace;
-mod struct_ops;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -72,12 +71,6 @@ pub use socket::{Socket, SocketKind};
 pub use user_ringbuf::{UserRing, UserSample, UserSamples};
 pub use value::ValueLayout;
 pub use vm::RunGuard;
-
-/// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
-const KMALLOC_MAX: u32 = 4 << 20;
-
-/// Most bytes of a value that exists for each CPU (`PCPU_MIN_UNIT_SIZE`).
-const PERCPU_MAX_VALUE: usize = 32 << 10;
 
 /// Definition of a map: its parameters, kind and value layout.
 #[derive(Clone, Debug)]
@@ -110,6 +103,8 @@ impl Definition {
 pub struct Map {
     definition: Definition,
     operations: Arc<dyn Operations>,
+    /// The parameters of the maps that it holds.
+    inner: Option<MapParams>,
     cpus: u32,
     is_frozen: AtomicBool,
     /// The timers of the host, if values have some.
@@ -130,6 +125,11 @@ impl Map {
         &self.definition.params
     }
 
+    /// The parameters of the maps that it holds, if it is a map of maps.
+    pub fn inner_params(&self) -> Option<&MapParams> {
+        self.inner.as_ref()
+    }
+
     /// Checks a program that uses the map, when it is loaded (`bpf_prog_map_compatible`).
     ///
     /// # Errors
@@ -148,6 +148,11 @@ impl Map {
     /// Operations of programs on it.
     pub fn operations(&self) -> &dyn Operations {
         &*self.operations
+    }
+
+    /// True if values have special fields (locks, timers, kptrs and the like).
+    pub fn has_special_fields(&self) -> bool {
+        !self.definition.value.special.is_empty()
     }
 
     /// Bytes of a value in the operations of bpf(2): of per-CPU maps the values of all CPUs, each

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use spec::Errno;
 use spec::maps::MapKind;
 
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::memory::Charge;
 use super::resources::Resources;
 use super::{Definition, Host, Operations};
@@ -31,23 +31,6 @@ impl Queue {
             capacity: map.params.max_entries as usize,
             is_stack: map.kind == MapKind::Stack,
         }
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        if params.max_entries == 0
-            || params.key_size != 0
-            || params.value_size == 0
-            || params.flags.0 & !(flags::NUMA_NODE | flags::ACCESS) != 0
-            || !flags::access_is_consistent(params.flags.0)
-        {
-            return Err(Errno::EINVAL);
-        }
-        if params.value_size > super::KMALLOC_MAX {
-            return Err(Errno::E2BIG);
-        }
-        Ok(())
     }
 
     /// Bytes of a value.

@@ -5,7 +5,7 @@ use vm::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use spec::Errno;
 
-use super::flags::{self, EXIST};
+use super::flags::EXIST;
 use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
@@ -18,21 +18,6 @@ pub(super) struct ReuseportSockarray(Slots<Socket>);
 impl ReuseportSockarray {
     pub(super) fn new(map: &Definition) -> Result<ReuseportSockarray, Errno> {
         Ok(ReuseportSockarray(Slots::new(map.params.max_entries)?))
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let bits = params.flags.0;
-        if params.max_entries == 0
-            || params.key_size != 4
-            || !matches!(params.value_size, 4 | 8)
-            || bits & !(flags::NUMA_NODE | flags::ACCESS) != 0
-            || !flags::access_is_consistent(bits)
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 }
 

@@ -14,13 +14,9 @@ use vm::sync::atomic::{AtomicU64, Ordering};
 use vm::sync::{Mutex, MutexGuard};
 use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, RecordOutput};
 
-use super::flags;
 use super::resources::Resources;
 use super::spin_lock::SpinLock;
 use super::{Definition, Operations};
-
-/// Size of a memory page in bytes.
-const PAGE: u32 = 4096;
 
 /// Bytes of the header of a record.
 const HEADER: u64 = 8;
@@ -76,20 +72,6 @@ impl Ring {
             producers: SpinLock::default(),
             reader: Mutex::new(()),
         })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        if params.flags.0 & !flags::NUMA_NODE != 0
-            || params.key_size != 0
-            || params.value_size != 0
-            || !params.max_entries.is_power_of_two()
-            || !params.max_entries.is_multiple_of(PAGE)
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 
     /// `bpf_ringbuf_reserve`: a record of `len` bytes, if there is room.

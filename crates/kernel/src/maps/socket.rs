@@ -6,8 +6,6 @@ use std::sync::atomic::AtomicBool;
 use spec::Errno;
 use vm::network::{NetSocket, SocketProtocol, SocketState, XdpSocket};
 
-use super::Definition;
-use super::flags;
 use super::resources::Resources;
 
 /// A socket, as maps see it.
@@ -82,20 +80,6 @@ impl Socket {
             | SocketKind::Other => false,
         }
     }
-}
-
-/// The kernel's rules of creation that `sockmap` and `sockhash` share.
-pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-    let params = &map.params;
-    let allowed = flags::NUMA_NODE | flags::RDONLY | flags::WRONLY;
-    if params.max_entries == 0
-        || params.key_size == 0
-        || !matches!(params.value_size, 4 | 8)
-        || params.flags.0 & !allowed != 0
-    {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
 }
 
 /// The socket of a descriptor. EBADF if nothing is open there, ENOTSOCK if it is no socket.

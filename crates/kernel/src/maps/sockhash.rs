@@ -19,29 +19,11 @@ pub(super) struct Sockhash {
     sockets: RwLock<BTreeMap<Box<[u8]>, Arc<Socket>>>,
 }
 
-/// Most bytes of a key: what a program has on its stack.
-const MOST_KEY: u32 = 512;
-
-/// Most entries.
-const MOST_ENTRIES: u32 = 1 << 31;
-
 impl Sockhash {
-    pub(super) fn new(map: &Definition) -> Result<Sockhash, Errno> {
-        if map.params.max_entries > MOST_ENTRIES {
-            return Err(Errno::EINVAL);
-        }
-        Ok(Sockhash {
+    pub(super) fn new(map: &Definition) -> Sockhash {
+        Sockhash {
             most: map.params.max_entries,
             sockets: RwLock::default(),
-        })
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        socket::check(map)?;
-        match map.params.key_size > MOST_KEY {
-            true => Err(Errno::E2BIG),
-            false => Ok(()),
         }
     }
 

@@ -20,14 +20,6 @@ impl Sockmap {
         Ok(Sockmap(Slots::new(map.params.max_entries)?))
     }
 
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        match map.params.key_size {
-            4 => socket::check(map),
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
     /// Puts a socket at a key, as the flags of an update allow.
     fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result<(), Errno> {
         let index = self.0.index_to_store(key, flags, EXIST)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use program::MapParams;
+use program::creation::check_template;
 use spec::Errno;
 use spec::maps::MapKind;
 
@@ -22,19 +23,7 @@ impl Template {
     /// for kinds that no map may hold.
     pub(super) fn of(inner: Option<&Map>) -> Result<Template, Errno> {
         let inner = inner.ok_or(Errno::EBADF)?;
-        if inner.kind().is_map_of_maps() {
-            return Err(Errno::EINVAL);
-        }
-        if matches!(
-            inner.kind(),
-            MapKind::ProgArray
-                | MapKind::CgroupStorage
-                | MapKind::PercpuCgroupStorage
-                | MapKind::StructOps
-                | MapKind::InsnArray
-        ) {
-            return Err(Errno::ENOTSUPP);
-        }
+        check_template(Some(inner.kind())).map_err(|refusal| refusal.errno)?;
         Ok(Template {
             params: *inner.params(),
             value: inner.definition.value.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use spec::Errno;
 use vm::{CellSlice, Cells};
 
-use super::flags::{self, EXIST, NOEXIST};
+use super::flags::{EXIST, NOEXIST};
 use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
@@ -53,20 +53,6 @@ impl Entry {
 impl Xskmap {
     pub(super) fn new(map: &Definition) -> Result<Xskmap, Errno> {
         Ok(Xskmap(Slots::new(map.params.max_entries)?))
-    }
-
-    /// The kernel's rules of creation.
-    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
-        let params = &map.params;
-        let allowed = flags::NUMA_NODE | flags::RDONLY | flags::WRONLY;
-        if params.max_entries == 0
-            || params.key_size != 4
-            || params.value_size != 4
-            || params.flags.0 & !allowed != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use btf::{Btf, Shape, TypeId};
+use btf::fields::FieldRecord;
+use btf::{Btf, TypeId};
+use program::creation::MapCreator;
 use program::{MapDef, MapParams};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -62,25 +64,37 @@ impl Process {
             true => Some(self.table().types(attributes.u32(at::BTF_FD))?),
             false => None,
         };
-        if let Some(types) = &types {
-            check_types(&params, types)?;
-        }
+        let mut def = MapDef::new(name, params);
+        let fields = match &types {
+            Some(types) => {
+                def.inner = template.map(|inner| Arc::new(MapDef::new("", *inner.params())));
+                Some(self.typed_fields(&def, types)?)
+            }
+            None => None,
+        };
         let has_hash = attributes.u64(at::EXCLUSIVE_HASH) != 0;
         let hash_size = attributes.u32(at::EXCLUSIVE_HASH_SIZE);
         if hash_size != if has_hash { HASH_SIZE } else { 0 } {
             return Err(Errno::EINVAL);
         }
-        let map = match &types {
-            Some(types) => {
-                let mut def = MapDef::new(name, params);
-                def.has_btf = true;
-                let fields = def.value_fields(Some(types), self.types.as_deref());
-                let layout = ValueLayout::with_fields(params.value_size as usize, &fields);
+        let map = match &fields {
+            Some(fields) => {
+                let layout = ValueLayout::with_fields(params.value_size as usize, fields);
                 Map::create_with(&params, layout, &self.host, template)?
             }
             None => map,
         };
         self.table().open_map(Arc::new(map), types)
+    }
+
+    /// The special fields of the values of a map with these types.
+    fn typed_fields(&self, def: &MapDef, types: &Btf<'_>) -> Result<FieldRecord, Errno> {
+        let registry = self.kernel.registry().ok_or(Errno::ENOTSUPP)?;
+        let creator = MapCreator::new(&self.kernel, registry);
+        let created = creator.create_described(def, types);
+        created
+            .map(|map| map.fields)
+            .map_err(|refusal| refusal.errno)
     }
 
     /// `BPF_MAP_UPDATE_ELEM`.
@@ -155,33 +169,5 @@ fn read_key(map: &Map, address: u64, call: &BpfCall<'_>) -> Result<Vec<u8>, Errn
         true => Ok(key),
         false if (call.read)(address, &mut key) => Ok(key),
         false => Err(Errno::EFAULT),
-    }
-}
-
-/// Checks the types of key and value (`map_check_btf`): they have their sizes, an array's key is
-/// an integer, a prefix tree's a structure. Only a Bloom filter and the array of a section of
-/// variables have no key.
-fn check_types(params: &MapParams, types: &Btf<'_>) -> Result<(), Errno> {
-    let fits = |ty: TypeId, size: u32| types.size_of(ty) == Some(size);
-    let shape = |ty: TypeId| {
-        let below = types.skip_modifiers(ty)?;
-        Some(types.at(below).shape())
-    };
-    let is_known = match (params.kind(), params.key_type) {
-        (Some(MapKind::BloomFilter), key) => key.is_void(),
-        (Some(MapKind::Array), TypeId::VOID) => {
-            params.max_entries == 1 && matches!(shape(params.value_type), Some(Shape::Datasec(_)))
-        }
-        (_, TypeId::VOID) => false,
-        (Some(MapKind::Array | MapKind::PercpuArray), key) => {
-            matches!(shape(key), Some(Shape::Int(int)) if int.bits == 32 && int.offset == 0)
-        }
-        (Some(MapKind::LpmTrie), key) => matches!(shape(key), Some(Shape::Struct(_))),
-        _ => true,
-    };
-    let key_fits = params.key_type.is_void() || fits(params.key_type, params.key_size);
-    match is_known && key_fits && fits(params.value_type, params.value_size) {
-        true => Ok(()),
-        false => Err(Errno::EINVAL),
     }
 }

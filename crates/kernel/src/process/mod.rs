@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use btf::Btf;
 use btf::validate::{kernel_log, validate};
 use program::Program;
-use spec::Errno;
+use spec::{Errno, Kernel};
 use vm::{BpfCall, SystemCalls};
 
 use crate::maps::{Host, Map, Resources, StoredMap, StoredProgram};
@@ -59,7 +59,7 @@ pub enum Descriptor {
 #[derive(Debug)]
 pub struct Process {
     host: Host,
-    types: Option<Arc<Btf<'static>>>,
+    kernel: Kernel,
     verifier: Option<Arc<dyn ProgramVerifier>>,
     table: Mutex<Table>,
 }
@@ -78,17 +78,12 @@ struct Table {
 const MOST_OPEN: u32 = 1024;
 
 impl Process {
-    /// A process on a machine, with the kernel's types and the verifier of programs that it
-    /// loads. Without a verifier it may load none (`EPERM`).
-    pub fn new(
-        host: Host,
-        types: Option<Arc<Btf<'static>>>,
-        verifier: Option<Arc<dyn ProgramVerifier>>,
-    ) -> Process {
+    /// A process on a machine with a kernel, and the verifier of programs that it loads. Without a verifier it may load none (`EPERM`).
+    pub fn new(host: Host, kernel: Kernel, verifier: Option<Arc<dyn ProgramVerifier>>) -> Process {
         let files = (0..3).map(|number| (number, Descriptor::File));
         Process {
             host,
-            types,
+            kernel,
             verifier,
             table: Mutex::new(Table {
                 open: files.collect(),
@@ -99,7 +94,7 @@ impl Process {
 
     /// The types of the kernel.
     pub fn types(&self) -> Option<&Btf<'static>> {
-        self.types.as_deref()
+        self.kernel.btf().map(|types| &**types)
     }
 
     /// The object that is open at a descriptor.
@@ -160,7 +155,7 @@ impl Process {
 
     /// The types of a blob, and the length of the log with its final zero byte, if there is one.
     fn read_types(&self, bytes: &[u8], log: &Log) -> (Result<Arc<Btf<'static>>, Errno>, u32) {
-        let checked = validate(bytes, self.types.as_deref());
+        let checked = validate(bytes, self.types());
         let log_len = match log.is_written() {
             true => kernel_log(bytes, checked.as_ref().err()).len() as u32 + 1,
             false => 0,

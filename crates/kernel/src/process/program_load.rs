@@ -314,6 +314,8 @@ fn line_info_of([insn, file, text, place]: &[u32; 4]) -> LineInfo {
 fn definition(map: &StoredMap) -> Result<MapDef, Errno> {
     let params = *map.map.params();
     let mut def = MapDef::new(format!("map{}", map.id), params);
+    let inner = map.map.inner_params();
+    def.inner = inner.map(|inner| Arc::new(MapDef::new(format!("map{}.inner", map.id), *inner)));
     let is_single = params.kind() == Some(MapKind::Array) && params.max_entries == 1;
     if is_single && map.map.is_constant() {
         let mut value = vec![0; map.map.value_len()];

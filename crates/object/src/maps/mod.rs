@@ -262,6 +262,13 @@ impl<'a> Map<'a> {
         self.params.key_size = size;
     }
 
+    /// Sets the size of a value in bytes of a map without initial contents of that size.
+    pub fn set_value_size(&mut self, size: u32) {
+        if self.is_declared() {
+            self.params.value_size = size;
+        }
+    }
+
     /// Initial contents.
     pub fn contents(&self) -> &Contents<'a> {
         &self.contents

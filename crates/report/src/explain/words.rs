@@ -7,6 +7,7 @@ mod capability;
 mod flow;
 mod global;
 mod held;
+mod map;
 mod packet;
 mod register;
 
@@ -89,6 +90,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::GlobalArguments { .. }
         | Cause::GlobalSignature { .. }
         | Cause::Map { .. } => call::words(explanation),
+        Cause::MapCreation(refused) => map::words(refused),
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }

@@ -25,6 +25,9 @@ pub use facts::{
 };
 pub use symbols::{SymbolAddress, SymbolTable, Symbols};
 
+/// Memory in bytes of a machine of which nothing is stated.
+pub const DEFAULT_MEMORY: u64 = 16 << 30;
+
 /// Description of the kernel that programs are linked and verified for.
 #[derive(Clone)]
 pub struct Kernel {
@@ -40,6 +43,7 @@ pub struct Kernel {
     mitigations: Fact<Mitigations>,
     page_size: Fact<u32>,
     cpus: Fact<u32>,
+    memory: Fact<u64>,
     registry: Fact<Option<LazyRegistry>>,
     /// Functions of the host, in the order of their module.
     pub(crate) host: Arc<[Prototype]>,
@@ -114,13 +118,15 @@ pub enum KernelField {
     PageSize,
     /// Number of possible CPUs.
     Cpus,
+    /// Memory of the machine in bytes.
+    Memory,
     /// Helpers, contexts, kfuncs and limits.
     Registry,
 }
 
 impl KernelField {
     /// Every field.
-    pub const ALL: [KernelField; 11] = [
+    pub const ALL: [KernelField; 12] = [
         KernelField::Version,
         KernelField::Btf,
         KernelField::Modules,
@@ -131,6 +137,7 @@ impl KernelField {
         KernelField::Mitigations,
         KernelField::PageSize,
         KernelField::Cpus,
+        KernelField::Memory,
         KernelField::Registry,
     ];
 
@@ -147,6 +154,7 @@ impl KernelField {
             KernelField::Mitigations => "mitigations",
             KernelField::PageSize => "page size",
             KernelField::Cpus => "CPUs",
+            KernelField::Memory => "memory",
             KernelField::Registry => "helpers and contexts",
         }
     }
@@ -207,6 +215,9 @@ setters! {
     with_page_size: page_size = size: u32 => size;
     /// Sets the number of possible CPUs.
     with_cpus: cpus = cpus: u32 => cpus;
+    /// Sets the memory of the machine in bytes, which limits what maps take when they are
+    /// created.
+    with_memory: memory = bytes: u64 => bytes;
     /// Sets the registry of helpers, contexts, kfuncs and limits; `make` is called on
     /// first use.
     with_registry: registry = make: Box<dyn FnOnce() -> Registry + Send> =>
@@ -214,7 +225,7 @@ setters! {
 }
 
 impl Kernel {
-    /// Kernel with this name. Features, privileges and page size are assumed to be those
+    /// Kernel with this name. Features, privileges, page size and memory are assumed to be those
     /// of Linux 6.18 on x86-64, used by root; other fields are unknown.
     pub fn new(name: impl Into<String>) -> Kernel {
         Kernel {
@@ -230,6 +241,7 @@ impl Kernel {
             mitigations: Fact::assumed(Mitigations::ON),
             page_size: Fact::assumed(4096),
             cpus: Fact::assumed(0),
+            memory: Fact::assumed(DEFAULT_MEMORY),
             registry: Fact::assumed(None),
             host: Arc::default(),
         }
@@ -250,6 +262,7 @@ impl Kernel {
             &mut self.mitigations.source,
             &mut self.page_size.source,
             &mut self.cpus.source,
+            &mut self.memory.source,
             &mut self.registry.source,
         ];
         for source in sources {
@@ -338,6 +351,12 @@ impl Kernel {
         self.cpus.value
     }
 
+    /// Memory of the machine in bytes, [`DEFAULT_MEMORY`] unless it is stated: of the machine
+    /// that is described, whatever machine answers.
+    pub fn memory(&self) -> u64 {
+        self.memory.value
+    }
+
     /// Helpers, contexts, kfuncs and limits.
     pub fn registry(&self) -> Option<&Registry> {
         self.registry.value.as_ref().map(|registry| &***registry)
@@ -361,6 +380,7 @@ impl Kernel {
             KernelField::Mitigations => &self.mitigations.source,
             KernelField::PageSize => &self.page_size.source,
             KernelField::Cpus => &self.cpus.source,
+            KernelField::Memory => &self.memory.source,
             KernelField::Registry => &self.registry.source,
         }
     }
@@ -378,7 +398,8 @@ impl Kernel {
             | KernelField::Privileges
             | KernelField::Mitigations
             | KernelField::PageSize
-            | KernelField::Cpus => true,
+            | KernelField::Cpus
+            | KernelField::Memory => true,
         }
     }
 
@@ -447,6 +468,7 @@ mod tests {
             "mitigations",
             "page size",
             "CPUs",
+            "memory",
         ];
         assert_eq!(assumed, expected);
         assert_eq!(kernel.version_code(), 0x050f03);
@@ -454,7 +476,7 @@ mod tests {
         assert_eq!(left_out, ["ftrace", "BPF LSM"]);
         assert_eq!(Kernel::default().left_out().count(), 0);
         let other = kernel.assumed_for("another");
-        assert_eq!(other.assumptions().count(), 8);
+        assert_eq!(other.assumptions().count(), 9);
         assert_eq!(other.version_code(), 0x050f03);
     }
 }

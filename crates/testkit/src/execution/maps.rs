@@ -4,6 +4,7 @@ use std::iter;
 use std::sync::Arc;
 
 use kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
+use program::creation::value_fields;
 use program::{Image, InitialContents, MapDef, MapEntry, MapId, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
 use sys::Errno;
@@ -142,7 +143,9 @@ pub fn create(program: &Program) -> Vec<Arc<Map>> {
 pub(super) fn create_on(program: &Program, host: &Host) -> Vec<Arc<Map>> {
     let types = program.btf().map(|types| &**types);
     let plain = |def: &MapDef, inner: Option<&Map>| {
-        let fields = def.value_fields(types, None);
+        let described = types.filter(|_| def.has_btf);
+        let fields = described.map(|types| value_fields(&def.params, types, None));
+        let fields = fields.unwrap_or_default();
         let value = ValueLayout::with_fields(def.params.value_size as usize, &fields);
         let map = Map::create_with(&def.params, value, host, inner);
         map.expect("the definitions are valid")

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use btf::fields::{FieldRecord, FieldSet};
 use btf::{Btf, TypeId};
@@ -13,7 +13,8 @@ use kernel::object_layout;
 use kernel::process::{Process, ProgramVerifier};
 use kernel::programs::{TestInput, TestProgram};
 use packet::{Metadata, Packet};
-use spec::SplitMix;
+use spec::kernel::Source;
+use spec::{Kernel, SplitMix};
 use sys::network::namespace_cookie;
 use vm::network::{NetDevice, Network};
 use vm::{ModelPrograms, ObjectLayout, RunContext, Streams, System};
@@ -54,6 +55,9 @@ pub fn own_system() -> System {
     }
 }
 
+/// The built-in kernel, whose registry is the running one's.
+static KERNEL: LazyLock<Kernel> = LazyLock::new(kernel_data::linux_6_18);
+
 /// Run context of programs on this side.
 pub(super) struct OurSide<'s> {
     pub(super) system: &'s System,
@@ -65,8 +69,9 @@ pub(super) struct OurSide<'s> {
 impl OurSide<'_> {
     /// A process for one run.
     pub(super) fn process(&self) -> Process {
-        let types = Some(Arc::clone(self.types));
-        Process::new(Host::default(), types, self.verifier.clone())
+        let types = Arc::clone(self.types);
+        let kernel = KERNEL.clone().with_btf(types, Source::Running);
+        Process::new(Host::default(), kernel, self.verifier.clone())
     }
 }
 

@@ -89,11 +89,7 @@ pub fn compare_operations(
     })
 }
 
-fn compare_on_one_cpu(
-    kind: MapKind,
-    seed: u64,
-    operations: u64,
-) -> Result<MapComparison, Errno> {
+fn compare_on_one_cpu(kind: MapKind, seed: u64, operations: u64) -> Result<MapComparison, Errno> {
     let cpus = possible_cpus()?;
     let objects = Objects::open(cpus)?;
     let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ kind as u64);

@@ -80,29 +80,8 @@ pub fn plain_value() -> ValueType {
 /// A value with one special field.
 pub fn value_with(field: SpecialField) -> ValueType {
     let mut types = Types::new();
-    match field.form {
-        Form::Opaque(size, align) => {
-            let field = types.opaque(field.name, size, align);
-            let (size, x) = (8 + size.next_multiple_of(8), types.u64);
-            types.value("value", size, &[(x, "x", 0), (field, "field", 8)])
-        }
-        Form::Pointer(to) => {
-            let member = (types.u64, "x", 0);
-            let to = types.structure(to, 8, &[member]);
-            let pointer = types.tagged_pointer(field.name, to);
-            types.value("value", 8, &[(pointer, "field", 0)])
-        }
-        Form::Root(node, node_size) => {
-            let lock = types.opaque("bpf_spin_lock", 4, 4);
-            let root = types.opaque(field.name, 16, 8);
-            let node = types.opaque(node, node_size, 8);
-            types.structure("node_data", node_size, &[(node, "node", 0)]);
-            let members = [(lock, "lock", 0), (root, "root", 8)];
-            let value = types.structure("value", 24, &members);
-            types.contains(value, 1, "contains:node_data:node");
-            types.finish(value, 24)
-        }
-    }
+    let (value, size, _) = types.add_value_with(field);
+    types.finish(value, size)
 }
 
 /// A value with a kptr to a structure of the kernel, which needs a destructor.
@@ -166,6 +145,35 @@ pub fn with_callback_and_lock() -> WithLock {
 }
 
 impl Types {
+    /// Adds a value with one special field: its type, its bytes and the offset of the field.
+    pub(crate) fn add_value_with(&mut self, field: SpecialField) -> (TypeId, u32, u32) {
+        match field.form {
+            Form::Opaque(size, align) => {
+                let field = self.opaque(field.name, size, align);
+                let (size, x) = (8 + size.next_multiple_of(8), self.u64);
+                let members = [(x, "x", 0), (field, "field", 8)];
+                (self.structure("value", size, &members), size, 8)
+            }
+            Form::Pointer(to) => {
+                let member = (self.u64, "x", 0);
+                let to = self.structure(to, 8, &[member]);
+                let pointer = self.tagged_pointer(field.name, to);
+                (self.structure("value", 8, &[(pointer, "field", 0)]), 8, 0)
+            }
+            Form::Root(node, node_size) => {
+                let lock = self.opaque("bpf_spin_lock", 4, 4);
+                let root = self.opaque(field.name, 16, 8);
+                let link = self.opaque(node, node_size, 8);
+                let data = format!("{node}_data");
+                self.structure(&data, node_size, &[(link, "node", 0)]);
+                let members = [(lock, "lock", 0), (root, "root", 8)];
+                let value = self.structure("value", 24, &members);
+                self.contains(value, 1, &format!("contains:{data}:node"));
+                (value, 24, 8)
+            }
+        }
+    }
+
     /// A program of one argument and a static callback of four.
     fn functions_with_callback(&mut self) -> [TypeId; 2] {
         let main = self.function("main", 1, Linkage::GLOBAL);

@@ -2,6 +2,8 @@
 
 mod parts;
 
+use program::creation::RefusedMap;
+
 use super::explanation::{Chain, InsnPlace, KnownValue, PointerTarget};
 use crate::domain::Scalar;
 
@@ -374,6 +376,8 @@ pub enum Cause {
     },
     /// A program that is too large, or has too many of something.
     TooMany,
+    /// A map that the program uses is not created.
+    MapCreation(RefusedMap),
     /// An instruction that no path reaches.
     Unreachable,
     /// A loop, which programs without privilege may not have.

@@ -91,6 +91,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
         RefusalKind::Unavailable => call::unavailable(scene),
         RefusalKind::Argument => call::argument(scene),
         RefusalKind::License => call::license(scene),
+        RefusalKind::MapCreation => {
+            let map = scene.env.maps.refused(scene.env.program);
+            map.map(|map| Finding::new(Cause::MapCreation(map)))
+        }
         RefusalKind::Map => call::map(scene),
         RefusalKind::Section => held::section(scene),
         RefusalKind::Reference => held::reference(scene),

@@ -3,9 +3,9 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use btf::Btf;
 use btf::fields::{FieldKind, FieldRecord};
-use program::{MapDef, Program};
+use program::creation::{MapCreator, MapRefusal, RefusedMap};
+use program::{MapDef, MapEntry, MapId, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 
@@ -30,6 +30,10 @@ pub struct Map {
     has_btf: bool,
     /// The first bytes of the value at key 0 that are not zero.
     contents: Vec<u8>,
+    /// Why the kernel does not create it.
+    refusal: Option<MapRefusal>,
+    /// Why the kernel creates it without types that it states.
+    types_refusal: Option<MapRefusal>,
 }
 
 impl Map {
@@ -76,6 +80,11 @@ impl Map {
     /// The special fields of its values.
     pub fn record(&self) -> &FieldRecord {
         &self.record
+    }
+
+    /// Why the kernel creates it without types that it states.
+    pub fn types_refusal(&self) -> Option<&MapRefusal> {
+        self.types_refusal.as_ref()
     }
 
     /// The template of the maps that it holds.
@@ -131,36 +140,62 @@ impl Index<MapRef> for Maps {
 }
 
 impl Maps {
-    /// The maps of a program.
-    pub fn new(program: &Program, vmlinux: Option<&Btf<'_>>) -> Maps {
-        let mut maps: Vec<Map> = program
-            .maps()
-            .iter()
-            .map(|def| Maps::describe(program, vmlinux, def))
+    /// The maps of a program, as they are created.
+    pub fn new(program: &Program, creator: &MapCreator<'_>) -> Maps {
+        let maps = program.maps().iter();
+        let mut maps: Vec<Map> = maps
+            .map(|def| Maps::describe(program, creator, def))
             .collect();
         let mut index = 0;
         while index < maps.len() {
             if let Some(inner) = maps[index].def.inner.clone() {
                 let next = MapRef(maps.len() as u32);
                 maps[index].inner = Some(next);
-                maps.push(Maps::describe(program, vmlinux, &inner));
+                maps.push(Maps::describe(program, creator, &inner));
             }
             index += 1;
         }
         Maps(maps)
     }
 
-    fn describe(program: &Program, vmlinux: Option<&Btf<'_>>, def: &Arc<MapDef>) -> Map {
-        let has_value_type = def.has_btf && !def.params.value_type.is_void();
+    fn describe(program: &Program, creator: &MapCreator<'_>, def: &Arc<MapDef>) -> Map {
+        let types = program.btf().map(|types| &**types);
+        let created = creator.create(def, types);
+        let described = created.as_ref().ok();
         Map {
-            def: Arc::clone(def),
-            record: def.value_fields(program.btf().map(|btf| &**btf), vmlinux),
+            record: described.map_or_else(FieldRecord::default, |map| map.fields.clone()),
             inner: None,
-            has_btf: has_value_type && program.btf().is_some(),
+            has_btf: described.is_some_and(|map| map.has_btf),
             contents: def
                 .initial_value()
                 .map_or_else(Vec::new, |image| image.start().to_vec()),
+            types_refusal: described.and_then(|map| map.types_refusal.clone()),
+            refusal: created.err(),
+            def: Arc::clone(def),
         }
+    }
+
+    /// The first map that a program uses and the kernel does not create: one that an instruction
+    /// refers to, or that such a map holds from the start.
+    pub fn refused(&self, program: &Program) -> Option<RefusedMap> {
+        let held = |id: MapId| {
+            let entries = self.0[id.0 as usize].def.contents.entries().iter();
+            let maps = entries.filter_map(|(_, entry)| match entry {
+                MapEntry::Map(held) => Some(*held),
+                MapEntry::Program(_) => None,
+            });
+            std::iter::once(id).chain(maps)
+        };
+        let used = program.used_maps();
+        let mut used = used.iter().flat_map(|id| held(*id));
+        used.find_map(|id| {
+            let map = self.0.get(id.0 as usize)?;
+            Some(RefusedMap {
+                name: map.def.name.clone(),
+                kind: map.kind(),
+                refusal: map.refusal.clone()?,
+            })
+        })
     }
 }
 

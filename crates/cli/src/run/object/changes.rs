@@ -4,6 +4,7 @@ use beebox::Kernel;
 use beebox::object::{AttachFault, Object, Problem};
 use beebox::program::ProgramType;
 use beebox::run::NotLoaded;
+use beebox::verify::RefusedMap;
 
 use crate::answer::Failure;
 use crate::object_input::{SET_TYPE, program_type, refused};
@@ -64,7 +65,7 @@ pub(super) fn not_loaded(
     let hint = match &error {
         NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
         NotLoaded::Memory { .. } => Some("--memory SIZE, as 4G".to_owned()),
-        NotLoaded::Map { name, .. } => {
+        NotLoaded::Map(RefusedMap { name, .. }) => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));
             let is_given = changes.max_entries.iter().any(|(map, _)| map == name);

@@ -308,6 +308,15 @@ fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) 
             "declare the map in SEC(\".maps\") with `__type(value, …)`, and put a `{field}` \
              in the structure"
         )),
+        MapMisuse::WithoutBtf { field, refusal } => Words::new(
+            "map-field",
+            format!(
+                "values of {map} have no `{field}` here: the map is created without BTF, since {}",
+                refusal.fault
+            ),
+        )
+        .needed(format!("a map whose values can have a `{field}`"))
+        .help("a hash map or an array takes locks, timers and kptrs in its values"),
         MapMisuse::Sleepable => Words::new(
             "map-sleepable",
             format!("sleepable programs cannot use {map}"),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use interp::checked::{Memory, NoRoom, Permission};
 use isa::ebpf::{Imm64, Insn};
 use kernel::maps::{Host, Map, Resources, RunGuard, StoredMap, ValueLayout};
+use program::creation::MapCreator;
 use program::{MapDef, Program};
 use spec::maps::{MapFlags, MapKind};
 use spec::{Errno, Kernel};
@@ -76,10 +77,15 @@ impl Instances {
 
 impl Definition {
     fn new(program: &Program, kernel: &Kernel, def: &Arc<MapDef>) -> Result<Definition, String> {
+        let registry = kernel.registry().ok_or("no registry")?;
+        let creator = MapCreator::new(kernel, registry);
         let layout = |def: &MapDef| {
             let types = program.btf().map(|types| &**types);
-            let fields = def.value_fields(types, kernel.btf().map(|types| &**types));
-            ValueLayout::with_fields(def.params.value_size as usize, &fields)
+            let created = creator
+                .create(def, types)
+                .map_err(|refusal| refusal.to_string())?;
+            let size = def.params.value_size as usize;
+            Ok::<_, String>(ValueLayout::with_fields(size, &created.fields))
         };
         let params = &def.params;
         let kind = def.kind().ok_or("unknown map")?;
@@ -92,8 +98,8 @@ impl Definition {
             true => Err("large map".to_owned()),
             false => Ok(Definition {
                 def: Arc::clone(def),
-                layout: layout(def),
-                inner: def.inner.as_deref().map(layout),
+                layout: layout(def)?,
+                inner: def.inner.as_deref().map(layout).transpose()?,
                 unused: None,
             }),
         }

@@ -1,5 +1,7 @@
 //! Parts of causes: kinds of accesses, of missing bounds and of misuse.
 
+use program::creation::MapRefusal;
+
 use crate::reason::explanation::{InsnPlace, PointerTarget};
 
 /// Reason why a register is not initialised.
@@ -318,6 +320,13 @@ pub enum MapMisuse {
     Offset,
     /// Its values have no such field.
     Field(&'static str),
+    /// It is created without BTF, so that its values have no such field.
+    WithoutBtf {
+        /// The field.
+        field: &'static str,
+        /// The refusal of its types.
+        refusal: Box<MapRefusal>,
+    },
     /// Programs that may sleep do not have it.
     Sleepable,
     /// The program type may not use it.

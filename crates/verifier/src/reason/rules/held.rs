@@ -8,7 +8,7 @@ use crate::call::functions::{SPIN_LOCK, SPIN_UNLOCK};
 use crate::reason::cause::{Cause, LockFault, MapMisuse};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
-use crate::state::{ReferenceKind, RegKind};
+use crate::state::{MapRef, ReferenceKind, RegKind};
 
 /// End of a path: `exit` or the callee.
 fn end(scene: &Scene<'_>) -> String {
@@ -91,14 +91,18 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
     let is_held = known.locks > 0;
     let fault = match callee {
         Some(Callee::Helper(SPIN_LOCK | SPIN_UNLOCK)) if lock_map(scene).is_some() => {
-            let (map, kind) = lock_map(scene)?;
+            let (id, field) = (lock_map(scene)?, "struct bpf_spin_lock");
+            let (map, kind) = call::map_of(scene, id);
+            let fault = match scene.env.maps[id].types_refusal() {
+                Some(refusal) => MapMisuse::WithoutBtf {
+                    field,
+                    refusal: Box::new(refusal.clone()),
+                },
+                None => MapMisuse::Field(field),
+            };
             return Some(Finding::about(
                 scene,
-                Cause::Map {
-                    map,
-                    kind,
-                    fault: MapMisuse::Field("struct bpf_spin_lock"),
-                },
+                Cause::Map { map, kind, fault },
                 &[Reg::R1],
             ));
         }
@@ -123,13 +127,13 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// The map of the lock argument, if its values have no lock.
-fn lock_map(scene: &Scene<'_>) -> Option<(String, String)> {
+fn lock_map(scene: &Scene<'_>) -> Option<MapRef> {
     let RegKind::MapValue { map, .. } = scene.reg(Reg::R1)?.kind else {
         return None;
     };
     let record = scene.env.maps[map].record();
     let has_lock = record.has(btf::fields::FieldKind::SpinLock);
-    (!has_lock).then(|| call::map_of(scene, map))
+    (!has_lock).then_some(map)
 }
 
 /// Sections in which calls must not sleep and the program must not end.

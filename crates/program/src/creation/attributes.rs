@@ -1,0 +1,390 @@
+//! Sizes, entries and flags by kind, in two steps: what Linux checks before the privileges of
+//! the caller (`map_alloc_check`), and what it checks when it allocates the map
+//! (`map_alloc`). The memory that sizes come to is in `allocation`.
+
+use spec::Errno;
+use spec::maps::{MapFlags, MapKind};
+
+use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
+use crate::map_def::{MapParams, PAGE_SIZE};
+
+/// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
+const KMALLOC_MAX: u32 = 4 << 20;
+
+/// Most bytes of a value that exists for each CPU (`PCPU_MIN_UNIT_SIZE`).
+const PERCPU_MAX_VALUE: u32 = 32 << 10;
+
+/// Bytes of the kernel in front of the key of a hash table (`struct htab_elem`).
+pub(super) const HASH_ELEMENT: u32 = 48;
+
+/// Bytes of the kernel in front of the data of a node of a trie (`struct lpm_trie_node`).
+const LPM_NODE: u32 = 24;
+
+/// Most bytes of the data of a key of a trie (`LPM_DATA_SIZE_MAX`), behind 4 of its length.
+const LPM_MOST_DATA: u32 = 256;
+/// Most bytes of a value of a trie (`LPM_VAL_SIZE_MAX`).
+const LPM_MOST_VALUE: u32 = KMALLOC_MAX - LPM_MOST_DATA - LPM_NODE;
+
+/// Most bytes of a value of local storage (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`): 2^16 - 1 less
+/// those of the kernel in front of it (`struct bpf_local_storage_elem`).
+const STORAGE_MOST_VALUE: u32 = u16::MAX as u32 - 128;
+
+/// Bytes of a frame of a stack trace: an address, or a build id with an offset.
+const STACK_ADDRESS: u32 = 8;
+const STACK_BUILD_ID: u32 = 32;
+/// Most frames of a stack trace (`PERF_MAX_STACK_DEPTH`).
+const STACK_MOST_FRAMES: u32 = 127;
+
+/// Bytes of a value of a stack map that loaders set: the most addresses that a trace has.
+pub const LOADER_STACK_BYTES: u32 = STACK_MOST_FRAMES * STACK_ADDRESS;
+
+/// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
+const CPUMAP_MOST: u32 = 256;
+
+/// Most bytes of a key of a `sockhash` (`MAX_BPF_STACK`).
+const SOCKHASH_MOST_KEY: u32 = 512;
+
+/// Bytes of the address space of an arena.
+const ARENA_SPACE: u64 = 1 << 32;
+
+/// Most hash functions of a Bloom filter.
+const BLOOM_MOST_HASHES: u64 = 15;
+
+/// Sizes of keys of values of control groups: their id, or with the attach type
+/// (`struct bpf_cgroup_storage_key`).
+const CGROUP_KEYS: &[u32] = &[8, 16];
+
+const ACCESS: MapFlags = MapFlags::RDONLY.with(MapFlags::WRONLY);
+const PROG_ACCESS: MapFlags = MapFlags::RDONLY_PROG.with(MapFlags::WRONLY_PROG);
+const ALL_ACCESS: MapFlags = ACCESS.with(PROG_ACCESS);
+
+type Outcome = Result<(), MapRefusal>;
+
+/// The checks that all kinds share, which come first.
+pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
+    let has_extra = matches!(kind, MapKind::BloomFilter | MapKind::Arena);
+    if params.extra != 0 && !has_extra {
+        return Err(MapFault::Extra { kind }.with(Errno::EINVAL));
+    }
+    if params.flags.has(ACCESS) {
+        return Err(MapFault::Exclusive { flags: ACCESS }.with(Errno::EINVAL));
+    }
+    let node = params.numa_node;
+    match params.flags.has(MapFlags::NUMA_NODE) && node != 0 {
+        true => Err(MapFault::NumaNode { node }.with(Errno::EINVAL)),
+        false => Ok(()),
+    }
+}
+
+/// The numbers of a request for a map of a kind.
+struct Request<'a> {
+    kind: MapKind,
+    params: &'a MapParams,
+}
+
+impl Request<'_> {
+    fn refuse(&self, errno: Errno, fault: MapFault) -> Outcome {
+        Err(fault.with(errno))
+    }
+
+    fn key(&self, errno: Errno, rule: SizeRule) -> Outcome {
+        let (kind, size) = (self.kind, self.params.key_size);
+        match rule.allows(size) {
+            true => Ok(()),
+            false => self.refuse(errno, MapFault::KeySize { kind, size, rule }),
+        }
+    }
+
+    fn value(&self, errno: Errno, rule: SizeRule) -> Outcome {
+        let (kind, size) = (self.kind, self.params.value_size);
+        match rule.allows(size) {
+            true => Ok(()),
+            false => self.refuse(errno, MapFault::ValueSize { kind, size, rule }),
+        }
+    }
+
+    fn entries(&self, errno: Errno, rule: EntriesRule) -> Outcome {
+        let (kind, entries) = (self.kind, self.params.max_entries);
+        match rule.allows(entries) {
+            true => Ok(()),
+            false => self.refuse(
+                errno,
+                MapFault::Entries {
+                    kind,
+                    entries,
+                    rule,
+                },
+            ),
+        }
+    }
+
+    /// The flags are among those that the kind knows, and say of programs that they may read or
+    /// write.
+    fn flags(&self, allowed: MapFlags) -> Outcome {
+        let unknown = MapFlags(self.params.flags.0 & !allowed.0);
+        if unknown.0 != 0 {
+            let (kind, flags) = (self.kind, unknown);
+            return self.refuse(Errno::EINVAL, MapFault::Flags { kind, flags });
+        }
+        match self.params.flags.has(PROG_ACCESS) {
+            true => self.refuse(Errno::EINVAL, MapFault::Exclusive { flags: PROG_ACCESS }),
+            false => Ok(()),
+        }
+    }
+
+    fn needs(&self, flag: MapFlags) -> Outcome {
+        let kind = self.kind;
+        match self.params.flags.has(flag) {
+            true => Ok(()),
+            false => self.refuse(Errno::EINVAL, MapFault::MissingFlag { kind, flag }),
+        }
+    }
+
+    /// Values for each CPU fit into the memory of a CPU.
+    fn percpu_value(&self) -> Outcome {
+        match self.kind.is_percpu() {
+            true => self.value(Errno::E2BIG, SizeRule::AtMost(PERCPU_MAX_VALUE)),
+            false => Ok(()),
+        }
+    }
+
+    /// An array whose values are indexes or descriptors.
+    fn objects(&self, values: SizeRule, flags: MapFlags) -> Outcome {
+        self.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+        self.key(Errno::EINVAL, SizeRule::Exactly(4))?;
+        self.value(Errno::EINVAL, values)?;
+        self.flags(flags)
+    }
+}
+
+/// Checks that come before those of privileges.
+pub(super) fn check_before_privileges(kind: MapKind, params: &MapParams) -> Outcome {
+    use MapKind as K;
+    let request = Request { kind, params };
+    let node = MapFlags::NUMA_NODE;
+    match kind {
+        K::Array | K::PercpuArray => array(&request),
+        K::Hash | K::PercpuHash | K::LruHash | K::LruPercpuHash => hash(&request),
+        K::HashOfMaps => {
+            request.value(Errno::EINVAL, SizeRule::Exactly(4))?;
+            hash(&request)
+        }
+        K::ProgArray | K::CgroupArray | K::ArrayOfMaps => {
+            request.objects(SizeRule::Exactly(4), node.with(ACCESS))
+        }
+        K::PerfEventArray => {
+            let flags = node.with(ACCESS).with(MapFlags::PRESERVE_ELEMS);
+            request.objects(SizeRule::Exactly(4), flags)
+        }
+        K::Devmap | K::DevmapHash => {
+            request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS))?;
+            match kind {
+                K::DevmapHash => request.entries(Errno::EINVAL, EntriesRule::AtMost(1 << 31)),
+                _ => Ok(()),
+            }
+        }
+        K::ReuseportSockarray => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ALL_ACCESS)),
+        K::Queue | K::Stack => {
+            request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+            request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
+            request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+            request.flags(node.with(ALL_ACCESS))?;
+            request.value(Errno::E2BIG, SizeRule::AtMost(KMALLOC_MAX))
+        }
+        K::BloomFilter => request.value(Errno::E2BIG, SizeRule::AtMost(KMALLOC_MAX)),
+        K::SkStorage | K::InodeStorage | K::TaskStorage | K::CgrpStorage => storage(&request),
+        K::StructOps => Err(MapFault::KernelType.with(Errno::EINVAL)),
+        K::LpmTrie
+        | K::StackTrace
+        | K::Cpumap
+        | K::Xskmap
+        | K::Sockmap
+        | K::Sockhash
+        | K::CgroupStorage
+        | K::PercpuCgroupStorage
+        | K::Ringbuf
+        | K::UserRingbuf
+        | K::Arena => Ok(()),
+        // Linux 6.18 does not know them.
+        K::InsnArray | K::Rhash => {
+            let map_type = kind.number();
+            Err(MapFault::Kind { map_type }.with(Errno::EINVAL))
+        }
+    }
+}
+
+/// Checks that come when the map is allocated.
+pub(super) fn check_allocated(kind: MapKind, params: &MapParams) -> Outcome {
+    use MapKind as K;
+    let request = Request { kind, params };
+    let node = MapFlags::NUMA_NODE;
+    match kind {
+        K::LpmTrie => {
+            request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+            request.needs(MapFlags::NO_PREALLOC)?;
+            request.flags(MapFlags::NO_PREALLOC.with(node).with(ALL_ACCESS))?;
+            request.key(Errno::EINVAL, SizeRule::Between(5, 4 + LPM_MOST_DATA))?;
+            request.value(Errno::EINVAL, SizeRule::Between(1, LPM_MOST_VALUE))
+        }
+        K::StackTrace => {
+            request.flags(node.with(ACCESS).with(MapFlags::STACK_BUILD_ID))?;
+            let frame = match params.flags.has(MapFlags::STACK_BUILD_ID) {
+                true => STACK_BUILD_ID,
+                false => STACK_ADDRESS,
+            };
+            request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+            request.key(Errno::EINVAL, SizeRule::Exactly(4))?;
+            request.value(Errno::EINVAL, SizeRule::Frames(frame, STACK_MOST_FRAMES))?;
+            request.entries(Errno::E2BIG, EntriesRule::AtMost(1 << 31))
+        }
+        K::Cpumap => {
+            request.objects(SizeRule::OneOf(&[4, 8]), node)?;
+            request.entries(Errno::E2BIG, EntriesRule::AtMost(CPUMAP_MOST))
+        }
+        K::Xskmap => request.objects(SizeRule::Exactly(4), node.with(ACCESS)),
+        K::Sockmap => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS)),
+        K::Sockhash => {
+            request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+            request.key(Errno::EINVAL, SizeRule::AtLeastOne)?;
+            request.value(Errno::EINVAL, SizeRule::OneOf(&[4, 8]))?;
+            request.flags(node.with(ACCESS))?;
+            request.key(Errno::E2BIG, SizeRule::AtMost(SOCKHASH_MOST_KEY))
+        }
+        K::CgroupStorage | K::PercpuCgroupStorage => {
+            request.key(Errno::EINVAL, SizeRule::OneOf(CGROUP_KEYS))?;
+            request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+            request.percpu_value()?;
+            request.value(Errno::E2BIG, SizeRule::AtMost(STORAGE_MOST_VALUE))?;
+            request.flags(node.with(ALL_ACCESS))?;
+            request.entries(Errno::EINVAL, EntriesRule::None)
+        }
+        K::Ringbuf | K::UserRingbuf => {
+            request.flags(node)?;
+            request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
+            request.value(Errno::EINVAL, SizeRule::Exactly(0))?;
+            request.entries(Errno::EINVAL, EntriesRule::Ring)
+        }
+        K::BloomFilter => {
+            request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
+            request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+            request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+            request.flags(node.with(MapFlags::ZERO_SEED).with(ALL_ACCESS))?;
+            match params.extra {
+                0..=BLOOM_MOST_HASHES => Ok(()),
+                hashes => request.refuse(Errno::EINVAL, MapFault::Hashes { hashes }),
+            }
+        }
+        K::Arena => arena(&request),
+        K::Hash
+        | K::PercpuHash
+        | K::LruHash
+        | K::LruPercpuHash
+        | K::HashOfMaps
+        | K::Array
+        | K::PercpuArray
+        | K::ProgArray
+        | K::PerfEventArray
+        | K::CgroupArray
+        | K::ArrayOfMaps
+        | K::Devmap
+        | K::DevmapHash
+        | K::ReuseportSockarray
+        | K::Queue
+        | K::Stack
+        | K::SkStorage
+        | K::InodeStorage
+        | K::TaskStorage
+        | K::CgrpStorage
+        | K::StructOps
+        | K::InsnArray
+        | K::Rhash => Ok(()),
+    }
+}
+
+fn array(request: &Request<'_>) -> Outcome {
+    let plain = MapFlags::MMAPABLE.with(MapFlags::INNER_MAP);
+    request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+    request.key(Errno::EINVAL, SizeRule::Exactly(4))?;
+    request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+    request.flags(match request.kind.is_percpu() {
+        true => ALL_ACCESS,
+        false => ALL_ACCESS.with(MapFlags::NUMA_NODE).with(plain),
+    })?;
+    request.value(Errno::E2BIG, SizeRule::AtMost(i32::MAX as u32))?;
+    request.percpu_value()
+}
+
+fn hash(request: &Request<'_>) -> Outcome {
+    let (kind, params) = (request.kind, request.params);
+    let is_lru = matches!(kind, MapKind::LruHash | MapKind::LruPercpuHash);
+    let node = match kind.is_percpu() || params.flags.has(MapFlags::NO_COMMON_LRU) {
+        true => MapFlags::default(),
+        false => MapFlags::NUMA_NODE,
+    };
+    let lists = match is_lru {
+        true => MapFlags::NO_COMMON_LRU,
+        false => MapFlags::default(),
+    };
+    let allowed = ALL_ACCESS.with(MapFlags::ZERO_SEED).with(lists);
+    if !is_lru {
+        request.flags(allowed.with(MapFlags::NO_PREALLOC).with(node))?;
+    } else {
+        // The node of lists of CPUs is checked behind the preallocation.
+        let known = allowed
+            .with(MapFlags::NO_PREALLOC)
+            .with(MapFlags::NUMA_NODE);
+        request.flags(known)?;
+        if params.flags.has(MapFlags::NO_PREALLOC) {
+            let flags = MapFlags::NO_PREALLOC;
+            return request.refuse(Errno::ENOTSUPP, MapFault::Flags { kind, flags });
+        }
+        request.flags(allowed.with(node))?;
+    }
+    request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+    request.key(Errno::EINVAL, SizeRule::AtLeastOne)?;
+    request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+    let bytes = u64::from(params.key_size) + u64::from(params.value_size);
+    let most = KMALLOC_MAX - HASH_ELEMENT - 1;
+    if bytes > u64::from(most) {
+        return request.refuse(Errno::E2BIG, MapFault::Element { kind, bytes, most });
+    }
+    request.percpu_value()
+}
+
+fn storage(request: &Request<'_>) -> Outcome {
+    let (kind, params) = (request.kind, request.params);
+    request.flags(MapFlags::NO_PREALLOC.with(MapFlags::CLONE))?;
+    request.needs(MapFlags::NO_PREALLOC)?;
+    request.entries(Errno::EINVAL, EntriesRule::None)?;
+    request.key(Errno::EINVAL, SizeRule::Exactly(4))?;
+    request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
+    if params.key_type.is_void() || params.value_type.is_void() {
+        return request.refuse(Errno::EINVAL, MapFault::Untyped { kind });
+    }
+    request.value(Errno::E2BIG, SizeRule::AtMost(STORAGE_MOST_VALUE))
+}
+
+fn arena(request: &Request<'_>) -> Outcome {
+    let params = request.params;
+    let flags = MapFlags::MMAPABLE
+        .with(MapFlags::SEGV_ON_FAULT)
+        .with(MapFlags::NO_USER_CONV);
+    request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
+    request.value(Errno::EINVAL, SizeRule::Exactly(0))?;
+    request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
+    request.needs(MapFlags::MMAPABLE)?;
+    request.flags(flags)?;
+    let start = params.extra;
+    if !start.is_multiple_of(PAGE_SIZE.into()) {
+        return request.refuse(Errno::EINVAL, MapFault::ArenaStart { start });
+    }
+    let most = (ARENA_SPACE / u64::from(PAGE_SIZE)) as u32;
+    request.entries(Errno::E2BIG, EntriesRule::AtMost(most))?;
+    // Addresses of an arena differ in their lower half only.
+    let bytes = u64::from(params.max_entries) * u64::from(PAGE_SIZE);
+    let last = start.wrapping_add(bytes - 1);
+    match start >> 32 == last >> 32 {
+        true => Ok(()),
+        false => request.refuse(Errno::ERANGE, MapFault::ArenaSpan { start, bytes }),
+    }
+}

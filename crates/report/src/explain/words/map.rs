@@ -1,0 +1,111 @@
+//! Words for maps that the kernel does not create.
+
+use program::creation::{EntriesRule, InnerFault, MapFault, RefusedMap, SizeRule, TypeRule};
+use spec::maps::{MapFlags, MapKind};
+
+use super::Words;
+
+/// The words for a map: the violated rule, and the edit of the definition.
+pub(super) fn words(map: &RefusedMap) -> Words {
+    let fault = &map.refusal.fault;
+    let words = Words::new("map-creation", map.to_string());
+    match help(&map.name, fault) {
+        Some(help) => words.help(help),
+        None => words,
+    }
+}
+
+fn help(map: &str, fault: &MapFault) -> Option<String> {
+    Some(match fault {
+        MapFault::Kind { .. } => {
+            "another kind of map, or a kernel that has it (`beebox show` names the release)".into()
+        }
+        MapFault::Privilege { capability, .. } => format!("load with {capability}"),
+        MapFault::KeySize { rule, .. } => sizes("key", *rule)?,
+        MapFault::ValueSize { rule, .. } => sizes("value", *rule)?,
+        MapFault::Element { .. } => format!("make the value of `{map}` smaller"),
+        MapFault::Entries { rule, .. } => match rule {
+            EntriesRule::None => format!("take `__uint(max_entries, …)` from `{map}`"),
+            EntriesRule::AtLeastOne => {
+                format!("add `__uint(max_entries, N);` to `{map}`, or set it before loading")
+            }
+            EntriesRule::AtMost(_) => format!("state fewer max_entries for `{map}`"),
+            EntriesRule::Ring => "round the size up, as libbpf does: `__uint(max_entries, 4096 * \
+                                  N);` with a power of two N"
+                .into(),
+        },
+        MapFault::MissingFlag { flag, .. } => {
+            let flag = flag.names().next()?;
+            format!("add `__uint(map_flags, {flag});` to `{map}`")
+        }
+        MapFault::Flags { kind, flags } => match (kind, *flags) {
+            (MapKind::LruHash | MapKind::LruPercpuHash, MapFlags::NO_PREALLOC) => {
+                format!("take BPF_F_NO_PREALLOC from `{map}`: LRU maps are preallocated")
+            }
+            (_, flags) if flags.unknown() == 0 => {
+                let names: Vec<_> = flags.names().collect();
+                format!("take {} from the map_flags of `{map}`", names.join(" | "))
+            }
+            (_, flags) => format!("take {:#x} from the map_flags of `{map}`", flags.0),
+        },
+        MapFault::Exclusive { .. } => format!("state one of them in the map_flags of `{map}`"),
+        MapFault::Extra { .. } | MapFault::Hashes { .. } => {
+            format!("change `__ulong(map_extra, …)` of `{map}`, or leave it out")
+        }
+        MapFault::ArenaStart { .. } | MapFault::ArenaSpan { .. } => format!(
+            "state an address in `__ulong(map_extra, …)` of `{map}` with room below the next 4 \
+             GiB, or leave it out: the kernel chooses one"
+        ),
+        MapFault::Inner(InnerFault::Missing { .. }) => format!(
+            "declare the inner maps of `{map}` with `__array(values, struct {{ … }});`, or let \
+             the loader set them (bpf_map__set_inner_map_fd)"
+        ),
+        MapFault::Inner(_) => format!("change the inner maps of `{map}` (`__array(values, …)`)"),
+        MapFault::Untyped { .. } | MapFault::Key(TypeRule::Stated) => {
+            format!("declare `{map}` with `__type(key, …)` and `__type(value, …)`, compile with -g")
+        }
+        MapFault::Key(_) => format!("change `__type(key, …)` of `{map}`"),
+        MapFault::Value(_) => format!("change `__type(value, …)` of `{map}`"),
+        MapFault::FieldPrivilege => "load with CAP_BPF".into(),
+        MapFault::FieldAccess => {
+            format!("take BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG from `{map}`")
+        }
+        MapFault::Field { field, .. } => format!(
+            "take the {} from the value of `{map}`, or use another kind of map",
+            field.name()
+        ),
+        MapFault::Memory { .. } => {
+            "state fewer max_entries or smaller values; BPF_F_NO_PREALLOC makes a hash map grow \
+             as it is filled"
+                .into()
+        }
+        MapFault::Token
+        | MapFault::NumaNode { .. }
+        | MapFault::Device
+        | MapFault::KernelType
+        | MapFault::Typed { .. } => return None,
+        // The enumeration is not exhaustive outside of its crate.
+        _ => return None,
+    })
+}
+
+/// The edit of the size of a key or value.
+fn sizes(side: &str, rule: SizeRule) -> Option<String> {
+    Some(match rule {
+        SizeRule::Exactly(0) => format!("take `__type({side}, …)` from the definition"),
+        SizeRule::Exactly(4) => format!("`__type({side}, __u32);`"),
+        SizeRule::Exactly(size) => format!("`__uint({side}_size, {size});`"),
+        SizeRule::OneOf(sizes) => format!("`__uint({side}_size, {});`", sizes.first()?),
+        SizeRule::AtLeastOne => format!("add `__type({side}, …);` to the definition"),
+        SizeRule::AtMost(_) => format!("make the {side} smaller"),
+        SizeRule::Between(5, _) => {
+            "a key of a trie is a structure: the length of the prefix in bits (__u32), and the \
+             data"
+                .into()
+        }
+        SizeRule::Between(..) => format!("change the size of the {side}"),
+        SizeRule::Frames(frame, most) => {
+            format!("`__uint({side}_size, {frame} * N);` with N of at most {most}")
+        }
+    })
+}
