@@ -1,5 +1,6 @@
 //! Descriptions of kernels, for which objects are linked and programs verified.
 
+pub use crate::kernel_image::{ImageFault, KernelImage};
 pub use spec::kernel::{
     Features, InvalidPrivileges, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion,
     Mitigations, Module, Privileges, Source, SymbolAddress, SymbolTable, Symbols,

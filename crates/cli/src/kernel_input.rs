@@ -61,8 +61,7 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
 pub(crate) struct KernelArgs {
-    /// The kernel: 6.18 (built in, and without this option with bit operations as kfuncs),
-    /// `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
+    /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
     /// directory with vmlinux, config, System.map, btf/
     #[arg(long, value_name = "6.18|running|PATH")]
     kernel: Option<String>,
@@ -92,6 +91,17 @@ pub(crate) struct KernelArgs {
     /// Declare a named feature of the kernel, as syscall-wrapper=off
     #[arg(long, value_name = "NAME=on|off", value_parser = feature)]
     feature: Vec<(String, bool)>,
+
+    /// Add functions that no Linux has as kfuncs
+    #[arg(long, value_name = "NAME")]
+    host_functions: Vec<HostFunctions>,
+}
+
+/// Functions that programs call as kfuncs and no Linux has.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum HostFunctions {
+    /// Bit operations, as `bpf_ffs64` (`beebox kfuncs --header`)
+    Bits,
 }
 
 impl KernelArgs {
@@ -104,6 +114,7 @@ impl KernelArgs {
             || !self.module_btf.is_empty()
             || self.core_btf.is_some()
             || !self.feature.is_empty()
+            || !self.host_functions.is_empty()
     }
 
     /// The files that the options name.
@@ -120,7 +131,7 @@ impl KernelArgs {
             (Some("running"), _) => running()?,
             (Some(path), _) => of_path(Path::new(path))?,
             (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
-            (None, None) => kernel_data::linux_6_18().with_bit_operations(),
+            (None, None) => kernel_data::linux_6_18(),
         };
         if let Some(path) = &self.btf {
             kernel = with_btf(kernel, path)?;
@@ -149,6 +160,11 @@ impl KernelArgs {
                 _ => Source::Given,
             };
             kernel = kernel.with_features(features, source);
+        }
+        for functions in &self.host_functions {
+            kernel = match functions {
+                HostFunctions::Bits => kernel.with_bit_operations(),
+            };
         }
         let replaced = self.replaced();
         if !replaced.is_empty() {
@@ -190,6 +206,10 @@ impl KernelArgs {
         facts.extend(features.map(|(name, is_there)| match is_there {
             true => format!("{name}=on"),
             false => format!("{name}=off"),
+        }));
+        let host = self.host_functions.iter();
+        facts.extend(host.map(|functions| match functions {
+            HostFunctions::Bits => "bit operations".to_owned(),
         }));
         facts
     }

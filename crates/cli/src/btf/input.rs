@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use beebox::btf::{Btf, BtfExt, Shape, TypeId};
-use beebox::kernel::KernelVersion;
+use beebox::kernel::{KernelImage, KernelVersion};
 use object::{Object, ObjectSection};
 use sys::mapping::KernelFile;
 
@@ -41,6 +41,10 @@ impl Types {
     }
 
     fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
+        let image = KernelImage::read(&bytes).map_err(Failure::new)?;
+        let stated = image.as_ref().and_then(|image| image.release.as_deref());
+        let stated = stated.and_then(|release| release.parse().ok());
+        let bytes = image.map_or(bytes, |image| image.elf);
         let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes)
@@ -59,6 +63,7 @@ impl Types {
         } else {
             (bytes, None)
         };
+        let version = stated.or(version);
         let btf = Btf::parse(blob).map_err(Failure::new)?;
         let ext = ext
             .map(|ext| BtfExt::parse(ext).map_err(|error| Failure::new(error).within(".BTF.ext")))

@@ -132,7 +132,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     check_streams(inputs)?;
     let output = OutputPath::optional(args.write.as_deref(), inputs)?;
     let rules = input::read(&args.rules)?;
-    let kernel = args.kernel.read()?;
+    let mut kernel = args.kernel.read()?;
+    if !args.kernel.is_given() {
+        // The data plane is faster with them, and the kernel is Beebox itself.
+        kernel = kernel.with_bit_operations();
+    }
     note_assumed(&kernel, FOR_VERIFYING, "verified");
     let hook = Hook::from(args.hook);
     let (table, set) = (&rules.table, &rules.set);
