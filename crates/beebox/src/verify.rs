@@ -28,6 +28,6 @@ pub use verifier::reason::{self, Explanation};
 pub use verifier::{
     Branch, CallFact, ChainCost, Cost, FormSlot, FunctionStack, InsnCost, InsnFact, KernelCode,
     LiveCode, MapRef, OffsetRange, Options, PacketCheck, Pointer, PointerKind, ProgramFacts, Proof,
-    Refusal, RefusalKind, Scalar, Spills, Statistics, Stop, Stress, SubprogCost, Tnum, Value,
-    Verdict, Verification, explain, verify,
+    RULES, Refusal, RefusalKind, Scalar, Spills, Statistics, Stop, Stress, SubprogCost, Tnum,
+    Value, Verdict, Verification, explain, verify,
 };

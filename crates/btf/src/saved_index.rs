@@ -39,7 +39,13 @@ impl<'a> Btf<'a> {
             starts,
             datasecs,
         } = &self.index;
-        for number in [self.as_bytes().len(), types.0, types.1, strings.0, strings.1] {
+        for number in [
+            self.as_bytes().len(),
+            types.0,
+            types.1,
+            strings.0,
+            strings.1,
+        ] {
             index.word(number as u32);
         }
         index.words(datasecs.iter().map(|id| id.0));
@@ -66,7 +72,10 @@ impl<'a> Btf<'a> {
         let len = number()?;
         let (types, strings) = ((number()?, number()?), (number()?, number()?));
         let is_within = types.0 <= types.1 && types.1 <= len;
-        let is_strings = strings.0.checked_add(strings.1).is_some_and(|end| end <= len);
+        let is_strings = strings
+            .0
+            .checked_add(strings.1)
+            .is_some_and(|end| end <= len);
         if len != blob.len() || !is_within || !is_strings {
             return Err(OtherIndex);
         }
@@ -101,7 +110,8 @@ impl Writer {
     /// A table of halves of words, filled up to whole words.
     pub(crate) fn halves(&mut self, halves: &[u16]) {
         self.word(halves.len() as u32);
-        self.0.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+        self.0
+            .extend(halves.iter().flat_map(|half| half.to_le_bytes()));
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 }
@@ -140,5 +150,80 @@ impl Reader {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(OtherIndex)?;
         self.0 = rest;
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, Encoding, Func, Int, Kind, Linkage};
+
+    /// A blob with types and functions that share names, flavours and a data section.
+    fn blob() -> Vec<u8> {
+        let mut builder = Builder::new();
+        let mut ids = Vec::new();
+        for at in 0..700 {
+            let name = builder.string(&format!("type_{}___old", at % 300));
+            ids.push(builder.int(
+                name,
+                Int {
+                    size: 4,
+                    encoding: Encoding::default(),
+                    offset: 0,
+                    bits: 32,
+                },
+            ));
+            let proto = builder.proto(ids[at / 2], &[]);
+            let name = builder.string(&format!("function_{}", at % 400));
+            let linkage = Linkage::STATIC;
+            builder.func(name, Func { proto, linkage });
+        }
+        builder.finish()
+    }
+
+    fn leaked(index: &[u8]) -> &'static [u8] {
+        Vec::leak(index.to_vec())
+    }
+
+    #[test]
+    fn a_saved_index_answers_as_the_one_of_parsing() {
+        let blob = blob();
+        let parsed = Btf::parse(&*blob).unwrap();
+        let saved = Btf::with_index(&*blob, leaked(&parsed.to_index())).unwrap();
+        let ids = |btf: &Btf<'_>, kind, name: &str| -> Vec<TypeId> {
+            btf.find_all(kind, name.as_bytes())
+                .map(|ty| ty.id())
+                .collect()
+        };
+        assert_eq!(parsed.len(), saved.len());
+        for ty in parsed.types() {
+            assert_eq!(saved.at(ty.id()).name(), ty.name());
+            let name = ty.name().to_string();
+            assert_eq!(
+                ids(&saved, ty.kind(), &name),
+                ids(&parsed, ty.kind(), &name)
+            );
+        }
+        assert_eq!(ids(&saved, Kind::Func, "function_7").len(), 2);
+        assert_eq!(ids(&saved, Kind::Func, "type_7"), []);
+        let flavours = |btf: &Btf<'_>| btf.find_flavours(Kind::Int, b"type_7").count();
+        assert_eq!(flavours(&saved), flavours(&parsed));
+        assert_eq!(saved.to_index(), parsed.to_index());
+        assert!(saved.datasecs().eq(parsed.datasecs()));
+    }
+
+    #[test]
+    fn an_index_of_another_blob_or_a_cut_one_is_refused() {
+        let blob = blob();
+        let index = Btf::parse(&*blob).unwrap().to_index();
+        assert_eq!(
+            Btf::with_index(&blob[1..], leaked(&index)).unwrap_err(),
+            OtherIndex
+        );
+        let index = leaked(&index);
+        for len in 0..index.len() {
+            let cut = Btf::with_index(&*blob, &index[..len]);
+            assert!(cut.is_err(), "{len} bytes");
+        }
     }
 }

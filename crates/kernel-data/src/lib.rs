@@ -20,6 +20,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod symbols;
+
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -41,15 +43,17 @@ const INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.index"
 pub const SOURCE: Source = Source::BuiltIn("Linux 6.18");
 
 /// Linux 6.18 for x86-64, in the configuration of the kernel that the data were taken
-/// from. It has no modules; the addresses of its symbols are unknown.
+/// from. It has no modules; the addresses of its symbols are those of a model.
 pub fn linux_6_18() -> Kernel {
     let types = Arc::new(Btf::with_index(TYPES, INDEX).expect("the index that was built"));
     let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
     let registry_types = types.clone();
+    let symbols = symbols::of(types.clone());
     Kernel::new("Linux 6.18")
         .with_version(version, SOURCE)
         .with_btf(types, SOURCE)
         .with_modules(Vec::new(), SOURCE)
+        .with_symbols(symbols, SOURCE)
         .with_config(linux_6_18_config(), SOURCE)
         .with_features(Features::LINUX_6_18, SOURCE)
         .with_mitigations(Mitigations::ON, SOURCE)
@@ -134,7 +138,7 @@ mod tests {
         ] {
             assert!(found(kind, name), "{name}");
         }
-        assert!(btf.types().count() > 20_000);
+        assert!(btf.types().count() > 120_000);
         // Features that the kernel was built without, from its configuration.
         let left_out: Vec<_> = kernel.left_out().collect();
         assert!(left_out.contains(&"modules") && left_out.contains(&"sched_ext"));

@@ -4,20 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use btf::Btf;
+use btf::core::{Absence, Path};
+use btf::ext::CoreSpec;
 use isa::ebpf::{PseudoLoad, RawInsn};
 use program::{
-    AttachTarget, ExternSymbol, FuncInfo, InvalidProgram, LineInfo, MapDef, Program, Subprog,
+    AttachTarget, ExternResolution, ExternSymbol, FailedRelocation, FuncInfo, InvalidProgram,
+    LineInfo, MapDef, Program, Subprog,
 };
 use spec::Errno;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::attach::attachment;
 use crate::error::{Blame, Error};
-use crate::externs::ResolvedExterns;
+use crate::externs::{ExternFault, ResolvedExterns};
 use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
-use crate::reference::Reference;
+use crate::reference::{Reference, Referent};
+use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembler, Assembly};
 use crate::relocate::callback::Callbacks;
 use crate::relocate::core::Copies;
@@ -180,6 +184,7 @@ pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error
         object,
         kernel,
         bindings: &bindings,
+        resolved: &externs,
         license: object.license.as_str().into(),
         maps: maps.iter().map(|map| map.def.clone()).collect(),
         btf: object.shared_btf(),
@@ -237,6 +242,7 @@ struct Finishing<'o, 'a> {
     object: &'o Object<'a>,
     kernel: &'o Kernel,
     bindings: &'o Bindings,
+    resolved: &'o ResolvedExterns,
     license: Arc<str>,
     maps: Arc<[Arc<MapDef>]>,
     btf: Option<Arc<Btf<'static>>>,
@@ -270,13 +276,17 @@ impl Finishing<'_, '_> {
         let given = member.or_else(|| code.attach_target.clone());
         let located = |error: Error| error.in_section(code.section_name).in_program(code.name);
         let line_info = made.lines.unwrap_or_default();
-        let attachment = attachment(code, given, self.kernel);
+        let attachment = attachment(code, given, self.kernel).map_err(Error::from);
+        let attachment = attachment.and_then(|attachment| match self.left_out(&made.references) {
+            Some(error) => Err(error),
+            None => Ok(attachment),
+        });
         let (kind, attach_type, target) = match attachment {
             Ok(attachment) => attachment,
-            Err(fault) => {
+            Err(error) => {
                 self.unloadable.push(UnloadableProgram {
                     id,
-                    error: located(fault.into()),
+                    error: located(error),
                     name: code.name.to_string(),
                     section: code.section_name.to_string(),
                     kind: code.kind,
@@ -291,6 +301,7 @@ impl Finishing<'_, '_> {
             }
         };
         let func_info: Vec<FuncInfo> = made.functions.unwrap_or_default();
+        let failed = self.failed_relocations(&made.references);
         let program = Program::builder(kind, made.slots)
             .name(code.name.to_string())
             .section(code.section_name.to_string())
@@ -302,6 +313,7 @@ impl Finishing<'_, '_> {
             .btf(self.btf.clone())
             .func_info(func_info)
             .line_info(line_info)
+            .failed_relocations(failed)
             .externs(self.externs.clone())
             .modules(self.modules.clone())
             .license(self.license.clone())
@@ -318,5 +330,57 @@ impl Finishing<'_, '_> {
             references: made.references,
         });
         Ok(())
+    }
+    /// Error of the first reference to what the data of the kernel leave out.
+    fn left_out(&self, references: &[Reference]) -> Option<Error> {
+        references.iter().find_map(|reference| match reference.to {
+            Referent::LeftOut(spec) => {
+                let what = match self.absence(&spec) {
+                    Some(Absence::NoType { name }) => name,
+                    Some(Absence::NoPart { of, part, .. }) => format!("{part} of {of}"),
+                    Some(other) => other.to_string(),
+                    None => String::from("what the relocation refers to"),
+                };
+                Some(RelocationFault::LeftOut { what }.into())
+            }
+            Referent::Address(id) if self.resolved.get(id) == ExternResolution::Unknown => {
+                let name = self.object.externs.get(id).map(|known| known.name.as_str());
+                Some(Error::new(ExternFault::NoSymbols).about(name.unwrap_or_default()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The failed CO-RE relocations among references.
+    fn failed_relocations(&self, references: &[Reference]) -> Vec<FailedRelocation> {
+        let failed = references.iter().filter_map(|reference| {
+            let Referent::MissingCore(spec) = reference.to else {
+                return None;
+            };
+            let types = self.object.btf.as_ref()?;
+            Some(FailedRelocation {
+                insn: reference.slot,
+                access: Path::parse(types, &spec).ok()?.label(),
+                absence: self.absence(&spec)?.to_string(),
+            })
+        });
+        failed.collect()
+    }
+
+    fn absence(&self, spec: &CoreSpec) -> Option<Absence> {
+        self.object.absence(spec, self.kernel)
+    }
+}
+
+impl Object<'_> {
+    /// Reason why the types of a kernel lack the access of a CO-RE relocation; `None` if the
+    /// relocation is malformed, or there are no types.
+    pub fn absence(&self, spec: &CoreSpec, kernel: &Kernel) -> Option<Absence> {
+        let types = self.btf.as_ref()?;
+        if let Some(core) = kernel.core_btf() {
+            return Absence::of(types, core, &[], spec).ok();
+        }
+        let modules: Vec<&Btf<'_>> = kernel.modules().iter().map(|it| &*it.btf).collect();
+        Absence::of(types, kernel.btf()?, &modules, spec).ok()
     }
 }

@@ -45,6 +45,7 @@ mod privilege;
 mod proof;
 pub mod reason;
 mod recorded;
+mod release;
 pub mod resolve;
 mod rewrite;
 mod speculation;
@@ -63,6 +64,7 @@ pub use insn_facts::{
 pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
+pub use release::RULES;
 pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};

@@ -1,17 +1,19 @@
 //! `cargo xtask kernel-data`: extracts the built-in kernel data (crate `kernel-data`)
-//! from the running kernel: its BTF, configuration and release, and the registry (helper
+//! from the running kernel: its BTF, symbols, configuration and release, and the registry (helper
 //! prototypes and availability, contexts, return values, kfuncs, map kinds), which comes
 //! from [`testkit::registry`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-use btf::Btf;
+use btf::{Btf, Kind};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use lzma_rust2::{XzOptions, XzWriter};
+use spec::kernel::{SymbolAddress, SymbolTable};
 
 use crate::Outcome;
 
@@ -43,6 +45,8 @@ pub(crate) fn extract() -> Outcome {
     );
     fs::write(directory.join("linux-6.18.btf.xz"), packed)?;
 
+    extract_symbols(&directory, &Btf::parse(&*blob)?)?;
+
     let mut config = String::new();
     GzDecoder::new(fs::File::open(CONFIG)?).read_to_string(&mut config)?;
     let set = config.lines().filter(|line| line.starts_with("CONFIG_"));
@@ -55,6 +59,42 @@ pub(crate) fn extract() -> Outcome {
     );
     fs::write(directory.join("linux-6.18.config.gz"), packed)?;
     extract_registry(&directory)
+}
+
+/// Writes which symbols `/proc/kallsyms` lists beside the functions of BTF, in the form that
+/// `kernel-data` reads (`symbols.rs`), without those of padding.
+fn extract_symbols(directory: &Path, types: &Btf<'_>) -> Outcome {
+    let text = fs::read_to_string("/proc/kallsyms")?;
+    let table = SymbolTable::read(&text);
+    let names = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(2);
+        // Symbols of modules have the module behind their name.
+        words.next().filter(|_| words.next().is_none())
+    });
+    let names: BTreeSet<&str> = names.collect();
+    let functions: Vec<String> = types
+        .of_kind(Kind::Func)
+        .map(|function| function.name().to_string())
+        .collect();
+    let functions: BTreeSet<&str> = functions.iter().map(String::as_str).collect();
+    let mut lines = Vec::new();
+    for &name in &names {
+        let is_padding = (name.strip_prefix("__pfx_")).is_some_and(|of| names.contains(of));
+        match table.address(name) {
+            _ if is_padding => {}
+            SymbolAddress::Several(..) => lines.push(format!("*{name}")),
+            SymbolAddress::At(_) | SymbolAddress::Missing if functions.contains(name) => {}
+            SymbolAddress::At(_) | SymbolAddress::Missing => lines.push(name.to_owned()),
+        }
+    }
+    let missing = functions.iter().filter(|name| !names.contains(**name));
+    lines.extend(missing.map(|name| format!("-{name}")));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    let packed = compress(text.as_bytes())?;
+    println!("symbols: {} lines, {} packed", lines.len(), packed.len());
+    fs::write(directory.join("linux-6.18.symbols.gz"), packed)?;
+    Ok(())
 }
 
 /// Writes the registry: helpers, contexts, return values and kfuncs of the running kernel.

@@ -44,6 +44,7 @@ impl Types {
         let image = KernelImage::read(&bytes).map_err(Failure::new)?;
         let stated = image.as_ref().and_then(|image| image.release.as_deref());
         let stated = stated.and_then(|release| release.parse().ok());
+        let is_image = image.is_some();
         let bytes = image.map_or(bytes, |image| image.elf);
         let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
@@ -54,9 +55,12 @@ impl Types {
                     "ELF file of a big-endian machine: only little-endian ones are read",
                 ));
             }
-            let blob = section(&file, ".BTF")?.ok_or_else(|| {
-                Failure::new("ELF file without a section .BTF")
-                    .hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
+            let blob = section(&file, ".BTF")?.ok_or_else(|| match is_image {
+                true => Failure::new("the kernel in the image has no section .BTF")
+                    .hint("a kernel that is configured with CONFIG_DEBUG_INFO_BTF"),
+                false => Failure::new("ELF file without a section .BTF").hint(
+                    "clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not",
+                ),
             })?;
             version = banner_version(&bytes);
             (blob, section(&file, ".BTF.ext")?)

@@ -27,7 +27,7 @@ use serde_json::json;
 use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
 use crate::program_input;
@@ -196,6 +196,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let kernel = own.kernel.read()?;
     note_assumed(&kernel, FOR_VERIFYING, "verified");
+    note_rules(&kernel);
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;

@@ -89,6 +89,8 @@ impl Copies {
                 resolver.add_module(&module.btf);
             }
         }
+        // BTF for CO-RE alone is what libbpf goes by, whatever the kernel has.
+        let is_reduced = kernel.core_btf().is_none() && kernel.is_btf_reduced();
         for group in ext.relocations() {
             let name = btf.string(group.section);
             if name.is_empty() {
@@ -116,6 +118,9 @@ impl Copies {
                 let Copied { slots, applied } = &mut self.0[id.0 as usize];
                 let is_missing = patch(&mut slots[local..], resolution).map_err(located)?;
                 let to = match is_missing {
+                    _ if is_reduced && !resolver.is_found(&relo.spec) => {
+                        Referent::LeftOut(relo.spec)
+                    }
                     true => Referent::MissingCore(relo.spec),
                     false => Referent::Core(relo.spec),
                 };

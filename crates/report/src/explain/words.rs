@@ -66,6 +66,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         }
         Cause::HelperUnavailable { .. }
         | Cause::HelperUnknown { .. }
+        | Cause::Relocation { .. }
         | Cause::PacketLoad
         | Cause::KfuncUnavailable { .. }
         | Cause::Trap

@@ -75,6 +75,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
         }
         RefusalKind::Btf => Some(Finding::new(Cause::Btf)),
         RefusalKind::AttachTarget => Some(Finding::new(Cause::AttachTarget)),
+        RefusalKind::Release => Some(Finding::new(Cause::Release)),
         RefusalKind::KernelBug => Some(Finding::new(Cause::KernelBug)),
         RefusalKind::Privilege => Some(Finding::new(Cause::Privilege)),
         RefusalKind::Uninitialized => register::uninitialized(scene),
