@@ -82,6 +82,8 @@ impl ObjectFile {
             }
             Problem::ProgramDef(fault) => *fault == ProgramDefFault::StaticProgram,
             Problem::Map(fault) => is_declaration(fault),
+            // An extern map.
+            Problem::Extern(ExternFault::UnknownSection(section)) => section == ".maps",
             _ => false,
         };
         let object = UnlinkedObject::open(&self.bytes)

@@ -40,29 +40,30 @@ pub(crate) fn verdict(
 ) -> Verdict {
     let mut absent = Absent {
         release,
-        first: None,
+        newest: None,
     };
     of_program(env, &mut absent);
     of_insns(env, &is_reached, &mut absent);
-    match absent.first {
+    match absent.newest.map(|(_, refusal)| refusal) {
         Some(refusal) => Verdict::Refused(refusal),
         None if env.options.assume_rules => given,
         None => Verdict::Unsupported(format!("rules of Linux {release}")),
     }
 }
 
-/// The first thing that the release lacks.
+/// The newest of the things that the release lacks, and the first of these.
 struct Absent {
     release: Release,
-    first: Option<Refusal>,
+    newest: Option<(Release, Refusal)>,
 }
 
 impl Absent {
     fn check(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
-        if since.release <= self.release || self.first.is_some() {
+        let known = self.newest.as_ref().map(|(release, _)| *release);
+        if since.release <= known.unwrap_or(self.release) {
             return;
         }
-        self.first = Some(Refusal {
+        let refusal = Refusal {
             errno: errno::EINVAL,
             insn: insn.map(|insn| insn as u32),
             kind: RefusalKind::Release,
@@ -72,7 +73,8 @@ impl Absent {
                 since.release,
                 self.release
             ),
-        });
+        };
+        self.newest = Some((since.release, refusal));
     }
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
