@@ -15,10 +15,14 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use btf::ext::CoreKind;
 use btf::validate::{kernel_log, validate};
 use btf::{Btf, Kind, Shape, TypeId};
 use object::maps::Maps;
-use object::{Error, Object, OpenOptions, Problem, ProgramId, RelocationFault};
+use object::{
+    Error, LinkedProgram, Object, OpenOptions, Problem, ProgramId, Reference, Referent,
+    RelocationFault,
+};
 use program::{MapDef, Program};
 use spec::Kernel;
 use spec::maps::MapKind;
@@ -50,6 +54,8 @@ pub struct Loaded {
     pub kind: Option<ProgramType>,
     /// The program, or why it cannot be loaded.
     pub program: Result<Program, Error>,
+    /// True if CO-RE relocations ask whether the kernel has a type, member or enumerator.
+    pub checks_types: bool,
     /// True if undefined symbols had to become weak.
     pub weak_externs: bool,
     /// The kernel's refusal of the object's BTF, if it refuses it: the last line of its
@@ -75,6 +81,7 @@ impl Loaded {
                 Some(_) => without_btf(program),
                 None => program,
             }),
+            checks_types: false,
             weak_externs: false,
             btf_refusal,
             retval: None,
@@ -241,8 +248,13 @@ impl<'o> Opened<'o> {
         let program = core_kernel(loader, &tags).and_then(|with_btf| {
             link(object, id, kind, with_btf.as_ref().unwrap_or(loader.kernel))
         });
+        let mut checks_types = false;
         let program = match program {
-            Ok(program) => Ok(with_flags(program?, tags.flags(loader.flags))),
+            Ok(linked) => {
+                let linked = linked?;
+                checks_types = linked.references.iter().any(asks_existence);
+                Ok(with_flags(linked.program, tags.flags(loader.flags)))
+            }
             Err(error) => Err(error),
         };
         let btf_refusal = self.btf_refusal.clone().filter(|_| !has_struct_ops);
@@ -255,6 +267,7 @@ impl<'o> Opened<'o> {
             section,
             kind,
             program,
+            checks_types,
             weak_externs: false,
             btf_refusal,
             retval: tags.retval,
@@ -324,7 +337,7 @@ fn link(
     id: ProgramId,
     kind: Option<ProgramType>,
     kernel: &Kernel,
-) -> Result<Option<Program>, Error> {
+) -> Result<Option<LinkedProgram>, Error> {
     let mut linked = object.link(kernel);
     if kind != Some(ProgramType::StructOps)
         && let Err(error) = &linked
@@ -343,8 +356,21 @@ fn link(
     if let Some(at) = unloadable.position(|program| program.id == id) {
         return Err(linked.unloadable.swap_remove(at).error);
     }
-    let wanted = linked.programs.into_iter().find(|linked| linked.id == id);
-    Ok(wanted.map(|linked| linked.program))
+    Ok(linked.programs.into_iter().find(|linked| linked.id == id))
+}
+
+/// True for a CO-RE relocation that asks whether the kernel has something.
+fn asks_existence(reference: &Reference) -> bool {
+    let Referent::Core(spec) = reference.to else {
+        return false;
+    };
+    [
+        CoreKind::FIELD_EXISTS,
+        CoreKind::TYPE_EXISTS,
+        CoreKind::TYPE_MATCHES,
+        CoreKind::ENUM_VALUE_EXISTS,
+    ]
+    .contains(&spec.kind)
 }
 
 fn with_flags(program: Program, flags: LoadFlags) -> Program {
