@@ -3,9 +3,9 @@
 pub use ::btf::{
     AccessFault, Array, Btf, BtfExt, Builder, CDump, COptions, Composite, Datasec, DeclTag,
     DedupError, Deduplicated, DumpError, Encoding, Enum, Enumerator, FoundAt, Func, FwdKind, Int,
-    Kind, Linkage, Member, Name, Param, ParseError, PointerTag, Proto, ReadObject, RustDump,
-    RustField, RustSize, Shape, ShowError, ShowFlags, StrOffset, Type, TypeId, Var, VarSecinfo,
-    dedup, dedup_types, dump_c, dump_raw, dump_raw_type,
+    Kind, Linkage, Member, Name, OtherIndex, Param, ParseError, PointerTag, Proto, ReadObject,
+    RustDump, RustField, RustSize, Shape, ShowError, ShowFlags, StrOffset, Type, TypeId, Var,
+    VarSecinfo, dedup, dedup_types, dump_c, dump_raw, dump_raw_type,
 };
 
 /// Differences between two blobs.
@@ -33,6 +33,6 @@ pub mod ext {
 
 /// CO-RE relocations: minimal BTF for objects, and why a relocation has no answer.
 pub mod core {
-    pub use ::btf::core::{CoreError, Minimal, MinimalBtf, Path};
+    pub use ::btf::core::{Absence, CoreError, Minimal, MinimalBtf, Path};
     pub use ::btf::ext::{CoreKind, CoreSpec};
 }

@@ -92,6 +92,7 @@ mod expression;
 mod filter;
 pub mod host;
 pub mod kernel;
+mod kernel_image;
 pub mod maps;
 pub mod native;
 pub mod network;

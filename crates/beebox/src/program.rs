@@ -2,10 +2,10 @@
 
 pub use ::program::case;
 pub use ::program::{
-    AttachTarget, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo, Image,
-    InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MAX_TARGETS, MapDef,
-    MapEntry, MapId, MapParams, ModuleUse, PAGE_SIZE, Program, ProgramBuilder, ProgramId,
-    ProgramRef, ProgramText, Subprog,
+    AttachTarget, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FailedRelocation,
+    FuncInfo, Image, InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS,
+    MAX_TARGETS, MapDef, MapEntry, MapId, MapParams, ModuleUse, PAGE_SIZE, Program, ProgramBuilder,
+    ProgramId, ProgramRef, ProgramText, Subprog,
 };
 pub use spec::maps::{MapFlags, MapKind};
 pub use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef, SectionFlags};

@@ -34,6 +34,6 @@ pub use verifier::reason::{self, Explanation};
 pub use verifier::{
     Branch, CallFact, ChainCost, Cost, FormSlot, FunctionStack, InsnCost, InsnFact, KernelCode,
     LOG_LIMIT, LiveCode, LogOutput, LogTail, MapRef, OffsetRange, Options, PacketCheck, Pointer,
-    PointerKind, ProgramFacts, Proof, Refusal, RefusalKind, Scalar, Spills, Statistics, Stop,
-    Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify, verify_to,
+    PointerKind, ProgramFacts, Proof, RULES, Refusal, RefusalKind, Scalar, Spills, Statistics,
+    Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify, verify_to,
 };

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use crate::kind::Kind;
 use crate::lookup::NameIndexes;
 use crate::parse::{Index, ParseError};
+use crate::saved_index::Reader;
 use crate::starts::Starts;
 use crate::wire::{HEADER_SIZE, Record};
 use crate::write::write_blob;
@@ -69,6 +70,18 @@ impl<'a> Btf<'a> {
             base,
             names: NameIndexes::default(),
             pointer_size: OnceLock::new(),
+        }
+    }
+
+    /// Blob without a base whose indexes by name are saved.
+    pub(crate) fn with_saved_names(
+        blob: Cow<'a, [u8]>,
+        index: Index,
+        names: [Reader; 2],
+    ) -> Btf<'a> {
+        Btf {
+            names: NameIndexes::saved(names),
+            ..Btf::from_parts(blob, index, None)
         }
     }
 

@@ -51,6 +51,7 @@ mod kind;
 mod layout;
 mod lookup;
 mod parse;
+mod saved_index;
 mod show;
 mod starts;
 mod strings;
@@ -70,6 +71,7 @@ pub use ids::{Name, StrOffset, TypeId};
 pub use kfunc_param::ParamSuffix;
 pub use kind::Kind;
 pub use parse::ParseError;
+pub use saved_index::OtherIndex;
 pub use show::{ReadObject, ShowError, ShowFlags};
 pub use typed_walk::{AccessFault, FoundAt, PointerTag};
 pub use types::{

@@ -9,17 +9,30 @@
 use std::sync::OnceLock;
 
 use crate::core::essential_name;
+use crate::saved_index::{OtherIndex, Reader, Writer};
 use crate::{Btf, Kind, Name, Shape, StrOffset, Type, TypeId};
 
-/// Indexes of a blob by name, each built on first use.
+/// Indexes of a blob by name, each built on first use, or read from a saved index.
 #[derive(Default)]
 pub(crate) struct NameIndexes {
     functions: OnceLock<NameIndex>,
     others: OnceLock<NameIndex>,
+    /// Where a saved index has those of functions and of others.
+    saved: Option<[Reader; 2]>,
+}
+
+impl NameIndexes {
+    /// Indexes at these places of a saved index.
+    pub(crate) fn saved(saved: [Reader; 2]) -> NameIndexes {
+        NameIndexes {
+            saved: Some(saved),
+            ..NameIndexes::default()
+        }
+    }
 }
 
 /// Named types, by hash of their names.
-struct NameIndex {
+pub(crate) struct NameIndex {
     /// End of each bucket in `ids`; a power of two of them.
     ends: Vec<u32>,
     ids: Vec<TypeId>,
@@ -91,13 +104,41 @@ impl<'a> Btf<'a> {
             true => &self.names.functions,
             false => &self.names.others,
         };
-        let index = index.get_or_init(|| NameIndex::new(self, wants_functions));
+        let index = index.get_or_init(|| {
+            let saved = self
+                .names
+                .saved
+                .map(|saved| saved[usize::from(!wants_functions)]);
+            let saved = saved.and_then(|saved| NameIndex::saved(saved).ok());
+            saved.unwrap_or_else(|| NameIndex::new(self, wants_functions))
+        });
         index.bucket(hash).iter().map(|&id| self.at(id))
     }
 }
 
 impl NameIndex {
-    fn new(btf: &Btf<'_>, of_functions: bool) -> NameIndex {
+    /// Writes the index into a saved one.
+    pub(crate) fn save(&self, index: &mut Writer) {
+        index.words(self.ends.iter().copied());
+        index.words(self.ids.iter().map(|id| id.0));
+    }
+
+    /// The next of a saved index.
+    fn saved(mut index: Reader) -> Result<NameIndex, OtherIndex> {
+        let ends = index.words()?.collect();
+        let ids = index.words()?.map(TypeId).collect();
+        Ok(NameIndex { ends, ids })
+    }
+
+    /// The place of the next of a saved index, which is passed over.
+    pub(crate) fn skip(index: &mut Reader) -> Result<Reader, OtherIndex> {
+        let place = *index;
+        index.skip_words()?;
+        index.skip_words()?;
+        Ok(place)
+    }
+
+    pub(crate) fn new(btf: &Btf<'_>, of_functions: bool) -> NameIndex {
         let mut named = Vec::new();
         btf.own_names().for_each(|(id, kind, name)| {
             if name != StrOffset::EMPTY && (kind == Kind::Func) == of_functions {

@@ -5,6 +5,8 @@
 //! its block. If a distance exceeds 16 bits (types with tens of thousands of members,
 //! headers of odd length), all starts of the blob are stored in full.
 
+use crate::saved_index::{OtherIndex, Reader, Writer};
+
 /// Number of types in a block: its types take far less than 256 KB, and most objects have
 /// one block.
 const BLOCK: usize = 128;
@@ -47,6 +49,25 @@ impl Starts {
         let block = (index / BLOCK).wrapping_sub(1);
         let first = self.firsts.get(block).copied().unwrap_or(0);
         Some(first + u32::from(words) * 4)
+    }
+
+    /// Writes the array into a saved index.
+    pub(crate) fn save(&self, index: &mut Writer) {
+        index.halves(&self.behind);
+        index.words(self.firsts.iter().copied());
+        index.words(self.full.iter().copied());
+    }
+
+    /// The next array of a saved index.
+    pub(crate) fn saved(index: &mut Reader) -> Result<Starts, OtherIndex> {
+        let behind = index.halves()?.collect();
+        let firsts: Vec<u32> = index.words()?.collect();
+        Ok(Starts {
+            behind,
+            first: firsts.last().copied().unwrap_or(0),
+            firsts,
+            full: index.words()?.collect(),
+        })
     }
 
     /// All offsets.

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::btf::Btf;
+use beebox::btf::{Btf, Kind};
 use beebox::kernel::{
     self, Features, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable,
+    newest_in,
 };
+use beebox::program::Release;
+use beebox::verify::RULES;
 
 use crate::answer::Failure;
 use crate::btf::Types;
@@ -63,8 +66,7 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
 pub(crate) struct KernelArgs {
-    /// The kernel: 6.18 (built in, and without this option with bit operations as kfuncs),
-    /// `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
+    /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
     /// directory with vmlinux, config, System.map, btf/
     #[arg(long, value_name = "6.18|running|PATH")]
     kernel: Option<String>,
@@ -72,6 +74,11 @@ pub(crate) struct KernelArgs {
     /// The kernel's BTF: as /sys/kernel/btf/vmlinux, or a kernel image
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
+
+    /// The BTF given is a part of the kernel's: what it leaves out is unsupported, not absent.
+    /// BTF without any function is such a part, also without this option
+    #[arg(long)]
+    reduced_btf: bool,
 
     /// The kernel's configuration, lines of CONFIG_NAME=value, as /boot/config-6.18 or
     /// /proc/config.gz
@@ -99,6 +106,17 @@ pub(crate) struct KernelArgs {
     /// Declare a named feature of the kernel, as syscall-wrapper=off
     #[arg(long, value_name = "NAME=on|off", value_parser = feature)]
     feature: Vec<(String, bool)>,
+
+    /// Add functions that no Linux has as kfuncs
+    #[arg(long, value_name = "NAME")]
+    host_functions: Vec<HostFunctions>,
+}
+
+/// Functions that programs call as kfuncs and no Linux has.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum HostFunctions {
+    /// Bit operations, as `bpf_ffs64` (`beebox kfuncs --header`)
+    Bits,
 }
 
 impl KernelArgs {
@@ -106,12 +124,14 @@ impl KernelArgs {
     pub(crate) fn is_given(&self) -> bool {
         self.kernel.is_some()
             || self.btf.is_some()
+            || self.reduced_btf
             || self.kconfig.is_some()
             || self.kernel_version.is_some()
             || !self.module_btf.is_empty()
             || self.core_btf.is_some()
             || self.machine_memory.is_some()
             || !self.feature.is_empty()
+            || !self.host_functions.is_empty()
     }
 
     /// The files that the options name.
@@ -128,7 +148,7 @@ impl KernelArgs {
             (Some("running"), _) => running()?,
             (Some(path), _) => of_path(Path::new(path))?,
             (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
-            (None, None) => kernel_data::linux_6_18().with_bit_operations(),
+            (None, None) => kernel_data::linux_6_18(),
         };
         if let Some(path) = &self.btf {
             kernel = with_btf(kernel, path)?;
@@ -160,6 +180,15 @@ impl KernelArgs {
                 _ => Source::Given,
             };
             kernel = kernel.with_features(features, source);
+        }
+        kernel = with_version_of_types(kernel);
+        if self.reduced_btf {
+            kernel = kernel.with_reduced_btf(true);
+        }
+        for functions in &self.host_functions {
+            kernel = match functions {
+                HostFunctions::Bits => kernel.with_bit_operations(),
+            };
         }
         let replaced = self.replaced();
         if !replaced.is_empty() {
@@ -201,6 +230,10 @@ impl KernelArgs {
         facts.extend(features.map(|(name, is_there)| match is_there {
             true => format!("{name}=on"),
             false => format!("{name}=off"),
+        }));
+        let host = self.host_functions.iter();
+        facts.extend(host.map(|functions| match functions {
+            HostFunctions::Bits => "bit operations".to_owned(),
         }));
         facts
     }
@@ -364,8 +397,8 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
                 "--kernel {word}: no kernel {word} is built in, only 6.18"
             ))
             .hint(format_args!(
-                "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux), \
-                 --kernel running, or --kernel-version {word} to change the version alone"
+                "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links for \
+                 it; --kernel-version {word} names what {word} lacks of Linux 6.18"
             )),
             _ => Failure::of_file(path, &error),
         }
@@ -415,18 +448,70 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
     }
 }
 
-/// States the BTF of a file. Modules are assumed from then on, because their BTF continues
-/// another. An image also states its version.
+/// States the BTF of a file, and what it tells of the kernel. Modules are assumed from then
+/// on, because their BTF continues another. An image also states its version.
 fn with_btf(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
     let types = Types::read(path)?;
+    let btf = Arc::new(types.btf);
     let mut kernel = kernel
-        .with_btf(Arc::new(types.btf), file(path))
+        .with_btf(btf.clone(), file(path))
+        .with_reduced_btf(btf.of_kind(Kind::Func).next().is_none())
         .with_modules(Vec::new(), Source::Assumed);
     if let Some(version) = types.version {
         kernel = kernel.with_version(version, file(path));
     }
+    kernel = with_wrapper_of(kernel, &btf);
     let source = kernel.source(KernelField::Registry).clone();
     Ok(with_registry(kernel, source))
+}
+
+/// Declares whether system calls take their arguments in a structure, if BTF tells it: their
+/// functions are then called as `__x64_sys_bpf`.
+fn with_wrapper_of(kernel: Kernel, btf: &Btf<'_>) -> Kernel {
+    let has = |name: &str| btf.find(Kind::Func, name).is_some();
+    let wrappers = ["x64", "arm64", "s390x", "riscv"];
+    let is_wrapped = wrappers
+        .iter()
+        .any(|machine| has(&format!("__{machine}_sys_bpf")));
+    if !is_wrapped && !has("__sys_bpf") && !has("sys_bpf") {
+        return kernel;
+    }
+    let mut features = kernel.features();
+    features.syscall_wrapper = is_wrapped;
+    let source = kernel.source(KernelField::Features).clone();
+    kernel.with_features(features, source)
+}
+
+/// States the version that BTF tells where nothing else states one: the release that has the
+/// newest thing of those in the BTF, if that is another than the one that is assumed.
+fn with_version_of_types(kernel: Kernel) -> Kernel {
+    let source = kernel.source(KernelField::Btf).clone();
+    let is_assumed = *kernel.source(KernelField::Version) == Source::Assumed;
+    let types = kernel
+        .btf()
+        .filter(|_| is_assumed && matches!(source, Source::File(_)));
+    let newest = types.and_then(|btf| newest_in(btf));
+    match newest.map(|(Release { major, minor }, _)| KernelVersion::new(major, minor, 0)) {
+        Some(version) if !is_ruled(version) => kernel.with_version(version, source),
+        _ => kernel,
+    }
+}
+
+/// True for releases whose rules the verifier has.
+fn is_ruled(version: KernelVersion) -> bool {
+    Release::from(version) == RULES
+}
+
+/// Prints on standard error that programs are verified and run by the rules of another release
+/// than the kernel's; nothing if they are its own.
+pub(crate) fn note_rules(kernel: &Kernel) {
+    if let Some(version) = kernel.version().filter(|version| !is_ruled(*version)) {
+        diagnostic!(
+            "beebox: {}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
+            kernel.name(),
+            Release::from(version)
+        );
+    }
 }
 
 /// States the configuration of a file, and the version in its heading if nothing else states

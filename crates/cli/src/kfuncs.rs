@@ -10,13 +10,13 @@ use crate::program_output::print;
 
 /// List the kernel functions that programs may call
 ///
-/// Linux's, with flags and the program types that have them, and the bit operations that
-/// programs may call by default (docs/kfuncs.md).
+/// Linux's, with flags and the program types that have them, and with --host-functions bits
+/// the bit operations (docs/kfuncs.md).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox kfuncs                          the functions of Linux 6.18 and the bit operations
-  beebox kfuncs --kernel 6.18            those of Linux 6.18 alone
+  beebox kfuncs                          the functions of Linux 6.18
+  beebox kfuncs --host-functions bits    and the bit operations
   beebox kfuncs -j | jq -r '.functions[] | select(.calls == \"runs\").name'
   beebox kfuncs --header > bpf_bits.h    declarations of the bit operations for C")]
 pub(crate) struct Args {

@@ -9,8 +9,8 @@ use beebox::Kernel;
 use beebox::btf::Linkage;
 use beebox::object::elf::{Binding, Elf, ElfFault};
 use beebox::object::{
-    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, ProgramTrial,
-    RelocationFault, SectionFault, Trial, UnlinkedObject,
+    AttachFault, Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem,
+    ProgramDefFault, ProgramTrial, RelocationFault, SectionFault, Trial, UnlinkedObject,
 };
 
 use beebox::program::ProgramType;
@@ -75,17 +75,25 @@ impl ObjectFile {
     }
 
     /// The object as the compiler wrote it, if the loader refuses it only for its byte
-    /// order or its legacy map definitions.
+    /// order, its legacy map definitions, static programs, or how its maps are declared.
     pub(crate) fn unlinked(&self) -> Option<UnlinkedObject<'_>> {
-        let is_shown = match Object::open(&self.bytes).err()?.problem() {
+        let error = Object::open(&self.bytes).err()?;
+        let is_shown = match error.problem() {
             Problem::Elf(fault) => *fault == ElfFault::ForeignByteOrder,
             Problem::Section(fault) => *fault == SectionFault::LegacyMaps,
             Problem::Relocation(fault) => {
                 matches!(fault, RelocationFault::OtherLoadersMap { .. })
             }
+            Problem::ProgramDef(fault) => *fault == ProgramDefFault::StaticProgram,
+            Problem::Map(fault) => is_declaration(fault),
+            // An extern map.
+            Problem::Extern(ExternFault::UnknownSection(section)) => section == ".maps",
             _ => false,
         };
-        UnlinkedObject::open(&self.bytes).ok().filter(|_| is_shown)
+        let object = UnlinkedObject::open(&self.bytes)
+            .ok()
+            .filter(|_| is_shown)?;
+        Some(object.refused_for(error))
     }
 
     pub(crate) fn open(&self) -> Result<Object<'_>, Failure> {
@@ -113,6 +121,15 @@ impl ObjectFile {
                     && elf.symbol_name(it).is_some_and(|name| name == symbol)
             })
         })
+    }
+}
+
+/// True for a fault of a map's declaration that leaves the rest of the object readable.
+fn is_declaration(fault: &MapFault) -> bool {
+    match fault {
+        MapFault::NotGlobal(_) | MapFault::UnknownPinning(_) | MapFault::InnerPinned => true,
+        MapFault::Inner(fault) => is_declaration(fault),
+        _ => false,
     }
 }
 
@@ -205,6 +222,16 @@ pub(crate) fn is_lacking(trial: &Trial) -> bool {
         .any(|error| error.blame() == Blame::Target)
 }
 
+/// True if the data of the kernel leave out what decides; the message has the remedy.
+fn is_undecided(error: &Error) -> bool {
+    matches!(
+        error.problem(),
+        Problem::Attach(AttachFault::LeftOut { .. })
+            | Problem::Relocation(RelocationFault::LeftOut { .. })
+            | Problem::Extern(ExternFault::NoSymbols)
+    )
+}
+
 /// A refusal for people, with the source line that it is about. What the kernel lacks
 /// depends on the kernel that was linked for.
 pub(crate) fn refused(error: Error, kernel: Option<&Kernel>) -> Failure {
@@ -216,6 +243,7 @@ pub(crate) fn refused(error: Error, kernel: Option<&Kernel>) -> Failure {
         _ => failure,
     };
     match error.blame() {
+        Blame::Beebox if is_undecided(&error) => failure,
         Blame::Beebox => {
             failure.hint("libbpf accepts it: report it, beebox does not support it yet")
         }

@@ -194,7 +194,7 @@ fn sources_of_facts_are_those_that_stated_them() {
     };
     let found = sources(&["--kernel", "6.18", "--btf", SHAPES]);
     assert_eq!(found["modules"], "assumed");
-    assert_eq!(found["symbols"], "unknown");
+    assert_eq!(found["symbols"], "built in (Linux 6.18)");
     assert_eq!(found["BTF"], SHAPES);
     assert_eq!(found["mitigations"], "built in (Linux 6.18)");
     let directory = kernel.to_str().unwrap();

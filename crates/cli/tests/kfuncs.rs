@@ -70,23 +70,52 @@ fn the_page_and_the_header_are_what_the_chore_writes() {
 }
 
 #[test]
-fn bit_operations_are_there_unless_a_kernel_is_named() {
-    assert_eq!(run(&["verify", BITS]).0, Some(0));
-    let (code, plain) = run(&["verify", BITS, "--kernel", "6.18"]);
+fn bit_operations_are_there_if_they_are_asked_for() {
+    const WITH: [&str; 2] = ["--host-functions", "bits"];
+    // Named or not, the built-in kernel is Linux 6.18.
+    let (code, plain) = run(&["verify", BITS]);
     assert_eq!(code, Some(1));
     assert!(plain.contains("1 accepted, 1 refused"), "{plain}");
+    assert_eq!(run(&["verify", BITS, "--kernel", "6.18"]), (code, plain));
+    let insns =
+        |arguments: &[&str]| run(&[&["verify", BITS, "-e", "prog,insns"], arguments].concat()).1;
+    assert_ne!(insns(&[]), insns(&WITH));
+    for kernel in [
+        &[][..],
+        &["--kernel", "6.18"],
+        &["--kernel-version", "6.18"],
+    ] {
+        assert_eq!(
+            run(&[&["verify", BITS], &WITH[..], kernel].concat()).0,
+            Some(0)
+        );
+    }
+    let ran = |arguments: &[&str]| {
+        let options = ["run", BITS, "--prog", "first", "--packet", "zero:64"];
+        run(&[&options, arguments].concat()).0
+    };
+    assert_eq!((ran(&[]), ran(&WITH)), (Some(2), Some(0)));
     assert!(
         run(&["show", BITS])
             .1
             .contains("none: a bit operation of Beebox")
     );
-    assert!(run(&["kfuncs"]).1.contains("bpf_ffs64"));
-    assert!(!run(&["kfuncs", "--kernel", "6.18"]).1.contains("bpf_ffs64"));
+    let listed = |arguments: &[&str]| run(&[&["kfuncs"], arguments].concat()).1;
+    assert!(listed(&WITH).contains("bpf_ffs64"));
+    assert!(!listed(&[]).contains("bpf_ffs64"));
 }
 
 #[test]
 fn native_code_calls_no_bit_operation() {
-    let (code, native) = run(&["dis", "--jit", "--prog", "first", BITS]);
+    let (code, native) = run(&[
+        "dis",
+        "--jit",
+        "--prog",
+        "first",
+        "--host-functions",
+        "bits",
+        BITS,
+    ]);
     assert_eq!(code, Some(0));
     assert!(
         native.contains("tzcnt") || native.contains("bsf"),

@@ -36,9 +36,9 @@ pub enum AttachFault {
         /// Name.
         name: String,
     },
-    /// The built-in BTF, a subset of the kernel's, lacks the attach target; the kernel
-    /// may have it.
-    NotBuiltIn {
+    /// The BTF lacks the attach target, and the kernel may have it: the BTF is reduced, or
+    /// stands for that of another kernel.
+    LeftOut {
         /// Name.
         name: String,
     },
@@ -71,9 +71,9 @@ impl fmt::Display for AttachFault {
             }
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
             AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
-            AttachFault::NotBuiltIn { name } => write!(
+            AttachFault::LeftOut { name } => write!(
                 f,
-                "undecided: the built-in types leave out {name}, which it attaches to; the \
+                "undecided: the types given leave out {name}, which it attaches to; the \
                  kernel's own types decide (--btf FILE, --kernel running)"
             ),
             AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
@@ -93,7 +93,7 @@ impl AttachFault {
             AttachFault::NotFound { .. }
             | AttachFault::NoModule { .. }
             | AttachFault::NoKernelTypes => Blame::Target,
-            AttachFault::NotBuiltIn { .. } => Blame::Beebox,
+            AttachFault::LeftOut { .. } => Blame::Beebox,
             _ => Blame::User,
         }
     }
@@ -101,7 +101,7 @@ impl AttachFault {
     /// Error number of libbpf.
     pub fn errno(&self) -> Errno {
         match self {
-            AttachFault::NotFound { .. } | AttachFault::NotBuiltIn { .. } => Errno::ESRCH,
+            AttachFault::NotFound { .. } | AttachFault::LeftOut { .. } => Errno::ESRCH,
             AttachFault::TooLong => Errno::ENAMETOOLONG,
             AttachFault::NoKernelTypes => Errno::ENOENT,
             _ => Errno::EINVAL,
@@ -211,10 +211,11 @@ fn find(
         }
     }
     let name = String::from_utf8_lossy(name).into_owned();
-    Err(match kernel.source(KernelField::Btf) {
-        // Types are assumed where those that are built in stand for another kernel's.
-        Source::BuiltIn(_) | Source::Assumed => AttachFault::NotBuiltIn { name },
-        Source::Running | Source::File(_) | Source::Given => AttachFault::NotFound { name },
+    // Types are assumed where those that are built in stand for another kernel's.
+    let is_open = kernel.is_btf_reduced() || *kernel.source(KernelField::Btf) == Source::Assumed;
+    Err(match is_open {
+        true => AttachFault::LeftOut { name },
+        false => AttachFault::NotFound { name },
     })
 }
 
@@ -278,18 +279,22 @@ mod tests {
     }
 
     #[test]
-    fn targets_missing_in_built_in_btf_are_undecided() {
+    fn targets_missing_in_reduced_btf_are_undecided() {
         let btf = Arc::new(Btf::parse(types(&["known"])).expect("types"));
-        let kernel = Kernel::default().with_btf(btf, Source::BuiltIn("a part"));
+        let whole = Kernel::default().with_btf(btf, Source::BuiltIn("a kernel"));
+        let kernel = whole.clone().with_reduced_btf(true);
         let attach = Some(AttachType::TraceFentry);
         assert!(find(b"known", attach, &kernel).is_ok());
         let fault = find(b"unknown", attach, &kernel).unwrap_err();
         let name = "unknown".to_owned();
-        assert_eq!(fault, AttachFault::NotBuiltIn { name });
+        assert_eq!(fault, AttachFault::LeftOut { name });
         assert_eq!(fault.blame(), Blame::Beebox);
         // Such types stand for another kernel.
-        let kernel = kernel.assumed_for("another kernel");
-        assert_eq!(find(b"unknown", attach, &kernel), Err(fault));
+        let other = whole.clone().assumed_for("another kernel");
+        assert_eq!(find(b"unknown", attach, &other), Err(fault));
+        let name = "unknown".to_owned();
+        let missing = Err(AttachFault::NotFound { name });
+        assert_eq!(find(b"unknown", attach, &whole), missing);
     }
 
     #[test]

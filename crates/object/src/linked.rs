@@ -5,20 +5,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use btf::Btf;
+use btf::core::{Absence, Path};
+use btf::ext::CoreSpec;
 use isa::ebpf::RawInsn;
 use program::{
-    AttachTarget, ExternSymbol, FuncInfo, InvalidProgram, LineInfo, MapDef, Program, Subprog,
+    AttachTarget, ExternResolution, ExternSymbol, FailedRelocation, FuncInfo, InvalidProgram,
+    LineInfo, MapDef, Program, Subprog,
 };
 use spec::Errno;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::attach::attachment;
 use crate::error::{Blame, Error};
-use crate::externs::ResolvedExterns;
+use crate::externs::{ExternFault, ResolvedExterns};
 use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
 use crate::programs::ProgramId;
-use crate::reference::Reference;
+use crate::reference::{Reference, Referent};
+use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembler, Assembly, Placed};
 use crate::relocate::callback::Callbacks;
 use crate::relocate::core::{Copies, CoreRelocations};
@@ -303,6 +307,7 @@ impl<'o, 'a> LinkSession<'o, 'a> {
             object,
             kernel: self.kernel,
             bindings: &self.bindings,
+            resolved: &self.externs,
             shared: &self.shared,
             maps,
             programs: Vec::with_capacity(assemblies.len()),
@@ -324,6 +329,7 @@ struct Finishing<'o, 'a> {
     object: &'o Object<'a>,
     kernel: &'o Kernel,
     bindings: &'o Bindings,
+    resolved: &'o ResolvedExterns,
     shared: &'o Shared,
     maps: Arc<[Arc<MapDef>]>,
     programs: Vec<LinkedProgram>,
@@ -354,13 +360,17 @@ impl Finishing<'_, '_> {
         let given = member.or_else(|| code.attach_target.clone());
         let located = |error: Error| error.in_section(code.section_name).in_program(code.name);
         let line_info = made.lines.unwrap_or_default();
-        let attachment = attachment(code, given, self.kernel);
+        let attachment = attachment(code, given, self.kernel).map_err(Error::from);
+        let attachment = attachment.and_then(|attachment| match self.left_out(&made.references) {
+            Some(error) => Err(error),
+            None => Ok(attachment),
+        });
         let (kind, attach_type, target) = match attachment {
             Ok(attachment) => attachment,
-            Err(fault) => {
+            Err(error) => {
                 self.unloadable.push(UnloadableProgram {
                     id,
-                    error: located(fault.into()),
+                    error: located(error),
                     name: code.name.to_string(),
                     section: code.section_name.to_string(),
                     kind: code.kind,
@@ -375,6 +385,7 @@ impl Finishing<'_, '_> {
             }
         };
         let func_info: Vec<FuncInfo> = made.functions.unwrap_or_default();
+        let failed = self.failed_relocations(&made.references);
         let program = Program::builder(kind, made.slots)
             .name(code.name.to_string())
             .section(code.section_name.to_string())
@@ -386,6 +397,7 @@ impl Finishing<'_, '_> {
             .btf(self.shared.btf.clone())
             .func_info(func_info)
             .line_info(line_info)
+            .failed_relocations(failed)
             .externs(self.shared.externs.clone())
             .modules(self.shared.modules.clone())
             .license(self.shared.license.clone())
@@ -402,5 +414,57 @@ impl Finishing<'_, '_> {
             references: made.references,
         });
         Ok(())
+    }
+    /// Error of the first reference to what the data of the kernel leave out.
+    fn left_out(&self, references: &[Reference]) -> Option<Error> {
+        references.iter().find_map(|reference| match reference.to {
+            Referent::LeftOut(spec) => {
+                let what = match self.absence(&spec) {
+                    Some(Absence::NoType { name }) => name,
+                    Some(Absence::NoPart { of, part, .. }) => format!("{part} of {of}"),
+                    Some(other) => other.to_string(),
+                    None => String::from("what the relocation refers to"),
+                };
+                Some(RelocationFault::LeftOut { what }.into())
+            }
+            Referent::Address(id) if self.resolved.get(id) == ExternResolution::Unknown => {
+                let name = self.object.externs.get(id).map(|known| known.name.as_str());
+                Some(Error::new(ExternFault::NoSymbols).about(name.unwrap_or_default()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The failed CO-RE relocations among references.
+    fn failed_relocations(&self, references: &[Reference]) -> Vec<FailedRelocation> {
+        let failed = references.iter().filter_map(|reference| {
+            let Referent::MissingCore(spec) = reference.to else {
+                return None;
+            };
+            let types = self.object.btf.as_ref()?;
+            Some(FailedRelocation {
+                insn: reference.slot,
+                access: Path::parse(types, &spec).ok()?.label(),
+                absence: self.absence(&spec)?.to_string(),
+            })
+        });
+        failed.collect()
+    }
+
+    fn absence(&self, spec: &CoreSpec) -> Option<Absence> {
+        self.object.absence(spec, self.kernel)
+    }
+}
+
+impl Object<'_> {
+    /// Reason why the types of a kernel lack the access of a CO-RE relocation; `None` if the
+    /// relocation is malformed, or there are no types.
+    pub fn absence(&self, spec: &CoreSpec, kernel: &Kernel) -> Option<Absence> {
+        let types = self.btf.as_ref()?;
+        if let Some(core) = kernel.core_btf() {
+            return Absence::of(types, core, &[], spec).ok();
+        }
+        let modules: Vec<&Btf<'_>> = kernel.modules().iter().map(|it| &*it.btf).collect();
+        Absence::of(types, kernel.btf()?, &modules, spec).ok()
     }
 }

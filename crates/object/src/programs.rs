@@ -124,6 +124,22 @@ pub struct ProgramDefs<'a> {
 impl<'a> ProgramDefs<'a> {
     /// Cuts the executable sections into programs.
     pub fn of(elf: &Elf<'a>, sections: &Sections) -> Result<ProgramDefs<'a>, Error> {
+        ProgramDefs::cut(elf, sections, false)
+    }
+
+    /// As [`ProgramDefs::of`], with static functions outside `.text` as programs.
+    pub(crate) fn with_static(
+        elf: &Elf<'a>,
+        sections: &Sections,
+    ) -> Result<ProgramDefs<'a>, Error> {
+        ProgramDefs::cut(elf, sections, true)
+    }
+
+    fn cut(
+        elf: &Elf<'a>,
+        sections: &Sections,
+        keeps_static: bool,
+    ) -> Result<ProgramDefs<'a>, Error> {
         let mut functions: Vec<(&Symbol, SectionId)> = elf
             .symbols()
             .iter()
@@ -139,7 +155,7 @@ impl<'a> ProgramDefs<'a> {
                 continue;
             };
             let is_function = sections.text == Some(id);
-            let code = ProgramDef::cut(elf, symbol, section, is_function);
+            let code = ProgramDef::cut(elf, symbol, section, (is_function, keeps_static));
             all.push(code.map_err(|error| error.in_section(section.name))?);
         }
         all.sort_by_key(|code| (code.section, code.start));
@@ -198,10 +214,10 @@ impl<'a> ProgramDef<'a> {
         elf: &Elf<'a>,
         symbol: &Symbol,
         section: &Section<'a>,
-        is_function: bool,
+        kind: (bool, bool),
     ) -> Result<ProgramDef<'a>, Error> {
         let name = elf.symbol_name(symbol).ok_or(ElfFault::NoName)?;
-        ProgramDef::cut_named(name, symbol, section, is_function)
+        ProgramDef::cut_named(name, symbol, section, kind)
             .map_err(|fault| Error::from(fault).about(name))
     }
 
@@ -209,7 +225,7 @@ impl<'a> ProgramDef<'a> {
         name: Name<'a>,
         symbol: &Symbol,
         section: &Section<'a>,
-        is_function: bool,
+        (is_function, keeps_static): (bool, bool),
     ) -> Result<ProgramDef<'a>, ProgramDefFault> {
         let (offset, size) = (symbol.value, symbol.size);
         let beyond = ProgramDefFault::BeyondSection { offset, size };
@@ -217,7 +233,7 @@ impl<'a> ProgramDef<'a> {
         let end = offset.checked_add(size).ok_or(beyond)?;
         let bytes = data.get(offset as usize..end as usize).ok_or(beyond)?;
         let is_global = symbol.binding != Binding::Local;
-        if !is_function && !is_global {
+        if !is_function && !is_global && !keeps_static {
             return Err(ProgramDefFault::StaticProgram);
         }
         let (slots, rest) = bytes.as_chunks::<8>();

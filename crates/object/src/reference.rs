@@ -68,6 +68,9 @@ pub enum Referent {
     /// Failed CO-RE relocation: the slots are a call of a non-existent helper
     /// ([`CORE_POISON`]).
     MissingCore(CoreSpec),
+    /// CO-RE relocation of what the reduced BTF of the kernel lacks: the program cannot be
+    /// loaded, since the kernel may have it.
+    LeftOut(CoreSpec),
 }
 
 /// Helper number of a call that replaces a failed CO-RE relocation.

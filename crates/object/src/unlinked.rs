@@ -1,8 +1,9 @@
 //! Objects as the compiler wrote them, for listings: of either byte order, with legacy map
 //! definitions, and not relocated.
 //!
-//! libbpf 1.x refuses big-endian objects on little-endian machines, and objects with map
-//! definitions in `SEC("maps")` or, for other loaders, `SEC("maps/NAME")`. [`UnlinkedObject`] reads what such an object contains:
+//! libbpf 1.x refuses big-endian objects on little-endian machines, objects with map
+//! definitions in `SEC("maps")` or, for other loaders, `SEC("maps/NAME")`, static programs,
+//! extern maps, and maps with a `pinning` that it does not know. [`UnlinkedObject`] reads what such an object contains:
 //! sections, programs and functions, map definitions, instructions with the symbols that
 //! their relocations name. It reads BTF and BTF.ext only of this byte order, and for
 //! source lines only.
@@ -32,6 +33,7 @@ pub struct UnlinkedObject<'a> {
     maps: Vec<UnlinkedMap>,
     types: Option<(Btf<'a>, BtfExt<'a>)>,
     license: String,
+    refusal: Option<Error>,
     /// Symbol of each relocation, by section and slot.
     symbols: BTreeMap<(SectionId, usize), SymbolId>,
 }
@@ -69,7 +71,7 @@ impl<'a> UnlinkedObject<'a> {
     pub fn open(file: &'a [u8]) -> Result<UnlinkedObject<'a>, Error> {
         let elf = Elf::parse_any_order(file)?;
         let sections = Sections::with_legacy_maps(&elf)?;
-        let programs = ProgramDefs::of(&elf, &sections)?;
+        let programs = ProgramDefs::with_static(&elf, &sections)?;
         let types = match elf.is_big_endian() {
             true => (None, None),
             false => read_types(&elf, &sections).unwrap_or_default(),
@@ -78,6 +80,7 @@ impl<'a> UnlinkedObject<'a> {
             maps: Vec::new(),
             types: types.0.zip(types.1),
             license: license(&elf, &sections),
+            refusal: None,
             symbols: BTreeMap::new(),
             elf,
             sections,
@@ -159,6 +162,18 @@ impl<'a> UnlinkedObject<'a> {
             }
         }
         Ok(())
+    }
+
+    /// States why the loader refuses the object.
+    #[must_use]
+    pub fn refused_for(mut self, error: Error) -> UnlinkedObject<'a> {
+        self.refusal = Some(error);
+        self
+    }
+
+    /// Reason why the loader refuses the object, if it is stated.
+    pub fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref()
     }
 
     /// True if the object is for machines of the other byte order.

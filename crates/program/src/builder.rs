@@ -14,7 +14,7 @@ use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::externs::ExternSymbol;
 use crate::map_def::{InitialContents, MapDef, MapEntry};
-use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
+use crate::program::{AttachTarget, FailedRelocation, FuncInfo, LineInfo, Program, Subprog};
 
 /// Maximum number of instruction slots: sixteen times Linux's limit.
 pub const MAX_INSNS: usize = 1 << 24;
@@ -194,6 +194,7 @@ impl ProgramBuilder {
                 btf: None,
                 func_info: Vec::new(),
                 line_info: Vec::new(),
+                failed_relocations: Vec::new(),
                 externs: Arc::default(),
                 modules: Arc::default(),
                 license: Arc::from(""),
@@ -278,6 +279,12 @@ impl ProgramBuilder {
     #[must_use]
     pub fn func_info(self, records: Vec<FuncInfo>) -> ProgramBuilder {
         self.with(|program| program.func_info = records)
+    }
+
+    /// Sets the CO-RE relocations that failed.
+    #[must_use]
+    pub fn failed_relocations(self, failed: Vec<FailedRelocation>) -> ProgramBuilder {
+        self.with(|program| program.failed_relocations = failed)
     }
 
     /// Sets the line_info records.

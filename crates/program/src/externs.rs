@@ -40,6 +40,8 @@ pub enum ExternResolution {
     /// Unresolved: the symbol is weak and the kernel lacks it.
     #[default]
     Missing,
+    /// Unknown: the symbols of the kernel are not known.
+    Unknown,
     /// A value in the map `.kconfig`.
     Kconfig,
     /// An address.
@@ -61,6 +63,7 @@ impl ExternSymbol {
         match self.resolution {
             ExternResolution::Btf { module, .. } => Some(module),
             ExternResolution::Missing
+            | ExternResolution::Unknown
             | ExternResolution::Kconfig
             | ExternResolution::Address(_) => None,
         }

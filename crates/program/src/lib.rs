@@ -36,4 +36,6 @@ pub use map_def::{
     InitialContents, KernelTypeId, MapDef, MapEntry, MapId, MapParams, PAGE_SIZE, ProgramId,
     ProgramRef,
 };
-pub use program::{AttachTarget, EXCEPTION_CALLBACK_TAG, FuncInfo, LineInfo, Program, Subprog};
+pub use program::{
+    AttachTarget, EXCEPTION_CALLBACK_TAG, FailedRelocation, FuncInfo, LineInfo, Program, Subprog,
+};

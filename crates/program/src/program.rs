@@ -33,6 +33,7 @@ pub struct Program {
     pub(crate) modules: Arc<[String]>,
     pub(crate) license: Arc<str>,
     pub(crate) kernel_version: u32,
+    pub(crate) failed_relocations: Vec<FailedRelocation>,
 }
 
 /// Prefix of the declaration tag of a main function, in front of the name of its exception
@@ -86,6 +87,18 @@ pub struct LineInfo {
     pub line: u32,
     /// Column from 1; 10 bits.
     pub column: u32,
+}
+
+/// CO-RE relocation that failed: the instruction is a call of a non-existent helper, so
+/// that the program is refused only if a path reaches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedRelocation {
+    /// Index of the instruction.
+    pub insn: u32,
+    /// Accessed field or type, as `task_struct.pid`.
+    pub access: String,
+    /// What the kernel lacks or has instead, in words.
+    pub absence: String,
 }
 
 impl Program {
@@ -221,6 +234,11 @@ impl Program {
     /// line_info records in their order in `BPF_PROG_LOAD`.
     pub fn line_info(&self) -> &[LineInfo] {
         &self.line_info
+    }
+
+    /// CO-RE relocations that failed, by instruction.
+    pub fn failed_relocations(&self) -> &[FailedRelocation] {
+        &self.failed_relocations
     }
 
     /// Extern symbols of the program's object, resolved.

@@ -86,11 +86,12 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
          made by `cargo xtask kfuncs`; `beebox kfuncs` prints the list. Functions of your own\n\
          program are kernel functions too: [embed.md](embed.md).\n\n\
          ## Bit operations\n\n\
-         Linux has none of these. Programs that call them load by default, `beebox show` names them,\n\
-         and `--kernel 6.18` or `--kernel running` refuses them as that kernel refuses any unknown\n\
-         function: linking fails, or a weak declaration resolves to none, and code behind\n\
-         `bpf_ksym_exists(bpf_ffs64)` is dead. `beebox kfuncs --header` prints the header\n\
-         `{}`. In native code they are instructions: no call, no saved register.\n\n\
+         Linux has none of these. `--host-functions bits` adds them to the kernel of a command,\n\
+         `Kernel::with_bit_operations` in the library; `beebox gateway run` has them. Without, a\n\
+         program that calls them is refused as Linux refuses any unknown function: linking fails,\n\
+         or a weak declaration resolves to none, and code behind `bpf_ksym_exists(bpf_ffs64)` is\n\
+         dead. `beebox show` names them, `beebox kfuncs --header` prints the header `{}`. In\n\
+         native code they are instructions: no call, no saved register.\n\n\
          | function | returns | native code |\n|---|---|---|\n",
         spec::bits::HEADER
     );

@@ -56,13 +56,19 @@ fn thing(object: &Object<'_>, need: &Need) -> (&'static str, String) {
 /// A thing in words.
 fn words(object: &Object<'_>, need: &Need) -> String {
     let (category, name) = thing(object, need);
-    format!("{category} {name}").trim_start().to_owned()
+    let guarded = match need.is_guarded {
+        true => ", behind a check",
+        false => "",
+    };
+    format!("{category} {name}{guarded}")
+        .trim_start()
+        .to_owned()
 }
 
 /// The latest of some needs: what decides which kernel is the oldest.
 fn latest<'n>(needs: impl Iterator<Item = &'n Need>) -> Option<&'n Need> {
     needs
-        .filter(|need| need.since.is_some())
+        .filter(|need| need.since.is_some() && !need.is_guarded)
         .reduce(|latest, need| match need.since.map(|since| since.release) {
             release if release > latest.since.map(|since| since.release) => need,
             _ => latest,
@@ -168,20 +174,43 @@ impl Sizes {
     }
 }
 
-/// Description of a missing reference.
-fn missing(object: &Object<'_>, to: Referent) -> String {
-    match to {
-        Referent::MissingCore(spec) => relocation(object, &spec),
-        Referent::MissingKfunc(id) => {
-            let wanted = object.externs().get(id);
-            let name = wanted.map(|wanted| wanted.name.as_str());
-            format!("kfunc {}", name.unwrap_or_default())
+/// A missing reference: what it is, and what the kernel lacks or has instead.
+struct Missing {
+    what: String,
+    absence: String,
+}
+
+impl Missing {
+    fn of(object: &Object<'_>, to: Referent, kernel: &Kernel) -> Missing {
+        let lacking = |what: String| Missing {
+            absence: format!("the kernel has no {what}"),
+            what,
+        };
+        match to {
+            Referent::MissingCore(spec) | Referent::LeftOut(spec) => {
+                let what = relocation(object, &spec);
+                match object.absence(&spec, kernel) {
+                    Some(absence) => Missing {
+                        what,
+                        absence: absence.to_string(),
+                    },
+                    None => lacking(what),
+                }
+            }
+            Referent::MissingKfunc(id) => {
+                let wanted = object.externs().get(id);
+                let name = wanted.map(|wanted| wanted.name.as_str());
+                lacking(format!("kfunc {}", name.unwrap_or_default()))
+            }
+            Referent::MissingMap(id) => {
+                let map = object.maps().get(id);
+                lacking(format!(
+                    "map {}",
+                    map.map(|map| map.name()).unwrap_or_default()
+                ))
+            }
+            _ => lacking(String::new()),
         }
-        Referent::MissingMap(id) => {
-            let map = object.maps().get(id);
-            format!("map {}", map.map(|map| map.name()).unwrap_or_default())
-        }
-        _ => String::new(),
     }
 }
 

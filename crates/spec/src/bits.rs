@@ -187,13 +187,16 @@ pub fn header() -> String {
 }
 
 impl Kernel {
-    /// Adds the bit operations as functions of a module behind the others. A kernel without
-    /// BTF gets none.
+    /// Adds the bit operations as functions of a module behind the others, once. A kernel
+    /// without BTF gets none.
     #[must_use]
     pub fn with_bit_operations(self) -> Kernel {
         let Some(base) = self.btf().cloned() else {
             return self;
         };
+        if self.modules().iter().any(|module| module.name == MODULE) {
+            return self;
+        }
         let (blob, ids) = blob(&base);
         let Ok(btf) = Btf::parse_module(blob, base) else {
             return self;

@@ -13,14 +13,20 @@
 mod features;
 mod instructions;
 mod kfuncs;
+mod loops;
 mod maps;
 mod programs;
+mod types;
 
 use std::fmt;
+
+use crate::kernel::KernelVersion;
 
 pub use features::Feature;
 pub use kfuncs::kfunc;
 pub(crate) use kfuncs::{kfunc_index, kfunc_name};
+pub use loops::has_loop;
+pub use types::newest_in;
 
 /// A mainline release of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +35,13 @@ pub struct Release {
     pub major: u8,
     /// Number after the dot.
     pub minor: u8,
+}
+
+impl From<KernelVersion> for Release {
+    fn from(version: KernelVersion) -> Release {
+        let KernelVersion { major, minor, .. } = version;
+        Release { major, minor }
+    }
 }
 
 impl fmt::Display for Release {

@@ -4,12 +4,13 @@
 use btf::{Btf, Kind, Shape, Type};
 use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
-use spec::programs::{LoadFlags, ProgramType};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::env::Env;
 use crate::log::Sink;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
-use crate::{Result, Stop, refuse};
+use crate::verdict::{RefusalKind, errno};
+use crate::{RULES, Result, Stop, refuse};
 
 const TRACE_RAW_TP: u32 = 23;
 const TRACE_FENTRY: u32 = 24;
@@ -227,8 +228,24 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
             }
             check_function(env, check, &name)
         }
-        _ => Err(refuse!(check, EINVAL, AttachTarget, "")),
+        attach => Err(unknown_attach_type(attach)),
     }
+}
+
+/// Refusal of an attach type that tracing programs of this kernel do not have. The kernel's log
+/// stays empty.
+fn unknown_attach_type(attach: u32) -> Stop {
+    let known = AttachType::from_number(attach);
+    let name = known.map_or_else(|| attach.to_string(), |attach| attach.name().to_owned());
+    let since = known.map(|attach| attach.since().release);
+    let since = since.filter(|release| *release > RULES);
+    let since = since.map_or_else(String::new, |release| format!(": it needs Linux {release}"));
+    Stop::refusal(
+        errno::EINVAL,
+        RefusalKind::AttachTarget,
+        None,
+        format_args!("the kernel has no attach type {name} for such programs{since}"),
+    )
 }
 
 fn find<'b>(

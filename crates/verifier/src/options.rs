@@ -11,6 +11,10 @@ pub struct Options {
     pub collect_cost: bool,
     /// Collect facts for a compiler ([`ProgramFacts`](crate::ProgramFacts)).
     pub collect_facts: bool,
+    /// Take the rules of [`RULES`](crate::RULES) for a kernel of another release, whose
+    /// verdict is otherwise [`Unsupported`](crate::Verdict::Unsupported). What that release
+    /// lacks is refused in any case.
+    pub assume_rules: bool,
     /// Switches that must not change the verdict.
     pub stress: Stress,
 }
@@ -22,6 +26,7 @@ impl Default for Options {
             precision_skip: true,
             collect_cost: false,
             collect_facts: false,
+            assume_rules: false,
             stress: Stress::default(),
         }
     }

@@ -35,7 +35,9 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Verifies a program; the verification without a proof if it is not accepted.
+    /// Verifies a program, by the rules of [`RULES`](crate::RULES) whatever the kernel's release
+    /// is, since they are those that engines rest on; the verification without a proof if it
+    /// is not accepted.
     pub fn of(
         program: &Program,
         kernel: &Kernel,
@@ -43,6 +45,7 @@ impl Proof {
     ) -> Result<Proof, Box<Verification>> {
         let options = Options {
             collect_facts: true,
+            assume_rules: true,
             ..Options::default()
         };
         let mut verification = verify(program, kernel, registry, &options);

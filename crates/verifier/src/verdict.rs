@@ -92,6 +92,8 @@ pub enum RefusalKind {
     Privilege,
     /// The attach target.
     AttachTarget,
+    /// The kernel's release lacks what the program uses. The message is not the kernel's.
+    Release,
     /// The kernel's own failure ("verifier bug").
     KernelBug,
     /// Anything else.

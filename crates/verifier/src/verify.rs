@@ -9,6 +9,7 @@ use spec::Kernel;
 use spec::kernel::{Mitigations, Privileges};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry};
+use spec::since::Release;
 
 use crate::attach;
 use crate::cost::{Cost, CostCounter};
@@ -21,6 +22,7 @@ use crate::options::Options;
 use crate::privilege;
 use crate::reason::{self, Ending, Explanation};
 use crate::recorded::{RecordedStates, Recorder};
+use crate::release::{self, RULES};
 use crate::resolve::{self, Maps};
 use crate::rewrite;
 use crate::state::{Frame, MAIN_CALLSITE, State};
@@ -195,11 +197,16 @@ fn run(
         log: String::new(),
         log_left_out: 0,
     };
+    let other_release = (kernel.version().map(Release::from)).filter(|release| *release != RULES);
     let mut facts = Facts::default();
     let facts = match compute_facts(&env, privileges, &mut sink, &mut facts) {
         Ok(()) => facts,
         Err(stop) => {
             verification.verdict = stop.into();
+            if let Some(release) = other_release {
+                verification.verdict =
+                    release::verdict(&env, release, |_| false, verification.verdict);
+            }
             verification.stack_depth = vec![0; facts.subprogs.len().max(1)];
             let explanation = extras.traces.then(|| {
                 let cost = CostCounter::default().finish(&env, &facts, &[]);
@@ -243,6 +250,10 @@ fn run(
     }
     if let Err(stop) = check_program(&mut walk) {
         verification.verdict = stop.into();
+    }
+    if let Some(release) = other_release {
+        let is_reached = |at: usize| walk.aux[at].seen;
+        verification.verdict = release::verdict(&env, release, is_reached, verification.verdict);
     }
     verification.statistics = walk.explorer.statistics;
     verification.precision = walk.explorer.precision;

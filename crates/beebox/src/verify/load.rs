@@ -15,10 +15,14 @@
 
 use std::sync::Arc;
 
+use btf::ext::CoreKind;
 use btf::validate::{kernel_log, validate};
 use btf::{Btf, TypeId};
 use object::maps::Maps;
-use object::{Error, Object, OpenOptions, Problem, ProgramId, RelocationFault};
+use object::{
+    Error, LinkedProgram, Object, OpenOptions, Problem, ProgramId, Reference, Referent,
+    RelocationFault,
+};
 use program::creation::LOADER_STACK_BYTES;
 use program::{MapDef, Program};
 use spec::Kernel;
@@ -52,6 +56,8 @@ pub struct Loaded {
     pub kind: Option<ProgramType>,
     /// The program, or why it cannot be loaded.
     pub program: Result<Program, Error>,
+    /// True if CO-RE relocations ask whether the kernel has a type, member or enumerator.
+    pub checks_types: bool,
     /// True if undefined symbols had to become weak.
     pub weak_externs: bool,
     /// The kernel's refusal of the object's BTF, if it refuses it: the last line of its
@@ -79,6 +85,7 @@ impl Loaded {
                 Some(_) => without_btf(program),
                 None => program,
             }),
+            checks_types: false,
             weak_externs: false,
             btf_refusal,
             notes: Vec::new(),
@@ -259,7 +266,6 @@ impl<'o> Opened<'o> {
                 Some(unloadable) => Err(unloadable.error),
                 None => Ok(linked.programs.into_iter().next()),
             });
-            let program = program.map(|linked| Some(linked?.program));
             visit(id, self.loaded(loader, id, &TestTags::default(), program))
         })
     }
@@ -304,11 +310,16 @@ impl<'o> Opened<'o> {
         loader: &Loader<'_>,
         id: ProgramId,
         tags: &TestTags,
-        program: Result<Option<Program>, Error>,
+        program: Result<Option<LinkedProgram>, Error>,
     ) -> Option<Loaded> {
         let code = self.object.program_defs().get(id)?;
+        let mut checks_types = false;
         let program = match program {
-            Ok(program) => Ok(with_flags(program?, tags.flags(loader.flags))),
+            Ok(linked) => {
+                let linked = linked?;
+                checks_types = linked.references.iter().any(asks_existence);
+                Ok(with_flags(linked.program, tags.flags(loader.flags)))
+            }
             Err(error) => Err(error),
         };
         let btf_refusal = self.btf_refusal.clone().filter(|_| !self.has_struct_ops());
@@ -325,6 +336,7 @@ impl<'o> Opened<'o> {
             section: code.section_name.to_string(),
             kind: code.kind,
             program,
+            checks_types,
             weak_externs: false,
             btf_refusal,
             notes,
@@ -395,7 +407,7 @@ fn link(
     id: ProgramId,
     kind: Option<ProgramType>,
     kernel: &Kernel,
-) -> Result<Option<Program>, Error> {
+) -> Result<Option<LinkedProgram>, Error> {
     let mut linked = object.link(kernel);
     if kind != Some(ProgramType::StructOps)
         && let Err(error) = &linked
@@ -414,8 +426,21 @@ fn link(
     if let Some(at) = unloadable.position(|program| program.id == id) {
         return Err(linked.unloadable.swap_remove(at).error);
     }
-    let wanted = linked.programs.into_iter().find(|linked| linked.id == id);
-    Ok(wanted.map(|linked| linked.program))
+    Ok(linked.programs.into_iter().find(|linked| linked.id == id))
+}
+
+/// True for a CO-RE relocation that asks whether the kernel has something.
+fn asks_existence(reference: &Reference) -> bool {
+    let Referent::Core(spec) = reference.to else {
+        return false;
+    };
+    [
+        CoreKind::FIELD_EXISTS,
+        CoreKind::TYPE_EXISTS,
+        CoreKind::TYPE_MATCHES,
+        CoreKind::ENUM_VALUE_EXISTS,
+    ]
+    .contains(&spec.kind)
 }
 
 fn with_flags(program: Program, flags: LoadFlags) -> Program {

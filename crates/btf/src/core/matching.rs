@@ -11,11 +11,11 @@ use crate::ext::CoreKind;
 use crate::{Shape, TypeId};
 
 /// Result of a search among members.
-enum Found {
+pub(super) enum Found {
     /// No member with this name.
     Nothing,
-    /// A member with this name and an incompatible type.
-    Misfit,
+    /// A member with this name and an incompatible type, which is this.
+    Misfit(TypeId),
     /// A member of this type.
     Member(TypeId),
 }
@@ -73,7 +73,7 @@ fn find_field<'b>(
         if let Some(wanted) = Wanted::of(local, step) {
             match find_member(&wanted, types, path, ty)? {
                 Found::Member(below) => ty = below,
-                Found::Nothing | Found::Misfit => return Ok(false),
+                Found::Nothing | Found::Misfit(_) => return Ok(false),
             }
             continue;
         }
@@ -101,13 +101,13 @@ fn find_field<'b>(
 }
 
 /// Member to find.
-struct Wanted<'b> {
+pub(super) struct Wanted<'b> {
     name: &'b [u8],
-    ty: TypeId,
+    pub(super) ty: TypeId,
 }
 
 impl<'b> Wanted<'b> {
-    fn of(path: &Path<'b>, step: &Step) -> Option<Wanted<'b>> {
+    pub(super) fn of(path: &Path<'b>, step: &Step) -> Option<Wanted<'b>> {
         let name = path.name(step).as_bytes();
         let composite = path.btf.at(step.ty).as_composite()?;
         let member = composite.member(step.index as usize)?;
@@ -120,7 +120,7 @@ impl<'b> Wanted<'b> {
 
 /// Searches a member in a type and in anonymous members inside it, and appends it to the
 /// path.
-fn find_member<'b>(
+pub(super) fn find_member<'b>(
     wanted: &Wanted<'b>,
     types: &mut Comparison<'b>,
     path: &mut Path<'b>,
@@ -148,7 +148,7 @@ fn find_member<'b>(
             }
         } else if name.as_bytes() == wanted.name {
             if !types.fields_fit((wanted.ty, member.ty))? {
-                return Ok(Found::Misfit);
+                return Ok(Found::Misfit(member.ty));
             }
             let name = member.name;
             path.steps.push(Step { ty, index, name });

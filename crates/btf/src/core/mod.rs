@@ -24,6 +24,7 @@
 //! and objects that take four million steps and more than four thousand for each
 //! relocation.
 
+mod absence;
 mod alike;
 mod compatible;
 mod error;
@@ -36,6 +37,7 @@ mod value;
 
 use crate::{Btf, TypeId};
 
+pub use absence::Absence;
 pub use error::CoreError;
 pub use minimal::{Minimal, MinimalBtf};
 pub use name::essential_name;

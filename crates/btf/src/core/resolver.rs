@@ -43,6 +43,8 @@ pub(super) struct Candidate<'b> {
 /// Cached resolution, with the number of candidates when it was computed.
 struct Answer {
     resolution: Resolution,
+    /// True if a type of the target has the access.
+    is_found: bool,
     candidates: usize,
 }
 
@@ -79,26 +81,33 @@ impl<'b> Resolver<'b> {
         {
             return Ok(answer.resolution);
         }
-        let resolution = match spec.kind {
+        let (resolution, is_found) = match spec.kind {
             CoreKind::TYPE_ID_LOCAL => {
                 let path = Path::parse(self.local, spec)?;
                 let measure = Measure::take(&path)?;
                 let path = &path;
                 let local = Measured { path, measure };
-                Resolution::new(&local, Some(&local))
+                (Resolution::new(&local, Some(&local)), true)
             }
             _ => self.resolve_by_candidates(spec)?,
         };
         let candidates = self.candidates.get(&spec.ty).map_or(0, Vec::len);
         let answer = Answer {
             resolution,
+            is_found,
             candidates,
         };
         self.answers.insert(*spec, answer);
         Ok(resolution)
     }
 
-    fn resolve_by_candidates(&mut self, spec: &CoreSpec) -> Result<Resolution, CoreError> {
+    /// True if the target has the access of a relocation that was resolved.
+    pub fn is_found(&self, spec: &CoreSpec) -> bool {
+        self.answers.get(spec).is_some_and(|answer| answer.is_found)
+    }
+
+    /// Resolution, and true if the target has the access.
+    fn resolve_by_candidates(&mut self, spec: &CoreSpec) -> Result<(Resolution, bool), CoreError> {
         self.find_candidates(spec.ty)?;
         self.work = self.work.saturating_add(WORK_FOR_QUESTION);
         let path = Path::parse(self.local, spec)?;
@@ -137,13 +146,13 @@ impl<'b> Resolver<'b> {
             let before = self.candidates.get(&spec.ty).map_or(0, Vec::len);
             self.keeps_candidates &= fitting.len() == before;
             self.candidates.insert(spec.ty, fitting);
-            return Ok(resolution);
+            return Ok((resolution, true));
         }
         let local = Measured {
             path: &path,
             measure: Measure::take(&path)?,
         };
-        Ok(Resolution::new(&local, None))
+        Ok((Resolution::new(&local, None), false))
     }
 
     /// Finds the candidates of a type of the object: types of the target with its

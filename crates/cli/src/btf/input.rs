@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use beebox::btf::{Btf, BtfExt, Shape, TypeId};
-use beebox::kernel::KernelVersion;
+use beebox::kernel::{KernelImage, KernelVersion};
 use object::{Object, ObjectSection};
 use sys::mapping::KernelFile;
 
@@ -41,6 +41,11 @@ impl Types {
     }
 
     fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
+        let image = KernelImage::read(&bytes).map_err(Failure::new)?;
+        let stated = image.as_ref().and_then(|image| image.release.as_deref());
+        let stated = stated.and_then(|release| release.parse().ok());
+        let is_image = image.is_some();
+        let bytes = image.map_or(bytes, |image| image.elf);
         let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes)
@@ -50,15 +55,19 @@ impl Types {
                     "ELF file of a big-endian machine: only little-endian ones are read",
                 ));
             }
-            let blob = section(&file, ".BTF")?.ok_or_else(|| {
-                Failure::new("ELF file without a section .BTF")
-                    .hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
+            let blob = section(&file, ".BTF")?.ok_or_else(|| match is_image {
+                true => Failure::new("the kernel in the image has no section .BTF")
+                    .hint("a kernel that is configured with CONFIG_DEBUG_INFO_BTF"),
+                false => Failure::new("ELF file without a section .BTF").hint(
+                    "clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not",
+                ),
             })?;
             version = banner_version(&bytes);
             (blob, section(&file, ".BTF.ext")?)
         } else {
             (bytes, None)
         };
+        let version = stated.or(version);
         let btf = Btf::parse(blob).map_err(Failure::new)?;
         let ext = ext
             .map(|ext| BtfExt::parse(ext).map_err(|error| Failure::new(error).within(".BTF.ext")))

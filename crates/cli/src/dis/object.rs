@@ -265,7 +265,9 @@ impl<'o, 'a> Labels<'o, 'a> {
             Referent::MissingKfunc(id) => format!("no kfunc {}", wanted(id)),
             Referent::Typed { object, .. } | Referent::Address(object) => wanted(object),
             Referent::Core(spec) => self.relocation(&spec),
-            Referent::MissingCore(spec) => format!("no {}", self.relocation(&spec)),
+            Referent::MissingCore(spec) | Referent::LeftOut(spec) => {
+                format!("no {}", self.relocation(&spec))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::capture_file;
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::output_path::OutputPath;
 use crate::program_input::check_streams;
 use crate::program_output::write_output;
@@ -132,8 +132,13 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     check_streams(inputs)?;
     let output = OutputPath::optional(args.write.as_deref(), inputs)?;
     let rules = input::read(&args.rules)?;
-    let kernel = args.kernel.read()?;
+    let mut kernel = args.kernel.read()?;
+    if !args.kernel.is_given() {
+        // The data plane is faster with them, and the kernel is Beebox itself.
+        kernel = kernel.with_bit_operations();
+    }
     note_assumed(&kernel, FOR_VERIFYING, "verified");
+    note_rules(&kernel);
     let hook = Hook::from(args.hook);
     let (table, set) = (&rules.table, &rules.set);
     let options = LoadOptions::default();

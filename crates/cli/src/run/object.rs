@@ -27,7 +27,7 @@ use serde_json::json;
 use super::memory::{Source, parse_source, read_file};
 use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
 use crate::program_input;
@@ -218,6 +218,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         Some(cpus) => kernel.with_cpus(cpus, beebox::kernel::Source::Given),
         None => kernel,
     };
+    note_rules(&kernel);
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;

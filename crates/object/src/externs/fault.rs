@@ -98,6 +98,7 @@ impl ExternFault {
             | ExternFault::ConfigType
             | ExternFault::UnknownVirtual
             | ExternFault::TooComplex => Blame::User,
+            ExternFault::NoSymbols => Blame::Beebox,
             _ => Blame::Target,
         }
     }
@@ -171,7 +172,11 @@ impl fmt::Display for ExternFault {
             }
             ExternFault::NoVersion => write!(f, "version of the kernel is unknown"),
             ExternFault::NoKernelTypes => write!(f, "BTF of the kernel is unknown"),
-            ExternFault::NoSymbols => write!(f, "symbols of the kernel are unknown"),
+            ExternFault::NoSymbols => write!(
+                f,
+                "the data of the kernel leave out its symbols (System.map or kallsyms in --kernel \
+                 DIRECTORY, or --kernel running, has them)"
+            ),
             ExternFault::Ambiguous { first, second } => {
                 write!(
                     f,

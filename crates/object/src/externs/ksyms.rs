@@ -36,6 +36,7 @@ pub(super) fn resolve(
                     id: TypeId::VOID,
                     module: 0,
                 },
+                ExternResolution::Unknown if is_typed => ExternResolution::Missing,
                 address => address,
             };
         }
@@ -62,7 +63,9 @@ pub(super) fn resolve(
 }
 
 fn address(known: &Extern, kernel: &Kernel) -> Result<ExternResolution, ExternFault> {
-    let symbols = kernel.symbols().ok_or(ExternFault::NoSymbols)?;
+    let Some(symbols) = kernel.symbols() else {
+        return Ok(ExternResolution::Unknown);
+    };
     match symbols.address(&known.name) {
         SymbolAddress::Missing => Ok(ExternResolution::Missing),
         SymbolAddress::At(address) => Ok(ExternResolution::Address(address)),

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isa::ebpf::{AluOp, Callee, Flow, Insn, Operand, RawInsn, Reg, decode};
+use btf::ext::CoreKind;
+use isa::ebpf::{AluOp, Callee, Insn, Operand, RawInsn, Reg, Size, decode};
 use program::{ExternId, MapId};
-use spec::since::Feature;
+use spec::since::{Feature, has_loop};
 
+use super::reach::{Known, Value, reached};
 use super::{Need, ProgramOverview, Thing, collect, program_needs};
 use crate::externs::ExternKind;
 use crate::object::Object;
@@ -27,8 +29,8 @@ type Asked = BTreeSet<ExternId>;
 #[derive(Default)]
 struct Function {
     slots: usize,
-    /// Called functions and callbacks.
-    callees: Vec<ProgramId>,
+    /// Called functions and callbacks, with true if the call is behind a check.
+    callees: Vec<(ProgramId, bool)>,
     /// Maximum offset below the frame pointer in bytes.
     stack: u32,
     relocations: usize,
@@ -39,11 +41,12 @@ struct Function {
 impl Functions {
     pub(super) fn of(object: &Object<'_>) -> Functions {
         let asked = asked(object);
+        let checks = Checks::of(object);
         let codes = object.program_defs().iter();
         let mut functions: Vec<Function> = codes
-            .map(|(id, code)| Function::of(object, &asked, id, code))
+            .map(|(id, code)| Function::of(object, (&asked, &checks), id, code))
             .collect();
-        for id in relocated(object) {
+        for (id, ..) in relocated(object) {
             functions[id.0 as usize].relocations += 1;
         }
         Functions(functions)
@@ -60,7 +63,7 @@ impl Functions {
         let mut known = BTreeSet::from([main]);
         let mut at = 0;
         while let Some(&id) = reached.get(at) {
-            for &callee in &self.get(id).callees {
+            for &(callee, _) in &self.get(id).callees {
                 let rest = room.checked_sub(self.get(callee).slots);
                 if let Some(rest) = rest.filter(|_| known.insert(callee)) {
                     *room = rest;
@@ -70,6 +73,24 @@ impl Functions {
             at += 1;
         }
         reached
+    }
+
+    /// Functions that a program reaches by calls that are not behind checks, itself first.
+    fn required(&self, main: ProgramId, reached: &[ProgramId]) -> BTreeSet<ProgramId> {
+        let reached: BTreeSet<ProgramId> = reached.iter().copied().collect();
+        let mut required = BTreeSet::from([main]);
+        let mut open = vec![main];
+        while let Some(id) = open.pop() {
+            let callees = self.get(id).callees.iter();
+            let always =
+                callees.filter(|(callee, is_guarded)| !is_guarded && reached.contains(callee));
+            open.extend(
+                always
+                    .map(|(callee, _)| *callee)
+                    .filter(|callee| required.insert(*callee)),
+            );
+        }
+        required
     }
 
     /// Stack depth in bytes over the deepest chain of calls; recursive calls, which the
@@ -82,7 +103,7 @@ impl Functions {
         while let Some((id, next, below)) = path.last_mut() {
             let function = self.get(*id);
             match function.callees.get(*next) {
-                Some(callee) => {
+                Some((callee, _)) => {
                     *next += 1;
                     match depth.get(callee) {
                         Some(Some(known)) => *below = (*below).max(*known),
@@ -117,9 +138,16 @@ impl Functions {
         let reached = self.reached(id, room);
         let all = || reached.iter().map(|id| self.get(*id));
         let slots = all().map(|function| function.slots).sum();
-        let mut needs: Vec<Need> = all()
-            .flat_map(|function| function.needs.iter().copied())
-            .collect();
+        let required = self.required(id, &reached);
+        let needs_of = |id: &ProgramId| {
+            let is_required = required.contains(id);
+            let needs = self.get(*id).needs.iter();
+            needs.map(move |need| Need {
+                is_guarded: need.is_guarded || !is_required,
+                ..*need
+            })
+        };
+        let mut needs: Vec<Need> = reached.iter().flat_map(needs_of).collect();
         let jumps_on = Thing::Helper(TAIL_CALL);
         if reached.len() > 1 && needs.iter().any(|need| need.thing == jumps_on) {
             needs.push(Need::feature(Feature::TailCallsWithCalls));
@@ -151,8 +179,11 @@ fn asked(object: &Object<'_>) -> Asked {
     loaded.collect()
 }
 
-/// Program or function of each CO-RE relocation.
-fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o {
+/// Program or function of each CO-RE relocation, its slot from the start of the section, and
+/// its kind.
+fn relocated<'o>(
+    object: &'o Object<'_>,
+) -> impl Iterator<Item = (ProgramId, usize, CoreKind)> + 'o {
     let types = object.btf().zip(object.btf_ext());
     let groups = types.into_iter().flat_map(|(types, ext)| {
         let named = move |group| (types, group);
@@ -162,14 +193,23 @@ fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o
         let name = types.string(group.section);
         let section = object.elf().section_named(name.as_bytes());
         let at = move |offset: u32| object.program_defs().at(section?.id, offset as usize / 8);
-        group.records().filter_map(move |relo| at(relo.offset))
+        group.records().filter_map(move |relo| {
+            let slot = relo.offset as usize / 8;
+            Some((at(relo.offset)?, slot, relo.spec.kind))
+        })
     })
 }
 
 impl Function {
-    fn of(object: &Object<'_>, asked: &Asked, id: ProgramId, code: &ProgramDef<'_>) -> Function {
+    fn of(
+        object: &Object<'_>,
+        (asked, checks): (&Asked, &Checks),
+        id: ProgramId,
+        code: &ProgramDef<'_>,
+    ) -> Function {
         let slots: Vec<RawInsn> = code.slots().collect();
         let insns = decode(&slots);
+        let required = checks.required(object, (id, code), &insns);
         let mut function = Function {
             slots: slots.len(),
             stack: named_stack(&insns),
@@ -183,7 +223,16 @@ impl Function {
                 .next_if(|patch| patch.slot as usize == slot)
                 .is_some()
             {}
+            let (needs, callees) = (function.needs.len(), function.callees.len());
             function.take((object, asked), (id, code), (slot, *insn), patch);
+            if required.as_ref().is_some_and(|required| !required[slot]) {
+                for need in &mut function.needs[needs..] {
+                    need.is_guarded = true;
+                }
+                for (_, is_guarded) in &mut function.callees[callees..] {
+                    *is_guarded = true;
+                }
+            }
         }
         if has_loop(&insns) {
             function.needs.push(Need::feature(Feature::Loops));
@@ -242,7 +291,7 @@ impl Function {
                 };
                 need(Need::feature(feature));
                 let callee = callee(object, code, slot, goal);
-                self.callees.extend(callee);
+                self.callees.extend(callee.map(|callee| (callee, false)));
             }
             (None, Insn::Call(Callee::Helper(number))) => need(Need::helper(number)),
             (None, _) => {
@@ -251,6 +300,94 @@ impl Function {
                 }
             }
         }
+    }
+}
+
+/// Checks of what the kernel has: CO-RE relocations that answer whether a type, field or
+/// enumerator exists, by program or function and slot.
+struct Checks(BTreeSet<(ProgramId, usize)>);
+
+impl Checks {
+    fn of(object: &Object<'_>) -> Checks {
+        let is_check = |kind| {
+            [
+                CoreKind::FIELD_EXISTS,
+                CoreKind::TYPE_EXISTS,
+                CoreKind::TYPE_MATCHES,
+                CoreKind::ENUM_VALUE_EXISTS,
+            ]
+            .contains(&kind)
+        };
+        let checks = relocated(object).filter(|(.., kind)| is_check(*kind));
+        let slots = checks.filter_map(|(id, slot, _)| {
+            let start = object.program_defs().get(id)?.start;
+            Some((id, slot - start))
+        });
+        Checks(slots.collect())
+    }
+
+    /// True for each slot that a run may reach where all checks answer no; `None` if the
+    /// function has none.
+    fn required(
+        &self,
+        object: &Object<'_>,
+        (id, _): (ProgramId, &ProgramDef<'_>),
+        insns: &[Insn],
+    ) -> Option<Vec<bool>> {
+        let patches = object.patches.of(id);
+        let loads_extern = |patch: &Patch| matches!(patch.goal, Goal::ExternLoad(_));
+        let has_check = self.0.range((id, 0)..=(id, usize::MAX)).next().is_some();
+        if !has_check && !patches.iter().any(loads_extern) {
+            return None;
+        }
+        let known = Absent {
+            object,
+            checks: self,
+            id,
+            patches: patches
+                .iter()
+                .map(|patch| (patch.slot as usize, patch.goal))
+                .collect(),
+        };
+        Some(reached(insns, &known))
+    }
+}
+
+/// A kernel that has nothing that programs check for.
+struct Absent<'o, 'a> {
+    object: &'o Object<'a>,
+    checks: &'o Checks,
+    id: ProgramId,
+    patches: BTreeMap<usize, Goal>,
+}
+
+impl Known for Absent<'_, '_> {
+    fn written(&self, slot: usize, _: &Insn) -> Option<Value> {
+        if self.checks.0.contains(&(self.id, slot)) {
+            return Some(Value::Number(0));
+        }
+        let Goal::ExternLoad(id) = *self.patches.get(&slot)? else {
+            return Some(Value::Unknown);
+        };
+        let known = self.object.externs().get(id);
+        Some(match known.map(|known| (known.kind, known.weak)) {
+            Some((ExternKind::Config(_), _)) => Value::Place {
+                index: id.0,
+                offset: 0,
+            },
+            Some((_, true)) => Value::Number(0),
+            Some((_, false)) | None => Value::Unknown,
+        })
+    }
+
+    /// Virtual values of the configuration, of which the oldest kernel has 0.
+    fn at(&self, index: u32, offset: u32, _: Size) -> Option<u64> {
+        let known = self.object.externs().get(ExternId(index))?;
+        (offset == 0 && known.name.starts_with("LINUX_")).then_some(0)
+    }
+
+    fn has_functions(&self) -> bool {
+        false
     }
 }
 
@@ -308,62 +445,10 @@ fn named_stack(insns: &[Insn]) -> u32 {
     lowest.unsigned_abs().min(u64::from(u32::MAX)) as u32
 }
 
-/// True if the control flow has a cycle, by depth-first search over slots.
-fn has_loop(insns: &[Insn]) -> bool {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
-        Never,
-        OnPath,
-        Done,
-    }
-    let next = |at: usize| {
-        let to = |skip: i32| usize::try_from(at as i64 + 1 + i64::from(skip)).ok();
-        match insns[at].flow() {
-            Flow::Next | Flow::Call(_) => [to(0), None],
-            Flow::SkipOne => [to(1), None],
-            Flow::Branch(skip) => [to(0), to(skip)],
-            Flow::Goto(skip) => [to(skip), None],
-            Flow::GotoReg(_) | Flow::Exit | Flow::Nowhere => [None, None],
-        }
-    };
-    let mut seen = vec![Seen::Never; insns.len()];
-    let mut path: Vec<(usize, usize)> = Vec::new();
-    if !insns.is_empty() {
-        seen[0] = Seen::OnPath;
-        path.push((0, 0));
-    }
-    while let Some((at, tried)) = path.last_mut() {
-        let Some(way) = next(*at).get(*tried).copied() else {
-            seen[*at] = Seen::Done;
-            path.pop();
-            continue;
-        };
-        *tried += 1;
-        match way.filter(|to| *to < insns.len()) {
-            Some(to) if seen[to] == Seen::OnPath => return true,
-            Some(to) if seen[to] == Seen::Never => {
-                seen[to] = Seen::OnPath;
-                path.push((to, 0));
-            }
-            _ => {}
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use isa::ebpf::assemble;
-
-    #[test]
-    fn jumps_back_are_loops_only_if_the_walk_returns() {
-        let turns = assemble("r1 = 5\nagain: r1 += -1\nif r1 != 0 goto again\nexit").unwrap();
-        assert!(has_loop(&turns));
-        let crossing = assemble("goto a\nb: exit\na: goto b").unwrap();
-        assert!(!has_loop(&crossing));
-        assert!(!has_loop(&[]));
-    }
 
     #[test]
     fn the_stack_is_what_instructions_name() {

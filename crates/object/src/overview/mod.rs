@@ -6,8 +6,9 @@
 //! linked have an overview too.
 //!
 //! A [`Need`] is one required feature: a helper, a map kind, an instruction. Every
-//! instruction counts, reachable or not, also those guarded by a check for the feature.
-//! Weak externs count unless the object checks for their existence.
+//! instruction counts. Those that no run reaches where each check for a type, field,
+//! enumerator, weak symbol or release answers no are guarded: the oldest release does
+//! without them.
 //!
 //! One pass over instructions and relocations, and for each program one over the needs of
 //! its functions. The total is bounded as for linking: beyond that, functions are
@@ -16,6 +17,7 @@
 mod functions;
 mod map_needs;
 mod program_needs;
+mod reach;
 mod trial;
 
 use program::{ExternId, MapId};
@@ -68,6 +70,8 @@ pub struct Need {
     pub since: Option<Since>,
     /// First use, if it is an instruction.
     pub site: Option<Site>,
+    /// True if all uses are behind checks of what the kernel has.
+    pub is_guarded: bool,
 }
 
 /// Instruction of an object.
@@ -168,9 +172,10 @@ impl Overview {
     }
 }
 
-/// Oldest release that satisfies all needs.
+/// Oldest release that satisfies all needs that are not guarded.
 pub fn oldest<'n>(needs: impl IntoIterator<Item = &'n Need>) -> Option<Release> {
-    let known = needs.into_iter().filter_map(|need| need.since);
+    let needs = needs.into_iter().filter(|need| !need.is_guarded);
+    let known = needs.filter_map(|need| need.since);
     known.map(|since| since.release).max()
 }
 
@@ -182,6 +187,7 @@ fn collect(needs: impl Iterator<Item = Need>) -> Vec<Need> {
         release(other)
             .cmp(&release(one))
             .then(one.thing.cmp(&other.thing))
+            .then(one.is_guarded.cmp(&other.is_guarded))
     });
     all.dedup_by_key(|need| need.thing);
     all
@@ -193,6 +199,7 @@ impl Need {
             thing,
             since,
             site: None,
+            is_guarded: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Needs of a program by its properties: program type, attach type, load flags.
 
-use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::programs::{AttachType, LoadFlags};
 use spec::since::Feature;
 
 use super::{Need, Thing};
@@ -20,7 +20,7 @@ pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Need> {
         needs.push(Need::feature(Feature::XdpFragments));
     }
     if flags.has(LoadFlags::SLEEPABLE) {
-        needs.extend(sleepable(kind, code.attach).map(Need::feature));
+        needs.extend(Feature::of_sleepable(kind, code.attach).map(Need::feature));
     }
     needs
 }
@@ -30,19 +30,4 @@ pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Need> {
 fn names_attach(code: &ProgramDef<'_>) -> bool {
     let old_name = code.section_name.as_bytes().starts_with(b"tc/");
     !old_name && code.attach != Some(AttachType::Xdp)
-}
-
-fn sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
-    Some(match (kind, attach) {
-        // These types are always sleepable.
-        (ProgramType::Syscall, _) => return None,
-        (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
-        (ProgramType::StructOps, _) => Feature::SleepableStructOps,
-        (ProgramType::Tracing, Some(AttachType::TraceIter)) => Feature::SleepableIterators,
-        (ProgramType::Tracing, Some(AttachType::TraceRawTp))
-        | (ProgramType::Tracepoint | ProgramType::RawTracepoint, _) => {
-            Feature::SleepableTracepoints
-        }
-        _ => Feature::Sleepable,
-    })
 }

@@ -6,13 +6,21 @@
 //! One link; if it fails, one more for each program, up to a budget of slots.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use isa::ebpf::{Imm64, Insn, Size, decode};
+use program::{InitialContents, MapDef};
+use spec::maps::MapFlags;
+
+use super::reach::{Known, Value, reached};
 use crate::attach::AttachFault;
 use crate::error::{Error, Problem};
+use crate::externs::ExternFault;
 use crate::linked::{LinkSession, LinkedProgram, UnloadableProgram};
 use crate::object::Object;
 use crate::programs::ProgramId;
 use crate::reference::{Reference, Referent};
+use crate::relocate::RelocationFault;
 use spec::Kernel;
 
 /// Maximum number of slots linked in total.
@@ -57,27 +65,95 @@ impl ProgramTrial {
         }
     }
 
-    /// True if the built-in BTF lacks the attach target, so that the answer for that
+    /// True if the data of the kernel leave out what decides, so that the answer for that
     /// kernel is undecided.
     pub fn is_undecided(&self) -> bool {
         let fault = self.refusal().map(|error| error.problem());
-        matches!(fault, Some(Problem::Attach(AttachFault::NotBuiltIn { .. })))
+        matches!(
+            fault,
+            Some(
+                Problem::Attach(AttachFault::LeftOut { .. })
+                    | Problem::Relocation(RelocationFault::LeftOut { .. })
+                    | Problem::Extern(ExternFault::NoSymbols)
+            )
+        )
     }
 
-    /// References to objects that the kernel lacks: the kernel refuses the program if
-    /// they are reachable.
+    /// References to objects that the kernel lacks, of instructions that a run may reach where
+    /// constants decide branches: the kernel refuses the program if they are reachable.
     pub fn missing(&self) -> impl Iterator<Item = &Reference> {
         let references = match &self.outcome {
             TrialOutcome::Linked(program) => &program.references[..],
             TrialOutcome::Unloadable(program) => &program.references,
             TrialOutcome::Refused(_) => &[],
         };
-        references.iter().filter(|reference| {
+        let is_missing = |reference: &&Reference| {
             matches!(
                 reference.to,
                 Referent::MissingCore(_) | Referent::MissingKfunc(_) | Referent::MissingMap(_)
             )
-        })
+        };
+        let missing: Vec<&Reference> = references.iter().filter(is_missing).collect();
+        let reached = match missing.is_empty() {
+            true => Vec::new(),
+            false => self.reached(),
+        };
+        let is_reached = move |reference: &&Reference| {
+            let reached = reached.get(reference.slot as usize);
+            reached.copied().unwrap_or(true)
+        };
+        missing.into_iter().filter(is_reached)
+    }
+
+    /// True for each slot that a run may reach.
+    fn reached(&self) -> Vec<bool> {
+        match &self.outcome {
+            TrialOutcome::Linked(linked) => {
+                let program = &linked.program;
+                reached(&program.decode(), &FrozenMaps(program.maps()))
+            }
+            TrialOutcome::Unloadable(program) => reached(&decode(&program.insns), &FrozenMaps(&[])),
+            TrialOutcome::Refused(_) => Vec::new(),
+        }
+    }
+}
+
+/// Values of maps that nobody writes once the program is loaded: constants and the
+/// configuration.
+struct FrozenMaps<'p>(&'p [Arc<MapDef>]);
+
+impl Known for FrozenMaps<'_> {
+    fn written(&self, _: usize, insn: &Insn) -> Option<Value> {
+        let Insn::LoadImm64 { imm, .. } = *insn else {
+            return None;
+        };
+        match imm {
+            Imm64::Value(_) => None,
+            Imm64::MapIndexValue { index, offset } => Some(Value::Place {
+                index: index as u32,
+                offset: offset as u32,
+            }),
+            _ => Some(Value::Unknown),
+        }
+    }
+
+    fn at(&self, index: u32, offset: u32, size: Size) -> Option<u64> {
+        let map = self.0.get(index as usize)?;
+        let InitialContents::Value { image, frozen } = &map.contents else {
+            return None;
+        };
+        let is_constant = *frozen && map.params.flags.has(MapFlags::RDONLY_PROG);
+        let end = offset.checked_add(size.bytes())?;
+        if !is_constant || end > image.size() {
+            return None;
+        }
+        let mut bytes = [0; 8];
+        image.read(offset, &mut bytes[..size.bytes() as usize]);
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn has_functions(&self) -> bool {
+        true
     }
 }
 

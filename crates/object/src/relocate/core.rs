@@ -79,13 +79,14 @@ impl Copies {
     }
 
     /// Applies relocations to copies, in this order; the first that fails and its place
-    /// among all of the object.
+    /// among all of the object. What reduced types lack is left out rather than absent.
     fn apply(
         &mut self,
         records: &[&Record<'_>],
         codes: &ProgramDefs<'_>,
         btf: &Btf<'_>,
         resolver: &mut Resolver<'_>,
+        is_reduced: bool,
     ) -> Result<(), Fault> {
         for record in records {
             let Some(code) = codes.get(record.program) else {
@@ -109,6 +110,7 @@ impl Copies {
             applied.push(Reference {
                 slot: local as u32,
                 to: match is_missing {
+                    _ if is_reduced && !resolver.is_found(spec) => Referent::LeftOut(*spec),
                     true => Referent::MissingCore(*spec),
                     false => Referent::Core(*spec),
                 },
@@ -236,13 +238,15 @@ impl<'o> CoreRelocations<'o> {
         copies: &mut Copies,
     ) -> Result<bool, Error> {
         let (btf, resolver) = (self.btf, &mut self.resolver);
+        // BTF for CO-RE alone is what libbpf goes by, whatever the kernel has.
+        let is_reduced = self.kernel.core_btf().is_none() && self.kernel.is_btf_reduced();
         if resolver.is_order_irrelevant() {
             if self.applied.is_none() {
                 let records = in_order(&self.records, &self.functions, copies);
-                self.applied = Some(copies.apply(&records, codes, btf, resolver));
+                self.applied = Some(copies.apply(&records, codes, btf, resolver, is_reduced));
             }
             let records = in_order(&self.records, programs, copies);
-            let own = copies.apply(&records, codes, btf, resolver);
+            let own = copies.apply(&records, codes, btf, resolver, is_reduced);
             if resolver.is_order_irrelevant() {
                 let of_functions = self.applied.clone().and_then(Result::err);
                 return first([own.err(), of_functions, self.damage.clone()]).map(|()| false);
@@ -254,7 +258,7 @@ impl<'o> CoreRelocations<'o> {
         }
         let mut resolver = new_resolver(btf, self.kernel)?;
         let records = in_order(&self.records, &all, copies);
-        let applied = copies.apply(&records, codes, btf, &mut resolver);
+        let applied = copies.apply(&records, codes, btf, &mut resolver, is_reduced);
         first([applied.err(), None, self.damage.clone()]).map(|()| true)
     }
 }

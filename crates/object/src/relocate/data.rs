@@ -55,7 +55,12 @@ impl Data<'_, '_> {
             }
         }
         // At one slot, CO-RE relocations are applied last.
-        let is_core = |to| matches!(to, Referent::Core(_) | Referent::MissingCore(_));
+        let is_core = |to| {
+            matches!(
+                to,
+                Referent::Core(_) | Referent::MissingCore(_) | Referent::LeftOut(_)
+            )
+        };
         made.references
             .sort_by_key(|reference| (reference.slot, is_core(reference.to)));
         Ok(())
@@ -144,7 +149,7 @@ impl Data<'_, '_> {
                 load.number(address);
                 Referent::Address(id)
             }
-            ExternResolution::Missing | ExternResolution::Kconfig => {
+            ExternResolution::Missing | ExternResolution::Unknown | ExternResolution::Kconfig => {
                 load.number(0);
                 Referent::Address(id)
             }

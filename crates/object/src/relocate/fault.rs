@@ -112,6 +112,12 @@ pub enum RelocationFault {
         /// Size of the field in the kernel in bytes.
         to: u32,
     },
+    /// The reduced BTF of the kernel lacks what the relocation refers to; the kernel may
+    /// have it.
+    LeftOut {
+        /// Type or member in C notation.
+        what: String,
+    },
     /// CO-RE relocations, and the BTF of the kernel is unknown.
     NoKernelTypes,
     /// The assembled programs are too large together.
@@ -136,7 +142,7 @@ impl RelocationFault {
             RelocationFault::NoKernelTypes
             | RelocationFault::CoreRange { .. }
             | RelocationFault::CoreSize { .. } => Blame::Target,
-            RelocationFault::TooLarge { .. } => Blame::Beebox,
+            RelocationFault::TooLarge { .. } | RelocationFault::LeftOut { .. } => Blame::Beebox,
             _ => Blame::File,
         }
     }
@@ -151,6 +157,7 @@ impl RelocationFault {
             Fault::MissingType
             | Fault::MissingLines
             | Fault::NoCallback { .. }
+            | Fault::LeftOut { .. }
             | Fault::NoKernelTypes => Errno::ENOENT,
             Fault::CutLoad
             | Fault::JumpTable { .. }
@@ -234,6 +241,11 @@ impl fmt::Display for RelocationFault {
             Fault::CoreSize { found, from, to } => write!(
                 f,
                 "access of {found} bytes to a field of {from} bytes, which has {to} in the kernel"
+            ),
+            Fault::LeftOut { what } => write!(
+                f,
+                "the types given leave out {what}; the kernel's own types decide (--btf FILE, \
+                 --kernel running)"
             ),
             Fault::NoKernelTypes => write!(f, "BTF of the kernel is required and unknown"),
             Fault::TooLarge { limit } => write!(

@@ -32,6 +32,7 @@
 //! | `.target … .end` | the program whose function is replaced or traced, in the same form without answers |
 //! | `.map … .end` | a map definition; `.inner`, `.data`, `.frozen`, `.entry`, `.arena`, `.struct_ops`, `.jump` within |
 //! | `.extern` | an extern symbol |
+//! | `.lacks INDEX` | a CO-RE relocation that failed: its instruction, the field, and what the kernel lacks |
 //! | `.btf … .end` | BTF, a line for each type as in `bpftool btf dump format raw` |
 //! | `.btf_bytes … .end` | BTF as bytes, for BTF that the lines cannot express |
 //! | `.kernel RELEASE accepted\|refused ERRNO … .end` | a recorded answer, with `.log` lines and `.return` |

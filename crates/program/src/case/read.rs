@@ -16,7 +16,7 @@ use super::{Case, CaseError, CaseProblem, KernelAnswer, btf_text, map_text};
 use crate::builder::MAX_TARGETS;
 use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
 use crate::map_def::MapDef;
-use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
+use crate::program::{AttachTarget, FailedRelocation, FuncInfo, LineInfo, Program, Subprog};
 
 pub(super) fn read(text: &str) -> Result<Case, CaseError> {
     let mut reader = Reader::default();
@@ -108,6 +108,7 @@ struct Reader {
     btf: Option<Builder>,
     subprogs: Vec<Subprog>,
     func_info: Vec<FuncInfo>,
+    failed_relocations: Vec<FailedRelocation>,
     file: Vec<u8>,
     lines: Vec<Line>,
     answers: Vec<KernelAnswer>,
@@ -249,6 +250,11 @@ impl Reader {
             ".attach" => target(self.target.get_or_insert_default(), words)?,
             ".map" => self.block = Block::Map(Box::new(map_text::Open::new(words)?)),
             ".extern" => self.externs.push(extern_symbol(words)?),
+            ".lacks" => self.failed_relocations.push(FailedRelocation {
+                insn: words.fitting("the index of an instruction")?,
+                access: words.text("a field or type in quotes")?,
+                absence: words.text("what the kernel lacks in quotes")?,
+            }),
             ".btf" => self.block = Block::Btf(Box::default()),
             ".btf_bytes" => self.block = Block::BtfBytes(Vec::new()),
             ".kernel" if self.target_line != 0 => {
@@ -366,6 +372,7 @@ impl Reader {
             .btf(btf.map(Arc::new))
             .func_info(self.func_info)
             .line_info(line_info)
+            .failed_relocations(self.failed_relocations)
             .externs(self.externs)
             .modules(self.modules)
             .license(self.license)
@@ -463,13 +470,14 @@ fn extern_symbol(words: &mut Words<'_>) -> Result<ExternSymbol, CaseError> {
     }
     let resolution = match word {
         "missing" => ExternResolution::Missing,
+        "unknown" => ExternResolution::Unknown,
         "kconfig" => ExternResolution::Kconfig,
         "address" => ExternResolution::Address(words.fitting("an address")?),
         "btf" => ExternResolution::Btf {
             id: TypeId(words.fitting("a BTF id")?),
             module: words.fitting("the number of a module")?,
         },
-        _ => return Err(words.unexpected("missing, kconfig, address or btf before")),
+        _ => return Err(words.unexpected("missing, unknown, kconfig, address or btf before")),
     };
     Ok(ExternSymbol {
         name,

@@ -25,6 +25,11 @@ fn write_program(
     for map in program.maps() {
         f.write_str(&map_text::write(map))?;
     }
+    for failed in program.failed_relocations() {
+        let [access, absence] =
+            [&failed.access, &failed.absence].map(|text| quoted(text.as_bytes()));
+        writeln!(f, ".lacks {} {access} {absence}", failed.insn)?;
+    }
     for symbol in program.externs() {
         writeln!(f, ".extern {}", extern_words(symbol))?;
     }
@@ -105,6 +110,7 @@ fn extern_words(symbol: &ExternSymbol) -> String {
     };
     let resolution = match symbol.resolution {
         ExternResolution::Missing => "missing".to_owned(),
+        ExternResolution::Unknown => "unknown".to_owned(),
         ExternResolution::Kconfig => "kconfig".to_owned(),
         ExternResolution::Address(address) => format!("address {address:#x}"),
         ExternResolution::Btf { id, module } => format!("btf {id} {module}"),

@@ -77,6 +77,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         Cause::Bounds { .. } | Cause::Arithmetic { .. } => bounds::words(explanation),
         Cause::HelperUnavailable { .. }
         | Cause::HelperUnknown { .. }
+        | Cause::Relocation { .. }
         | Cause::PacketLoad
         | Cause::KfuncUnavailable { .. }
         | Cause::Trap

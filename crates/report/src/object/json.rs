@@ -6,7 +6,7 @@ use spec::Kernel;
 use spec::kernel::KernelField;
 
 use super::text::extern_kind;
-use super::{Place, Shown, Sizes, kinds, missing, relocations, thing};
+use super::{Missing, Place, Shown, Sizes, kinds, relocations, thing};
 
 /// An object as JSON.
 pub fn object_json(shown: &Shown<'_, '_>) -> Value {
@@ -149,6 +149,7 @@ fn need(shown: &Shown<'_, '_>, need: &Need) -> Value {
         "kind": if category.is_empty() { "feature" } else { category },
         "name": name,
         "linux": release(need.since.map(|since| since.release)),
+        "guarded": need.is_guarded,
         "source": need.since.map(|since| since.source.to_string()),
         "code": place.as_ref().map(|place| &place.code),
         "insn": place.as_ref().map(|place| place.slot),
@@ -164,9 +165,11 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
     let programs = trial.programs.iter().filter_map(|program| {
         let code = shown.object.program_defs().get(program.id)?;
         let missing = program.missing().map(|reference| {
+            let missing = Missing::of(shown.object, reference.to, target.kernel);
             json!({
                 "insn": reference.slot,
-                "what": missing(shown.object, reference.to),
+                "what": missing.what,
+                "absence": missing.absence,
             })
         });
         Some(json!({

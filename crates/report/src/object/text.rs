@@ -8,7 +8,7 @@ use object::maps::Map;
 use object::overview::{Need, oldest};
 use object::{Error, ProgramDef};
 
-use super::{Place, Shown, Sizes, base, kinds, latest, missing, relocations, words};
+use super::{Missing, Place, Shown, Sizes, base, kinds, latest, relocations, words};
 use crate::table::{Side, Table};
 use spec::bits::BitOp;
 use spec::since::Release;
@@ -288,7 +288,10 @@ pub fn needs_newer_text(shown: &Shown<'_, '_>, release: Release) -> String {
     ]);
     let mut count = 0;
     for need in &needs {
-        let Some(since) = need.since.filter(|since| since.release > release) else {
+        let since = need
+            .since
+            .filter(|since| since.release > release && !need.is_guarded);
+        let Some(since) = since else {
             continue;
         };
         let place = need.site.and_then(|site| Place::of(shown.object, site));
@@ -340,10 +343,15 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
         for reference in program.missing() {
             lines += 1;
             if lines <= most {
-                let what = missing(shown.object, reference.to);
+                let Missing { what, absence } =
+                    Missing::of(shown.object, reference.to, target.kernel);
+                let what = match absence.contains(&what) {
+                    true => String::new(),
+                    false => format!("{what}: "),
+                };
                 let _ = writeln!(
                     text,
-                    "  {}, instruction {}: the kernel has no {what}: the verifier refuses the program if it reaches this",
+                    "  {}, instruction {}: {what}{absence}: the verifier refuses the program if it reaches this",
                     code.name, reference.slot
                 );
             }
@@ -371,7 +379,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     if let undecided @ 1.. = undecided.count() {
         let _ = writeln!(
             text,
-            "  {} undecided: the built-in description leaves out what they attach to (--btf FILE decides)",
+            "  {} undecided: the data of the kernel leave out what they refer to (--btf FILE, --kernel running decide)",
             count(undecided, "program")
         );
     }

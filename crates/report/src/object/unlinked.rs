@@ -13,19 +13,24 @@ use super::text::{count, heading, section};
 use crate::table::{Side, Table};
 
 /// Reasons why an object is not linked, with remedies: a sentence for each reason.
-pub fn unlinked_notes(object: &UnlinkedObject<'_>) -> Vec<&'static str> {
-    let mut notes = Vec::new();
+pub fn unlinked_notes(object: &UnlinkedObject<'_>) -> Vec<String> {
+    let mut notes = Vec::<String>::new();
     if object.is_big_endian() {
         notes.push(
             "big-endian object: shown in its byte order, not linked; compile it with \
-             -target bpfel to link it for this machine",
+             -target bpfel to link it for this machine"
+                .into(),
         );
     }
     if object.has_legacy_maps() {
         notes.push(
             "legacy map definitions in a section maps or maps/NAME: shown, not linked; libbpf \
-             1.0 and later refuse them, define maps in SEC(\".maps\") with __uint and __type",
+             1.0 and later refuse them, define maps in SEC(\".maps\") with __uint and __type"
+                .into(),
         );
+    }
+    if let Some(refusal) = object.refusal().filter(|_| notes.is_empty()) {
+        notes.push(format!("shown, not linked: {refusal}"));
     }
     notes
 }

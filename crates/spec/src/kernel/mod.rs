@@ -35,6 +35,8 @@ pub struct Kernel {
     version: Fact<Option<KernelVersion>>,
     btf: Fact<Option<Arc<Btf<'static>>>>,
     core_btf: Option<Arc<Btf<'static>>>,
+    /// True if the BTF is a part of the kernel's.
+    is_btf_reduced: bool,
     modules: Fact<Vec<Module>>,
     config: Fact<Option<Arc<KernelConfig>>>,
     symbols: Fact<Option<Symbols>>,
@@ -233,6 +235,7 @@ impl Kernel {
             version: Fact::assumed(None),
             btf: Fact::assumed(None),
             core_btf: None,
+            is_btf_reduced: false,
             modules: Fact::assumed(Vec::new()),
             config: Fact::assumed(None),
             symbols: Fact::assumed(None),
@@ -247,10 +250,12 @@ impl Kernel {
         }
     }
 
-    /// Copy with another name in which every field is assumed.
+    /// Copy with another name in which every field is assumed, but for symbols, which are
+    /// unknown: addresses are those of one kernel.
     #[must_use]
     pub fn assumed_for(mut self, name: impl Into<String>) -> Kernel {
         self.name = name.into();
+        self.symbols.value = None;
         let sources = [
             &mut self.version.source,
             &mut self.btf.source,
@@ -286,6 +291,14 @@ impl Kernel {
         self
     }
 
+    /// States whether the BTF of vmlinux is a part of the kernel's, as tools write it for
+    /// some programs. What such BTF lacks, the kernel may have.
+    #[must_use]
+    pub fn with_reduced_btf(mut self, is_reduced: bool) -> Kernel {
+        self.is_btf_reduced = is_reduced;
+        self
+    }
+
     /// Name in messages.
     pub fn name(&self) -> &str {
         &self.name
@@ -304,6 +317,11 @@ impl Kernel {
     /// BTF of vmlinux.
     pub fn btf(&self) -> Option<&Arc<Btf<'static>>> {
         self.btf.value.as_ref()
+    }
+
+    /// True if the BTF of vmlinux is a part of the kernel's.
+    pub fn is_btf_reduced(&self) -> bool {
+        self.is_btf_reduced
     }
 
     /// Target BTF of CO-RE relocations, if it is not the kernel's own.

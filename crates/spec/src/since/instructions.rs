@@ -5,6 +5,20 @@ use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Width};
 use super::Feature;
 
 impl Feature {
+    /// True if the feature is an opcode of its own, which an earlier kernel refuses even
+    /// where no path reaches it.
+    pub const fn is_opcode(self) -> bool {
+        matches!(
+            self,
+            Feature::Jump32
+                | Feature::JumpLess
+                | Feature::SignedLoads
+                | Feature::ByteSwap
+                | Feature::LongJumps
+                | Feature::MayGoto
+        )
+    }
+
     /// Feature that an instruction requires; `None` if no kernel executes it. Called
     /// kfuncs and helpers and used maps have first releases of their own.
     pub const fn of(insn: Insn) -> Option<Feature> {

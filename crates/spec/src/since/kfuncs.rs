@@ -13,6 +13,11 @@ pub fn kfunc(name: &str) -> Option<Since> {
     found.ok().map(|at| KFUNCS[at].since)
 }
 
+/// Every kfunc with the release that introduced it.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, Since)> {
+    KFUNCS.iter().map(|row| (row.name, row.since))
+}
+
 /// Place of a kfunc in the table, by its name.
 pub(crate) const fn kfunc_index(name: &str) -> Option<u16> {
     let mut at = 0;

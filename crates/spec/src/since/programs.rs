@@ -1,7 +1,25 @@
 //! First release of each program type and attach type.
 
-use super::Since;
+use super::{Feature, Since};
 use crate::programs::{AttachType, ProgramType};
+
+impl Feature {
+    /// Feature that a sleepable program of this type requires; `None` if all programs of the
+    /// type are sleepable.
+    pub const fn of_sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
+        Some(match (kind, attach) {
+            (ProgramType::Syscall, _) => return None,
+            (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
+            (ProgramType::StructOps, _) => Feature::SleepableStructOps,
+            (ProgramType::Tracing, Some(AttachType::TraceIter)) => Feature::SleepableIterators,
+            (ProgramType::Tracing, Some(AttachType::TraceRawTp))
+            | (ProgramType::Tracepoint | ProgramType::RawTracepoint, _) => {
+                Feature::SleepableTracepoints
+            }
+            _ => Feature::Sleepable,
+        })
+    }
+}
 
 impl ProgramType {
     /// Release that introduced the program type.

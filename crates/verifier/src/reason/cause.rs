@@ -411,6 +411,15 @@ pub enum Cause {
         /// It writes.
         is_write: bool,
     },
+    /// The release of the kernel lacks it.
+    Release,
+    /// A CO-RE relocation that failed: the kernel lacks a type or field.
+    Relocation {
+        /// Accessed field or type, as `task_struct.pid`.
+        access: String,
+        /// What the kernel lacks or has instead, in words.
+        absence: String,
+    },
     /// The kernel's own failure.
     KernelBug,
     /// Anything else.

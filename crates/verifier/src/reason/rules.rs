@@ -77,6 +77,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
         }
         RefusalKind::Btf => call::signature(scene).or(Some(Finding::new(Cause::Btf))),
         RefusalKind::AttachTarget => Some(Finding::new(Cause::AttachTarget)),
+        RefusalKind::Release => Some(Finding::new(Cause::Release)),
         RefusalKind::KernelBug => Some(Finding::new(Cause::KernelBug)),
         RefusalKind::Privilege => Some(Finding::new(Cause::Privilege)),
         RefusalKind::Uninitialized => register::uninitialized(scene),

@@ -20,6 +20,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             other_attach,
         } => unavailable(kind, helper, types, *other_attach),
         Cause::HelperUnknown { number } => unknown(*number),
+        Cause::Relocation { access, absence } => Words::new(
+            "core-relocation",
+            format!("this instruction depends on `{access}`: {absence}"),
+        )
+        .needed("a kernel with the type and field, or a path that does not reach it there")
+        .help("bpf_core_field_exists or bpf_core_type_exists around it"),
         Cause::PacketLoad => Words::new(
             "packet-load",
             format!("{kind} programs have no packet loads (`*(u8 *)skb[…]`)"),

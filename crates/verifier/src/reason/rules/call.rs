@@ -18,6 +18,14 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
     let cause = match scene.callee_at(scene.refusal.insn?) {
         Some(Callee::Helper(number)) => {
             if spec::helpers::helper(number).is_none() {
+                let insn = scene.refusal.insn?;
+                let mut failed = scene.env.program.failed_relocations().iter();
+                if let Some(failed) = failed.find(|failed| failed.insn == insn) {
+                    return Some(Finding::new(Cause::Relocation {
+                        access: failed.access.clone(),
+                        absence: failed.absence.clone(),
+                    }));
+                }
                 return Some(Finding::new(Cause::HelperUnknown { number }));
             }
             let (types, other_attach) = types_with_helper(scene, number as u32);

@@ -1,0 +1,212 @@
+//! Verdicts for releases of Linux other than the one whose rules this verifier has.
+//!
+//! What the tables of releases ([`spec::since`]) know to be absent refuses a program: its
+//! type, attach type and load flags, opcodes, and of what the walk reached helpers, kfuncs,
+//! other instructions and maps with their flags. Of other programs nothing is known, unless
+//! the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
+//! instructions.
+//!
+//! [`Options::assume_rules`]: crate::Options::assume_rules
+
+use std::collections::BTreeSet;
+
+use isa::ebpf::{Callee, Imm64, Insn};
+use program::{ExternResolution, ExternSymbolKind, MapId};
+use spec::helpers;
+use spec::programs::{AttachType, LoadFlags};
+use spec::since::{Feature, Release, Since, has_loop, kfunc};
+
+use crate::env::Env;
+use crate::verdict::{Refusal, RefusalKind, Verdict, errno};
+
+/// Release of Linux whose rules this verifier has.
+pub const RULES: Release = Release {
+    major: 6,
+    minor: 18,
+};
+
+/// Number of the helper bpf_tail_call.
+const TAIL_CALL: i32 = 12;
+/// Most instructions of a program before [`Feature::LongPrograms`].
+const FEW_INSNS: usize = 4096;
+
+/// The verdict for a kernel of another release, with what the rules of [`RULES`] gave.
+/// `is_reached` tells which instructions the walk came to.
+pub(crate) fn verdict(
+    env: &Env<'_>,
+    release: Release,
+    is_reached: impl Fn(usize) -> bool,
+    given: Verdict,
+) -> Verdict {
+    let mut absent = Absent {
+        release,
+        newest: None,
+    };
+    of_program(env, &mut absent);
+    of_insns(env, &is_reached, &mut absent);
+    match absent.newest.map(|(_, refusal)| refusal) {
+        Some(refusal) => Verdict::Refused(refusal),
+        None if env.options.assume_rules => given,
+        None => Verdict::Unsupported(format!("rules of Linux {release}")),
+    }
+}
+
+/// The newest of the things that the release lacks, and the first of these.
+struct Absent {
+    release: Release,
+    newest: Option<(Release, Refusal)>,
+}
+
+impl Absent {
+    fn check(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+        let known = self.newest.as_ref().map(|(release, _)| *release);
+        if since.release <= known.unwrap_or(self.release) {
+            return;
+        }
+        let refusal = Refusal {
+            errno: errno::EINVAL,
+            insn: insn.map(|insn| insn as u32),
+            kind: RefusalKind::Release,
+            message: format!(
+                "{} needs Linux {}; the kernel is Linux {}",
+                what(),
+                since.release,
+                self.release
+            ),
+        };
+        self.newest = Some((since.release, refusal));
+    }
+
+    fn feature(&mut self, feature: Feature, insn: Option<usize>) {
+        self.check(feature.since(), insn, || feature.name().to_owned());
+    }
+}
+
+fn of_program(env: &Env<'_>, absent: &mut Absent) {
+    let program = env.program;
+    let kind = program.kind();
+    absent.check(kind.since(), None, || {
+        format!("program type {}", kind.name())
+    });
+    // libbpf leaves out that of XDP where the kernel does not know it.
+    let attach = program
+        .attach_type()
+        .filter(|attach| *attach != AttachType::Xdp);
+    if let Some(attach) = attach.filter(|attach| attach.number() != 0) {
+        absent.check(attach.since(), None, || {
+            format!("attach type {}", attach.name())
+        });
+    }
+    let flags = program.flags();
+    if flags.has(LoadFlags::XDP_HAS_FRAGS) {
+        absent.feature(Feature::XdpFragments, None);
+    }
+    if let Some(feature) = flags
+        .has(LoadFlags::SLEEPABLE)
+        .then(|| Feature::of_sleepable(kind, attach))
+        .flatten()
+    {
+        absent.feature(feature, None);
+    }
+    if env.insns.len() > FEW_INSNS {
+        absent.feature(Feature::LongPrograms, None);
+    }
+    if Feature::Loops.since().release > absent.release && has_loop(&env.insns) {
+        absent.feature(Feature::Loops, None);
+    }
+}
+
+fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Absent) {
+    let mut maps = BTreeSet::new();
+    let mut jumps_on = false;
+    let mut calls = false;
+    for (at, insn) in env.insns.iter().enumerate() {
+        let feature = match insn {
+            // Stands for the map's descriptor, which the loader puts there.
+            Insn::LoadImm64 {
+                imm: Imm64::MapIndex { index, .. },
+                ..
+            } => {
+                if is_reached(at) && maps.insert(*index) {
+                    of_map(env, MapId(*index as u32), at, absent);
+                }
+                None
+            }
+            Insn::LoadImm64 {
+                imm: Imm64::MapIndexValue { index, .. },
+                ..
+            } => {
+                if is_reached(at) && maps.insert(*index) {
+                    of_map(env, MapId(*index as u32), at, absent);
+                }
+                Some(Feature::GlobalData)
+            }
+            insn => Feature::of(*insn),
+        };
+        let is_reached = is_reached(at);
+        if let Some(feature) = feature.filter(|feature| is_reached || feature.is_opcode()) {
+            absent.feature(feature, Some(at));
+        }
+        match insn {
+            Insn::Call(callee) if is_reached => match callee {
+                Callee::Helper(number) => {
+                    jumps_on |= *number == TAIL_CALL;
+                    if let Some(helper) = helpers::helper(*number) {
+                        absent.check(helper.since, Some(at), || helper.name.to_owned());
+                    }
+                }
+                Callee::Local(_) => calls = true,
+                Callee::Kfunc { id, .. } => {
+                    if let Some((name, since)) = called_kfunc(env, *id) {
+                        absent.check(since, Some(at), || format!("kfunc {name}"));
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+    if jumps_on && calls {
+        absent.feature(Feature::TailCallsWithCalls, None);
+    }
+}
+
+/// Name and first release of the kfunc with this BTF id.
+fn called_kfunc<'a>(env: &'a Env<'_>, id: i32) -> Option<(&'a str, Since)> {
+    let is_called = |resolution| matches!(resolution, ExternResolution::Btf { id: found, .. } if found.0 == id as u32);
+    let mut externs = env.program.externs().iter();
+    let found = externs.find(|symbol| {
+        matches!(symbol.kind, ExternSymbolKind::Kfunc(_)) && is_called(symbol.resolution)
+    })?;
+    Some((&found.name, kfunc(&found.name)?))
+}
+
+fn of_map(env: &Env<'_>, id: MapId, at: usize, absent: &mut Absent) {
+    let Some(map) = env.program.map(id) else {
+        return;
+    };
+    let params = [
+        Some(&map.params),
+        map.inner.as_ref().map(|inner| &inner.params),
+    ];
+    for params in params.into_iter().flatten() {
+        if let Some(kind) = params.kind() {
+            absent.check(kind.since(), Some(at), || {
+                format!("map type {}", kind.name())
+            });
+        }
+        if params.extra != 0 {
+            absent.feature(Feature::MapExtra, Some(at));
+        }
+    }
+    // libbpf maps global data into memory where the kernel supports that.
+    let is_data = matches!(
+        &env.insns[at],
+        Insn::LoadImm64 {
+            imm: Imm64::MapIndexValue { .. },
+            ..
+        }
+    );
+    for (name, since) in map.params.flags.since().filter(|_| !is_data) {
+        absent.check(since, Some(at), || format!("{name} of map {}", map.name));
+    }
+}
