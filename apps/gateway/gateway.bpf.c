@@ -259,6 +259,7 @@ inline_always void read_transport(struct packet *packet, u8 *transport, void *en
 	s64 there = end - (void *)transport;
 
 	left += (there - left) * is_less(there, left);
+	left -= left * is_less(left, 0);
 	packet->header = is_less(left, header_bytes[packet->protocol]) * CUT;
 	switch (packet->protocol) {
 	case TCP:

@@ -26,7 +26,7 @@ impl Variant {
     /// The variant that printed a file, if its comment has a version of iptables.
     pub fn of_save(text: &str) -> Option<Variant> {
         let mut comments = text.lines().filter(|line| line.starts_with('#'));
-        let comment = comments.find(|line| line.contains("tables-save v"))?;
+        let comment = comments.find(|line| line.contains("-save v"))?;
         Some(match comment.contains("(nf_tables)") {
             true => Variant::Nft,
             false => Variant::Legacy,
