@@ -18,6 +18,7 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define __uint(name, value) int (*name)[value]
@@ -73,7 +74,7 @@ enum header {
 	DESTINATION_BOUND_COUNT,
 	SOURCE_BOUND_CLASSES,
 	DESTINATION_BOUND_CLASSES,
-	/* Classes of protocols, 4 bytes each, and of ports. */
+	/* Classes of protocols, 4 bytes each, by header and protocol, and of ports. */
 	PROTOCOLS,
 	SOURCE_PORTS,
 	DESTINATION_PORTS,
@@ -95,6 +96,9 @@ enum header {
 };
 
 enum { SOURCE, DESTINATION, PROTOCOL, SOURCE_PORT, DESTINATION_PORT, FIELDS };
+
+/* Values of a protocol. */
+enum { PROTOCOL_VALUES = 256 };
 
 /* Kinds of actions: the low 3 bits. The others are an interface index or a rate. */
 enum action { PASS, DROP, REDIRECT, COUNT, SAMPLE };
@@ -162,8 +166,14 @@ struct packet {
 	u32 source_port;
 	u32 destination_port;
 	u8 protocol;
+	/* An enum transport_header. */
+	u8 header;
 	u8 is_ipv6;
 };
+
+/* What there is of the header of the protocol: all, not all because the packet ends, or nothing,
+ * in a fragment at offset 8 or further behind. */
+enum transport_header { WHOLE, CUT, OFFSET8, LATER };
 
 /* The port of packets without ports. */
 enum { NO_PORT = 1 << 16 };
@@ -228,32 +238,65 @@ inline_always u32 swap32(u32 value)
 	return __builtin_bswap32(value);
 }
 
-/* Ports, or type and code of ICMP. */
-inline_always void read_ports(struct packet *packet, u8 *transport, void *end)
+/* Bytes of the header of a protocol; 0 for those of which nothing is read. */
+static const u8 header_bytes[256] = {
+	[ICMP] = 8, [TCP] = 20, [UDP] = 8, [DCCP] = 12, [ICMPV6] = 8, [SCTP] = 12, [UDP_LITE] = 8,
+};
+
+/* 1 if a is less than b, computed without a branch: the paths of the verifier would multiply. */
+inline_always u64 is_less(s64 a, s64 b)
 {
+	u64 difference = a - b;
+
+	asm volatile("" : "+r"(difference));
+	return difference >> 63;
+}
+
+/* Reads ports, or type and code of ICMP. The packet has `left` bytes from the transport header on
+ * by its own length; what follows belongs to the frame. */
+inline_always void read_transport(struct packet *packet, u8 *transport, void *end, s64 left)
+{
+	s64 there = end - (void *)transport;
+
+	left += (there - left) * is_less(there, left);
+	left -= left * is_less(left, 0);
+	packet->header = is_less(left, header_bytes[packet->protocol]) * CUT;
 	switch (packet->protocol) {
 	case TCP:
 	case UDP:
 	case DCCP:
 	case SCTP:
 	case UDP_LITE:
-		if ((void *)(transport + 4) > end)
+		if (left < 4 || (void *)(transport + 4) > end)
 			return;
 		packet->source_port = swap16(*(u16 *)transport);
 		packet->destination_port = swap16(*(u16 *)(transport + 2));
 		return;
 	case ICMP:
 	case ICMPV6:
-		if ((void *)(transport + 2) > end)
+		if (left < 2 || (void *)(transport + 2) > end)
 			return;
 		packet->source_port = transport[0];
 		packet->destination_port = transport[1];
 	}
 }
 
+/* The header of a fragment at a position, in units of 8 bytes, that is not 0. */
+inline_always u8 header_at(u32 position)
+{
+	return LATER - is_less(position, 2);
+}
+
+/* Bytes of a packet behind an offset. A length of 0 is that of a packet which is longer than the
+ * field can tell. */
+inline_always s64 bytes_left(u32 length, u32 offset)
+{
+	return length + (is_less(length, 1) << 32) - offset;
+}
+
 inline_always enum parsed parse_ipv4(struct packet *packet, struct ipv4 *ip, void *end)
 {
-	u32 length;
+	u32 length, offset;
 
 	if ((void *)(ip + 1) > end)
 		return MALFORMED;
@@ -263,8 +306,12 @@ inline_always enum parsed parse_ipv4(struct packet *packet, struct ipv4 *ip, voi
 	packet->source[0] = swap32(ip->from);
 	packet->destination[0] = swap32(ip->to);
 	packet->protocol = ip->protocol;
-	if (!(ip->fragment & swap16(0x1fff)))
-		read_ports(packet, (void *)ip + length, end);
+	offset = swap16(ip->fragment) & 0x1fff;
+	if (offset)
+		packet->header = header_at(offset);
+	else
+		read_transport(packet, (void *)ip + length, end,
+			       bytes_left(swap16(ip->length), length));
 	return IP;
 }
 
@@ -293,15 +340,19 @@ inline_always enum parsed parse_ipv6(struct packet *packet, struct ipv6 *ip, voi
 		if (next != HOP_BY_HOP && next != ROUTING && next != DESTINATION_OPTIONS &&
 		    next != FRAGMENT && next != AUTHENTICATION) {
 			packet->protocol = next;
-			read_ports(packet, (void *)extension, end);
+			read_transport(packet, (void *)extension, end,
+				       bytes_left(swap16(ip->length), offset - sizeof(*ip)));
 			return IP;
 		}
 		if ((void *)(extension + 1) > end)
 			return MALFORMED;
 		if (next == FRAGMENT) {
+			u32 position = swap16(extension->offset) >> 3;
+
 			next = extension->next;
-			if (extension->offset & swap16(0xfff8)) {
+			if (position) {
 				packet->protocol = next;
+				packet->header = header_at(position);
 				return IP;
 			}
 			offset += 8;
@@ -536,7 +587,8 @@ inline_always u32 rule_of(struct table *table, u64 last, const struct packet *pa
 		classes[DESTINATION] = class_of_ipv4(table, last, header(table, DESTINATION_TRIE),
 						     packet->destination[0]);
 	}
-	classes[PROTOCOL] = number_at(table, last, header(table, PROTOCOLS) + packet->protocol);
+	classes[PROTOCOL] = number_at(table, last, header(table, PROTOCOLS) + packet->protocol +
+						       packet->header * PROTOCOL_VALUES);
 	classes[SOURCE_PORT] =
 		class_of_port(table, last, header(table, SOURCE_PORTS), packet->source_port);
 	classes[DESTINATION_PORT] =

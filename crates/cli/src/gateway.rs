@@ -3,6 +3,7 @@
 mod attach;
 mod compile;
 mod control;
+mod detach;
 mod diff;
 mod explain;
 mod import;
@@ -36,6 +37,7 @@ Examples:
   beebox gateway diff office.rules new.rules
   beebox gateway attach eth0 office.rules --every 60      as root
   beebox gateway update eth0 new.rules                    replaces the rules of attach
+  beebox gateway detach eth0                              ends attach
 "
 )]
 pub(crate) struct Args {
@@ -52,6 +54,7 @@ enum Command {
     Diff(diff::Args),
     Attach(attach::Args),
     Update(update::Args),
+    Detach(detach::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -63,5 +66,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Command::Diff(args) => diff::run(args),
         Command::Attach(args) => attach::run(args),
         Command::Update(args) => update::run(args),
+        Command::Detach(args) => detach::run(args),
     }
 }

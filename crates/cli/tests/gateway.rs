@@ -180,7 +180,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             assert!(arrives(&from, &to, 81));
             fs::write(&rules, "drop proto tcp from any to any port 81\n").unwrap();
             signal(&child, "-HUP");
-            assert_eq!(next_line(), "1 rule at bee0");
+            assert!(next_line().starts_with("1 rule at bee0 (index "));
             assert_eq!(arrives(&from, &to, 81), !is_xdp);
             assert!(arrives(&from, &to, 80));
             // Other rules by the command.
@@ -191,10 +191,10 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             };
             let updated = update("drop proto tcp from any to any port 82\n");
             assert_eq!(updated.status.code(), Some(0), "{updated:?}");
-            assert_eq!(said_by(&updated), "1 rule at bee0\n");
+            assert!(said_by(&updated).starts_with("1 rule at bee0 (index "));
             let hits = "rule 1: drop proto tcp to any port 81";
             assert!(text(&updated).contains(hits), "{hook}: {updated:?}");
-            assert_eq!(next_line(), "1 rule at bee0");
+            assert!(next_line().starts_with("1 rule at bee0 (index "));
             assert_eq!(arrives(&from, &to, 82), !is_xdp);
             assert!(arrives(&from, &to, 81));
             // Sets that are wrong or do not fit leave the rules as they are.
@@ -203,6 +203,16 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
                 (
                     "drop\n".repeat(2_000),
                     "the set has 2000 rules, the loaded programs count hits of 1024",
+                ),
+                (String::new(), "no rules: every packet would pass"),
+                ("# drop\n".to_owned(), "no rules: every packet would pass"),
+                (
+                    "drop proto tcp\ndrop proto ud".to_owned(),
+                    "line 2, column 12: `ud`",
+                ),
+                (
+                    "drop proto tcp from 10.0.0.0/8 port 8".to_owned(),
+                    "line 1 has no newline",
                 ),
             ] {
                 let refused = update(&rules);
@@ -228,6 +238,126 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             let said = "no `beebox gateway attach` filters bee0";
             assert!(said_by(&late).contains(said), "{late:?}");
         }
+    });
+    thread.join().unwrap();
+}
+
+/// Runs `ip`, whose output is of no interest.
+fn ip(words: &str) {
+    let status = Command::new("ip").args(words.split(' ')).status();
+    assert!(status.unwrap().success(), "ip {words}");
+}
+
+/// A running `attach` with its lines on standard error.
+struct Attach {
+    child: Child,
+    said: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl Attach {
+    fn start(rules: &str, options: &[&str]) -> Attach {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+        command.args(["gateway", "attach", "v0", rules]);
+        command.args(options).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut attach = Attach { child, said };
+        attach.says("rules at v0 (index ");
+        attach
+    }
+
+    fn says(&mut self, text: &str) {
+        let line = self.said.next().unwrap().unwrap();
+        assert!(line.contains(text), "{line}; expected {text}");
+    }
+}
+
+impl Drop for Attach {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn changes_of_the_interface_are_noticed() {
+    let what = "the gateway at an interface that changes";
+    let thread = thread::spawn(move || {
+        if OwnNamespace::enter().is_err() {
+            return oracle::skip(what, "no network namespace of our own");
+        }
+        if Command::new("ip").arg("-V").output().is_err() {
+            return oracle::skip(what, "there is no ip");
+        }
+        let make = || {
+            ip("link add v0 type veth peer name v1");
+            ip("link set v0 up");
+        };
+        let programs = || {
+            let output = Command::new("ip").args(["-d", "link"]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout)
+                .matches("prog/xdp")
+                .count()
+        };
+        let refused = |words: &[&str], said: &str| {
+            let start = std::time::Instant::now();
+            let output = beebox(words);
+            assert!(start.elapsed() < Duration::from_secs(10));
+            assert_eq!(output.status.code(), Some(2), "{output:?}");
+            assert!(said_by(&output).contains(said), "{output:?}");
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let rules = directory.path().join("rules");
+        fs::write(&rules, "drop proto tcp\npass\n").unwrap();
+        let rules = rules.to_str().unwrap();
+        make();
+
+        // Renamed: the rules stay, and are replaced by the new name.
+        let mut attach = Attach::start(rules, &[]);
+        ip("link set v0 down");
+        ip("link set v0 name w0");
+        attach.says("v0 is called w0 (index ");
+        refused(&["update", "v0", rules], "no interface is called v0");
+        let updated = beebox(&["update", "w0", rules]);
+        assert_eq!(updated.status.code(), Some(0), "{updated:?}");
+        attach.says("2 rules at w0 (index ");
+        // Stopped: what was asked for meanwhile does not happen later.
+        signal(&attach.child, "-STOP");
+        refused(&["update", "w0", rules], "does not answer: is it stopped?");
+        refused(&["detach", "w0"], "does not answer: is it stopped?");
+        signal(&attach.child, "-CONT");
+        // Removed: the process ends with an error, and another device has no rules.
+        ip("link del w0");
+        attach.says("w0 (index ");
+        assert_eq!(attach.child.wait().unwrap().code(), Some(2));
+        make();
+        refused(
+            &["update", "v0", rules],
+            "no `beebox gateway attach` filters v0",
+        );
+        assert_eq!(programs(), 0);
+
+        // Followed.
+        let mut attach = Attach::start(rules, &["--follow"]);
+        ip("link del v0");
+        attach.says("is gone: no packet is filtered; waiting");
+        make();
+        attach.says("2 rules at v0 (index ");
+        assert_eq!(programs(), 1);
+        let updated = beebox(&["update", "v0", rules]);
+        assert_eq!(updated.status.code(), Some(0), "{updated:?}");
+        attach.says("2 rules at v0 (index ");
+        // Killed: nothing is left, and the next one attaches.
+        attach.child.kill().unwrap();
+        attach.child.wait().unwrap();
+        let left = beebox(&["detach", "v0"]);
+        assert_eq!(left.status.code(), Some(1), "{left:?}");
+        assert_eq!(programs(), 0);
+        let mut attach = Attach::start(rules, &[]);
+        let detached = beebox(&["detach", "v0"]);
+        assert_eq!(detached.status.code(), Some(0), "{detached:?}");
+        assert_eq!(programs(), 0);
+        assert_eq!(attach.child.wait().unwrap().code(), Some(0));
     });
     thread.join().unwrap();
 }

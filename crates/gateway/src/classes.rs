@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::bitmap::{Bitmap, Blocks};
-use crate::rules::RuleSet;
+use crate::rules::{RuleSet, protocol_values};
 
 /// A field that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Field {
     Source,
     /// Destination address.
     Destination,
-    /// Protocol.
+    /// Protocol, and what there is of its header.
     Protocol,
     /// Source port or type of ICMP.
     SourcePort,
@@ -85,18 +85,8 @@ impl Classes {
                 classes.intervals_v6 = classes.sweep(v6, count, blocks);
             }
             Field::Protocol => {
-                let of = |rule: usize| {
-                    let protocols = (0..=255).filter(|it| rules[rule].protocols.contains(*it));
-                    let mut ranges: Vec<(u128, u128)> = Vec::new();
-                    for protocol in protocols.map(u128::from) {
-                        match ranges.last_mut() {
-                            Some((_, last)) if *last + 1 == protocol => *last = protocol,
-                            _ => ranges.push((protocol, protocol)),
-                        }
-                    }
-                    ranges
-                };
-                classes.intervals = classes.sweep(ranges(&of), count, blocks);
+                let protocols = ranges(&|rule| protocol_values(&rules[rule]));
+                classes.intervals = classes.sweep(protocols, count, blocks);
             }
             Field::SourcePort => {
                 let ports = ranges(&|rule| rules[rule].source_ports.values());

@@ -167,7 +167,7 @@ impl Compiled {
                     Address::V6(address) => (address, true),
                 }
             }
-            Field::Protocol => (packet.protocol.into(), false),
+            Field::Protocol => (packet.header.value(packet.protocol).into(), false),
             Field::SourcePort => (port(packet.source_port), false),
             Field::DestinationPort => (port(packet.destination_port), false),
         };
@@ -278,7 +278,8 @@ impl Image {
         let place = self.align();
         self.set(PROTOCOLS, place);
         let protocols = &classes[Field::Protocol as usize].intervals;
-        let classes_of = (0..256).map(|protocol| Classes::find(protocols, protocol));
+        let values = PROTOCOL_VALUES.into();
+        let classes_of = (0..values).map(|value| Classes::find(protocols, value));
         self.numbers.extend(classes_of);
         for (side, field) in [Field::SourcePort, Field::DestinationPort]
             .iter()

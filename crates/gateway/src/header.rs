@@ -27,6 +27,77 @@ pub enum Header {
     Malformed,
 }
 
+/// What there is in a packet of the header of its transport protocol. Only protocols of which
+/// ports or types are read have a header that can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TransportHeader {
+    /// All of it.
+    Whole,
+    /// The packet ends within it.
+    Cut,
+    /// None: a fragment that begins 8 bytes behind the start of the datagram's data.
+    Offset8,
+    /// None: a fragment that begins further behind.
+    Later,
+}
+
+impl TransportHeader {
+    /// All, in the order of their values in the table.
+    pub const ALL: [TransportHeader; 4] = [
+        TransportHeader::Whole,
+        TransportHeader::Cut,
+        TransportHeader::Offset8,
+        TransportHeader::Later,
+    ];
+
+    /// Its name in rules.
+    pub fn name(self) -> &'static str {
+        match self {
+            TransportHeader::Whole => "whole",
+            TransportHeader::Cut => "cut",
+            TransportHeader::Offset8 => "offset8",
+            TransportHeader::Later => "later",
+        }
+    }
+
+    /// The header that a packet of a protocol has for sure, or most likely, if its ports or types
+    /// are known or not.
+    pub fn of_ports(protocol: u8, are_known: bool) -> TransportHeader {
+        match header_bytes(protocol) != 0 && !are_known {
+            true => TransportHeader::Later,
+            false => TransportHeader::Whole,
+        }
+    }
+
+    /// True if it may begin with ports.
+    pub(crate) fn has_ports(self) -> bool {
+        match self {
+            TransportHeader::Whole | TransportHeader::Cut => true,
+            TransportHeader::Offset8 | TransportHeader::Later => false,
+        }
+    }
+
+    /// The value of the table's field of protocols for a protocol with this header.
+    pub(crate) fn value(self, protocol: u8) -> u32 {
+        (self as u32) << 8 | u32::from(protocol)
+    }
+
+    /// The protocol and the header of a value of the table's field.
+    pub(crate) fn of_value(value: u32) -> (u8, TransportHeader) {
+        (value as u8, TransportHeader::ALL[(value >> 8) as usize & 3])
+    }
+}
+
+/// Bytes of the header of a protocol; 0 for those of which nothing is read.
+fn header_bytes(protocol: u8) -> usize {
+    match protocol {
+        6 => 20,
+        33 | 132 => 12,
+        1 | 17 | 58 | 136 => 8,
+        _ => 0,
+    }
+}
+
 /// Addresses, protocol and ports of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
@@ -36,6 +107,8 @@ pub struct Packet {
     pub destination: Address,
     /// Protocol above IP and its extension headers.
     pub protocol: u8,
+    /// What there is of the header of that protocol.
+    pub header: TransportHeader,
     /// Source port or type of ICMP; none if the protocol has none, in later fragments, and if the
     /// packet ends before it.
     pub source_port: Option<u16>,
@@ -103,9 +176,31 @@ fn ipv4(ip: &[u8]) -> Option<Packet> {
         let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
         Address::V4(u32::from_be_bytes(bytes))
     };
-    let is_later_fragment = short(header, 6)? & 0x1fff != 0;
-    let transport = (!is_later_fragment).then(|| &ip[len..]);
+    let fragment = short(header, 6)? & 0x1fff;
+    let total = usize::from(short(header, 2)?);
+    let transport = match fragment {
+        0 => Ok(within(ip, len, total)),
+        offset => Err(fragment_at(offset)),
+    };
     Some(packet(address(12), address(16), header[9], transport))
+}
+
+/// What a packet has from an offset on, without what follows its stated length. A length of 0 is
+/// that of a packet which is longer than the field can tell.
+fn within(ip: &[u8], at: usize, total: usize) -> &[u8] {
+    let end = match total {
+        0 => ip.len(),
+        total => total.min(ip.len()),
+    };
+    ip.get(at..end).unwrap_or_default()
+}
+
+/// The header of a fragment at an offset in units of 8 bytes.
+fn fragment_at(offset: u16) -> TransportHeader {
+    match offset {
+        1 => TransportHeader::Offset8,
+        _ => TransportHeader::Later,
+    }
 }
 
 fn ipv6(ip: &[u8]) -> Option<Packet> {
@@ -126,14 +221,19 @@ fn ipv6(ip: &[u8]) -> Option<Packet> {
             HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
         );
         if !is_extension {
-            let transport = Some(ip.get(at..).unwrap_or_default());
+            let total = match short(header, 4)? {
+                0 => 0,
+                length => 40 + usize::from(length),
+            };
+            let transport = Ok(within(ip, at, total));
             return Some(packet(source, destination, next, transport));
         }
         let extension: &[u8; 8] = ip.get(at..)?.first_chunk()?;
         let units = usize::from(extension[1]);
         match next {
             FRAGMENT if short(extension, 2)? & 0xfff8 != 0 => {
-                return Some(packet(source, destination, extension[0], None));
+                let header = fragment_at(short(extension, 2)? >> 3);
+                return Some(packet(source, destination, extension[0], Err(header)));
             }
             FRAGMENT => at += 8,
             AUTHENTICATION => at += (units + 2) * 4,
@@ -145,12 +245,22 @@ fn ipv6(ip: &[u8]) -> Option<Packet> {
 }
 
 /// A packet, with what the header of its transport begins with, if that is there.
-fn packet(source: Address, destination: Address, protocol: u8, transport: Option<&[u8]>) -> Packet {
-    let transport = transport.unwrap_or_default();
+fn packet(
+    source: Address,
+    destination: Address,
+    protocol: u8,
+    transport: Result<&[u8], TransportHeader>,
+) -> Packet {
+    let bytes = transport.unwrap_or_default();
+    let header = match transport {
+        Ok(bytes) if bytes.len() < header_bytes(protocol) => TransportHeader::Cut,
+        Ok(_) => TransportHeader::Whole,
+        Err(header) => header,
+    };
     let ports = if has_ports(protocol) {
-        short(transport, 0).zip(short(transport, 2))
+        short(bytes, 0).zip(short(bytes, 2))
     } else if has_types(protocol) {
-        let bytes = transport.first_chunk();
+        let bytes = bytes.first_chunk();
         bytes.map(|&[kind, code]| (u16::from(kind), u16::from(code)))
     } else {
         None
@@ -159,6 +269,7 @@ fn packet(source: Address, destination: Address, protocol: u8, transport: Option
         source,
         destination,
         protocol,
+        header,
         source_port: ports.map(|(source, _)| source),
         destination_port: ports.map(|(_, destination)| destination),
     }

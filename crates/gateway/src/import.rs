@@ -18,7 +18,7 @@ use std::fmt;
 use crate::rules::RuleSet;
 
 pub use assumptions::{Assumptions, ConnectionState};
-pub use iptables::iptables_save;
+pub use iptables::{Variant, iptables_save};
 pub use nftables::nft_json;
 
 /// Result of an import.

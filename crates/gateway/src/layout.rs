@@ -44,6 +44,8 @@ pub(crate) const HEADER_WORDS: usize = 32;
 pub(crate) const BLOCK_WORDS: usize = 8;
 /// A leaf of a trie.
 pub(crate) const IS_LEAF: u32 = 1 << 31;
+/// Values of the field of protocols: 256 protocols for each state of their header.
+pub(crate) const PROTOCOL_VALUES: u32 = 4 << 8;
 /// The port of packets without ports.
 pub(crate) const NO_PORT: u32 = 1 << 16;
 /// Ports of a page.

@@ -41,10 +41,11 @@ mod trie;
 
 pub use classes::Field;
 pub use compile::{CapacityExceeded, Compiled, Sizes};
-pub use header::{Address, Header, Packet};
+pub use header::{Address, Header, Packet, TransportHeader};
 pub use plane::{Capacity, Hits, Hook, OBJECT, Plane, PlaneError, set_up};
 pub use rules::{
-    Action, Addresses, Match, Ports, Prefix, Protocols, Rule, RuleError, RuleSet, protocol_name,
+    Action, Addresses, Match, Ports, Prefix, Protocols, Rule, RuleError, RuleSet, TransportHeaders,
+    protocol_name,
 };
 pub use state::{StateError, is_state, read_state, write_state};
 pub use table::Table;

@@ -4,9 +4,9 @@
 //! Within a kind a rule is one product. What is left of a product without another one are at
 //! most five products, one for each field.
 
-use crate::header::{Address, Packet};
+use crate::header::{Address, Packet, TransportHeader};
 use crate::layout::NO_PORT;
-use crate::rules::{Rule, has_ports, has_types};
+use crate::rules::{Rule, has_ports, has_types, protocol_values};
 
 type Ranges = Vec<(u128, u128)>;
 
@@ -105,14 +105,30 @@ impl Kind {
             u32::MAX.into()
         };
         let no_port = u128::from(NO_PORT);
-        let protocols = |has: fn(u8) -> bool| {
-            let numbers = (0..=255).filter(|it| has(*it));
-            numbers.map(|it| (it.into(), it.into())).collect()
+        let protocols = |has: fn(u8, TransportHeader) -> bool| {
+            let all = TransportHeader::ALL.into_iter();
+            let values = all.flat_map(|header| (0..=255).map(move |it| (it, header)));
+            let values = values.filter(|(protocol, header)| has(*protocol, *header));
+            let values = values.map(|(protocol, header)| header.value(protocol).into());
+            values.map(|value| (value, value)).collect()
         };
         let (protocols, ports) = match self.transport {
-            Transport::Ports => (protocols(has_ports), vec![(0, u16::MAX.into())]),
-            Transport::Types => (protocols(has_types), vec![(0, 255)]),
-            Transport::Unknown => (vec![(0, 255)], vec![(no_port, no_port)]),
+            Transport::Ports => (
+                protocols(|it, header| has_ports(it) && header.has_ports()),
+                vec![(0, u16::MAX.into())],
+            ),
+            Transport::Types => (
+                protocols(|it, header| has_types(it) && header.has_ports()),
+                vec![(0, 255)],
+            ),
+            Transport::Unknown => (
+                protocols(|it, header| match header {
+                    TransportHeader::Whole => !has_ports(it) && !has_types(it),
+                    TransportHeader::Cut => has_ports(it) || has_types(it),
+                    TransportHeader::Offset8 | TransportHeader::Later => true,
+                }),
+                vec![(no_port, no_port)],
+            ),
         };
         Region([
             vec![(0, last)],
@@ -125,11 +141,10 @@ impl Kind {
 
     /// The packets of the kind that a rule matches, if there are any.
     pub(crate) fn of_rule(self, rule: &Rule) -> Option<Region> {
-        let protocols = (0..=255).filter(|it| rule.protocols.contains(*it));
         let rule = Region([
             rule.source.ranges(self.is_v6),
             rule.destination.ranges(self.is_v6),
-            protocols.map(|it| (it.into(), it.into())).collect(),
+            protocol_values(rule),
             rule.source_ports.values(),
             rule.destination_ports.values(),
         ]);
@@ -146,10 +161,12 @@ impl Kind {
             Transport::Unknown => None,
             _ => Some(value as u16),
         };
+        let (protocol, header) = TransportHeader::of_value(values[2] as u32);
         Packet {
             source: address(values[0]),
             destination: address(values[1]),
-            protocol: values[2] as u8,
+            protocol,
+            header,
             source_port: port(values[3]),
             destination_port: port(values[4]),
         }

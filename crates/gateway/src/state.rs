@@ -7,7 +7,7 @@ use crate::rules::{RuleError, RuleSet};
 use crate::table::Table;
 
 /// Begins the file; the digit is the version of the form and of the table.
-const MAGIC: &[u8; 8] = b"BEEGATE1";
+const MAGIC: &[u8; 8] = b"BEEGATE2";
 
 /// Reason why a file is no compiled set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -101,7 +101,8 @@ impl Table {
                 let place = u64::from(page) * u64::from(PAGE) + u64::from(port % PAGE);
                 u32::from(self.short(pages + PAGE_INDEX as u64 + place))
             });
-        let protocol = self.number(u64::from(self.header(PROTOCOLS)) + u64::from(packet.protocol));
+        let protocol = u64::from(packet.header.value(packet.protocol));
+        let protocol = self.number(u64::from(self.header(PROTOCOLS)) + protocol);
         [source, destination, protocol, from, to]
     }
 

@@ -1,6 +1,8 @@
 //! Rules of iptables and nftables: what they become, and what is left out.
 
-use beebox_gateway::import::{Assumptions, Fate, ImportError, Imported, iptables_save, nft_json};
+use beebox_gateway::import::{
+    Assumptions, Fate, ImportError, Imported, Variant, iptables_save, nft_json,
+};
 use beebox_gateway::{Compiled, RuleSet};
 
 const IPTABLES: &str = include_str!("import/filter.iptables-save");
@@ -22,13 +24,15 @@ fn remarks(imported: &Imported) -> Vec<(&str, &str, Fate)> {
 
 #[test]
 fn iptables_chains_become_rules() {
-    let imported = iptables_save(IPTABLES, None, &Assumptions::default()).unwrap();
+    let imported = iptables_save(IPTABLES, None, Variant::Nft, &Assumptions::default()).unwrap();
     assert_eq!(imported.chain, "INPUT");
     assert_eq!(
         rules(&imported),
         [
+            "drop proto tcp header cut from 10.0.0.0/8 port unknown to 0.0.0.0/0 # header cut off",
             "pass proto tcp from 10.0.0.0/8 to 0.0.0.0/0 port 80,443,8000-8010",
             "pass proto udp from not 192.0.2.0/24 to 0.0.0.0/0 port 53 # dns, \"ours\"",
+            "drop proto icmp header cut to 0.0.0.0/0 # header cut off",
             "pass proto icmp to 0.0.0.0/0 type 8 code 0",
             "drop proto tcp from 10.0.0.3,10.0.0.4/30,10.0.0.8 to 0.0.0.0/0",
             "drop to 0.0.0.0/0 # policy of INPUT",
@@ -54,14 +58,21 @@ fn iptables_chains_become_rules() {
             ),
         ]
     );
-    let forward = iptables_save(IPTABLES, Some("FORWARD"), &Assumptions::default()).unwrap();
+    let forward = iptables_save(
+        IPTABLES,
+        Some("FORWARD"),
+        Variant::Nft,
+        &Assumptions::default(),
+    )
+    .unwrap();
     assert_eq!(rules(&forward), ["pass to 0.0.0.0/0 # policy of FORWARD"]);
-    let missing = iptables_save(IPTABLES, Some("WEB"), &Assumptions::default());
+    let missing = iptables_save(IPTABLES, Some("WEB"), Variant::Nft, &Assumptions::default());
     let known = vec!["FORWARD".to_owned(), "INPUT".to_owned()];
     assert_eq!(missing, Err(ImportError::NoChain("WEB".into(), known)));
     let error = iptables_save(
         "*filter\n:INPUT DROP [0:0]\n-X\n",
         None,
+        Variant::Nft,
         &Assumptions::default(),
     );
     assert_eq!(error.unwrap_err().to_string(), "line 3: expected -A CHAIN");
@@ -70,7 +81,7 @@ fn iptables_chains_become_rules() {
 #[test]
 fn circles_of_chains_are_refused() {
     let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n";
-    let refused = iptables_save(text, None, &Assumptions::default());
+    let refused = iptables_save(text, None, Variant::Nft, &Assumptions::default());
     assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
 }
 

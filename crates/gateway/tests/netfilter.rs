@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 
 use beebox_gateway::import::{
-    Assumptions, ConnectionState, Fate, Imported, iptables_save, nft_json,
+    Assumptions, ConnectionState, Fate, Imported, Variant, iptables_save, nft_json,
 };
 use beebox_gateway::{Action, Header, RuleSet};
 use support::netfilter::{Netfilter, repair, run};
@@ -154,6 +154,11 @@ const CASES: [Case; 7] = [
     },
 ];
 
+/// The variant that printed a file; that of this system for files written by hand.
+fn variant(text: &str) -> Variant {
+    Variant::of_save(text).unwrap_or(Variant::Nft)
+}
+
 impl Case {
     /// Loads the rules into the kernel; returns what the tool prints.
     fn load(&self) -> String {
@@ -181,7 +186,7 @@ impl Case {
         };
         let imported = match self.tool {
             Tool::Nft => nft_json(text, Some(self.chain), &assumptions),
-            _ => iptables_save(text, Some(self.chain), &assumptions),
+            _ => iptables_save(text, Some(self.chain), variant(text), &assumptions),
         };
         let imported = imported.unwrap();
         let text = imported.set.to_string();

@@ -4,7 +4,7 @@ mod support;
 
 use std::thread;
 
-use beebox_gateway::{Action, Compiled, Header, RuleSet};
+use beebox_gateway::{Action, Compiled, Header, RuleSet, TransportHeaders};
 use support::netfilter::{Netfilter, repair, run, table_of};
 use support::{Dice, amount};
 
@@ -12,6 +12,7 @@ use support::{Dice, amount};
 fn rules(dice: &mut Dice) -> RuleSet {
     let mut set = support::rules(dice, 60);
     for rule in &mut set.rules {
+        rule.headers = TransportHeaders::default();
         for ports in [&mut rule.source_ports, &mut rule.destination_ports] {
             ports.has_unknown = false;
             ports.ranges.truncate(1);

@@ -11,7 +11,7 @@ fn errors_name_line_column_and_what_was_expected() {
         ),
         (
             "# x\n\npass form any",
-            "line 3, column 6: `form`; expected proto, from, to, port, type, code or the end of the line",
+            "line 3, column 6: `form`; expected proto, header, from, to, port, type, code or the end of the line",
         ),
         (
             "drop from 10.0.0.1/8",

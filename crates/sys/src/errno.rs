@@ -10,6 +10,8 @@ pub struct Errno(pub i32);
 impl Errno {
     /// Not permitted.
     pub const EPERM: Errno = Errno(libc::EPERM);
+    /// In use.
+    pub const EBUSY: Errno = Errno(libc::EBUSY);
     /// No such system call.
     pub const ENOSYS: Errno = Errno(libc::ENOSYS);
 

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A network namespace that the calling thread entered and keeps until it ends.
 #[derive(Debug)]
@@ -132,6 +132,69 @@ pub struct NetworkInterface {
 /// The index of an interface of the calling thread's namespace, by its name.
 pub fn interface_index(name: &CStr) -> Result<u32, Errno> {
     Ok(describe_index(&control_socket()?, name)? as u32)
+}
+
+/// The name of an interface of the calling thread's namespace, by its index.
+///
+/// # Errors
+/// ENODEV if there is none.
+pub fn interface_name(index: u32) -> Result<String, Errno> {
+    let mut request = request_for(c"");
+    request.ifr_ifru.ifru_ifindex = index as libc::c_int;
+    let control = control_socket()?;
+    ioctl(&control, libc::SIOCGIFNAME as libc::c_ulong, &mut request)?;
+    let name = request.ifr_name.iter().map(|byte| *byte as u8);
+    let name: Vec<u8> = name.take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Notifications that an interface of a namespace came, changed or went (rtnetlink's group
+/// RTMGRP_LINK).
+#[derive(Debug)]
+pub struct InterfaceChanges {
+    socket: OwnedFd,
+}
+
+impl InterfaceChanges {
+    /// Those of the calling thread's namespace from now on.
+    pub fn watch() -> Result<InterfaceChanges, Errno> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: socket takes no pointers.
+        let fd =
+            Errno::check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+        // SAFETY: socket just made the descriptor, and nothing else owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: all zeros is a valid value of this plain structure.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        address.nl_groups = libc::RTMGRP_LINK as u32;
+        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: pointer and size are those of a local that the kernel only reads.
+        Errno::check(unsafe { libc::bind(fd, (&raw const address).cast(), size) })?;
+        Ok(InterfaceChanges { socket })
+    }
+
+    /// Takes the notifications that are there. They only say that something changed: where more
+    /// came than there was room for, none of them is missed.
+    pub fn take(&self) -> Result<(), Errno> {
+        let mut message = [0u8; 8192];
+        loop {
+            let (fd, len) = (self.socket.as_raw_fd(), message.len());
+            // SAFETY: pointer and length are those of a writable array.
+            let taken = unsafe { libc::recv(fd, message.as_mut_ptr().cast(), len, 0) };
+            match Errno::check_len(taken) {
+                Ok(_) | Err(Errno(libc::ENOBUFS | libc::EINTR)) => {}
+                Err(Errno(libc::EAGAIN)) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+impl AsFd for InterfaceChanges {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 fn describe_index(control: &OwnedFd, name: &CStr) -> Result<libc::c_int, Errno> {

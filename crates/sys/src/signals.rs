@@ -17,8 +17,8 @@ pub struct Signals {
 pub enum Wakeup {
     /// A signal.
     Signal(Signal),
-    /// The descriptor can be read, or a connection accepted from it.
-    Readable,
+    /// The descriptor of this index can be read, or a connection accepted from it.
+    Readable(usize),
 }
 
 /// A signal that is waited for.
@@ -60,20 +60,26 @@ impl Signals {
         })
     }
 
-    /// The next signal, or that `other` is readable; `None` if there is neither for so long.
-    /// Signals come first.
-    pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Option<Wakeup>, Errno> {
+    /// The next signal, or that one of `others` is readable; `None` if there is neither for so
+    /// long. Signals come first, then the others in their order.
+    pub fn wait(
+        &self,
+        others: &[BorrowedFd<'_>],
+        timeout: Duration,
+    ) -> Result<Option<Wakeup>, Errno> {
         let entry = |fd: libc::c_int| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut entries = [entry(self.pending.as_raw_fd()), entry(other.as_raw_fd())];
+        let mut entries = vec![entry(self.pending.as_raw_fd())];
+        entries.extend(others.iter().map(|other| entry(other.as_raw_fd())));
+        let count = entries.len() as libc::nfds_t;
         // Rounded up, so that the time has passed when this returns.
         let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
         let milliseconds = libc::c_int::try_from(milliseconds).unwrap_or(libc::c_int::MAX);
         // SAFETY: pointer and length are those of a writable array.
-        let ready = unsafe { libc::poll(entries.as_mut_ptr(), 2, milliseconds) };
+        let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, milliseconds) };
         match Errno::check(ready) {
             Ok(_) => {}
             Err(Errno(libc::EINTR)) => return Ok(None),
@@ -82,7 +88,8 @@ impl Signals {
         if let Some(signal) = self.pending()? {
             return Ok(Some(Wakeup::Signal(signal)));
         }
-        Ok((entries[1].revents != 0).then_some(Wakeup::Readable))
+        let mut others = entries[1..].iter();
+        Ok(others.position(|it| it.revents != 0).map(Wakeup::Readable))
     }
 
     /// The next signal that is pending.

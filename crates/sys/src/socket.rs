@@ -150,8 +150,9 @@ fn set_int(socket: &OwnedFd, option: libc::c_int, value: libc::c_int) -> Result<
     Ok(())
 }
 
-/// The user that made the other end of a connected Unix socket (SO_PEERCRED).
-pub fn peer_user(socket: BorrowedFd<'_>) -> Result<u32, Errno> {
+/// The process at the other end of a connected AF_UNIX socket, or the one that listens there
+/// (SO_PEERCRED).
+pub fn peer(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
     let mut peer = libc::ucred {
         pid: 0,
         uid: 0,
@@ -168,7 +169,19 @@ pub fn peer_user(socket: BorrowedFd<'_>) -> Result<u32, Errno> {
             &raw mut size,
         )
     })?;
-    Ok(peer.uid)
+    Ok(Peer {
+        process: peer.pid as u32,
+        user: peer.uid,
+    })
+}
+
+/// A process with its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its id; 0 if it is in a namespace that this process does not see.
+    pub process: u32,
+    /// Its effective user.
+    pub user: u32,
 }
 
 fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {

@@ -92,6 +92,7 @@ impl Linear {
             source: ::gateway::Address::V4(source),
             destination: ::gateway::Address::V4(destination),
             protocol,
+            header: _,
             source_port,
             destination_port,
         }) = Header::of(frame)

@@ -1,14 +1,16 @@
 //! `beebox gateway attach`: the data plane at a device of this machine.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gateway::{Capacity, Hits, Hook, RuleSet};
+use sys::network::InterfaceChanges;
 use sys::signals::{Signal, Signals, Wakeup};
 
-use super::control::Control;
-use super::input::{self, Rules};
-use super::kernel::Attached;
+use super::control::{Control, Request};
+use super::input::{self, Interface, Rules};
+use super::kernel::DataPlane;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::count;
 use crate::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
@@ -17,8 +19,9 @@ use crate::program_output::write_output;
 /// Attach the gateway to an interface of this machine
 ///
 /// The program is loaded into the running kernel and filters packets until the command ends:
-/// by SIGINT, SIGTERM, or in any other way. `beebox gateway update` replaces the rules without a
-/// gap; SIGHUP reads the file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
+/// by SIGINT, SIGTERM, or in any other way, or until the interface is removed, which is an error
+/// without --follow. `beebox gateway update` replaces the rules without a gap; SIGHUP reads the
+/// file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -52,6 +55,10 @@ pub(super) struct Args {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
 
+    /// When the interface is removed, wait until there is one of its name, and attach to that
+    #[arg(long)]
+    follow: bool,
+
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     duration: Option<u64>,
@@ -64,11 +71,8 @@ fn table_room(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    let mut rules = input::read(&args.rules)?;
-    let ifindex = input::interface(&args.interface).ok_or_else(|| {
-        Failure::new(format_args!("no interface is called {}", args.interface))
-            .hint("a name that `ip link` lists")
-    })?;
+    let rules = input::read_for_interface(&args.rules)?;
+    let interface = Interface::find(&args.interface)?;
     let own = Capacity::of(&rules.table);
     let table = args
         .table_room
@@ -80,26 +84,28 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             .map_or(own.rules.max(1024), |count| count as usize),
     };
     capacity.check(&rules.table).map_err(Failure::new)?;
-    // From here on, so that no signal comes between attaching and waiting.
+    // From here on, so that no signal comes between attaching and waiting, and no change of the
+    // interface is missed.
     let signals = Signals::block().map_err(Failure::new)?;
-    let control = Control::listen(&args.interface)?;
+    let changes = InterfaceChanges::watch().map_err(Failure::new)?;
+    let control = Control::listen(&interface)?;
     let kernel = running_or_assumed();
     note_assumed(&kernel, FOR_LINKING, "linked");
     let hook = Hook::from(args.hook);
-    let mut attached = Attached::load(&rules.table, hook, ifindex, capacity, &kernel)?;
+    let mut plane = DataPlane::load(&rules.table, hook, capacity, &kernel)?;
+    plane.attach(&interface)?;
     diagnostic!(
-        "{} at {}; `beebox gateway update {} RULES` replaces them",
+        "{} at {interface}; `beebox gateway update {} RULES` replaces them",
         count(rules.set.rules.len(), "rule"),
-        args.interface,
-        args.interface
+        interface.name
     );
-    let replace = |attached: &mut Attached, old: &mut Rules, new: Rules| {
-        let text = hits_text(&old.set, &attached.update(&new.table)?);
-        *old = new;
-        write_output(text.as_bytes(), None)?;
-        let rules = count(old.set.rules.len(), "rule");
-        diagnostic!("{rules} at {}", args.interface);
-        Ok(text)
+    let mut gateway = Gateway {
+        plane,
+        rules,
+        interface,
+        control: Some(control),
+        follow: args.follow,
+        is_ending: false,
     };
     let start = Instant::now();
     let end = args
@@ -107,7 +113,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         .map(|seconds| start + Duration::from_secs(seconds));
     let every = args.every.map(Duration::from_secs);
     let mut next = every.map(|every| start + every);
-    loop {
+    let mut result = Ok(Answer::Yes);
+    while result.is_ok() && !gateway.is_ending {
         let now = Instant::now();
         if end.is_some_and(|end| now >= end) {
             break;
@@ -115,36 +122,129 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let wakes = [end, next].into_iter().flatten().min();
         let most = Duration::from_secs(3600);
         let timeout = wakes.map_or(most, |wake| wake.saturating_duration_since(now).min(most));
-        match signals
-            .wait(control.descriptor(), timeout)
-            .map_err(Failure::new)?
-        {
+        let control = gateway.control.as_ref().map(Control::descriptor);
+        let sources: Vec<_> = [changes.as_fd()].into_iter().chain(control).collect();
+        match signals.wait(&sources, timeout).map_err(Failure::new)? {
             Some(Wakeup::Signal(Signal::Stop)) => break,
             Some(Wakeup::Signal(Signal::HangUp)) => {
                 // A faulty file leaves the rules as they are, and so does standard input, which
                 // was read to its end.
                 let new = match args.rules.as_os_str() == "-" {
                     true => Err(Failure::new("standard input can be read only once")),
-                    false => input::read(&args.rules),
+                    false => input::read_for_interface(&args.rules),
                 };
-                let replaced = new.and_then(|new| replace(&mut attached, &mut rules, new));
-                if let Err(failure) = replaced {
+                if let Err(failure) = new.and_then(|new| gateway.replace(new)) {
                     let _ = failure.report();
                 }
             }
-            Some(Wakeup::Readable) => control
-                .serve(&mut |set, table| replace(&mut attached, &mut rules, Rules { set, table })),
+            Some(Wakeup::Readable(0)) => {
+                changes.take().map_err(Failure::new)?;
+                result = gateway.check_interface().map(|()| Answer::Yes);
+            }
+            Some(Wakeup::Readable(_)) => gateway.serve(),
             None => {}
         }
         if let (Some(at), Some(every)) = (next, every)
             && Instant::now() >= at
         {
-            write_output(hits_text(&rules.set, &attached.hits()?).as_bytes(), None)?;
+            gateway.write_hits()?;
             next = Some(at + every);
         }
     }
-    write_output(hits_text(&rules.set, &attached.hits()?).as_bytes(), None)?;
-    Ok(Answer::Yes)
+    gateway.write_hits()?;
+    result
+}
+
+/// A data plane with its rules at an interface.
+struct Gateway {
+    plane: DataPlane,
+    rules: Rules,
+    interface: Interface,
+    /// `None` while the interface is gone.
+    control: Option<Control>,
+    follow: bool,
+    /// A request to detach was answered.
+    is_ending: bool,
+}
+
+impl Gateway {
+    /// Notices that the interface was removed, renamed, or is there again.
+    ///
+    /// # Errors
+    /// If the interface is gone, unless it is to be followed.
+    fn check_interface(&mut self) -> Result<(), Failure> {
+        if self.plane.is_attached()? {
+            let name = sys::network::interface_name(self.interface.index);
+            if let Ok(name) = name
+                && name != self.interface.name
+            {
+                let old = std::mem::replace(&mut self.interface.name, name);
+                diagnostic!("{old} is called {} now; its rules stay", self.interface);
+            }
+            return Ok(());
+        }
+        if self.control.take().is_some() {
+            let what = format_args!("{} is gone: no packet is filtered", self.interface);
+            let failure = Failure::new(what);
+            if !self.follow {
+                return Err(failure.hint("--follow waits for an interface of its name"));
+            }
+            diagnostic!("{what}; waiting for an interface of its name");
+        }
+        let Ok(interface) = Interface::find(&self.interface.name) else {
+            return Ok(());
+        };
+        // What else may be attached there goes away with a later change.
+        let attached = Control::listen(&interface).and_then(|control| {
+            self.plane.attach(&interface)?;
+            Ok(control)
+        });
+        match attached {
+            Ok(control) => {
+                self.control = Some(control);
+                self.interface = interface;
+                let rules = count(self.rules.set.rules.len(), "rule");
+                diagnostic!("{rules} at {}", self.interface);
+            }
+            Err(failure) => drop(failure.report()),
+        }
+        Ok(())
+    }
+
+    /// Answers a request at the control socket.
+    fn serve(&mut self) {
+        let Some(control) = self.control.take() else {
+            return;
+        };
+        control.serve(&mut |request| match request {
+            Request::Replace(set, table) => self.replace(Rules { set, table }),
+            Request::Detach => {
+                self.plane.detach();
+                self.is_ending = true;
+                Ok(String::new())
+            }
+        });
+        self.control = Some(control);
+    }
+
+    /// Puts other rules in force; returns and prints the hits of the old ones.
+    fn replace(&mut self, new: Rules) -> Result<String, Failure> {
+        if !self.plane.is_attached()? {
+            let what = format_args!("{} is gone: no packet is filtered", self.interface);
+            return Err(Failure::new(what));
+        }
+        let text = hits_text(&self.rules.set, &self.plane.update(&new.table)?);
+        self.rules = new;
+        write_output(text.as_bytes(), None)?;
+        let rules = count(self.rules.set.rules.len(), "rule");
+        diagnostic!("{rules} at {}", self.interface);
+        Ok(text)
+    }
+
+    fn write_hits(&self) -> Result<(), Failure> {
+        let text = hits_text(&self.rules.set, &self.plane.hits()?);
+        write_output(text.as_bytes(), None)
+    }
 }
 
 /// The hits of all rules that have some.

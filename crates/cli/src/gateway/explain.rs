@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use gateway::{Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet};
+use gateway::{
+    Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet, TransportHeader,
+};
 
 use super::input;
 use crate::answer::{Answer, Failure};
@@ -119,10 +121,16 @@ fn packet_of(text: &str) -> Result<Packet, String> {
     if is_half {
         return Err("expected both ports (or type and code), or none".to_owned());
     }
+    let header = match rule.headers.list[..] {
+        [] => TransportHeader::of_ports(protocol, ports.is_some()),
+        [header] => header,
+        _ => return Err("expected one state of the header".to_owned()),
+    };
     Ok(Packet {
         source,
         destination,
         protocol,
+        header,
         source_port: ports.map(|(source, _)| source),
         destination_port: ports.map(|(_, destination)| destination),
     })
@@ -137,10 +145,13 @@ fn value(packet: &Packet, field: Field) -> String {
     match field {
         Field::Source => packet.source.to_string(),
         Field::Destination => packet.destination.to_string(),
-        Field::Protocol => match gateway::protocol_name(packet.protocol) {
-            Some(name) => name.to_owned(),
-            None => packet.protocol.to_string(),
-        },
+        Field::Protocol => {
+            let protocol = input::describe_protocol(packet);
+            match packet.header {
+                TransportHeader::Whole => protocol,
+                header => format!("{protocol}, header {}", header.name()),
+            }
+        }
         Field::SourcePort => port(packet.source_port),
         Field::DestinationPort => port(packet.destination_port),
     }

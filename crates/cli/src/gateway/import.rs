@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gateway::import::{
-    Assumptions, ConnectionState, Fate, Imported, Remark, iptables_save, nft_json,
+    Assumptions, ConnectionState, Fate, Imported, Remark, Variant, iptables_save, nft_json,
 };
 
 use crate::answer::{Answer, Failure};
@@ -30,6 +30,11 @@ pub(super) struct Args {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Variant of iptables that loads the rules, which decides about packets with cut headers
+    /// [default: the one that the file's comment names, otherwise nft]
+    #[arg(long, value_enum, value_name = "VARIANT")]
+    variant: Option<VariantName>,
 
     /// The chain [default: the one at input if it has rules, otherwise at forward]
     #[arg(long, value_name = "CHAIN")]
@@ -59,6 +64,15 @@ enum Source {
     IptablesSave,
     /// nft -j list ruleset
     NftJson,
+}
+
+/// A variant of iptables.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum VariantName {
+    /// iptables-legacy: matches drop packets whose transport header is cut off
+    Legacy,
+    /// iptables-nft: those of tcp and udp do not
+    Nft,
 }
 
 /// A state of connection tracking.
@@ -94,7 +108,26 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         state: args.ct_state.map(ConnectionState::from),
     };
     let imported = match args.from {
-        Source::IptablesSave => iptables_save(&text, chain, &assumptions),
+        Source::IptablesSave => {
+            let variant = args.variant.map(|variant| match variant {
+                VariantName::Legacy => Variant::Legacy,
+                VariantName::Nft => Variant::Nft,
+            });
+            let variant = variant
+                .or_else(|| Variant::of_save(&text))
+                .unwrap_or_else(|| {
+                    diagnostic!(
+                        "{}: no comment names the variant of iptables: assumed nft (--variant)",
+                        name(path)
+                    );
+                    Variant::Nft
+                });
+            iptables_save(&text, chain, variant, &assumptions)
+        }
+        Source::NftJson if args.variant.is_some() => {
+            let failure = Failure::new("--variant is about iptables");
+            return Err(failure.hint("--from iptables-save"));
+        }
         Source::NftJson => nft_json(&text, chain, &assumptions),
     };
     let Imported {

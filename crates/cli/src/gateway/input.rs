@@ -1,9 +1,10 @@
 //! Sets of rules from files, as text or compiled.
 
 use std::ffi::CString;
+use std::fmt;
 use std::path::Path;
 
-use gateway::{Compiled, Packet, RuleSet, Table, protocol_name};
+use gateway::{Compiled, Packet, RuleSet, Table, TransportHeader, protocol_name};
 
 use crate::answer::Failure;
 use crate::program_input::name;
@@ -17,7 +18,50 @@ pub(super) struct Rules {
 
 /// Reads rules from a file or standard input (`-`), as text or compiled.
 pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure> {
-    let bytes = read_file(path)?;
+    let (set, table) = parse(path, read_file(path)?, &|text| {
+        if is_blank(text) {
+            diagnostic!(
+                "beebox: warning: {}: no rules, so that every packet passes",
+                name(path)
+            );
+        }
+        Ok(())
+    })?;
+    Ok((set, table))
+}
+
+/// Reads rules that packets are to meet at an interface, and compiles them if they are text. A
+/// file that was cut off, or has no rules and does not say so, is refused: it would let packets
+/// pass that its author means to drop.
+pub(super) fn read_for_interface(path: &Path) -> Result<Rules, Failure> {
+    let check = |text: &str| {
+        if is_blank(text) {
+            let failure = Failure::new("no rules: every packet would pass");
+            return Err(failure.within(name(path)).hint("`default pass` states it"));
+        }
+        if !text.ends_with('\n') {
+            let line = text.lines().count();
+            let what = format_args!("line {line} has no newline: the file may be cut off");
+            let failure = Failure::new(what).within(name(path));
+            return Err(failure.hint("a newline behind the last line"));
+        }
+        Ok(())
+    };
+    let (set, table) = parse(path, read_file(path)?, &check)?;
+    with_table(set, table, path)
+}
+
+/// True for text without anything but comments.
+fn is_blank(text: &str) -> bool {
+    let is_blank = |line: &str| line.split('#').next().unwrap_or_default().trim().is_empty();
+    text.lines().all(is_blank)
+}
+
+fn parse(
+    path: &Path,
+    bytes: Vec<u8>,
+    check: &dyn Fn(&str) -> Result<(), Failure>,
+) -> Result<(RuleSet, Option<Table>), Failure> {
     if gateway::is_state(&bytes) {
         let (set, table) =
             gateway::read_state(&bytes).map_err(|error| Failure::new(error).within(name(path)))?;
@@ -32,19 +76,17 @@ pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure>
             .within(name(path))
             .excerpt(format_args!("  {line}\n  {marker}"))
     })?;
-    let is_blank = |line: &str| line.split('#').next().unwrap_or_default().trim().is_empty();
-    if text.lines().all(is_blank) {
-        diagnostic!(
-            "beebox: warning: {}: no rules, so that every packet passes",
-            name(path)
-        );
-    }
+    check(&text)?;
     Ok((set, None))
 }
 
 /// Reads rules, and compiles them if they are text.
 pub(super) fn read(path: &Path) -> Result<Rules, Failure> {
     let (set, table) = read_set(path)?;
+    with_table(set, table, path)
+}
+
+fn with_table(set: RuleSet, table: Option<Table>, path: &Path) -> Result<Rules, Failure> {
     let table = match table {
         Some(table) => table,
         None => compile(&set, path)?.into_table(),
@@ -56,6 +98,33 @@ pub(super) fn read(path: &Path) -> Result<Rules, Failure> {
 pub(super) fn compile(set: &RuleSet, path: &Path) -> Result<Compiled, Failure> {
     let compiled = Compiled::with_interfaces(set, &|name| Some(interface(name).unwrap_or(0)));
     compiled.map_err(|error| Failure::new(error).within(name(path)))
+}
+
+/// An interface of this network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: u32,
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (index {})", self.name, self.index)
+    }
+}
+
+impl Interface {
+    /// The interface of a name, or of the index that the text is.
+    pub(super) fn find(text: &str) -> Result<Interface, Failure> {
+        let found = interface(text).and_then(|index| {
+            let name = sys::network::interface_name(index).ok()?;
+            Some(Interface { name, index })
+        });
+        found.ok_or_else(|| {
+            Failure::new(format_args!("no interface is called {text}"))
+                .hint("a name that `ip link` lists")
+        })
+    }
 }
 
 /// The index of an interface by its name, or the index that the name is.
@@ -80,10 +149,10 @@ pub(super) fn describe_rule(set: &RuleSet, rule: u32) -> String {
 
 /// A packet as the words of a rule that matches it alone.
 pub(super) fn describe_packet(packet: &Packet) -> String {
-    let protocol = match protocol_name(packet.protocol) {
-        Some(name) => name.to_owned(),
-        None => packet.protocol.to_string(),
-    };
+    let mut protocol = describe_protocol(packet);
+    if packet.header != TransportHeader::of_ports(packet.protocol, packet.source_port.is_some()) {
+        protocol += &format!(" header {}", packet.header.name());
+    }
     let is_icmp = matches!(packet.protocol, 1 | 58);
     let (source, destination) = (packet.source, packet.destination);
     match (packet.source_port, packet.destination_port) {
@@ -94,5 +163,13 @@ pub(super) fn describe_packet(packet: &Packet) -> String {
             format!("proto {protocol} from {source} port {from} to {destination} port {to}")
         }
         _ => format!("proto {protocol} from {source} to {destination}"),
+    }
+}
+
+/// The name of a packet's protocol, or its number.
+pub(super) fn describe_protocol(packet: &Packet) -> String {
+    match protocol_name(packet.protocol) {
+        Some(name) => name.to_owned(),
+        None => packet.protocol.to_string(),
     }
 }

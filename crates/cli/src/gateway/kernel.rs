@@ -6,12 +6,14 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::program::{MapDef, Program};
 use gateway::{Capacity, Hits, Hook, OBJECT, Table, set_up};
-use sys::bpf::{BtfObject, Link, LinkKind, LogLevel, Map, MapRequest, ProgLoad};
+use sys::Errno;
+use sys::bpf::{BtfObject, Link, LinkKind, LoadedProgram, LogLevel, Map, MapRequest, ProgLoad};
 
+use super::input::Interface;
 use crate::answer::Failure;
 
-/// A program with its maps, attached to a device.
-pub(super) struct Attached {
+/// The data plane: a program with its maps, which can be attached to a device.
+pub(super) struct DataPlane {
     tables: Map,
     counters: Map,
     /// Definition of inner maps.
@@ -19,7 +21,9 @@ pub(super) struct Attached {
     capacity: Capacity,
     /// Index of the first counter of the current table.
     first: u32,
-    _link: Link,
+    program: LoadedProgram,
+    hook: Hook,
+    link: Option<Link>,
 }
 
 fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
@@ -27,15 +31,14 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
     failure.hint("root, or CAP_BPF and CAP_NET_ADMIN, on Linux 6.6 or newer")
 }
 
-impl Attached {
-    /// Loads a table and the program of a hook, and attaches it.
+impl DataPlane {
+    /// Loads a table and the program of a hook.
     pub(super) fn load(
         table: &Table,
         hook: Hook,
-        ifindex: u32,
         capacity: Capacity,
         kernel: &Kernel,
-    ) -> Result<Attached, Failure> {
+    ) -> Result<DataPlane, Failure> {
         let mut object = set_up(OBJECT, capacity, false).map_err(Failure::new)?;
         object.set_autoload(|program| program.name == hook.program());
         let mut linked = object.link(kernel).map_err(Failure::new)?;
@@ -59,12 +62,6 @@ impl Attached {
         let template = template.ok_or_else(|| Failure::new("map tables holds no maps"))?;
         fill(&maps[tables], &template, capacity, table, 0)?;
         let loaded = give(&program, &maps, types.as_ref())?;
-        let kind = match hook {
-            Hook::Xdp => LinkKind::Xdp,
-            Hook::Tc => LinkKind::TcIngress,
-        };
-        let link = loaded.attach(kind, ifindex);
-        let link = link.map_err(|errno| failed(&format!("interface {ifindex}"), errno))?;
         // The program keeps the other maps.
         let (last, first) = (tables.max(counters), tables.min(counters));
         let (last, first) = (maps.swap_remove(last), maps.swap_remove(first));
@@ -72,14 +69,52 @@ impl Attached {
             true => (last, first),
             false => (first, last),
         };
-        Ok(Attached {
+        Ok(DataPlane {
             tables,
             counters,
             template,
             capacity,
             first: 0,
-            _link: link,
+            program: loaded,
+            hook,
+            link: None,
         })
+    }
+
+    /// Attaches the program to an interface.
+    pub(super) fn attach(&mut self, interface: &Interface) -> Result<(), Failure> {
+        let kind = match self.hook {
+            Hook::Xdp => LinkKind::Xdp,
+            Hook::Tc => LinkKind::TcIngress,
+        };
+        let link = self.program.attach(kind, interface.index);
+        self.link = Some(link.map_err(|errno| {
+            match errno {
+                Errno::EBUSY => Failure::new(format_args!(
+                    "another XDP program is attached to {interface}"
+                ))
+                .hint("--hook tc"),
+                errno => failed(&interface.to_string(), errno),
+            }
+        })?);
+        Ok(())
+    }
+
+    /// Detaches the program, at once.
+    pub(super) fn detach(&mut self) {
+        self.link = None;
+    }
+
+    /// True while the program is attached to an interface that exists.
+    pub(super) fn is_attached(&mut self) -> Result<bool, Failure> {
+        let index = match &self.link {
+            Some(link) => link.ifindex().map_err(|errno| failed("link", errno))?,
+            None => None,
+        };
+        if index.is_none() {
+            self.link = None;
+        }
+        Ok(index.is_some())
     }
 
     /// Replaces the table: packets are matched against the old or the new table.
@@ -161,7 +196,7 @@ fn give(
     program: &Program,
     maps: &[Map],
     types: Option<&BtfObject>,
-) -> Result<sys::bpf::LoadedProgram, Failure> {
+) -> Result<LoadedProgram, Failure> {
     let license = CString::new(program.license()).map_err(Failure::new)?;
     let fd_array: Vec<i32> = maps.iter().map(|map| map.descriptor() as i32).collect();
     let func_info: Vec<[u32; 2]> = program

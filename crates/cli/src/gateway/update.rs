@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::input::Interface;
 use super::{control, input};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::count;
@@ -11,7 +12,8 @@ use crate::program_output::write_output;
 ///
 /// The rules are compiled here, and take the place of the old ones between two packets: each
 /// packet is matched against the old set or the new one. Prints the hits of the old rules. A set
-/// that does not fit is refused, and the old one stays.
+/// that does not fit is refused, as is a file without rules or without a newline at its end, and
+/// the old set stays.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +29,11 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    let rules = input::read(&args.rules)?;
-    let hits = control::replace(&args.interface, &rules.set, &rules.table)?;
+    let interface = Interface::find(&args.interface)?;
+    let rules = input::read_for_interface(&args.rules)?;
+    let hits = control::replace(&interface, &rules.set, &rules.table)?;
     let rules = count(rules.set.rules.len(), "rule");
-    diagnostic!("{rules} at {}", args.interface);
+    diagnostic!("{rules} at {interface}");
     write_output(hits.as_bytes(), None)?;
     Ok(Answer::Yes)
 }

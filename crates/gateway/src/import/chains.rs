@@ -11,6 +11,8 @@ pub(super) const MOST_DEPTH: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Verdict(Action),
+    /// Dropped by a match, whatever the rule's target is.
+    Hotdrop,
     Jump(String),
     Goto(String),
     Return,
@@ -50,83 +52,129 @@ impl ChainRule {
     }
 }
 
-/// Appends the rules of a chain for packets that meet one of some conditions, which are disjoint.
+/// The rules of a chain by its name.
+pub(super) type RulesOf<'f, 'c> = &'f dyn Fn(&str) -> Option<&'c [ChainRule]>;
+
+/// Appends the rules of a base chain for all packets of `all`.
 pub(super) fn flatten<'c>(
     chain: &str,
-    conditions: &[Rule],
-    rules_of: &dyn Fn(&str) -> Option<&'c [ChainRule]>,
-    depth: usize,
+    all: &Rule,
+    rules_of: RulesOf<'_, 'c>,
     found: &mut Imported,
 ) -> Result<(), ImportError> {
-    if depth > MOST_DEPTH {
-        return Err(ImportError::Depth(chain.to_owned()));
-    }
-    // Packets that still are in the chain, or have a verdict.
-    let mut open = conditions.to_vec();
-    for rule in rules_of(chain).unwrap_or_default() {
-        for (fate, reason) in &rule.notes {
-            rule.remark(*fate, reason, found);
+    let mut flattener = Flattener {
+        rules_of,
+        found,
+        dropped: Vec::new(),
+    };
+    flattener.chain(chain, std::slice::from_ref(all), 0)
+}
+
+struct Flattener<'f, 'c> {
+    rules_of: RulesOf<'f, 'c>,
+    found: &'f mut Imported,
+    /// Packets that matches dropped, of those that do not depend on addresses.
+    dropped: Vec<Rule>,
+}
+
+impl<'c> Flattener<'_, 'c> {
+    /// Appends the rules of a chain for packets that meet one of some conditions, which are
+    /// disjoint.
+    fn chain(&mut self, chain: &str, conditions: &[Rule], depth: usize) -> Result<(), ImportError> {
+        if depth > MOST_DEPTH {
+            return Err(ImportError::Depth(chain.to_owned()));
         }
-        for branch in &rule.branches {
-            let met = intersect_all(&open, &branch.conditions);
-            if met.is_empty() {
-                continue;
+        // Packets that still are in the chain, or have a verdict.
+        let mut open = conditions.to_vec();
+        for rule in (self.rules_of)(chain).unwrap_or_default() {
+            for (fate, reason) in &rule.notes {
+                rule.remark(*fate, reason, self.found);
             }
-            match &branch.target {
-                Target::Verdict(action) => {
-                    found
-                        .set
-                        .rules
-                        .extend(met.into_iter().map(|condition| Rule {
-                            action: action.clone(),
-                            comment: rule.comment.clone(),
-                            ..condition
-                        }));
-                    if found.set.rules.len() > crate::compile::MOST_RULES {
-                        return Err(ImportError::TooMany);
-                    }
-                    if !is_without_conditions(&branch.conditions) {
-                        continue;
-                    }
+            for branch in &rule.branches {
+                let met = intersect_all(&open, &branch.conditions);
+                if met.is_empty() {
+                    continue;
                 }
-                Target::Jump(name) | Target::Goto(name) => {
-                    if rules_of(name).is_none() {
-                        let reason = format!("the target {name}");
-                        rule.remark(Fate::LeftOut, &reason, found);
+                match &branch.target {
+                    Target::Hotdrop => {
+                        self.hotdrop(met)?;
                         continue;
                     }
-                    flatten(name, &met, rules_of, depth + 1, found)?;
-                    if matches!(branch.target, Target::Jump(_)) {
-                        continue;
+                    Target::Verdict(action) => {
+                        self.append(met, action, &rule.comment)?;
+                        if !is_without_conditions(&branch.conditions) {
+                            continue;
+                        }
                     }
+                    Target::Jump(name) | Target::Goto(name) => {
+                        if (self.rules_of)(name).is_none() {
+                            let reason = format!("the target {name}");
+                            rule.remark(Fate::LeftOut, &reason, self.found);
+                            continue;
+                        }
+                        self.chain(name, &met, depth + 1)?;
+                        if matches!(branch.target, Target::Jump(_)) {
+                            continue;
+                        }
+                    }
+                    Target::Return => {}
                 }
-                Target::Return => {}
+                // Rules behind concern the others.
+                match subtract_all(&open, &branch.conditions) {
+                    Some(left) => open = left,
+                    None => rule.remark(
+                        Fate::LeftOut,
+                        "the packets that it does not match need too many rules",
+                        self.found,
+                    ),
+                }
             }
-            // Rules behind concern the others.
-            match subtract_all(&open, &branch.conditions) {
-                Some(left) => open = left,
-                None => rule.remark(
-                    Fate::LeftOut,
-                    "the packets that it does not match need too many rules",
-                    found,
-                ),
+            if open.is_empty() {
+                break;
             }
         }
-        if open.is_empty() {
-            break;
+        Ok(())
+    }
+
+    /// Appends rules that drop what a match drops. Most rules ask the same matches, so what one
+    /// dropped for all addresses is left out behind.
+    fn hotdrop(&mut self, met: Vec<Rule>) -> Result<(), ImportError> {
+        let met = subtract_all(&met, &self.dropped).unwrap_or(met);
+        let of_all = |rule: &&Rule| is_all(&rule.source) && is_all(&rule.destination);
+        self.dropped.extend(met.iter().filter(of_all).cloned());
+        self.append(met, &Action::Drop, "header cut off")
+    }
+
+    fn append(
+        &mut self,
+        conditions: Vec<Rule>,
+        action: &Action,
+        comment: &str,
+    ) -> Result<(), ImportError> {
+        let rules = conditions.into_iter().map(|condition| Rule {
+            action: action.clone(),
+            comment: comment.to_owned(),
+            ..condition
+        });
+        self.found.set.rules.extend(rules);
+        match self.found.set.rules.len() > crate::compile::MOST_RULES {
+            true => Err(ImportError::TooMany),
+            false => Ok(()),
         }
     }
-    Ok(())
+}
+
+/// True for all addresses, or all of a family.
+fn is_all(addresses: &Addresses) -> bool {
+    let is_whole = |prefix: &Prefix| matches!(prefix, Prefix::V4(_, 0) | Prefix::V6(_, 0));
+    addresses.is_any() || !addresses.is_negated && addresses.prefixes.iter().any(is_whole)
 }
 
 /// True if it matches everything, or all of a family.
 fn is_without_conditions(conditions: &[Rule]) -> bool {
     conditions.iter().any(|rule| {
-        let is_all = |addresses: &Addresses| {
-            let is_whole = |prefix: &Prefix| matches!(prefix, Prefix::V4(_, 0) | Prefix::V6(_, 0));
-            addresses.is_any() || !addresses.is_negated && addresses.prefixes.iter().any(is_whole)
-        };
         rule.protocols.is_any()
+            && rule.headers.is_any()
             && is_all(&rule.source)
             && is_all(&rule.destination)
             && rule.source_ports.is_any()

@@ -1,7 +1,7 @@
 //! Conditions: unions of products, each the condition of a rule. The action of such a rule counts
 //! for nothing.
 
-use crate::rules::{Addresses, Ports, Prefix, Protocols, Rule};
+use crate::rules::{Addresses, Ports, Prefix, Protocols, Rule, TransportHeaders};
 use crate::space::{difference, intersection};
 
 /// Most products of a union.
@@ -12,6 +12,7 @@ pub(super) fn intersect(a: &Rule, b: &Rule) -> Option<Rule> {
     Some(Rule {
         action: a.action.clone(),
         protocols: protocols(&a.protocols, &b.protocols, |a, b| a && b)?,
+        headers: TransportHeaders::where_in(|it| a.headers.contains(it) && b.headers.contains(it))?,
         source: addresses_in_both(&a.source, &b.source)?,
         source_ports: ports_in_both(&a.source_ports, &b.source_ports)?,
         destination: addresses_in_both(&a.destination, &b.destination)?,
@@ -40,6 +41,14 @@ pub(super) fn subtract(a: &Rule, b: &Rule) -> Vec<Rule> {
         pieces.push(piece);
     }
     rest.protocols = both.protocols;
+    let headers =
+        TransportHeaders::where_in(|it| rest.headers.contains(it) && !b.headers.contains(it));
+    if let Some(headers) = headers {
+        let mut piece = rest.clone();
+        piece.headers = headers;
+        pieces.push(piece);
+    }
+    rest.headers = both.headers;
     if let Some(source) = addresses_without(&rest.source, &b.source) {
         let mut piece = rest.clone();
         piece.source = source;

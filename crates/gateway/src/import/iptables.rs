@@ -4,12 +4,35 @@ mod rule;
 
 use std::collections::BTreeMap;
 
+use self::rule::Dialect;
 use super::chains::{ChainRule, flatten};
 use super::{Assumptions, ImportError, Imported};
 use crate::rules::{Action, Prefix, Rule, RuleSet};
 
 /// The table that is imported.
 const TABLE: &str = "filter";
+
+/// Variant of iptables that put rules into the kernel: packets whose transport header is cut off
+/// fare differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// iptables-legacy: every match is the kernel's extension, which drops such packets.
+    Legacy,
+    /// iptables-nft: tcp and udp are expressions of nftables, which do not match such packets.
+    Nft,
+}
+
+impl Variant {
+    /// The variant that printed a file, if its comment has a version of iptables.
+    pub fn of_save(text: &str) -> Option<Variant> {
+        let mut comments = text.lines().filter(|line| line.starts_with('#'));
+        let comment = comments.find(|line| line.contains("-save v"))?;
+        Some(match comment.contains("(nf_tables)") {
+            true => Variant::Nft,
+            false => Variant::Legacy,
+        })
+    }
+}
 
 /// Imports a chain with a policy, as INPUT; without a name INPUT if it has rules, otherwise
 /// FORWARD. Packets of the other family pass.
@@ -19,10 +42,16 @@ const TABLE: &str = "filter";
 pub fn iptables_save(
     text: &str,
     chain: Option<&str>,
+    variant: Variant,
     assumptions: &Assumptions,
 ) -> Result<Imported, ImportError> {
     let is_v6 = is_ipv6(text);
-    let chains = Chains::read(text, is_v6, assumptions)?;
+    let dialect = Dialect {
+        is_v6,
+        variant,
+        assumptions,
+    };
+    let chains = Chains::read(text, dialect)?;
     let has_rules = |name: &str| chains.rules.get(name).is_some_and(|it| !it.is_empty());
     let chain = match chain {
         Some(chain) => chain,
@@ -44,7 +73,7 @@ pub fn iptables_save(
         false => Prefix::V4(0, 0),
     });
     let rules_of = |name: &str| chains.rules.get(name).map(Vec::as_slice);
-    flatten(chain, std::slice::from_ref(&all), &rules_of, 0, &mut found)?;
+    flatten(chain, &all, &rules_of, &mut found)?;
     all.comment = format!("policy of {chain}");
     found.set.rules.push(all);
     Ok(found)
@@ -70,7 +99,7 @@ struct Chains {
 }
 
 impl Chains {
-    fn read(text: &str, is_v6: bool, assumptions: &Assumptions) -> Result<Chains, ImportError> {
+    fn read(text: &str, dialect: Dialect<'_>) -> Result<Chains, ImportError> {
         let mut chains = Chains::default();
         let mut table = "";
         for (number, line) in text.lines().enumerate() {
@@ -118,7 +147,7 @@ impl Chains {
                 let chain = chains.rules.get_mut(name);
                 match (&**add, chain) {
                     ("-A", Some(chain)) => {
-                        chain.push(rule::read(rest, is_v6, assumptions, place, rule));
+                        chain.push(rule::read(rest, dialect, place, rule));
                     }
                     ("-A", None) => {
                         return Err(form(&format!("the line :{name} before its rules")));

@@ -60,7 +60,7 @@ pub fn nft_json(
         let rules = ruleset.chains.get(&(table.clone(), name.to_owned()));
         rules.map(Vec::as_slice)
     };
-    flatten(&name, std::slice::from_ref(&all), &rules_of, 0, &mut found)?;
+    flatten(&name, &all, &rules_of, &mut found)?;
     all.comment = format!("policy of {name}");
     found.set.rules.push(all);
     Ok(found)

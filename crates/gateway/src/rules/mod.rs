@@ -7,7 +7,7 @@ mod write;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::header::{Address, Header, Packet};
+use crate::header::{Address, Header, Packet, TransportHeader};
 use crate::layout::NO_PORT;
 
 pub use tokens::RuleError;
@@ -59,6 +59,8 @@ pub struct Rule {
     pub action: Action,
     /// Protocol above IP and its extension headers.
     pub protocols: Protocols,
+    /// What there is of the header of that protocol.
+    pub headers: TransportHeaders,
     /// Source address.
     pub source: Addresses,
     /// Source port, or type of ICMP.
@@ -77,6 +79,7 @@ impl Rule {
         Rule {
             action,
             protocols: Protocols::default(),
+            headers: TransportHeaders::default(),
             source: Addresses::default(),
             source_ports: Ports::default(),
             destination: Addresses::default(),
@@ -88,6 +91,7 @@ impl Rule {
     /// True if the packet matches.
     pub fn matches(&self, packet: &Packet) -> bool {
         self.protocols.contains(packet.protocol)
+            && self.headers.contains(packet.header)
             && self.source.contains(packet.source)
             && self.destination.contains(packet.destination)
             && self.source_ports.contains(packet.source_port)
@@ -305,6 +309,54 @@ impl Protocols {
     pub fn have_types(&self) -> bool {
         !self.is_any() && !self.is_negated && self.list.iter().all(|it| has_types(*it))
     }
+}
+
+/// What rules match of transport headers. Without a list all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransportHeaders {
+    /// The matched ones, in the order of [`TransportHeader::ALL`].
+    pub list: Vec<TransportHeader>,
+}
+
+impl TransportHeaders {
+    /// Those for which `is_in` holds; `None` if there are none.
+    pub(crate) fn where_in(is_in: impl Fn(TransportHeader) -> bool) -> Option<TransportHeaders> {
+        let list: Vec<_> = (TransportHeader::ALL.into_iter())
+            .filter(|it| is_in(*it))
+            .collect();
+        match list.len() {
+            0 => None,
+            all if all == TransportHeader::ALL.len() => Some(TransportHeaders::default()),
+            _ => Some(TransportHeaders { list }),
+        }
+    }
+
+    /// True for all headers.
+    pub fn is_any(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// True if the header is one of them.
+    pub fn contains(&self, header: TransportHeader) -> bool {
+        self.is_any() || self.list.contains(&header)
+    }
+}
+
+/// Values of protocol and transport header together that a rule matches, as ranges in ascending
+/// order: 256 values for each state of the header.
+pub(crate) fn protocol_values(rule: &Rule) -> Vec<(u128, u128)> {
+    let mut ranges: Vec<(u128, u128)> = Vec::new();
+    for header in TransportHeader::ALL {
+        let protocols =
+            (0..=255).filter(|it| rule.headers.contains(header) && rule.protocols.contains(*it));
+        for value in protocols.map(|it| header.value(it).into()) {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == value => *last = value,
+                _ => ranges.push((value, value)),
+            }
+        }
+    }
+    ranges
 }
 
 /// True for protocols whose header begins with ports: TCP, UDP, DCCP, SCTP, UDP-Lite.

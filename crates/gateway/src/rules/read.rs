@@ -3,12 +3,15 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::tokens::{Item, RuleError, Words};
-use super::{Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet, protocol_number};
+use super::{
+    Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet, TransportHeaders, protocol_number,
+};
+use crate::header::TransportHeader;
 
 const ACTIONS: &str = "pass, drop, redirect, count or sample";
 /// What a line may begin with.
 const FIRST_WORDS: &str = "default, other, malformed, pass, drop, redirect, count or sample";
-const FIELDS: &str = "proto, from, to, port, type, code or the end of the line";
+const FIELDS: &str = "proto, header, from, to, port, type, code or the end of the line";
 
 impl RuleSet {
     /// Reads the text of a rule file.
@@ -85,7 +88,7 @@ fn read_rule(words: &mut Words<'_>) -> Result<Rule, RuleError> {
             ("port", Some("from")) => "source port",
             ("port", Some(_)) => "destination port",
             ("port", None) => return Err(words.unexpected("from or to before port")),
-            ("proto" | "from" | "to" | "type" | "code", _) => word,
+            ("proto" | "header" | "from" | "to" | "type" | "code", _) => word,
             _ => return Err(words.unexpected(FIELDS)),
         };
         if seen.contains(&key) {
@@ -107,6 +110,7 @@ fn read_rule(words: &mut Words<'_>) -> Result<Rule, RuleError> {
         let is_negated = words.take("not");
         match key {
             "proto" => rule.protocols = read_protocols(words, is_negated)?,
+            "header" => rule.headers = read_headers(words, is_negated)?,
             "from" => rule.source = read_addresses(words, is_negated)?,
             "to" => rule.destination = read_addresses(words, is_negated)?,
             "source port" => rule.source_ports = read_ports(words, is_negated, u16::MAX)?,
@@ -140,6 +144,22 @@ fn read_protocols(words: &mut Words<'_>, is_negated: bool) -> Result<Protocols, 
         is_negated,
         list: list?,
     })
+}
+
+fn read_headers(words: &mut Words<'_>, is_negated: bool) -> Result<TransportHeaders, RuleError> {
+    const EXPECTED: &str = "any, or whole, cut, offset8 or later with commas between them";
+    let word = words.word(EXPECTED)?;
+    if word.text == "any" && !is_negated {
+        return Ok(TransportHeaders::default());
+    }
+    let header = |item: Item<'_>| {
+        let mut all = TransportHeader::ALL.into_iter();
+        let found = all.find(|header| header.name() == item.text);
+        found.ok_or_else(|| item.unexpected(EXPECTED))
+    };
+    let list: Vec<TransportHeader> = word.parts().map(header).collect::<Result<_, _>>()?;
+    TransportHeaders::where_in(|it| list.contains(&it) != is_negated)
+        .ok_or_else(|| word.unexpected("some header: a rule for none matches nothing"))
 }
 
 fn read_addresses(words: &mut Words<'_>, is_negated: bool) -> Result<Addresses, RuleError> {

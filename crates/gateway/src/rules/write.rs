@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Action, Addresses, Ports, Protocols, Rule, RuleSet, protocol_name};
+use super::{Action, Addresses, Ports, Protocols, Rule, RuleSet, TransportHeaders, protocol_name};
 
 impl fmt::Display for RuleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,6 +34,9 @@ impl fmt::Display for Rule {
         write!(f, "{}", self.action)?;
         if !self.protocols.is_any() {
             write!(f, " proto {}", self.protocols)?;
+        }
+        if !self.headers.is_any() {
+            write!(f, " header {}", self.headers)?;
         }
         let has_types = self.protocols.have_types();
         if !self.source.is_any() || !self.source_ports.is_any() && !has_types {
@@ -90,6 +93,12 @@ impl fmt::Display for Protocols {
             None => number.to_string(),
         });
         list(f, self.is_negated, names)
+    }
+}
+
+impl fmt::Display for TransportHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        list(f, false, self.list.iter().map(|header| header.name()))
     }
 }
 

@@ -7,7 +7,9 @@ pub(crate) mod netfilter;
 pub(crate) mod traffic;
 
 use beebox::run::SplitMix;
-use beebox_gateway::{Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet};
+use beebox_gateway::{
+    Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet, TransportHeader, TransportHeaders,
+};
 
 /// Sets and packets of a comparison: those of a variable as `SETS,PACKETS`, which
 /// `cargo xtask soak gateway` sets, or others.
@@ -118,6 +120,13 @@ fn action(dice: &mut Dice) -> Action {
     }
 }
 
+fn headers(dice: &mut Dice) -> TransportHeaders {
+    let mut list = TransportHeader::ALL.to_vec();
+    list.remove(dice.below(4) as usize);
+    list.retain(|_| !dice.is_one_in(3));
+    TransportHeaders { list }
+}
+
 /// A set of up to so many rules.
 pub(crate) fn rules(dice: &mut Dice, most: u64) -> RuleSet {
     let count = dice.below(most + 1);
@@ -130,6 +139,9 @@ pub(crate) fn rules(dice: &mut Dice, most: u64) -> RuleSet {
                 list: vec![dice.of(PROTOCOLS)],
                 is_negated: dice.is_one_in(10),
             };
+        }
+        if dice.is_one_in(6) {
+            rule.headers = headers(dice);
         }
         if rule.protocols.have_ports() {
             rule.source_ports = ports(dice);
@@ -172,7 +184,8 @@ pub(crate) fn whole_frame(dice: &mut Dice) -> Vec<u8> {
         _ => 0x0800,
     };
     if kind == 0x86dd {
-        ip.extend([0x60, 0, 0, 0, 0, 40, 0, 64]);
+        let length = dice.of(&[40, 40, 40, 0, 3, 12, 23]);
+        ip.extend([0x60, 0, 0, 0, 0, length, 0, 64]);
         ip.extend(v6(dice).to_be_bytes());
         ip.extend(v6(dice).to_be_bytes());
         // The place of the number of the next header.
@@ -182,7 +195,7 @@ pub(crate) fn whole_frame(dice: &mut Dice) -> Vec<u8> {
             ip[next] = number;
             next = ip.len();
             let units = dice.below(2) as u8;
-            let offset = if dice.is_one_in(4) { 0x18 } else { 0 };
+            let offset = dice.of(&[0, 0, 0, 0, 0, 0, 8, 0x18]);
             let len = match number {
                 44 => 8,
                 51 => (usize::from(units) + 2) * 4,
@@ -196,12 +209,13 @@ pub(crate) fn whole_frame(dice: &mut Dice) -> Vec<u8> {
         ip[next] = protocol;
     } else {
         let options = if dice.is_one_in(6) { 2 } else { 0 };
-        let offset = if dice.is_one_in(8) { 3 } else { 0 };
+        let offset = dice.of(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3]);
+        let length = dice.of(&[60, 60, 60, 0, 20, 23, 27, 39]);
         ip.extend([
             0x45 + options,
             0,
             0,
-            60,
+            length,
             0,
             0,
             0,

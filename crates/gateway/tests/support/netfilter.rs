@@ -149,6 +149,7 @@ pub(crate) fn table_of(set: &RuleSet) -> String {
         .to_owned();
     for (number, rule) in (1..).zip(&set.rules) {
         for (is_v6, family) in [(false, "ip"), (true, "ip6")] {
+            assert!(rule.headers.is_any());
             let whole = beebox_gateway::Addresses::default();
             let mut line = format!("meta protocol {family}");
             let mut is_empty = false;

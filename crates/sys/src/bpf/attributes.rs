@@ -242,6 +242,18 @@ unsafe impl Attributes for ObjectInfo {
     const COMMAND: Command = Command::ObjectInfo;
 }
 
+/// Properties of a link to a device (`struct bpf_link_info`).
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct BpfLinkInfo {
+    pub(super) link_type: u32,
+    pub(super) id: u32,
+    pub(super) program_id: u32,
+    pub(super) padding: u32,
+    pub(super) ifindex: u32,
+    pub(super) attach_type: u32,
+}
+
 /// Attributes of BPF_BTF_LOAD.
 #[derive(Default)]
 #[repr(C)]

@@ -1,14 +1,30 @@
 //! BPF_LINK_CREATE: attaches a program to a network device.
 
 use super::LoadedProgram;
-use super::attributes::{LinkCreate, call};
+use super::attributes::{BpfLinkInfo, LinkCreate, ObjectInfo, call};
 use crate::Errno;
+use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A program at a device. It is there until this is dropped or the process ends in whatever way.
 #[derive(Debug)]
 pub struct Link {
-    _fd: OwnedFd,
+    fd: OwnedFd,
+}
+
+impl Link {
+    /// The index of the device, in its own namespace; `None` if the device is gone.
+    pub fn ifindex(&self) -> Result<Option<u32>, Errno> {
+        let mut info = BpfLinkInfo::default();
+        let mut attributes = ObjectInfo {
+            object: self.fd.as_raw_fd() as u32,
+            info_size: size_of::<BpfLinkInfo>() as u32,
+            info: (&raw mut info) as u64,
+        };
+        // SAFETY: `info` is one writable structure of the stated size.
+        unsafe { call(&mut attributes) }?;
+        Ok((info.ifindex != 0).then_some(info.ifindex))
+    }
 }
 
 /// Attach target of a program.
@@ -52,6 +68,6 @@ impl LoadedProgram {
         let fd = unsafe { call(&mut attributes) }?;
         // SAFETY: the kernel just made the descriptor, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Link { _fd: fd })
+        Ok(Link { fd })
     }
 }

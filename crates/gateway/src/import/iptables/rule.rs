@@ -4,7 +4,11 @@ use super::super::assumptions::{Assumptions, Side};
 use super::super::chains::{Branch, ChainRule, Target};
 use super::super::conditions::{intersect_all, subtract};
 use super::super::{Fate, values};
-use crate::rules::{Action, Addresses, Ports, Prefix, Protocols, Rule, protocol_number};
+use super::Variant;
+use crate::header::TransportHeader;
+use crate::rules::{
+    Action, Addresses, Ports, Prefix, Protocols, Rule, TransportHeaders, protocol_number,
+};
 
 /// Targets behind which the chain goes on.
 const WITHOUT_VERDICT: [&str; 14] = [
@@ -12,43 +16,82 @@ const WITHOUT_VERDICT: [&str; 14] = [
     "CLASSIFY", "SECMARK", "TCPMSS",
 ];
 
-/// Matches whose conditions can be expressed, or decided by assumptions.
-const MATCHES: [&str; 14] = [
-    "tcp",
-    "udp",
-    "sctp",
-    "dccp",
-    "udplite",
-    "icmp",
-    "icmp6",
-    "icmpv6",
-    "multiport",
-    "comment",
-    "iprange",
-    "conntrack",
-    "state",
-    "addrtype",
-];
+/// A match (`-m`) whose conditions can be expressed, or decided by assumptions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// Of a transport protocol: `tcp`, `udp`, and those of which both variants of iptables have
+    /// the kernel's extension.
+    Tcp,
+    Udp,
+    OtherTransport,
+    Multiport,
+    /// Reads no transport header.
+    Other,
+}
+
+impl Match {
+    fn of(name: &str) -> Option<Match> {
+        Some(match name {
+            "tcp" => Match::Tcp,
+            "udp" => Match::Udp,
+            "sctp" | "dccp" | "udplite" | "icmp" | "icmp6" | "icmpv6" => Match::OtherTransport,
+            "multiport" => Match::Multiport,
+            "comment" | "iprange" | "conntrack" | "state" | "addrtype" => Match::Other,
+            _ => return None,
+        })
+    }
+
+    /// Packets that the kernel's extension drops (hotdrop) as soon as it is asked: their transport
+    /// header is cut off. Also those that it does match at most, if there is a difference.
+    /// `None` if iptables asks nftables instead, which drops none.
+    fn hotdrop(self, variant: Variant, is_v6: bool) -> Option<(Rule, Rule)> {
+        let with = |headers: &[TransportHeader]| {
+            let mut rule = Rule::new(Action::Pass);
+            rule.headers.list = headers.to_vec();
+            rule
+        };
+        let (mut dropped, matched) = match (self, variant) {
+            (Match::Other, _) | (Match::Tcp | Match::Udp, Variant::Nft) => return None,
+            // Of IPv6 the kernel compares the offset in other units.
+            (Match::Tcp, Variant::Legacy) if !is_v6 => (
+                with(&[TransportHeader::Cut, TransportHeader::Offset8]),
+                with(&[TransportHeader::Whole]),
+            ),
+            (Match::Tcp | Match::Udp | Match::OtherTransport, _) => (
+                with(&[TransportHeader::Cut]),
+                with(&[TransportHeader::Whole]),
+            ),
+            (Match::Multiport, _) => (
+                with(&[TransportHeader::Cut]),
+                with(&[TransportHeader::Whole, TransportHeader::Cut]),
+            ),
+        };
+        if self == Match::Multiport {
+            dropped.source_ports.has_unknown = true;
+        }
+        Some((dropped, matched))
+    }
+}
 
 /// Reads the words behind `-A CHAIN`.
-pub(super) fn read(
-    words: &[String],
-    is_v6: bool,
-    assumptions: &Assumptions,
-    place: String,
-    text: &str,
-) -> ChainRule {
+pub(super) fn read(words: &[String], dialect: Dialect<'_>, place: String, text: &str) -> ChainRule {
     let mut reader = Reader {
-        is_v6,
-        assumptions,
+        dialect,
         conditions: vec![Rule::new(Action::Pass)],
+        dropped: Vec::new(),
         never: None,
         comment: String::new(),
     };
     let mut notes = Vec::new();
-    let mut branches = Vec::new();
-    if let Some(target) = target(words, &mut notes) {
-        let result = reader.read(words);
+    let target = target(words, &mut notes);
+    let result = reader.read(words);
+    // What a match drops is dropped whatever the target is.
+    let dropped = reader.dropped.into_iter().map(|conditions| Branch {
+        conditions,
+        target: Target::Hotdrop,
+    });
+    let mut branches: Vec<Branch> = dropped.collect();
+    if let Some(target) = target {
         match (reader.never, result) {
             // Whatever else it asks for.
             (Some(reason), _) => notes = vec![(Fate::WithoutEffect, reason)],
@@ -66,6 +109,35 @@ pub(super) fn read(
         branches,
         notes,
     }
+}
+
+/// An option of a rule.
+struct OptionWords<'w> {
+    name: &'w str,
+    value: Option<&'w str>,
+    is_negated: bool,
+}
+
+/// The options up to those of the target.
+fn options(words: &[String]) -> Vec<OptionWords<'_>> {
+    let mut words = words.iter().map(String::as_str).peekable();
+    let mut options = Vec::new();
+    let mut is_negated = false;
+    while let Some(name) = words.next() {
+        match name {
+            "!" => is_negated = true,
+            "-j" | "--jump" | "-g" | "--goto" => break,
+            _ => {
+                let is_value = |it: &&str| name == "--comment" || !it.starts_with(['-', '!']);
+                options.push(OptionWords {
+                    name,
+                    value: words.next_if(is_value),
+                    is_negated: std::mem::take(&mut is_negated),
+                });
+            }
+        }
+    }
+    options
 }
 
 /// The target; `None` with a note if packets go on behind the rule.
@@ -100,47 +172,85 @@ fn target(words: &[String], notes: &mut Vec<(Fate, String)>) -> Option<Target> {
     })
 }
 
+/// What the words of a rule mean beside themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Dialect<'a> {
+    pub(super) is_v6: bool,
+    pub(super) variant: Variant,
+    pub(super) assumptions: &'a Assumptions,
+}
+
 struct Reader<'a> {
-    is_v6: bool,
-    assumptions: &'a Assumptions,
+    dialect: Dialect<'a>,
     conditions: Vec<Rule>,
+    /// Conditions on packets that matches drop, one for each such match.
+    dropped: Vec<Vec<Rule>>,
     /// Reason why it matches no packet.
     never: Option<String>,
     comment: String,
 }
 
+/// Options that the kernel compares before it asks any match.
+fn is_of_ip(option: &str) -> bool {
+    matches!(
+        option,
+        "-p" | "--protocol"
+            | "-s"
+            | "--source"
+            | "--src"
+            | "-d"
+            | "--destination"
+            | "--dst"
+            | "-i"
+            | "--in-interface"
+            | "-o"
+            | "--out-interface"
+    )
+}
+
 impl Reader<'_> {
-    /// Reads the options up to the target. The error is about the first that cannot be expressed.
+    /// Reads the options up to the target, in the kernel's order: those of IP, then the matches.
+    /// The error is about the first that cannot be expressed.
     fn read(&mut self, words: &[String]) -> Result<(), String> {
-        let mut words = words.iter().map(String::as_str).peekable();
-        let mut is_negated = false;
-        let mut result = Ok(());
-        while let Some(word) = words.next() {
-            match word {
-                "!" => {
-                    is_negated = true;
-                    continue;
-                }
-                // Options of the target follow.
-                "-j" | "--jump" | "-g" | "--goto" => break,
-                _ => {}
-            }
-            let negated = std::mem::take(&mut is_negated);
-            let value = words.next_if(|it| word == "--comment" || !it.starts_with(['-', '!']));
-            let read = match value {
-                Some(value) => self.option(word, value, negated),
-                None => Err(format!("the option {word}")),
-            };
-            result = result.and(read);
+        let options = options(words);
+        let (of_ip, of_matches): (Vec<_>, Vec<_>) =
+            options.iter().partition(|option| is_of_ip(option.name));
+        for option in of_ip.into_iter().chain(of_matches) {
+            let value = option
+                .value
+                .ok_or_else(|| format!("the option {}", option.name))?;
+            self.option(option.name, value, option.is_negated)?;
         }
+        let has_ports =
+            |rule: &Rule| !rule.source_ports.is_any() || !rule.destination_ports.is_any();
         let lacks_ports = |rule: &Rule| {
-            let has_any = rule.source_ports.is_any() && rule.destination_ports.is_any();
-            !has_any && !rule.protocols.have_ports() && !rule.protocols.have_types()
+            has_ports(rule) && !rule.protocols.have_ports() && !rule.protocols.have_types()
         };
-        match self.conditions.iter().any(lacks_ports) {
-            true => result.and(Err("ports without a protocol that has them".to_owned())),
-            false => result,
+        if self.conditions.iter().any(lacks_ports) {
+            return Err("ports without a protocol that has them".to_owned());
         }
+        // Packets with ports are no fragments, and those that are cut behind them were dropped.
+        for rule in &mut self.conditions {
+            if has_ports(rule) && !rule.source_ports.has_unknown {
+                rule.headers = TransportHeaders::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters what a match does before it reads its options.
+    fn ask(&mut self, asked: Match) {
+        let Dialect { variant, is_v6, .. } = self.dialect;
+        let Some((dropped, matched)) = asked.hotdrop(variant, is_v6) else {
+            return;
+        };
+        if self.never.is_none() {
+            let dropped = intersect_all(&self.conditions, &[dropped]);
+            if !dropped.is_empty() {
+                self.dropped.push(dropped);
+            }
+        }
+        self.require(&[matched]);
     }
 
     fn option(&mut self, word: &str, value: &str, is_negated: bool) -> Result<(), String> {
@@ -151,23 +261,25 @@ impl Reader<'_> {
                 return Ok(());
             }
             "-m" | "--match" => {
-                return match MATCHES.contains(&value) {
-                    true => Ok(()),
-                    false => Err(format!("the match {value}")),
-                };
+                let asked = Match::of(value).ok_or_else(|| format!("the match {value}"))?;
+                self.ask(asked);
+                return Ok(());
             }
             "-i" | "--in-interface" | "-o" | "--out-interface" => {
                 let side = match word {
                     "-i" | "--in-interface" => Side::In,
                     _ => Side::Out,
                 };
-                let is_met = self.assumptions.has_interface(side, &[value], '+')?;
+                let is_met = self
+                    .dialect
+                    .assumptions
+                    .has_interface(side, &[value], '+')?;
                 self.decide(is_met != is_negated, word, value);
                 return Ok(());
             }
             "--ctstate" | "--state" => {
                 let states: Vec<&str> = value.split(',').collect();
-                let is_met = self.assumptions.has_state(&states)?;
+                let is_met = self.dialect.assumptions.has_state(&states)?;
                 self.decide(is_met != is_negated, word, value);
                 return Ok(());
             }
@@ -199,7 +311,7 @@ impl Reader<'_> {
                 rule.destination_ports = ports;
             }
             "--icmp-type" | "--icmpv6-type" => {
-                let asked = icmp(value, if self.is_v6 { 58 } else { 1 })?;
+                let asked = icmp(value, if self.dialect.is_v6 { 58 } else { 1 })?;
                 // A message without a type, as in a later fragment, matches neither way.
                 rule.protocols = asked.protocols.clone();
                 rule.source_ports.ranges.push((0, 255));
@@ -241,14 +353,14 @@ impl Reader<'_> {
                 None => (text, None),
             };
             let bits = match mask {
-                None => Some(if self.is_v6 { 128 } else { 32 }),
-                Some(mask) => values::prefix_length(mask, self.is_v6),
+                None => Some(if self.dialect.is_v6 { 128 } else { 32 }),
+                Some(mask) => values::prefix_length(mask, self.dialect.is_v6),
             };
             // iptables keeps bits behind the mask away; so do we.
-            let address = values::address(address, self.is_v6);
+            let address = values::address(address, self.dialect.is_v6);
             let prefix = address.zip(bits);
             prefix
-                .and_then(|(address, bits)| values::prefix(address, bits, self.is_v6))
+                .and_then(|(address, bits)| values::prefix(address, bits, self.dialect.is_v6))
                 .ok_or_else(|| format!("the address {text}"))
         });
         Ok(Addresses {
@@ -260,7 +372,7 @@ impl Reader<'_> {
     fn range(&self, text: &str, is_negated: bool) -> Result<Addresses, String> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let mut prefixes = Vec::new();
-        values::range(first, last, self.is_v6, &mut prefixes)
+        values::range(first, last, self.dialect.is_v6, &mut prefixes)
             .ok_or_else(|| format!("the range {text}"))?;
         Ok(Addresses {
             is_negated,
@@ -270,7 +382,7 @@ impl Reader<'_> {
 
     /// The addresses of a kind that does not depend on the host's own addresses.
     fn kind(&self, word: &str, value: &str, is_negated: bool) -> Result<Addresses, String> {
-        let prefix = match (value, self.is_v6) {
+        let prefix = match (value, self.dialect.is_v6) {
             ("MULTICAST", false) => Prefix::V4(0xe000_0000, 4),
             ("MULTICAST", true) => Prefix::V6(0xff << 120, 8),
             _ => return Err(format!("{word} {value} depends on the host's addresses")),

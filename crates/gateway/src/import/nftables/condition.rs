@@ -8,9 +8,6 @@ use super::super::values;
 use super::word;
 use crate::rules::{Action, Addresses, Ports, Prefix, Protocols, Rule, protocol_number};
 
-/// Protocols with ports: tcp, udp, dccp, sctp, udplite.
-const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
-
 /// Context of a match beside its own text.
 pub(super) struct Context<'c> {
     /// Sets and maps of the table by name.
@@ -24,6 +21,9 @@ pub(super) enum Condition {
     Union(Vec<Rule>),
     /// They meet one of these products, but for the difference that the text states.
     Near(Vec<Rule>, String),
+    /// They meet one of these products if all their protocols have ports: `th` reads the first
+    /// bytes of any protocol.
+    Transport(Vec<Rule>),
     /// There are none, for this reason.
     Never(String),
 }
@@ -62,8 +62,12 @@ impl Context<'_> {
         self.compare(left, &self.items(right)?, is_negated)
     }
 
-    /// Pairs of conditions and verdicts of a verdict map.
-    pub(super) fn verdict_map(&self, value: &Value) -> Result<Vec<(Vec<Rule>, Value)>, String> {
+    /// Pairs of conditions and verdicts of a verdict map, and true if its key has ports of any
+    /// protocol ([`Condition::Transport`]).
+    pub(super) fn verdict_map(
+        &self,
+        value: &Value,
+    ) -> Result<(Vec<(Vec<Rule>, Value)>, bool), String> {
         let data = &value["data"];
         let pairs = match data.as_str().and_then(|name| name.strip_prefix('@')) {
             Some(name) => self.named(name)?.to_vec(),
@@ -72,17 +76,22 @@ impl Context<'_> {
                 .clone(),
         };
         let mut branches = Vec::new();
+        let mut reads_transport = false;
         for pair in &pairs {
             let Some([key, verdict]) = pair.as_array().map(Vec::as_slice) else {
                 return Err(format!("the element {pair} of a verdict map"));
             };
             match self.compare(&value["key"], &[plain(key)], false)? {
-                Condition::Union(union) => branches.push((union, verdict.clone())),
                 Condition::Near(_, why) => return Err(why),
                 Condition::Never(_) => {}
+                Condition::Union(union) => branches.push((union, verdict.clone())),
+                Condition::Transport(union) => {
+                    reads_transport = true;
+                    branches.push((union, verdict.clone()));
+                }
             }
         }
-        Ok(branches)
+        Ok((branches, reads_transport))
     }
 
     /// The elements of a set or map by its name.
@@ -185,12 +194,14 @@ impl Context<'_> {
             }
             ("ct", "state") => return self.state(items, is_negated),
             ("tcp" | "udp" | "sctp" | "dccp" | "udplite" | "th", "sport" | "dport") => {
-                let number = protocol_number(&protocol);
-                rule.protocols.list = number.map_or(WITH_PORTS.to_vec(), |number| vec![number]);
+                rule.protocols.list.extend(protocol_number(&protocol));
                 let ports = ports(items, is_negated, &|_| None)?;
                 match &*field {
                     "sport" => rule.source_ports = ports,
                     _ => rule.destination_ports = ports,
+                }
+                if rule.protocols.is_any() {
+                    return Ok(Condition::Transport(vec![rule]));
                 }
             }
             ("icmp" | "icmpv6", "type" | "code") => {
@@ -212,6 +223,7 @@ impl Context<'_> {
     /// Elements that are concatenations of the values of several fields.
     fn concatenation(&self, fields: &[Value], items: &[Value]) -> Result<Condition, String> {
         let mut union = Vec::new();
+        let mut reads_transport = false;
         for item in items {
             let parts = item["concat"].as_array();
             let parts = parts.filter(|parts| parts.len() == fields.len());
@@ -220,6 +232,10 @@ impl Context<'_> {
             for (field, part) in fields.iter().zip(parts) {
                 match self.compare(field, &self.items(part)?, false)? {
                     Condition::Union(union) => product = intersect_all(&product, &union),
+                    Condition::Transport(union) => {
+                        reads_transport = true;
+                        product = intersect_all(&product, &union);
+                    }
                     Condition::Near(_, why) => return Err(why),
                     Condition::Never(_) => product.clear(),
                 }
@@ -228,6 +244,7 @@ impl Context<'_> {
         }
         Ok(match union.is_empty() {
             true => Condition::Never("no element of the set matches".to_owned()),
+            false if reads_transport => Condition::Transport(union),
             false => Condition::Union(union),
         })
     }

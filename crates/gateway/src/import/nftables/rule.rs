@@ -38,6 +38,7 @@ pub(super) fn read(
     let mut reader = Reader {
         context,
         conditions: vec![Rule::new(Action::Pass)],
+        reads_transport: false,
         never: None,
         notes: Vec::new(),
         branches: Vec::new(),
@@ -46,6 +47,7 @@ pub(super) fn read(
     for statement in statements {
         result = result.and(reader.statement(&key(statement), statement));
     }
+    let result = result.and_then(|()| reader.check_transport());
     match (reader.never, result) {
         // Whatever else it asks for.
         (Some(reason), _) => (Vec::new(), vec![(Fate::WithoutEffect, reason)]),
@@ -57,6 +59,8 @@ pub(super) fn read(
 struct Reader<'a, 'c> {
     context: &'a Context<'c>,
     conditions: Vec<Rule>,
+    /// A match reads ports of any protocol.
+    reads_transport: bool,
     /// Reason why it matches no packet.
     never: Option<String>,
     notes: Vec<(Fate, String)>,
@@ -76,7 +80,9 @@ impl Reader<'_, '_> {
             "add" | "update" | "set" => self.note("no set is changed"),
             key if WITHOUT_VERDICT.contains(&key) => {}
             "vmap" => {
-                for (conditions, verdict) in self.context.verdict_map(value)? {
+                let (branches, reads_transport) = self.context.verdict_map(value)?;
+                self.reads_transport |= reads_transport;
+                for (conditions, verdict) in branches {
                     let conditions = intersect_all(&self.conditions, &conditions);
                     if conditions.is_empty() {
                         continue;
@@ -113,9 +119,26 @@ impl Reader<'_, '_> {
                 self.note(&note);
                 return self.require(Condition::Union(union));
             }
+            Condition::Transport(union) => {
+                self.reads_transport = true;
+                return self.require(Condition::Union(union));
+            }
             Condition::Never(reason) => drop(self.never.get_or_insert(reason)),
         }
         Ok(())
+    }
+
+    /// Ports of any protocol can be expressed if all protocols have ports.
+    fn check_transport(&self) -> Result<(), String> {
+        let mut conditions = (self.branches.iter()).flat_map(|branch| &branch.conditions);
+        match self.reads_transport && !conditions.all(|rule| rule.protocols.have_ports()) {
+            true => Err(
+                "th reads the first bytes of any protocol; ask for those with ports before it: \
+                 meta l4proto { tcp, udp }"
+                    .to_owned(),
+            ),
+            false => Ok(()),
+        }
     }
 
     fn note(&mut self, reason: &str) {
