@@ -67,6 +67,7 @@ impl Absent {
             errno: errno::EINVAL,
             insn: insn.map(|insn| insn as u32),
             kind: RefusalKind::Release,
+            argument: None,
             message: format!(
                 "{} needs Linux {}; the kernel is Linux {}",
                 what(),

@@ -74,7 +74,7 @@ impl Hash {
         let entries = map.params.max_entries;
         let is_percpu = map.is_percpu();
         let is_preallocated = map.params.flags.0 & flags::NO_PREALLOC == 0;
-        let is_common = map.params.flags.0 & flags::NO_COMMON_LRU == 0;
+        let is_common = map.params.flags.0 & MapFlags::NO_COMMON_LRU.0 == 0;
         let copies = if is_percpu { host.cpus } else { 1 };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
@@ -135,7 +135,7 @@ impl Hash {
             params.kind(),
             Some(MapKind::LruHash | MapKind::LruPercpuHash)
         );
-        match is_lru && params.flags.0 & flags::NO_COMMON_LRU != 0 {
+        match is_lru && params.flags.0 & MapFlags::NO_COMMON_LRU.0 != 0 {
             true => Lru::entries(params.max_entries, host.cpus),
             false => params.max_entries,
         }

@@ -114,6 +114,8 @@ fn is_gate(refusal: &Refusal) -> bool {
         | RefusalKind::StackSize
         | RefusalKind::CallDepth
         | RefusalKind::Map
+        | RefusalKind::MapCreation
+        | RefusalKind::Release
         | RefusalKind::License
         | RefusalKind::AttachTarget
         | RefusalKind::KernelBug
