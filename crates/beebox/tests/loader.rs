@@ -7,7 +7,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::object::Object;
 use beebox::program::{InitialContents, Program, ProgramType};
-use beebox::verify::{Loaded, Loader, Options, Verdict, verify};
+use beebox::verify::{Loaded, Loader, MapNote, Options, Verdict, verify};
 use btf::Btf;
 
 fn file(name: &str) -> Vec<u8> {
@@ -37,10 +37,13 @@ fn program<'l>(all: &'l [Loaded], name: &str) -> &'l Program {
 }
 
 #[test]
-fn a_program_without_target_gets_the_type_of_its_context() {
+fn a_replacement_of_a_function_is_not_loaded_without_its_target() {
     let kernel = kernel_data::linux_6_18();
     let all = load("alone.o", &kernel);
-    assert_eq!(program(&all, "replaced").kind(), ProgramType::SchedCls);
+    let replaced = all.iter().find(|loaded| loaded.name == "replaced");
+    let replaced = replaced.expect("the object has it");
+    assert_eq!(replaced.kind, Some(ProgramType::Ext));
+    assert!(replaced.program.is_err());
 }
 
 #[test]
@@ -51,6 +54,10 @@ fn a_map_that_states_no_size_has_one_entry() {
     let used = reads_map.used_maps();
     let params = reads_map.map(used[0]).expect("a map").params;
     assert_eq!(params.max_entries, 1);
+    let loaded = all.iter().find(|loaded| loaded.name == "reads_map");
+    let notes = &loaded.expect("the object has it").notes;
+    let is_set = |note: &MapNote| matches!(note, MapNote::Entries { set: 1, .. });
+    assert!(notes.iter().any(is_set), "{notes:?}");
 }
 
 #[test]

@@ -38,9 +38,10 @@ fn programs_with_maps_of_any_definition_have_the_kernels_answer() {
         ..Privileges::NONE
     };
     let callers = [
-        (Privileges::ALL, 1500, 200),
+        (Privileges::ALL, 2000, 150),
         (some(true, false), 400, 20),
-        (some(true, true), 400, 40),
+        (some(true, true), 400, 20),
+        (Privileges::NONE, 400, 10),
     ];
     for (privileges, seeds, least) in callers {
         let compared = compare_definitions(oracle::seeds(seeds), privileges);

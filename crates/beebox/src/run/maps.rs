@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Arena, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout};
 use btf::Btf;
-use program::creation::{MapCreator, RefusedMap};
+use program::creation::{MapCreator, RefusedMap, added_flags};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -181,7 +181,8 @@ impl ObjectMap {
 
     /// Access of programs to its values.
     pub(super) fn permission(&self) -> Permission {
-        match self.def.params.flags.0 & MapFlags::RDONLY_PROG.0 {
+        let flags = self.def.params.flags.with(added_flags(self.map.kind()));
+        match flags.0 & MapFlags::RDONLY_PROG.0 {
             0 => Permission::ReadWrite,
             _ => Permission::ReadOnly,
         }

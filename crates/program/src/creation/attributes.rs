@@ -3,6 +3,7 @@
 //! (`map_alloc`). The memory that sizes come to is in `allocation`.
 
 use spec::Errno;
+use spec::kernel::Privileges;
 use spec::maps::{MapFlags, MapKind};
 
 use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
@@ -73,6 +74,15 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
     match params.flags.has(MapFlags::NUMA_NODE) && node != 0 {
         true => Err(MapFault::NumaNode { node }.with(Errno::EINVAL)),
         false => Ok(()),
+    }
+}
+
+/// Flags that the kernel adds to those of a request: the values of device maps, which lookups
+/// return, are read only for programs.
+pub const fn added_flags(kind: MapKind) -> MapFlags {
+    match kind {
+        MapKind::Devmap | MapKind::DevmapHash => MapFlags::RDONLY_PROG,
+        _ => MapFlags(0),
     }
 }
 
@@ -158,16 +168,20 @@ impl Request<'_> {
 }
 
 /// Checks that come before those of privileges.
-pub(super) fn check_before_privileges(kind: MapKind, params: &MapParams) -> Outcome {
+pub(super) fn check_before_privileges(
+    kind: MapKind,
+    params: &MapParams,
+    privileges: Privileges,
+) -> Outcome {
     use MapKind as K;
     let request = Request { kind, params };
     let node = MapFlags::NUMA_NODE;
     match kind {
         K::Array | K::PercpuArray => array(&request),
-        K::Hash | K::PercpuHash | K::LruHash | K::LruPercpuHash => hash(&request),
+        K::Hash | K::PercpuHash | K::LruHash | K::LruPercpuHash => hash(&request, privileges),
         K::HashOfMaps => {
             request.value(Errno::EINVAL, SizeRule::Exactly(4))?;
-            hash(&request)
+            hash(&request, privileges)
         }
         K::ProgArray | K::CgroupArray | K::ArrayOfMaps => {
             request.objects(SizeRule::Exactly(4), node.with(ACCESS))
@@ -314,8 +328,11 @@ fn array(request: &Request<'_>) -> Outcome {
     request.percpu_value()
 }
 
-fn hash(request: &Request<'_>) -> Outcome {
+fn hash(request: &Request<'_>, privileges: Privileges) -> Outcome {
     let (kind, params) = (request.kind, request.params);
+    if params.flags.has(MapFlags::ZERO_SEED) && !privileges.sys_admin {
+        return request.refuse(Errno::EPERM, MapFault::ZeroSeed);
+    }
     let is_lru = matches!(kind, MapKind::LruHash | MapKind::LruPercpuHash);
     let node = match kind.is_percpu() || params.flags.has(MapFlags::NO_COMMON_LRU) {
         true => MapFlags::default(),

@@ -44,6 +44,8 @@ pub enum MapFault {
         /// The capability.
         capability: &'static str,
     },
+    /// BPF_F_ZERO_SEED without CAP_SYS_ADMIN.
+    ZeroSeed,
     /// The size of a key.
     KeySize {
         /// Kind of the map.
@@ -297,6 +299,7 @@ impl fmt::Display for MapFault {
             MapFault::Privilege { kind, capability } => {
                 write!(f, "{} needs {capability}", map_noun(*kind).0)
             }
+            MapFault::ZeroSeed => f.write_str("BPF_F_ZERO_SEED needs CAP_SYS_ADMIN"),
             MapFault::KeySize { kind, size, rule } => sizes(f, MapSide::Key, *kind, *size, *rule),
             MapFault::ValueSize { kind, size, rule } => {
                 sizes(f, MapSide::Value, *kind, *size, *rule)

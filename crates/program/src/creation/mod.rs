@@ -31,7 +31,7 @@ use spec::{Errno, Kernel};
 use crate::map_def::{MapDef, MapParams};
 
 pub use allocation::{bloom_hashes, bloom_mask};
-pub use attributes::LOADER_STACK_BYTES;
+pub use attributes::{LOADER_STACK_BYTES, added_flags};
 pub use fault::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
 };
@@ -163,7 +163,7 @@ impl<'k> MapCreator<'k> {
             // The kernel's structure says the sizes.
             return Ok(0);
         }
-        check_request(params)?;
+        check_request(params, self.privileges)?;
         if let Some(capability) = self.privileges.lacks_to_create(kind) {
             let fault = MapFault::Privilege { kind, capability };
             return Err(fault.with(Errno::EPERM));
@@ -220,7 +220,7 @@ fn has_types(params: &MapParams) -> bool {
 ///
 /// # Errors
 /// The violated rule.
-fn check_request(params: &MapParams) -> Result<(), MapRefusal> {
+fn check_request(params: &MapParams, privileges: Privileges) -> Result<(), MapRefusal> {
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
     if !params.key_type.is_void() && params.value_type.is_void() {
@@ -232,7 +232,7 @@ fn check_request(params: &MapParams) -> Result<(), MapRefusal> {
         flags: MapFlags(params.flags.0 & !token),
         ..*params
     };
-    attributes::check_before_privileges(kind, &params)?;
+    attributes::check_before_privileges(kind, &params, privileges)?;
     match token {
         0 => Ok(()),
         _ => Err(MapFault::Token.with(Errno::EINVAL)),
@@ -251,7 +251,7 @@ fn unknown(params: &MapParams) -> MapFault {
 /// # Errors
 /// The violated rule.
 pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRefusal> {
-    check_request(params)?;
+    check_request(params, Privileges::ALL)?;
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
     attributes::check_allocated(kind, params)?;

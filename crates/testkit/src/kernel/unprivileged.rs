@@ -66,6 +66,11 @@ impl Caller {
         self.privileges == Privileges::ALL
     }
 
+    /// True if the caller may load types.
+    pub fn has_bpf(&self) -> bool {
+        self.privileges.has_bpf()
+    }
+
     /// Gives up what the caller lacks to load programs, until the result is dropped.
     pub fn loads_programs(&self) -> Option<Dropped> {
         let Privileges {

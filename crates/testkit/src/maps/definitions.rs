@@ -2,6 +2,7 @@
 //! as our verification takes them: whether the map is created, with which error number it is not,
 //! and what becomes of the program.
 
+use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,8 +25,6 @@ use crate::registry::fields::{FIELDS, Types};
 
 /// Most bytes of memory of a map that is made for a comparison.
 const MOST_MEMORY: u64 = 16 << 20;
-/// Bytes that no machine of this comparison has: requests for more only fail.
-const BEYOND_MEMORY: u64 = 1 << 42;
 
 /// Creates maps of random definitions, one for each seed, and loads a program that uses each; the
 /// operations of the result are definitions, its successes maps that were created. The error is
@@ -37,7 +36,7 @@ pub fn compare_definitions(
     let caller = Caller::with(privileges).ok_or(Errno::EPERM)?;
     let kernel = kernel_data::linux_6_18()
         .with_cpus(possible_cpus() as u32, Source::Running)
-        .with_memory(BEYOND_MEMORY, Source::Given)
+        .with_memory(machine_memory(), Source::Running)
         .with_privileges(privileges, Source::Given);
     let described = Described::new();
     let mut comparison = MapComparison::default();
@@ -69,7 +68,18 @@ pub fn compare_definitions(
     Ok(comparison)
 }
 
-/// True if the answer does not depend on the memory of this machine, and takes little of it.
+/// Bytes of memory of this machine; none where the system does not tell.
+fn machine_memory() -> u64 {
+    let about = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = about
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kilobytes = total.and_then(|total| total.trim().strip_suffix(" kB")?.parse().ok());
+    kilobytes.unwrap_or(0u64) << 10
+}
+
+/// True if the map takes little of this machine's memory, or more than it has in one piece: no
+/// other part is allocated before the kernel refuses it.
 fn is_asked(program: &Program, kernel: &Kernel) -> bool {
     let Some(registry) = kernel.registry() else {
         return false;
@@ -78,14 +88,33 @@ fn is_asked(program: &Program, kernel: &Kernel) -> bool {
         .clone()
         .with_privileges(Privileges::ALL, Source::Given);
     let creator = MapCreator::new(&all, registry);
-    match creator.create(&program.maps()[0], program.btf().map(|types| &**types)) {
+    let def = &program.maps()[0];
+    match creator.create(def, program.btf().map(|types| &**types)) {
         Ok(created) => created.memory <= MOST_MEMORY,
         Err(MapRefusal {
-            fault: MapFault::Memory { bytes, .. },
+            fault: MapFault::Memory { bytes, memory },
             ..
-        }) => bytes > BEYOND_MEMORY,
+        }) => def.kind().is_some_and(is_one_piece) && bytes > memory + memory / 8,
         Err(_) => true,
     }
+}
+
+/// True for kinds whose elements are one allocation.
+fn is_one_piece(kind: MapKind) -> bool {
+    matches!(
+        kind,
+        MapKind::Array
+            | MapKind::ProgArray
+            | MapKind::PerfEventArray
+            | MapKind::CgroupArray
+            | MapKind::ArrayOfMaps
+            | MapKind::Queue
+            | MapKind::Stack
+            | MapKind::Devmap
+            | MapKind::Xskmap
+            | MapKind::Sockmap
+            | MapKind::ReuseportSockarray
+    )
 }
 
 /// The kernel's answer: that of the map, or of the program.
@@ -100,6 +129,12 @@ fn of_kernel(program: &Program, caller: &Caller) -> String {
         LoadFault::License => "license".to_owned(),
     };
     if !caller.has_all() {
+        // Without BTF, as loaders go on where it is refused.
+        let untyped = without_types(program);
+        let program = match caller.has_bpf() {
+            true => program,
+            false => &untyped,
+        };
         let dropped = caller.loads_programs();
         let resources = Resources::of(program);
         let created = resources.and_then(|mut resources| resources.create_maps(program));
@@ -119,6 +154,24 @@ fn of_kernel(program: &Program, caller: &Caller) -> String {
             format!("refused: {} {last}", refused.0)
         }
     }
+}
+
+/// A program without its types and those of its maps.
+fn without_types(program: &Program) -> Program {
+    let plain = |def: &MapDef| {
+        let mut def = def.clone();
+        def.has_btf = false;
+        (def.params.key_type, def.params.value_type) = (TypeId::VOID, TypeId::VOID);
+        def
+    };
+    let maps = program.maps().iter().map(|def| {
+        let mut outer = plain(def);
+        outer.inner = def.inner.as_deref().map(|inner| Arc::new(plain(inner)));
+        Arc::new(outer)
+    });
+    let maps: Vec<_> = maps.collect();
+    let builder = program.to_builder().btf(None).maps(maps);
+    builder.build().expect("a valid program")
 }
 
 /// Our answer, in the same words.

@@ -4,9 +4,9 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use btf::fields::{FieldKind, FieldRecord};
-use program::creation::{MapCreator, MapRefusal, RefusedMap};
+use program::creation::{MapCreator, MapRefusal, RefusedMap, added_flags};
 use program::{MapDef, MapEntry, MapId, Program};
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
 use super::Refuser;
@@ -99,7 +99,8 @@ impl Map {
 
     /// True if programs may write its values.
     pub fn can_write(&self) -> bool {
-        self.def.params.flags.0 & RDONLY_PROG == 0
+        let added = self.kind().map_or(MapFlags::default(), added_flags);
+        (self.def.params.flags.0 | added.0) & RDONLY_PROG == 0
     }
 
     /// True if nothing changes its values any more (`bpf_map_is_rdonly`).

@@ -21,6 +21,7 @@ fn help(map: &str, fault: &MapFault) -> Option<String> {
             "another kind of map, or a kernel that has it (`beebox show` names the release)".into()
         }
         MapFault::Privilege { capability, .. } => format!("load with {capability}"),
+        MapFault::ZeroSeed => "load with CAP_SYS_ADMIN, or take BPF_F_ZERO_SEED out".into(),
         MapFault::KeySize { rule, .. } => sizes("key", *rule)?,
         MapFault::ValueSize { rule, .. } => sizes("value", *rule)?,
         MapFault::Element { .. } => format!("make the value of `{map}` smaller"),
