@@ -486,3 +486,23 @@ fn types_alone_tell_the_release() {
         Some(0)
     );
 }
+
+#[test]
+fn checks_of_types_decide_nothing_where_the_types_are_assumed() {
+    // Types of 6.18 stand for those of 5.15, so that the check answers yes.
+    let words = [
+        "--kernel-version",
+        "5.15",
+        "--prog",
+        "loops",
+        "--prog",
+        "loops_if",
+    ];
+    let (code, rows) = verified(&[&[LACKING], &words[..]].concat());
+    assert_eq!(code, Some(1));
+    let expected = [
+        "loops failure bpf_loop needs Linux 5.17; the kernel is Linux 5.15",
+        "loops_if unsupported rules of Linux 5.15",
+    ];
+    assert_eq!(rows, expected);
+}
