@@ -124,6 +124,16 @@ impl ObjectFile {
     }
 }
 
+/// Prints on standard error which other object defines what a listed object only declares.
+pub(crate) fn note_definer(object: &UnlinkedObject<'_>, path: &Path, others: &[PathBuf]) {
+    let hint = object
+        .refusal()
+        .and_then(|error| link_hint(error, path, others));
+    if let Some(hint) = hint {
+        diagnostic!("beebox: {}: {hint}", name(path));
+    }
+}
+
 /// True for a fault of a map's declaration that leaves the rest of the object readable.
 fn is_declaration(fault: &MapFault) -> bool {
     match fault {

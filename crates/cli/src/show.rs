@@ -12,7 +12,7 @@ use report::object::{
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
-use crate::object_input::{ObjectFile, is_lacking, short_names};
+use crate::object_input::{ObjectFile, is_lacking, note_definer, short_names};
 use crate::program_output::{json, print, write_output};
 
 /// Show what BPF objects contain and which kernels they need
@@ -113,6 +113,7 @@ fn show(
     if let Some(object) = file.unlinked()
         && args.needs_at_most.is_none()
     {
+        note_definer(&object, file.path(), &args.files);
         match args.format.format() {
             AnswerFormat::Json => text.extend(json(&unlinked_json(name, &object))),
             AnswerFormat::Text => text.extend(unlinked_text(name, &object).into_bytes()),

@@ -463,7 +463,10 @@ fn an_extern_of_another_object_is_explained() {
     let expected =
         format!("beebox link -o linked.o {third} OTHER.o, if another object defines seen");
     assert!(hint.contains(&expected), "{hint}");
-    let hint = said(&[&user, &second]);
+    // An object with an extern map is listed.
+    let output = beebox(&["show", &user, &second]);
+    assert_eq!(output.status.code(), Some(0));
+    let hint = String::from_utf8(output.stderr).unwrap();
     assert!(
         hint.contains("defines counters") && hint.contains("beebox link"),
         "{hint}"

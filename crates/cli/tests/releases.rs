@@ -376,15 +376,11 @@ fn objects_that_the_loader_refuses_for_declarations_are_listed() {
         ("extern_map", "extern"),
     ] {
         let object = format!("crates/object/tests/objects/refused/{name}.o");
-        for words in [["show", &object], ["dis", &object]] {
-            let output = beebox(&words);
+        // A listing of what is not linked answers no.
+        for (command, code) in [("show", 0), ("dis", 1)] {
+            let output = beebox(&[command, &object]);
             let shown = text(&output);
-            assert_eq!(
-                output.status.code(),
-                Some(0),
-                "{words:?}: {}",
-                error(&output)
-            );
+            assert_eq!(output.status.code(), Some(code), "{command} {name}");
             assert!(
                 shown.contains("program") && shown.contains("socket"),
                 "{shown}"
@@ -485,4 +481,24 @@ fn types_alone_tell_the_release() {
         verified(&["--kernel", SHAPES, LACKING, "--prog", "passes"]).0,
         Some(0)
     );
+}
+
+#[test]
+fn checks_of_types_decide_nothing_where_the_types_are_assumed() {
+    // Types of 6.18 stand for those of 5.15, so that the check answers yes.
+    let words = [
+        "--kernel-version",
+        "5.15",
+        "--prog",
+        "loops",
+        "--prog",
+        "loops_if",
+    ];
+    let (code, rows) = verified(&[&[LACKING], &words[..]].concat());
+    assert_eq!(code, Some(1));
+    let expected = [
+        "loops failure bpf_loop needs Linux 5.17; the kernel is Linux 5.15",
+        "loops_if unsupported rules of Linux 5.15",
+    ];
+    assert_eq!(rows, expected);
 }

@@ -253,14 +253,16 @@ fn under(help: &str, heading: &str) -> Vec<String> {
 
 #[test]
 fn help_has_options_under_their_headings() {
-    const KERNEL: [&str; 7] = [
+    const KERNEL: [&str; 9] = [
         "--kernel",
         "--btf",
+        "--reduced-btf",
         "--kconfig",
         "--kernel-version",
         "--module-btf",
         "--core-btf",
         "--feature",
+        "--host-functions",
     ];
     for words in [
         &["run"][..],

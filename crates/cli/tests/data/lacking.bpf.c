@@ -111,6 +111,14 @@ SEC("xdp") int loops(void *ctx)
 	return 2;
 }
 
+/* The same behind a check of a type that Linux 6.18 has. */
+SEC("xdp") int loops_if(void *ctx)
+{
+	if (__builtin_preserve_type_info(*(struct linux_dirent64 *)0, 0))
+		loop(10, nothing, 0, 0);
+	return 2;
+}
+
 SEC("xdp") int passes(void *ctx)
 {
 	return 2;
