@@ -19,6 +19,8 @@ use crate::state::RegState;
 
 /// States of the search at most.
 const MOST_STATES: usize = 20_000;
+/// Instructions that may move the pointer in a loop, which are looked at.
+const MOST_LOOPS: usize = 64;
 /// Offsets that comparisons with the end of the packet count for.
 const MOST_OFFSET: i64 = 0xffff;
 
@@ -143,7 +145,8 @@ fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit:
         if let Insn::Alu { op, dst, .. } = insn
             && op != AluOp::Mov
             && at.holder == Holder::Reg(dst)
-            && *{ moved.entry(at.insn) }.or_insert_with(|| moves(scene, at.insn, dst))
+            && (moved.len() >= MOST_LOOPS
+                || *{ moved.entry(at.insn) }.or_insert_with(|| moves(scene, at.insn, dst)))
         {
             continue;
         }

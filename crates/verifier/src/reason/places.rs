@@ -4,15 +4,15 @@
 //! registers hold them. What two instructions read from alike addresses is one place read
 //! twice, which may have changed in between.
 //!
-//! Complexity: linear in the definitions of the values, of which `DEPTH` are followed.
+//! Complexity: `MOST_PAIRS` pairs of definitions at most are compared.
 
 use isa::ebpf::{AluOp, Insn, Operand, Width};
 
 use super::scene::Scene;
 use super::values::{DefId, DefKind, Holder};
 
-/// Definitions followed behind a value.
-const DEPTH: u32 = 16;
+/// Pairs of definitions that are compared for two values.
+const MOST_PAIRS: u32 = 64;
 
 /// True if two values were read from the same place in memory by different reads.
 pub(super) fn is_reread(scene: &Scene<'_>, one: DefId, other: DefId) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_reread(scene: &Scene<'_>, one: DefId, other: DefId) -> bool {
         scene.values.defs[one].kind,
         DefKind::Loaded(_) | DefKind::StackBytes { .. }
     );
-    one != other && is_read && are_alike(scene, one, other, DEPTH)
+    one != other && is_read && are_alike(scene, one, other, &mut { MOST_PAIRS })
 }
 
 /// The instruction that defined a value.
@@ -50,15 +50,16 @@ fn base_and_offset(scene: &Scene<'_>, id: DefId) -> (DefId, i64) {
     (id, offset)
 }
 
-fn are_alike(scene: &Scene<'_>, one: DefId, other: DefId, depth: u32) -> bool {
+fn are_alike(scene: &Scene<'_>, one: DefId, other: DefId, left_pairs: &mut u32) -> bool {
     let (one, other) = (scene.values.same(one), scene.values.same(other));
     if one == other {
         return true;
     }
-    let Some(depth) = depth.checked_sub(1) else {
+    let Some(pairs) = left_pairs.checked_sub(1) else {
         return false;
     };
-    let alike = |one, other| are_alike(scene, one, other, depth);
+    *left_pairs = pairs;
+    let mut alike = |one, other| are_alike(scene, one, other, left_pairs);
     let (first, second) = (scene.values.defs[one], scene.values.defs[other]);
     match (first.kind, second.kind) {
         (DefKind::Immediate, DefKind::Immediate) => {

@@ -260,6 +260,20 @@ fn arithmetic(
                 .needed(allowed)
                 .help("keep pointers in 64-bit variables; a cast to `__u32` cuts them")
         }
+        // These have offsets; without CAP_PERFMON, constant ones alone.
+        ArithmeticFault::Kind
+            if matches!(
+                kind,
+                PointerTarget::Stack { .. } | PointerTarget::MapValue { .. }
+            ) =>
+        {
+            Words::new(
+                NAME,
+                format!("a number that is not constant is the offset of a pointer to {what}"),
+            )
+            .needed("a constant offset")
+            .help("choose by constants, with one access in each branch")
+        }
         ArithmeticFault::Kind => Words::new(
             NAME,
             format!("arithmetic on a pointer to {what}, which has no offsets"),

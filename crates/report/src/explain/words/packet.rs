@@ -148,7 +148,10 @@ impl Access {
                     number(*max)
                 ),
             )
-            .needed("a variable offset of at most 65535 before it is added")
+            .needed(
+                "a variable offset that stays within 65535 together with the bytes behind it, \
+                 bounded before it is added",
+            )
             .help("bound it first: `if (off > 1500) return …;`, or mask it: `off &= 0x7ff;`"),
             PacketCheckFault::BeyondLimit => Words::new(
                 "packet-offset-limit",

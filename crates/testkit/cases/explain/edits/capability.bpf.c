@@ -114,6 +114,31 @@ int unwritten(struct __sk_buff *skb)
 	return word & 1; /* refused unwritten with bpf: stack-unwritten | it is allowed with CAP_PERFMON | initialise the variable */
 }
 
+/* A variable offset into the stack */
+SEC("socket")
+int variable_stack(struct __sk_buff *skb)
+{
+	char bytes[64] = {};
+
+	asm volatile("" ::: "memory");
+	return bytes[skb->len & 63]; /* refused variable_stack with bpf: pointer-arithmetic | a number that is not constant is the offset of a pointer to the stack | it is allowed with CAP_PERFMON */
+}
+
+/* The result */
+SEC("socket")
+int returned(struct __sk_buff *skb)
+{
+	return (long)skb; /* refused returned with bpf: return-pointer | it is allowed with CAP_PERFMON */
+}
+
+/* A member of the context */
+SEC("cgroup_skb/egress")
+int member(struct __sk_buff *skb)
+{
+	skb->tstamp = 5; /* refused member with perfmon: context | it is allowed with CAP_BPF */
+	return 1;
+}
+
 /* Functions and loops */
 static noinline int next(int n)
 {
