@@ -176,7 +176,8 @@ fn operations_on_long_chains_end_soon() {
         let ids = || (0..btf.len() as u32).map(TypeId);
         timed(name, "declare", || {
             let mut dump = CDump::new(&btf);
-            ids().filter(|id| dump.declare(*id, "x").is_ok()).count()
+            let some = ids().step_by(1009);
+            some.filter(|id| dump.declare(*id, "x").is_ok()).count()
         });
         timed(name, "sizes", || {
             ids().filter_map(|id| btf.size_of(id)).count()
