@@ -187,11 +187,7 @@ impl<'b> Resolver<'b> {
 
 /// At most so many types of the target with the kind and the essential name of a type of the
 /// object.
-pub(super) fn candidates_in<'b>(
-    btf: &'b Btf<'b>,
-    ty: Type<'_>,
-    most: usize,
-) -> Vec<Candidate<'b>> {
+pub(super) fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>, most: usize) -> Vec<Candidate<'b>> {
     let name = essential_name(ty.name().as_bytes());
     let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
     let fits = |kind| kind == ty.kind() || is_enum(kind) && is_enum(ty.kind());
