@@ -10,7 +10,7 @@ use crate::{Btf, Kind, Shape, TypeId};
 const MAX_DEPTH: usize = 32;
 
 /// Maximum number of modifiers of a type.
-const MAX_MODIFIERS: usize = 256;
+pub(crate) const MAX_MODIFIERS: usize = 64;
 
 impl Btf<'_> {
     /// Size of a pointer in bytes, taken from the size of `long`; 8 if the blob has none.
@@ -69,7 +69,7 @@ impl Btf<'_> {
         None
     }
 
-    /// Type below the modifiers; `None` if they form a cycle or are more than 256, of which
+    /// Type below the modifiers; `None` if they form a cycle or are more than 64, of which
     /// the kernel accepts 32.
     pub fn skip_modifiers(&self, id: TypeId) -> Option<TypeId> {
         let mut id = id;

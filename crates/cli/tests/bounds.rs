@@ -203,7 +203,7 @@ fn bombs() -> Vec<Bomb> {
         ),
         bomb(
             "config",
-            &["verify EXAMPLES/packets/firewall.bpf.o --config FILE"],
+            &["verify EXAMPLES/packets/firewall.bpf.o --kconfig FILE"],
             "CONFIG_A=y\n".repeat(400_000),
         ),
     ]
@@ -267,7 +267,7 @@ fn endless_and_silent_files_end_with_a_limit() {
         "verify FILE",
         "verify FILE --type xdp",
         "verify EXAMPLES/packets/firewall.bpf.o --btf FILE",
-        "verify EXAMPLES/packets/firewall.bpf.o --config FILE",
+        "verify EXAMPLES/packets/firewall.bpf.o --kconfig FILE",
         "verify EXAMPLES/packets/firewall.bpf.o -f @FILE",
         "verify -R FILE",
         "show FILE",

@@ -63,7 +63,7 @@ fn check(program: &Program, about: &str) {
 /// Writes and reads the linkable programs of an object; returns their number.
 fn check_object(path: &Path, kernel: &Kernel) -> io::Result<usize> {
     let file = fs::read(path)?;
-    let Ok(mut object) = Object::open(&file) else {
+    let Ok(object) = Object::open(&file) else {
         return Ok(0);
     };
     let chosen: Vec<_> = object.programs().map(|(id, _)| id).collect();

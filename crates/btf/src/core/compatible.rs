@@ -7,6 +7,7 @@
 //! followed too.
 
 use super::{CoreError, essential_name};
+use crate::layout::MAX_MODIFIERS;
 use crate::{Btf, Kind, Shape, StrOffset, Type, TypeId};
 
 /// Maximum length of a chain of pointers, arrays and return types.
@@ -68,15 +69,14 @@ impl<'b> Comparison<'b> {
 
     fn skip(&mut self, btf: &'b Btf<'b>, id: TypeId) -> Result<Type<'b>, CoreError> {
         let mut ty = btf.at(id);
-        // More modifiers than types are a cycle.
-        for _ in 0..=btf.len() {
+        for _ in 0..=MAX_MODIFIERS {
             self.step()?;
             match ty.referred() {
                 Some(to) if ty.kind().is_modifier() => ty = btf.at(to),
                 _ => return Ok(ty),
             }
         }
-        Err(CoreError::TypeCycle)
+        Err(CoreError::TooComplex)
     }
 
     /// True if a field of the first type can be read as one of the second.

@@ -102,7 +102,7 @@ impl<'b> MinimalBtf<'b> {
             return Err(CoreError::Anonymous { id: spec.ty });
         }
         let target: &'l Btf<'l> = self.target;
-        for candidate in candidates_in(target, root) {
+        for candidate in candidates_in(target, root, usize::MAX) {
             let root = candidate.id;
             if matches!(
                 target.at(root).kind(),

@@ -25,7 +25,13 @@ pub struct Resolver<'b> {
     work: u32,
     /// True if no relocation removed a candidate.
     keeps_candidates: bool,
+    /// Number of candidates that may still be kept.
+    room: usize,
 }
+
+/// Number of candidates of all types together. A type of a kernel has one, or a few in its
+/// modules.
+const MAX_CANDIDATES: usize = 1 << 20;
 
 /// Number of steps that an object may take in any case, and for each relocation in
 /// addition. The largest structures of a kernel take a few hundred for a relocation, and
@@ -59,6 +65,7 @@ impl<'b> Resolver<'b> {
             answers: HashMap::new(),
             work: WORK,
             keeps_candidates: true,
+            room: MAX_CANDIDATES,
         }
     }
 
@@ -165,12 +172,18 @@ impl<'b> Resolver<'b> {
         if ty.name().is_empty() {
             return Err(CoreError::Anonymous { id });
         }
-        let mut found = candidates_in(self.kernel, ty);
+        let most = self.room + 1;
+        let mut found = candidates_in(self.kernel, ty, most);
         if found.is_empty() {
             for module in &self.modules {
-                found.extend(candidates_in(module, ty));
+                found.extend(candidates_in(module, ty, most));
             }
         }
+        let Some(room) = self.room.checked_sub(found.len()) else {
+            self.room = 0;
+            return Err(CoreError::TooComplex);
+        };
+        self.room = room;
         self.candidates.insert(id, found);
         Ok(())
     }
@@ -181,13 +194,15 @@ impl<'b> Resolver<'b> {
     }
 }
 
-/// Types of the target with the kind and the essential name of a type of the object.
-pub(super) fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>) -> Vec<Candidate<'b>> {
+/// At most so many types of the target with the kind and the essential name of a type of the
+/// object.
+pub(super) fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>, most: usize) -> Vec<Candidate<'b>> {
     let name = essential_name(ty.name().as_bytes());
     let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
     let fits = |kind| kind == ty.kind() || is_enum(kind) && is_enum(ty.kind());
     btf.find_flavours(ty.kind(), name)
         .filter(|candidate| fits(candidate.kind()))
+        .take(most)
         .map(|candidate| Candidate {
             btf,
             id: candidate.id(),

@@ -59,6 +59,7 @@ impl Dedup {
         self.hypothesis.clear();
         self.hypothesis.pairs.push((candidate, canonical));
         while let Some((candidate, canonical)) = self.hypothesis.pairs.pop() {
+            self.step(candidate)?;
             if !self.look_at(candidate, canonical)? {
                 return Ok(false);
             }

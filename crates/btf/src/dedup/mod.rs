@@ -47,6 +47,11 @@ pub enum DedupError {
         /// Type id at which the limit was reached.
         id: TypeId,
     },
+    /// The comparisons of types that look alike exceed a number of steps.
+    TooComplex {
+        /// Type id at which the limit was reached.
+        id: TypeId,
+    },
     /// A reference to a type that may not be referred to, such as a tag.
     NotReferable {
         /// Type id.
@@ -59,12 +64,22 @@ impl fmt::Display for DedupError {
         match self {
             DedupError::Cycle { id } => write!(f, "type {id} refers to itself"),
             DedupError::TooDeep { id } => write!(f, "type {id} is nested too deeply"),
+            DedupError::TooComplex { id } => write!(
+                f,
+                "comparisons up to type {id} exceed the limit of {STEPS_PER_TYPE} steps for each type"
+            ),
             DedupError::NotReferable { id } => write!(f, "nothing may refer to type {id}"),
         }
     }
 }
 
 impl std::error::Error for DedupError {}
+
+/// Number of steps of comparisons for each type, beside [`STEPS`]: kernels and programs take
+/// a few.
+const STEPS_PER_TYPE: u64 = 256;
+/// Number of steps that any blob may take.
+const STEPS: u64 = 1 << 24;
 
 /// Maximum length of a chain of references.
 const MAX_DEPTH: usize = 1024;
@@ -126,6 +141,8 @@ struct Dedup {
     verdicts: Vec<Verdict>,
     candidates: Candidates,
     hypothesis: equivalent::Hypothesis,
+    /// Remaining number of steps of comparisons.
+    work: u64,
 }
 
 impl Dedup {
@@ -138,12 +155,21 @@ impl Dedup {
         let verdicts: Vec<Verdict> = (0..graph.len() as u32)
             .map(|id| verdict(TypeId(id)))
             .collect();
+        let work = STEPS + STEPS_PER_TYPE * verdicts.len() as u64;
         Dedup {
             hypothesis: equivalent::Hypothesis::new(verdicts.len()),
             graph,
             verdicts,
             candidates: Candidates::default(),
+            work,
         }
+    }
+
+    /// Counts a step of a comparison.
+    fn step(&mut self, id: TypeId) -> Result<(), DedupError> {
+        let work = self.work.checked_sub(1);
+        self.work = work.ok_or(DedupError::TooComplex { id })?;
+        Ok(())
     }
 
     fn verdict(&self, id: TypeId) -> Verdict {
@@ -245,6 +271,7 @@ impl Dedup {
             let mut is = id;
             let mut candidate = self.candidates.first(hash);
             while let Some(found) = candidate {
+                self.step(id)?;
                 candidate = self.candidates.after(found);
                 let other = found.id;
                 let looks_alike = match kind {

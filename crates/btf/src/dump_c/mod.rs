@@ -75,7 +75,7 @@ impl std::error::Error for DumpError {}
 /// Maximum depth of nesting.
 const MAX_NESTING: usize = 2048;
 /// Number of steps for each byte of the blob, beside [`STEPS`].
-const STEPS_PER_BYTE: u64 = 64;
+const STEPS_PER_BYTE: u64 = 16;
 /// Number of steps that any blob may take.
 const STEPS: u64 = 1 << 18;
 
