@@ -21,7 +21,7 @@ fn seen(loaded: &LoadedObject) -> Vec<u64> {
 #[test]
 fn addresses_look_like_the_kernels() {
     for (name, all) in [("of_tc", 12), ("of_xdp", 6)] {
-        let mut three = Three::load(OBJECT);
+        let mut three = for_running();
         // No half is zero; frames and bounds of the packet are in Linux's order.
         assert_eq!(three.run_on(name, &[0; 64], &[]), Ok(3), "{name}");
         let ours = seen(&three.checked);
@@ -52,7 +52,7 @@ fn addresses_look_like_the_kernels() {
 #[test]
 fn equal_runs_see_equal_addresses() {
     let of_a_run = || {
-        let mut three = Three::load(OBJECT);
+        let mut three = for_running();
         three.run_on("of_tc", &[0; 64], &[]).expect("it runs");
         seen(&three.checked)
     };

@@ -20,6 +20,7 @@ pub(crate) struct Three {
 }
 
 impl Three {
+    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn load(path: &str) -> Three {
         Three::load_for(path, &kernel_data::linux_6_18())
     }
@@ -112,6 +113,7 @@ impl Three {
     }
 
     /// A variable, which is the same everywhere.
+    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn number(&self, name: &str) -> u64 {
         let own = self.native.global::<u64>(name).expect(name);
         assert_eq!(self.checked.global::<u64>(name).expect(name), own, "{name}");

@@ -201,7 +201,7 @@ impl MapSet {
                 put.map_err(|errno| definition.refused(errno))?;
             }
             match definition.inner {
-                Some(_) => inner.extend(vm::MapObject::inner_maps(&**map)),
+                Some(_) => inner.extend(vm::MapObject::inner_maps(&map)),
                 None => {
                     let image = definition.def.initial_value();
                     let image = image.map(|image| image.to_vec());
