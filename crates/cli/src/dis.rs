@@ -20,7 +20,7 @@ use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
 use crate::program_input::{ClassicForm, ProgramInput, check_program};
-use crate::program_output::{ProgramFormat, format_program, write_output};
+use crate::program_output::{ProgramFormat, format_program, write_program};
 
 /// Disassemble a filter or an eBPF program, and show its native code
 ///
@@ -196,7 +196,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             _ => format_program(&program, args.format)?,
         }
     };
-    write_output(&text, None)?;
+    write_program(&text, args.format, None)?;
     Ok(Answer::Yes)
 }
 
@@ -221,7 +221,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
             .map_err(|failure| failure.within(file.path().display()))?
     {
-        write_output(&text, None)?;
+        write_program(&text, args.format, None)?;
         return Ok(Answer::No);
     }
     let kernel = args.kernel.read()?;
@@ -232,7 +232,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         xlated: args.xlated,
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
-    write_output(&shown.bytes, None)?;
+    write_program(&shown.bytes, args.format, None)?;
     Ok(match shown.complete {
         true => Answer::Yes,
         false => Answer::No,

@@ -23,7 +23,7 @@ use beebox::verify::Options;
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
-use crate::program_output::{print, write_output};
+use crate::program_output::{print, write_json, write_output};
 use filter::Filters;
 use joined::Joined;
 use row::{Row, Verdict};
@@ -314,7 +314,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
-            write_output(&lines, None)?;
+            write_json(&lines)?;
         }
     }
     answer

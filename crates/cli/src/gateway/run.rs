@@ -13,8 +13,9 @@ use crate::capture_file;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
 use crate::output_path::OutputPath;
 use crate::program_input::check_streams;
-use crate::program_output::write_output;
-use crate::run::object::capture::{OutputFile, output_format};
+use crate::output_file::OutputFile;
+use crate::program_output::print_answer;
+use crate::run::object::capture::output_format;
 
 /// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
@@ -151,7 +152,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let mut file = match output {
             Some(out) => Some((
                 output_format(&mut input, path, out.path())?,
-                OutputFile::create(out)?,
+                OutputFile::create(out.of_packets()?)?,
             )),
             None => None,
         };
@@ -198,7 +199,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         (false, true) => json(set, &summary, &hits, args.top),
         (false, false) => table_text(set, &summary, &hits, args.top),
     };
-    write_output(text.as_bytes(), None)?;
+    print_answer(args.format.format(), &text)?;
     Ok(Answer::Yes)
 }
 

@@ -3,6 +3,7 @@
 mod arena;
 mod storage;
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use beebox::btf::{Btf, TypeId};
@@ -10,8 +11,10 @@ use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{Errno, LoadedObject, ObjectMap};
 use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
 
+use super::output::write_pretty;
 use crate::answer::Failure;
 use crate::program_input::{name, read_at_most};
 
@@ -86,38 +89,94 @@ fn has_keys(map: &ObjectMap) -> bool {
     )
 }
 
-/// The entries of all maps that have keys and the pages of arenas, by name.
-pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
-    let mut maps = Vec::new();
-    for map in loaded.maps().filter(|map| has_keys(map)) {
-        if let Some(arena) = loaded.arena(&map.def.name) {
-            maps.push((map.def.name.clone(), arena::dump(arena)));
-            continue;
-        }
-        if storage::is_storage(map) {
-            let of = Types::of(map, types);
-            maps.push((map.def.name.clone(), storage::dump(map, &of)));
-            continue;
-        }
-        let entries = entries(loaded, map, types);
-        let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
-        maps.push((map.def.name.clone(), entries?));
-    }
-    Ok(Ordered::Object(maps))
+/// The entries of all maps that have keys and the pages of arenas, by name, as they are when this
+/// is written: one after the other, so that large maps take no memory.
+pub(super) struct MapsDump<'a> {
+    loaded: &'a LoadedObject,
+    types: Option<&'a Btf<'a>>,
 }
 
-fn entries(
-    loaded: &LoadedObject,
-    map: &ObjectMap,
-    types: Option<&Btf<'_>>,
-) -> Result<Ordered, Failure> {
-    let of = Types::of(map, types);
-    let size = map.def.params.value_size as usize;
-    let is_data = map.def.initial_value().is_some();
-    let entries = map.entries().map_err(Failure::new)?;
-    let entries = entries.iter().map(|(key, value)| {
+impl<'a> MapsDump<'a> {
+    /// The maps of an object.
+    ///
+    /// # Errors
+    /// If the entries of a map cannot be read.
+    pub(super) fn new(
+        loaded: &'a LoadedObject,
+        types: Option<&'a Btf<'a>>,
+    ) -> Result<MapsDump<'a>, Failure> {
+        let dump = MapsDump { loaded, types };
+        for map in dump.maps() {
+            if loaded.arena(&map.def.name).is_none()
+                && !storage::is_storage(map)
+                && let Some(Err(errno)) = map.iter_entries().next()
+            {
+                return Err(Failure::new(errno).within(format_args!("map {}", map.def.name)));
+            }
+        }
+        Ok(dump)
+    }
+
+    fn maps(&self) -> impl Iterator<Item = &'a ObjectMap> {
+        self.loaded.maps().filter(|map| has_keys(map))
+    }
+
+    fn entries(&self, map: &'a ObjectMap) -> Entries<'a> {
+        Entries {
+            loaded: self.loaded,
+            map,
+            types: Types::of(map, self.types),
+        }
+    }
+
+    /// Writes them as text.
+    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for map in self.maps() {
+            write!(out, "map {}: ", map.def.name)?;
+            write_pretty(out, &self.entries(map))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for MapsDump<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let maps = self.maps().map(|map| (&map.def.name, self.entries(map)));
+        serializer.collect_map(maps)
+    }
+}
+
+/// The entries of a map, or the pages of an arena.
+struct Entries<'a> {
+    loaded: &'a LoadedObject,
+    map: &'a ObjectMap,
+    types: Types<'a>,
+}
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(arena) = self.loaded.arena(&self.map.def.name) {
+            return serializer.collect_seq(arena::pages(arena));
+        }
+        if storage::is_storage(self.map) {
+            return serializer.collect_seq(storage::values(self.map, &self.types));
+        }
+        let mut list = serializer.serialize_seq(None)?;
+        for entry in self.map.iter_entries() {
+            let (key, value) = entry.map_err(S::Error::custom)?;
+            list.serialize_element(&self.entry(&key, &value))?;
+        }
+        list.end()
+    }
+}
+
+impl Entries<'_> {
+    fn entry(&self, key: &[u8], value: &[u8]) -> Ordered {
+        let (map, of) = (self.map, &self.types);
+        let size = map.def.params.value_size as usize;
+        let is_data = map.def.initial_value().is_some();
         let mut members = Vec::new();
-        let index = <[u8; 4]>::try_from(&key[..]).map(u32::from_le_bytes);
+        let index = <[u8; 4]>::try_from(key).map(u32::from_le_bytes);
         match index {
             _ if is_data && of.is_known(of.value) => {}
             Ok(index) if map.map.kind() == MapKind::ProgArray => {
@@ -134,16 +193,15 @@ fn entries(
                 ])
             });
             members.push(("values".to_owned(), Ordered::List(values.collect())));
-        } else if let Some(program) = program_at(loaded, map, key) {
+        } else if let Some(program) = program_at(self.loaded, map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(program.into())));
-        } else if let Some(cookie) = loaded.socket_at(map, key) {
+        } else if let Some(cookie) = self.loaded.socket_at(map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(cookie.into())));
         } else {
             members.push(("value".to_owned(), of.show(of.value, value)));
         }
         Ordered::Object(members)
-    });
-    Ok(Ordered::List(entries.collect()))
+    }
 }
 
 /// Name of the program that a program array has for a key.

@@ -24,8 +24,8 @@ pub(super) fn is_storage(map: &ObjectMap) -> bool {
 }
 
 /// The values of a map.
-pub(super) fn dump(map: &ObjectMap, of: &Types<'_>) -> Ordered {
-    let values = map.owned_values().into_iter().map(|(owner, value)| {
+pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Ordered> {
+    map.owned_values().into_iter().map(|(owner, value)| {
         let owner = match owner {
             StorageOwner::Task => TASK.into(),
             StorageOwner::PacketSocket => PACKET.into(),
@@ -35,8 +35,7 @@ pub(super) fn dump(map: &ObjectMap, of: &Types<'_>) -> Ordered {
             ("owner".to_owned(), Ordered::Scalar(owner)),
             ("value".to_owned(), of.show(of.value, &value)),
         ])
-    });
-    Ordered::List(values.collect())
+    })
 }
 
 /// Sets the value of an entry.
