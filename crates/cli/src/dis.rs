@@ -174,7 +174,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     }
     if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
         return Err(Failure::new(
-            "--prog, --source, --xlated and the options of a kernel are for objects",
+            "--prog, --source, --xlated and the options of a kernel (--kernel, --btf, --kconfig, \
+             --kernel-version, --module-btf, --core-btf, --feature) are for objects",
         )
         .within(args.input.name()));
     }
@@ -206,6 +207,10 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
     if args.converted {
         let what = "--converted is for classic programs; an object has eBPF instructions";
         return refused(Failure::new(what).hint("no --converted"));
+    }
+    if args.semantics != SemanticsName::Capture {
+        let what = "--semantics is for classic programs; an object has eBPF instructions";
+        return refused(Failure::new(what).hint("no --semantics"));
     }
     if let ProgramFormat::Form(ClassicForm::RawBe | ClassicForm::Ddd | ClassicForm::Oneline) =
         args.format

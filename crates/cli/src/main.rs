@@ -31,6 +31,7 @@ mod program_output;
 mod run;
 mod seccomp;
 mod show;
+mod unused_options;
 mod verify;
 mod version;
 
@@ -88,8 +89,15 @@ fn take_negative_numbers(command: clap::Command) -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let parsed = take_negative_numbers(Cli::command()).try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let mut command = take_negative_numbers(Cli::command());
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => return show_parsed(&error),
+    };
+    if let Err(failure) = unused_options::check(&command, &matches) {
+        return failure.report();
+    }
+    let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => return show_parsed(&error),
     };

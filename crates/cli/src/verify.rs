@@ -228,7 +228,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), None)?,
             VerifyFormat::Json | VerifyFormat::Veristat => {
                 return Err(Failure::new(
-                    "two files of results are compared as table or csv",
+                    "two files of results are compared with --format table or csv",
                 ));
             }
         }

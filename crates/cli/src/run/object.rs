@@ -19,6 +19,7 @@ mod user_records;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use beebox::object::{Contents, Object};
 use beebox::raw::Limits;
 use beebox::run::{
     LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram, Stream,
@@ -239,6 +240,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     loading.extend(programs_in_arrays(&object, &loading));
     loading.extend(filling.iter().flat_map(|file| file.programs(&object)));
     object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
+    leave_out_struct_ops(&mut object);
     globals::apply(&mut object, &globals::read(&own.set)?)
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
@@ -355,6 +357,18 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         maps: maps.transpose()?,
     };
     report.print(args.format())
+}
+
+/// Has no struct_ops created, of which no run makes use: the kernel need not have its type.
+fn leave_out_struct_ops(object: &mut Object<'_>) {
+    let all = object.maps().iter();
+    let of_ops = all.filter(|(_, map)| matches!(map.contents(), Contents::StructOps(_)));
+    let of_ops: Vec<_> = of_ops.map(|(id, _)| id).collect();
+    for id in of_ops {
+        if let Some(map) = object.maps_mut().get_mut(id) {
+            map.autocreate = false;
+        }
+    }
 }
 
 /// The first of these programs that runs in the checked engine since native code does not support

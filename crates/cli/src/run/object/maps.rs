@@ -3,6 +3,7 @@
 mod arena;
 mod storage;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -10,7 +11,9 @@ use beebox::btf::{Btf, TypeId};
 use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{Errno, LoadedObject, ObjectMap};
-use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use report::value::{
+    MOST_LEFT_OUT, Ordered, bytes_from_json, bytes_to_json, fill_from_json, from_json, to_json,
+};
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
 
@@ -61,6 +64,15 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// Reads a whole value into zeros; the members that it leaves out.
+    fn fill(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<Vec<String>, String> {
+        match self.types.filter(|_| ty != TypeId::VOID) {
+            Some(types) => fill_from_json(types, ty, value, into),
+            None => bytes_from_json(value, into).map(|()| Vec::new()),
+        }
+    }
+
+    /// Reads a value over another one.
     fn read(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
         match self.types.filter(|_| ty != TypeId::VOID) {
             Some(types) => from_json(types, ty, value, into),
@@ -253,24 +265,25 @@ impl MapsFile {
             let entries = entries.as_array();
             let entries =
                 entries.ok_or_else(|| wrong(format!("map {map_name}: no list of entries")))?;
+            let mut left_out = BTreeSet::new();
             for (at, entry) in entries.iter().enumerate() {
-                let put = match map.map.kind() {
+                let put = check_members(entry).and_then(|()| match map.map.kind() {
                     _ if map.def.initial_value().is_some() => {
-                        put_variables(map, &Types::of(map, types), entry)
+                        put_variables(map, &Types::of(map, types), entry).map(none)
                     }
                     _ if storage::is_storage(map) => {
                         storage::put(map, &Types::of(map, types), entry)
                     }
-                    MapKind::ProgArray => put_program(loaded, map, entry),
-                    MapKind::Arena => arena::put(loaded.arena(map_name), entry),
+                    MapKind::ProgArray => put_program(loaded, map, entry).map(none),
+                    MapKind::Arena => arena::put(loaded.arena(map_name), entry).map(none),
                     _ if map.holds_sockets() => {
-                        put_socket_of(loaded, map, &Types::of(map, types), entry)
+                        put_socket_of(loaded, map, &Types::of(map, types), entry).map(none)
                     }
                     _ if map.def.params.key_size == 0 => {
                         put(map, &Types::declared(map, object), entry)
                     }
                     _ => put(map, &Types::of(map, types), entry),
-                };
+                });
                 let form = match map.map.kind() {
                     MapKind::Arena => arena::FORM,
                     _ if map.def.initial_value().is_some() => VARIABLES_FORM,
@@ -278,15 +291,45 @@ impl MapsFile {
                     _ if map.def.params.key_size == 0 => KEYLESS_FORM,
                     _ => FORM,
                 };
-                put.map_err(|error| {
+                left_out.extend(put.map_err(|error| {
                     let file = &self.name;
                     Failure::new(format_args!("{file}: map {map_name}: entry {at}: {error}"))
                         .hint(form)
-                })?;
+                })?);
             }
+            note_left_out(&format!("{}: map {map_name}", self.name), left_out);
         }
         Ok(())
     }
+}
+
+/// Refuses members of an entry that are none of dumps of maps.
+fn check_members(entry: &Value) -> Result<(), String> {
+    // bpftool shows keys and values by their types in `formatted` too.
+    const KNOWN: [&str; 6] = ["key", "value", "values", "owner", "address", "formatted"];
+    let members = entry.as_object().ok_or("it is no object")?;
+    match members.keys().find(|name| !KNOWN.contains(&&***name)) {
+        Some(name) => Err(format!("entries have no member {name:?}")),
+        None => Ok(()),
+    }
+}
+
+/// No members that are left out.
+fn none((): ()) -> Vec<String> {
+    Vec::new()
+}
+
+/// Says which members entries leave out.
+pub(super) fn note_left_out(place: &str, names: impl IntoIterator<Item = String>) {
+    let mut names: Vec<String> = names.into_iter().collect();
+    if names.is_empty() {
+        return;
+    }
+    if names.len() >= MOST_LEFT_OUT {
+        names.truncate(MOST_LEFT_OUT);
+        names.push("…".to_owned());
+    }
+    diagnostic!("{place}: note: left out, so 0: {}", names.join(", "));
 }
 
 /// Form of the entries of maps.
@@ -404,31 +447,37 @@ fn put_socket(
     })
 }
 
-fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
+/// Puts an entry into a map; the members that it leaves out.
+fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, String> {
     let member = |name: &str| entry.get(name).ok_or_else(|| format!("it has no {name}"));
+    let mut left_out = Vec::new();
     let mut key = vec![0; map.def.params.key_size as usize];
     if !key.is_empty() {
-        of.read(of.key, member("key")?, &mut key)
-            .map_err(|error| format!("key: {error}"))?;
+        let names = of.fill(of.key, member("key")?, &mut key);
+        let names = names.map_err(|error| format!("key: {error}"))?;
+        left_out.extend(names.into_iter().map(|name| format!("key {name}")));
     }
     let mut value = vec![0; map.map.value_len()];
     let size = map.def.params.value_size as usize;
     if is_percpu(map) {
         let values = member("values")?.as_array().ok_or("values: no list")?;
+        let cpus = value.len() / size.next_multiple_of(8).max(1);
         for (cpu, given) in values.iter().enumerate() {
             let start = cpu * size.next_multiple_of(8);
             let place = value.get_mut(start..start + size);
             let place = place.ok_or("values: more than there are CPUs")?;
             let given = given.get("value").ok_or("values: one has no value")?;
-            of.read(of.value, given, place)
-                .map_err(|error| format!("values: {error}"))?;
+            let names = of.fill(of.value, given, place);
+            left_out.extend(names.map_err(|error| format!("values: {error}"))?);
         }
+        left_out.extend((values.len()..cpus).map(|cpu| format!("value of CPU {cpu}")));
     } else {
-        of.read(of.value, member("value")?, &mut value[..size])
-            .map_err(|error| format!("value: {error}"))?;
+        let names = of.fill(of.value, member("value")?, &mut value[..size]);
+        left_out.extend(names.map_err(|error| format!("value: {error}"))?);
     }
     let updated = map.map.update(&key, &value, 0);
-    updated.map_err(|errno| refused(map, &key, errno))
+    updated.map_err(|errno| refused(map, &key, errno))?;
+    Ok(left_out)
 }
 
 /// The map of a name.
@@ -527,14 +576,17 @@ impl<'a> Element<'a> {
         read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
     }
 
-    pub(super) fn store(&self, value: &Value) -> Result<(), String> {
+    /// Stores a value; the members that it leaves out.
+    pub(super) fn store(&self, value: &Value) -> Result<Vec<String>, String> {
         if self.map.holds_sockets() {
-            return put_socket(self.loaded, self.map, &self.key, value);
+            return put_socket(self.loaded, self.map, &self.key, value).map(none);
         }
         let mut all = vec![0; self.map.map.value_len()];
-        self.read_into(value, &mut all[self.place.clone()])?;
+        let place = &mut all[self.place.clone()];
+        let left_out = self.types.fill(self.types.value, value, place)?;
         let updated = self.map.map.update(&self.key, &all, 0);
-        updated.map_err(|errno| refused(self.map, &self.key, errno))
+        updated.map_err(|errno| refused(self.map, &self.key, errno))?;
+        Ok(left_out)
     }
 
     /// The value; `None` if there is none.

@@ -1,4 +1,4 @@
-//! Options that a run of an object would ignore, which are refused.
+//! Options that the engine of a run of an object would ignore, which are refused.
 
 use super::super::Args;
 use super::super::trusted::Engine;
@@ -8,36 +8,10 @@ use crate::answer::Failure;
 /// Fails for an option that does nothing beside the others.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let own = &args.object;
-    // Clap asks for --ebpf only where no option conflicts with it.
-    let of_instructions = [
-        ("--trust", args.trust),
-        ("--mem", !args.memory.is_empty()),
-        ("--reg", !args.registers.is_empty()),
-        ("--gotox", args.gotox),
-        ("--trace", args.trace),
-        ("--dump-mem", args.dump_mem),
-        ("--output", args.output.is_some()),
-        ("--form", args.program.form.is_some()),
-        ("--section", args.program.section.is_some()),
-    ];
-    if let Some((option, _)) = of_instructions.iter().find(|(_, is_given)| *is_given) {
-        return Err(Failure::new(format_args!("{option} is for unverified instructions"))
-            .hint("--ebpf, if FILE holds instructions"));
-    }
     let is_checked = args.engine == Some(Engine::Checked) || own.unverified;
     let has_capture = own.pcap.is_some() || own.expect.is_some();
     let limits = "--engine checked; --timeout SECONDS limits native code";
-    let refused: [(bool, &str, &str); 9] = [
-        (
-            own.write.is_some() && own.pcap.is_none(),
-            "-w writes packets of a capture",
-            "--pcap IN",
-        ),
-        (
-            own.jobs > 1 && own.pcap.is_none(),
-            "--jobs runs on the packets of a capture",
-            "--pcap IN",
-        ),
+    let refused: [(bool, &str, &str); 7] = [
         (
             own.share_maps && own.jobs == 1,
             "--share-maps is for several threads",
