@@ -53,14 +53,13 @@ fn printed_texts_that_are_left_out_are_counted_first() {
     let mut lines = shown.lines().skip_while(|line| !line.starts_with("printk"));
     let head = "printk: 89400 texts, of which the first 65536 follow; --format json has all";
     assert_eq!(lines.next(), Some(head));
-    assert_eq!(lines.next(), Some("printk, packet 1: 0\\u{1b}[2J"));
+    assert_eq!(lines.next(), Some("printk, packet 1: 0"));
     assert_eq!(lines.count(), 65535);
-    assert!(!shown.contains('\u{1b}'));
     let all = json(&words);
     let texts = all["printk"].as_array().unwrap();
     assert_eq!(texts.len(), 89400);
     assert_eq!(texts[89399]["packet"], 298);
-    assert_eq!(texts[89399]["text"], "299\u{1b}[2J");
+    assert_eq!(texts[89399]["text"], "299");
     assert!(all["printk_lost"].is_null());
     // One run keeps no more than the library does.
     let one = [OUTPUTS, "--prog", "print", "--packet", "zero:60", "--repeat", "300"];
@@ -115,7 +114,7 @@ fn values_of_maps_are_whole_or_what_they_leave_out_is_named() {
            {"key": 2, "value": {"address": [1, 2, 3, 4]}}"#,
     );
     assert_eq!(code, 0);
-    let note = "maps.json: map rules: note: left out, so 0: address, limit";
+    let note = "maps.json: map rules: note: left out, so 0: address, limit, low or parts";
     assert!(said.contains(note), "{said}");
     let (code, said) = with(r#"{"key": 1, "valeu": 1, "value": {}}"#);
     assert_eq!(code, 2);

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use beebox::object::{Contents, Object};
+use beebox::program::ProgramType;
 use beebox::raw::Limits;
 use beebox::run::{
     LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError, RunnableProgram, Stream,
@@ -240,7 +241,14 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     loading.extend(programs_in_arrays(&object, &loading));
     loading.extend(filling.iter().flat_map(|file| file.programs(&object)));
     object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
-    leave_out_struct_ops(&mut object);
+    let is_of_ops = |name: &String| {
+        let kind = object.program(name).and_then(|program| program.kind);
+        kind == Some(ProgramType::StructOps)
+    };
+    // Loading says that those are not test-run.
+    if !runs.iter().any(is_of_ops) {
+        leave_out_struct_ops(&mut object);
+    }
     globals::apply(&mut object, &globals::read(&own.set)?)
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {

@@ -51,7 +51,7 @@ SEC("xdp") int look(struct xdp_md *ctx)
 /* Prints 300 texts for each packet. */
 SEC("xdp") int print(struct xdp_md *ctx)
 {
-	static const char text[] = "%d\x1b[2J";
+	static const char text[] = "%d";
 
 	for (int at = 0; at < 300; at++)
 		bpf_trace_printk(text, sizeof(text), at);

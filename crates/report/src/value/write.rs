@@ -74,7 +74,13 @@ impl LeftOut<'_> {
                     self.of_member(member, given, place, depth);
                 }
                 if members.is_empty() {
-                    self.add(place.to_owned());
+                    let mut names = Vec::new();
+                    member_names(types, of, DEEPEST, &mut names);
+                    let names = names.join(" or ");
+                    self.add(match place {
+                        "" => names,
+                        place => format!("{place}.{names}"),
+                    });
                 }
             }
             _ => {}
