@@ -233,10 +233,10 @@ fn check(mode: &Mode, options: &[Opt], directory: &Path) -> Vec<String> {
         let got = run(directory, &words);
         // A refusal names the option, or the value or file that it gives.
         let value = words.last().map_or("", |word| word.as_str());
-        let value = value.split(['=', '/']).next_back().unwrap_or_default();
         let is_named = || {
-            let mut names = option.names.iter().map(|name| name.trim_start_matches('-'));
-            names.any(|name| got.err.contains(name)) || got.err.contains(value)
+            let names = option.names.iter().map(|name| name.trim_start_matches('-'));
+            let parts = value.split(['=', '/']).filter(|part| part.len() > 2);
+            names.chain(parts).any(|part| got.err.contains(part))
         };
         match got == base {
             true if !mode.same.contains(name) => {
