@@ -136,8 +136,15 @@ fn zeros_behind_a_gzip_member_are_padding() {
         assert!(read(&padded).1.is_ok(), "{zeros}");
         let two = [&first[..], &padding, &second, &padding].concat();
         let (found, result) = read(&two);
-        assert_eq!((&found[..], result.is_ok()), (&b"first\nsecond\n"[..], true));
+        assert_eq!(
+            (&found[..], result.is_ok()),
+            (&b"first\nsecond\n"[..], true)
+        );
         let (found, result) = read(&[&padded[..], b"x"].concat());
-        assert_eq!((&found[..], result.is_ok()), (&b"first\n"[..], false), "{zeros}");
+        assert_eq!(
+            (&found[..], result.is_ok()),
+            (&b"first\n"[..], false),
+            "{zeros}"
+        );
     }
 }

@@ -50,12 +50,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             .hint("--kernel 6.18 names the built-in one"));
     };
     let state = beebox::run::kfunc_state;
-    print_answer(args.format.format(), match args.format.format() {
-        AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
-        AnswerFormat::Json => {
-            let functions = kfuncs::list_json(registry, types, has_bits, state);
-            format!("{functions:#}\n")
-        }
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
+            AnswerFormat::Json => {
+                let functions = kfuncs::list_json(registry, types, has_bits, state);
+                format!("{functions:#}\n")
+            }
+        },
+    )?;
     Ok(Answer::Yes)
 }

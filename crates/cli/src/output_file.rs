@@ -174,7 +174,13 @@ mod tests {
 
     #[test]
     fn devices_and_descriptors_are_written_to_as_they_are() {
-        for path in ["/dev/null", "/dev/full", "/dev/stdout", "/proc/self/fd/1", "/"] {
+        for path in [
+            "/dev/null",
+            "/dev/full",
+            "/dev/stdout",
+            "/proc/self/fd/1",
+            "/",
+        ] {
             assert_eq!(replaceable(Path::new(path)), None, "{path}");
         }
         assert_eq!(replaceable(Path::new("a/b")), Some("a/b".into()));

@@ -68,8 +68,10 @@ impl<'a> OutputPath<'a> {
     pub(crate) fn of_packets(self) -> Result<&'a Path, Failure> {
         match self.is_standard() {
             false => Ok(self.0),
-            true => Err(Failure::new("-w -: standard output holds the results")
-                .hint("the name of a file")),
+            true => {
+                Err(Failure::new("-w -: standard output holds the results")
+                    .hint("the name of a file"))
+            }
         }
     }
 

@@ -293,7 +293,10 @@ fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
 
 fn frames(text: &str) -> Result<usize, String> {
     const MOST: usize = beebox::raw::MOST_FRAMES;
-    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (1..=MOST).contains(number));
     number.ok_or_else(|| format!("{text} is not in 1..={MOST}"))
 }
 

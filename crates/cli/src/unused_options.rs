@@ -141,7 +141,14 @@ const RULES: &[Rule] = &[
         needs: IsNot("cost", "folded"),
         options: &[
             FORMAT,
-            &["explain", "facts", "log", "top_src_lines", "emit", "compare"],
+            &[
+                "explain",
+                "facts",
+                "log",
+                "top_src_lines",
+                "emit",
+                "compare",
+            ],
         ],
     },
     Rule {

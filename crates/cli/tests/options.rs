@@ -129,7 +129,9 @@ fn without_times(text: &[u8]) -> String {
     let mut kept = String::new();
     let mut words = words.peekable();
     while let Some(word) = words.next() {
-        let unit = words.peek().map(|unit| unit.trim_end_matches([' ', '\n', ',']));
+        let unit = words
+            .peek()
+            .map(|unit| unit.trim_end_matches([' ', '\n', ',']));
         let before = kept.trim_end().ends_with("\"duration_ns\":");
         if is_time(word.trim_end().trim_end_matches(','))
             && (before || matches!(unit, Some("ns" | "us" | "ms" | "s" | "milliseconds")))
@@ -188,7 +190,10 @@ fn write_files(directory: &Path) {
     put("profile.json", &profile("SCMP_ACT_ERRNO"));
     put("other.json", &profile("SCMP_ACT_KILL"));
     put("other.rules", "drop proto tcp to 192.0.2.1 port 80\n");
-    put("rules.save", "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -i eth0 -p tcp -m conntrack --ctstate NEW -j DROP\n-A FORWARD -i eth0 -o eth1 -p udp -j DROP\nCOMMIT\n");
+    put(
+        "rules.save",
+        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -i eth0 -p tcp -m conntrack --ctstate NEW -j DROP\n-A FORWARD -i eth0 -o eth1 -p udp -j DROP\nCOMMIT\n",
+    );
     for name in ["old.csv", "new.csv"] {
         let object = "examples/packets/firewall.bpf.o";
         let words = ["verify", object, "--format", "csv"].map(str::to_owned);
@@ -243,7 +248,10 @@ fn check(mode: &Mode, options: &[Opt], directory: &Path) -> Vec<String> {
                 complaints.push(format!("{shown} {name}: nothing changes"));
             }
             false if got.code == Some(2) && !is_named() => {
-                complaints.push(format!("{shown} {name}: refused by another name: {}", got.err));
+                complaints.push(format!(
+                    "{shown} {name}: refused by another name: {}",
+                    got.err
+                ));
             }
             _ => {}
         }

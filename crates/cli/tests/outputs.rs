@@ -214,7 +214,14 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
     for words in [
         &["filter", "-F", all, sample, "-w"][..],
         &["run", firewall, "--pcap", sample, "-w"],
-        &["gateway", "run", "examples/gateway/office.rules", "--pcap", sample, "-w"],
+        &[
+            "gateway",
+            "run",
+            "examples/gateway/office.rules",
+            "--pcap",
+            sample,
+            "-w",
+        ],
         &["link", firewall, "-o"],
         &["gen", "header", firewall, "-o"],
         &["gateway", "compile", "examples/gateway/office.rules", "-o"],
@@ -232,7 +239,10 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
             .unwrap();
         let told = said_by(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
-        assert!(told.contains("out.pcap: File too large"), "{words:?}: {told}");
+        assert!(
+            told.contains("out.pcap: File too large"),
+            "{words:?}: {told}"
+        );
         assert_eq!(names(directory.path()), ["out.pcap"], "{words:?}");
         assert_eq!(fs::read(&out).unwrap(), b"old", "{words:?}");
     }
@@ -257,17 +267,29 @@ fn a_full_standard_output_is_an_error() {
         &["run", firewall, "--packet", "zero:60", "--dump-maps"],
         &["run", firewall, "--packet", "zero:60", "-j"],
         &["link", firewall, "-o", "-"],
-        &["seccomp", "compile", "examples/seccomp/web-server.json", "--format", "raw"],
+        &[
+            "seccomp",
+            "compile",
+            "examples/seccomp/web-server.json",
+            "--format",
+            "raw",
+        ],
         &["seccomp", "dis", sandbox],
         &["kfuncs"],
     ] {
-        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
         let command = command.current_dir(ROOT).args(words).stdout(full);
         let output = command.output().unwrap();
         let told = said_by(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
-        assert!(told.contains("standard output: No space left"), "{words:?}: {told}");
+        assert!(
+            told.contains("standard output: No space left"),
+            "{words:?}: {told}"
+        );
     }
 }
 
@@ -297,7 +319,11 @@ fn control_characters_of_files_are_escaped() {
         "drop proto tcp to 192.0.2.1 # \u{1b}[31m\u{9b}2J\u{7}\nnonsense \u{1b}[2J\n",
     )
     .unwrap();
-    fs::write(path("a.case"), ".program \"a\u{1b}[2J\"\n.type xdp\nr0 = \u{1b}[2J\nexit\n").unwrap();
+    fs::write(
+        path("a.case"),
+        ".program \"a\u{1b}[2J\"\n.type xdp\nr0 = \u{1b}[2J\nexit\n",
+    )
+    .unwrap();
     let (object, rules, case) = (path("a.bpf.o"), path("a.rules"), path("a.case"));
     let mut escaped = 0;
     for words in [
@@ -324,7 +350,9 @@ fn control_characters_of_files_are_escaped() {
         let output = beebox(words);
         for stream in [&output.stdout, &output.stderr] {
             let text = String::from_utf8(stream.clone()).expect("UTF-8");
-            let raw = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            let raw = text
+                .chars()
+                .find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
             assert_eq!(raw, None, "{words:?}: {text}");
             escaped += text.matches("\\u001b").count();
         }

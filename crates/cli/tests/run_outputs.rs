@@ -62,7 +62,9 @@ fn printed_texts_that_are_left_out_are_counted_first() {
     assert_eq!(texts[89399]["text"], "299");
     assert!(all["printk_lost"].is_null());
     // One run keeps no more than the library does.
-    let one = [OUTPUTS, "--prog", "print", "--packet", "zero:60", "--repeat", "300"];
+    let one = [
+        OUTPUTS, "--prog", "print", "--packet", "zero:60", "--repeat", "300",
+    ];
     let shown = text(&one);
     let head = "printk: 90000 texts, of which the first 65536 follow\n";
     assert!(shown.contains(head), "{}", &shown[..200]);
@@ -98,7 +100,9 @@ fn values_of_maps_are_whole_or_what_they_leave_out_is_named() {
     let with = |entries: &str| {
         std::fs::write(&path, format!(r#"{{"rules": [{entries}]}}"#)).unwrap();
         let maps = path.to_str().unwrap();
-        complaint(&[OUTPUTS, "--prog", "look", "--packet", "zero:60", "--maps", maps])
+        complaint(&[
+            OUTPUTS, "--prog", "look", "--packet", "zero:60", "--maps", maps,
+        ])
     };
     let whole = r#"{"key": 1, "value": {"address": [10, 1, 2, 3], "limit": 5, "low": 1}}"#;
     assert_eq!(with(whole), (0, String::new()));
@@ -120,10 +124,16 @@ fn values_of_maps_are_whole_or_what_they_leave_out_is_named() {
     assert_eq!(code, 2);
     assert!(said.contains("entries have no member \"valeu\""), "{said}");
     // A long input is not repeated.
-    let long = format!(r#"{{"key": 1, "value": {{"address": [{}1]}}}}"#, "1, ".repeat(1 << 20));
+    let long = format!(
+        r#"{{"key": 1, "value": {{"address": [{}1]}}}}"#,
+        "1, ".repeat(1 << 20)
+    );
     let (code, said) = with(&long);
     assert_eq!(code, 2);
-    assert!(said.len() < 1000 && said.contains("more bytes) has more than 4 elements"), "{said}");
+    assert!(
+        said.len() < 1000 && said.contains("more bytes) has more than 4 elements"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -154,21 +164,37 @@ fn native_code_that_is_asked_for_and_not_to_be_had_is_an_error() {
     ] {
         let (code, said) = complaint(&[&words[..], more].concat());
         assert_eq!(code, 2, "{more:?}: {said}");
-        assert!(said.contains("engine") && said.contains("  try: "), "{said}");
+        assert!(
+            said.contains("engine") && said.contains("  try: "),
+            "{said}"
+        );
     }
     let (_, said) = complaint(&[&words[..], &["--engine", "native"]].concat());
-    assert!(said.contains("bpf_strlen") && said.contains("--engine checked"), "{said}");
+    assert!(
+        said.contains("bpf_strlen") && said.contains("--engine checked"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_capture_is_no_packet() {
     for words in [
         &[OUTPUTS, "--prog", "look", "--packet", SAMPLE][..],
-        &["--ebpf", "crates/cli/tests/data/outputs.bpf.o", "--section", "xdp", "--packet", SAMPLE],
+        &[
+            "--ebpf",
+            "crates/cli/tests/data/outputs.bpf.o",
+            "--section",
+            "xdp",
+            "--packet",
+            SAMPLE,
+        ],
     ] {
         let (code, said) = complaint(words);
         assert_eq!(code, 2, "{words:?}: {said}");
     }
     let (_, said) = complaint(&[OUTPUTS, "--prog", "look", "--packet", SAMPLE]);
-    assert!(said.contains("is a capture") && said.contains("--pcap"), "{said}");
+    assert!(
+        said.contains("is a capture") && said.contains("--pcap"),
+        "{said}"
+    );
 }

@@ -183,7 +183,10 @@ fn a_source_line_has_any_length() {
     let mut object = read(&directory().join("first.o"));
     let section = |name: &str| {
         let elf = Elf::parse(&object).unwrap();
-        let found = elf.sections().find(|section| section.name == *name).unwrap();
+        let found = elf
+            .sections()
+            .find(|section| section.name == *name)
+            .unwrap();
         (found.id, found.data().unwrap().to_vec())
     };
     let (mut types, mut info) = (section(".BTF"), section(".BTF.ext"));
@@ -218,7 +221,11 @@ fn a_source_line_has_any_length() {
     }
     let linked = Linker::new().add("it", &object).and_then(Linker::finish);
     let linked = linked.unwrap_or_else(|error| panic!("{error}"));
-    assert!(linked.len() > LONG && linked.len() < 2 * LONG, "{}", linked.len());
+    assert!(
+        linked.len() > LONG && linked.len() < 2 * LONG,
+        "{}",
+        linked.len()
+    );
 }
 
 #[test]

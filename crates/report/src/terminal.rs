@@ -156,7 +156,10 @@ impl<W: Write> Write for TerminalWriter<W> {
 /// The largest index up to `at` at which a character of UTF-8 begins.
 fn character_start(bytes: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    (at.saturating_sub(3)..=at).rev().find(is_start).unwrap_or(at)
+    (at.saturating_sub(3)..=at)
+        .rev()
+        .find(is_start)
+        .unwrap_or(at)
 }
 
 /// The mark of a cut.
@@ -194,8 +197,7 @@ mod tests {
     #[test]
     fn styles_stay_in_styled_text() {
         let text = "\x1b[1mbold\x1b[0m \x1b[2Jx \x1b]0;title\x07 \x1b[\u{9b}";
-        let expected =
-            "\x1b[1mbold\x1b[0m \\u001b[2Jx \\u001b]0;title\\u0007 \\u001b[\\u009b";
+        let expected = "\x1b[1mbold\x1b[0m \\u001b[2Jx \\u001b]0;title\\u0007 \\u001b[\\u009b";
         let escaped = escape_controls_in_styled(text);
         assert_eq!(std::str::from_utf8(&escaped), Ok(expected));
     }

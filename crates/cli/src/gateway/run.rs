@@ -11,9 +11,9 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::capture_file;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed};
+use crate::output_file::OutputFile;
 use crate::output_path::OutputPath;
 use crate::program_input::check_streams;
-use crate::output_file::OutputFile;
 use crate::program_output::print_answer;
 use crate::run::object::capture::output_format;
 

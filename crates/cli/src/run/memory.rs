@@ -40,9 +40,11 @@ impl Source {
             return Ok(bytes);
         };
         match Input::stream(Cursor::new(bytes.clone())) {
-            Ok(_) => Err(Failure::new("this file is a capture, not the bytes of a packet")
-                .within(name(path))
-                .hint("--pcap FILE runs on its packets; of an expectation file `capture`")),
+            Ok(_) => Err(
+                Failure::new("this file is a capture, not the bytes of a packet")
+                    .within(name(path))
+                    .hint("--pcap FILE runs on its packets; of an expectation file `capture`"),
+            ),
             Err(_) => Ok(bytes),
         }
     }

@@ -205,20 +205,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
     let system = own.network.as_deref().map(read_network).transpose()?;
     let filling = own.maps.as_deref().map(MapsFile::read).transpose()?;
-    let has_input = args.packet.is_some()
-        || own.pcap.is_some()
-        || own.ctx.is_some()
-        || own.repeat.is_some();
+    let has_input =
+        args.packet.is_some() || own.pcap.is_some() || own.ctx.is_some() || own.repeat.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
     let chosen = match (listed, &expected) {
         (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
         (_, Some(file)) if has_input || own.prog.is_some() => {
             let failure = Failure::new(format_args!("{} lists its own runs", file.name));
-            return Err(
-                failure.hint(
-                    "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
-                )
-            );
+            return Err(failure.hint(
+                "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
+            ));
         }
         _ => None,
     };
@@ -281,7 +277,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     let not_native = fallback(&mut loaded, &runs);
     if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
-        let what = format_args!("{name}: program {program} has no native code, which does not support yet: {what}");
+        let what = format_args!(
+            "{name}: program {program} has no native code, which does not support yet: {what}"
+        );
         return Err(Failure::new(what).hint("--engine checked"));
     }
     if let Some(system) = system {

@@ -83,10 +83,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             misses.push((expectation, miss));
         }
     }
-    print_answer(args.format.format(), match args.format.format() {
-        AnswerFormat::Text => text(&name, list.len(), &misses),
-        AnswerFormat::Json => json(&name, list.len(), &misses),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text(&name, list.len(), &misses),
+            AnswerFormat::Json => json(&name, list.len(), &misses),
+        },
+    )?;
     if misses.iter().any(|(_, miss)| miss.example.is_some()) {
         Ok(Answer::No)
     } else if misses.is_empty() {

@@ -61,10 +61,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => stack.analyze().and_then(|mut analysis| analysis.findings()),
         false => Ok(Vec::new()),
     };
-    print_answer(args.format.format(), match args.format.format() {
-        AnswerFormat::Text => text(&installations, &findings, &ineffective),
-        AnswerFormat::Json => json(&installations, &findings, &ineffective),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text(&installations, &findings, &ineffective),
+            AnswerFormat::Json => json(&installations, &findings, &ineffective),
+        },
+    )?;
     match findings {
         _ if !is_installed => Ok(Answer::No),
         // Whether the kernel installs it is answered nevertheless.

@@ -54,9 +54,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         filters.push(serde_json::json!({ "file": program.name, "instructions": records }));
     }
-    print_answer(args.format.format(), match args.format.format() {
-        AnswerFormat::Text => text,
-        AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text,
+            AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
+        },
+    )?;
     Ok(Answer::Yes)
 }

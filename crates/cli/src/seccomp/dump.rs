@@ -64,11 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             true => numbered(path, *index),
             false => path.to_owned(),
         });
-        write_program(
-            &bytes,
-            format,
-            OutputPath::optional(path.as_deref(), [])?,
-        )?;
+        write_program(&bytes, format, OutputPath::optional(path.as_deref(), [])?)?;
         if let Some(path) = path {
             let (name, length) = (&program.name, program.insns.len());
             diagnostic!(

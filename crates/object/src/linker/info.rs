@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use btf::{Builder, StrOffset};
 use btf::ext::ExtBuilder;
+use btf::{Builder, StrOffset};
 
 use super::LinkFault;
 use super::input::Input;

@@ -119,7 +119,9 @@ impl LeftOut<'_> {
             member_names(self.types, of, DEEPEST, &mut names);
         }
         let own = given.iter().filter(|(name, _)| names.contains(name));
-        let mut inner: Map<_, _> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut inner: Map<_, _> = own
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
         let unnamed = given.get("").and_then(Value::as_object);
         if let Some(unnamed) = unnamed.filter(|given| given.keys().all(|it| names.contains(it))) {
             inner.extend(unnamed.clone());
@@ -153,7 +155,8 @@ fn quoted(value: &Value) -> String {
 /// Writes bytes as [`bytes_to_json`](super::bytes_to_json) shows them, or as numbers.
 pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
     let items = value.as_array().filter(|items| items.len() == into.len());
-    let items = items.ok_or_else(|| format!("{} is no array of {} bytes", quoted(value), into.len()))?;
+    let items =
+        items.ok_or_else(|| format!("{} is no array of {} bytes", quoted(value), into.len()))?;
     for (byte, item) in into.iter_mut().zip(items) {
         let number = number(item).and_then(|number| u8::try_from(number).ok());
         *byte = number.ok_or_else(|| format!("{} is no byte", quoted(item)))?;

@@ -137,8 +137,8 @@ impl Check<'_, '_> {
                     let element = Element::find(loaded, object.btf(), map, key, cpu);
                     let element = element.map_err(|what| at(Failure::new(what)))?;
                     let stored = element.store(value);
-                    let left_out =
-                        stored.map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
+                    let left_out = stored
+                        .map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
                     let place = format!("{}:{}: map {map}", file.name, line.number);
                     maps::note_left_out(&place, left_out);
                 }

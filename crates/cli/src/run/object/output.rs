@@ -122,7 +122,11 @@ impl Report<'_> {
         };
         out.write_all(text.as_bytes())?;
         self.write_texts(out)?;
-        if let Ran::Capture { counts, written_to: Some(to) } = &self.ran {
+        if let Ran::Capture {
+            counts,
+            written_to: Some(to),
+        } = &self.ran
+        {
             writeln!(out, "{} written to {to}", number_of(counts.kept))?;
         }
         for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
@@ -142,7 +146,10 @@ impl Report<'_> {
         let printed = texts.len() + texts.lost;
         if printed > SHOWN_TEXTS.min(texts.len()) {
             let shown = SHOWN_TEXTS.min(texts.len());
-            write!(out, "printk: {printed} texts, of which the first {shown} follow")?;
+            write!(
+                out,
+                "printk: {printed} texts, of which the first {shown} follow"
+            )?;
             writeln!(out, "{}", all_in_json(texts, shown))?;
         }
         for item in texts.items().take(SHOWN_TEXTS as usize) {
@@ -173,7 +180,11 @@ impl Report<'_> {
             let map = &record.map;
             if self.types.is_typed(&record) {
                 let value = serde_json::to_string(&self.types.show(&record));
-                writeln!(out, "record of {map}{place}: {}", value.expect("keys are strings"))?;
+                writeln!(
+                    out,
+                    "record of {map}{place}: {}",
+                    value.expect("keys are strings")
+                )?;
             } else {
                 let mut rows = String::new();
                 hex_rows(&mut rows, 0, &record.bytes);
@@ -360,7 +371,11 @@ fn write_summary(text: &mut String, counts: &CaptureSummary) -> fmt::Result {
     let packets = number_of(counts.packets);
     match counts.mean_duration.is_zero() {
         true => writeln!(text, "{packets}")?,
-        false => writeln!(text, "{packets}, {} ns a packet", counts.mean_duration.as_nanos())?,
+        false => writeln!(
+            text,
+            "{packets}, {} ns a packet",
+            counts.mean_duration.as_nanos()
+        )?,
     }
     let names = counts.verdicts.iter().map(|count| count.name.len());
     let width = names.max().unwrap_or(0).max("verdict".len());
