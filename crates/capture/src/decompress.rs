@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Decoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -13,7 +14,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 pub enum Compression {
     /// Uncompressed.
     None,
-    /// gzip, any number of members.
+    /// gzip, any number of members, with zeros behind them.
     Gzip,
     /// Zstandard, any number of frames.
     Zstandard,
@@ -64,7 +65,7 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
     let whole = Cursor::new(start[..len].to_vec()).chain(source);
     Ok(match Compression::detect(&start[..len]) {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(whole))),
+        Compression::Gzip => Box::new(GzipMembers::new(buffered(whole))),
         Compression::Zstandard => Box::new(Frames::new(buffered(whole))),
         Compression::Xz => Box::new(XzReader::new_mem_limit(buffered(whole), true, XZ_MEMORY)),
         Compression::Lz4 => Box::new(Lz4Frames(Lz4Decoder::new(buffered(whole)))),
@@ -74,6 +75,54 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
 
 fn buffered<R: Read>(source: R) -> BufReader<R> {
     BufReader::with_capacity(128 << 10, source)
+}
+
+/// gzip members one after the other. Zeros behind a member are padding, as for gzip(1).
+struct GzipMembers<R> {
+    /// The decoder of the present member; `None` at the end.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(source: R) -> GzipMembers<R> {
+        GzipMembers {
+            member: Some(GzDecoder::new(source)),
+        }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else {
+                return Ok(0);
+            };
+            let count = member.read(into)?;
+            if count > 0 || into.is_empty() {
+                return Ok(count);
+            }
+            let is_over = skip_zeros(member.get_mut())?;
+            let source = self.member.take().map(GzDecoder::into_inner);
+            self.member = source.filter(|_| !is_over).map(GzDecoder::new);
+        }
+    }
+}
+
+/// Skips zeros; true if nothing follows them.
+fn skip_zeros(source: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let ahead = match source.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            ahead => ahead?,
+        };
+        let zeros = ahead.iter().take_while(|&&byte| byte == 0).count();
+        if zeros < ahead.len() || zeros == 0 {
+            let is_over = ahead.is_empty();
+            source.consume(zeros);
+            return Ok(is_over);
+        }
+        source.consume(zeros);
+    }
 }
 
 /// LZ4 frames one after the other.

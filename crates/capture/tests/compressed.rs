@@ -120,3 +120,31 @@ fn output_of_installed_tools_is_read() {
         assert!(found == content, "{tool} {words:?}");
     }
 }
+
+#[test]
+fn zeros_behind_a_gzip_member_are_padding() {
+    let member = |text: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (first, second) = (member(b"first\n"), member(b"second\n"));
+    for zeros in [0, 1, 512, 300_000] {
+        let padding = vec![0; zeros];
+        let padded = [&first[..], &padding].concat();
+        assert_eq!(read(&padded).0, b"first\n", "{zeros}");
+        assert!(read(&padded).1.is_ok(), "{zeros}");
+        let two = [&first[..], &padding, &second, &padding].concat();
+        let (found, result) = read(&two);
+        assert_eq!(
+            (&found[..], result.is_ok()),
+            (&b"first\nsecond\n"[..], true)
+        );
+        let (found, result) = read(&[&padded[..], b"x"].concat());
+        assert_eq!(
+            (&found[..], result.is_ok()),
+            (&b"first\n"[..], false),
+            "{zeros}"
+        );
+    }
+}

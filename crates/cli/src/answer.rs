@@ -1,9 +1,11 @@
 //! The result of a command: yes, no, or why it could not answer.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+
+use report::terminal::{cut, escape_controls};
 
 use crate::file_hint;
 use crate::program_input::name;
@@ -91,4 +93,15 @@ impl Failure {
         }
         ExitCode::from(2)
     }
+}
+
+/// Bytes of a line of a message that are shown; inputs that it repeats may be longer.
+const LONGEST_MESSAGE: usize = 2 << 10;
+
+/// Writes lines to standard error, with control characters escaped and long lines cut. A closed
+/// standard error is no fault of the command.
+pub(crate) fn write_diagnostic(text: &str) {
+    let lines = text.split('\n').map(|line| cut(line, LONGEST_MESSAGE));
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n";
+    let _ = io::stderr().write_all(&escape_controls(text.as_bytes()));
 }

@@ -6,7 +6,7 @@ use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
 use crate::output_path::OutputPath;
 use crate::program_input::{ClassicForm, ProgramInput};
-use crate::program_output::{AloneFormat, ProgramFormat, format_program, write_output};
+use crate::program_output::{AloneFormat, ProgramFormat, format_program, write_program};
 
 /// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
@@ -60,6 +60,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,
         false => format_program(&args.input.read()?, format)?,
     };
-    write_output(&bytes, output)?;
+    write_program(&bytes, format, output)?;
     Ok(Answer::Yes)
 }

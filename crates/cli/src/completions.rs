@@ -8,7 +8,8 @@ use clap::Command;
 use clap_complete::Shell;
 
 use crate::answer::{Answer, Failure};
-use crate::program_output::write_output;
+use crate::output_file::write_whole;
+use crate::program_output::write_bytes;
 
 /// Print a completion script for a shell
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: Args, mut command: Command) -> Result<Answer, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "beebox", &mut script);
-    write_output(&script, None)?;
+    write_bytes(&script, None)?;
     Ok(Answer::Yes)
 }
 
@@ -62,7 +63,7 @@ fn write_page(directory: &Path, command: &Command) -> Result<(), Failure> {
     let mut text = Vec::new();
     let page = clap_mangen::Man::new(command.clone());
     page.render(&mut text).map_err(failed)?;
-    fs::write(&path, text).map_err(failed)?;
+    write_whole(&path, &text)?;
     let shown = |inner: &&Command| !inner.is_hide_set() && inner.get_name() != "help";
     for inner in command.get_subcommands().filter(shown) {
         write_page(directory, inner)?;

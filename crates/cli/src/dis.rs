@@ -20,7 +20,7 @@ use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
 use crate::program_input::{ClassicForm, ProgramInput, check_program};
-use crate::program_output::{ProgramFormat, format_program, write_output};
+use crate::program_output::{ProgramFormat, format_program, write_program};
 
 /// Disassemble a filter or an eBPF program, and show its native code
 ///
@@ -174,7 +174,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     }
     if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
         return Err(Failure::new(
-            "--prog, --source, --xlated and the options of a kernel are for objects",
+            "--prog, --source, --xlated and the options of a kernel (--kernel, --btf, --kconfig, \
+             --kernel-version, --module-btf, --core-btf, --feature) are for objects",
         )
         .within(args.input.name()));
     }
@@ -196,7 +197,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             _ => format_program(&program, args.format)?,
         }
     };
-    write_output(&text, None)?;
+    write_program(&text, args.format, None)?;
     Ok(Answer::Yes)
 }
 
@@ -206,6 +207,10 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
     if args.converted {
         let what = "--converted is for classic programs; an object has eBPF instructions";
         return refused(Failure::new(what).hint("no --converted"));
+    }
+    if args.semantics != SemanticsName::Capture {
+        let what = "--semantics is for classic programs; an object has eBPF instructions";
+        return refused(Failure::new(what).hint("no --semantics"));
     }
     if let ProgramFormat::Form(ClassicForm::RawBe | ClassicForm::Ddd | ClassicForm::Oneline) =
         args.format
@@ -221,7 +226,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
             .map_err(|failure| failure.within(file.path().display()))?
     {
-        write_output(&text, None)?;
+        write_program(&text, args.format, None)?;
         return Ok(Answer::No);
     }
     let kernel = args.kernel.read()?;
@@ -232,7 +237,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         xlated: args.xlated,
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
-    write_output(&shown.bytes, None)?;
+    write_program(&shown.bytes, args.format, None)?;
     Ok(match shown.complete {
         true => Answer::Yes,
         false => Answer::No,

@@ -6,7 +6,7 @@ use report::kfuncs;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
-use crate::program_output::print;
+use crate::program_output::{print, print_answer};
 
 /// List the kernel functions that programs may call
 ///
@@ -50,12 +50,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             .hint("--kernel 6.18 names the built-in one"));
     };
     let state = beebox::run::kfunc_state;
-    print(&match args.format.format() {
-        AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
-        AnswerFormat::Json => {
-            let functions = kfuncs::list_json(registry, types, has_bits, state);
-            format!("{functions:#}\n")
-        }
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
+            AnswerFormat::Json => {
+                let functions = kfuncs::list_json(registry, types, has_bits, state);
+                format!("{functions:#}\n")
+            }
+        },
+    )?;
     Ok(Answer::Yes)
 }

@@ -9,7 +9,7 @@ use beebox::object::{Blame, Error, Problem};
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::program_input::{check_streams, name, read_at_most};
-use crate::program_output::write_output;
+use crate::program_output::write_bytes;
 
 /// The largest object that is read.
 const MAX_BYTES: u64 = 1 << 30;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     match link(&files) {
         Ok(object) => {
-            write_output(&object, Some(output))?;
+            write_bytes(&object, Some(output))?;
             Ok(Answer::Yes)
         }
         Err(error) if error.blame() == Blame::User => {

@@ -2,12 +2,9 @@
 //! a `run` that answers yes, no, or why it could not answer.
 #![deny(unsafe_code)]
 
-/// Writes a line to standard error. A closed standard error is no fault of the command.
+/// Writes a line to standard error.
 macro_rules! diagnostic {
-    ($($argument:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($argument)*);
-    }};
+    ($($argument:tt)*) => { crate::answer::write_diagnostic(&format!($($argument)*)) };
 }
 
 mod answer;
@@ -27,19 +24,23 @@ mod kernel_input;
 mod kfuncs;
 mod link;
 mod object_input;
+mod output_file;
 mod output_path;
 mod program_input;
 mod program_output;
 mod run;
 mod seccomp;
 mod show;
+mod unused_options;
 mod verify;
 mod version;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use answer::Answer;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use program_output::written;
 
 /// The Linux BPF machine in user space: no kernel, no root.
 #[derive(Parser)]
@@ -88,8 +89,18 @@ fn take_negative_numbers(command: clap::Command) -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let matches = take_negative_numbers(Cli::command()).get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let mut command = take_negative_numbers(Cli::command());
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => return show_parsed(&error),
+    };
+    if let Err(failure) = unused_options::check(&command, &matches) {
+        return failure.report();
+    }
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return show_parsed(&error),
+    };
     let answer = match cli.command {
         Command::Filter(args) => filter::run(args),
         Command::Asm(args) => asm::run(args),
@@ -110,6 +121,17 @@ fn main() -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Shows help, the version or what is wrong with the arguments.
+fn show_parsed(error: &clap::Error) -> ExitCode {
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    match written(shown) {
+        // A closed standard error leaves no place to say so.
+        _ if error.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }

@@ -61,6 +61,20 @@ impl<'a> OutputPath<'a> {
         self.0
     }
 
+    /// The path of a file of packets.
+    ///
+    /// # Errors
+    /// If it is standard output, which holds the results.
+    pub(crate) fn of_packets(self) -> Result<&'a Path, Failure> {
+        match self.is_standard() {
+            false => Ok(self.0),
+            true => {
+                Err(Failure::new("-w -: standard output holds the results")
+                    .hint("the name of a file"))
+            }
+        }
+    }
+
     /// True for standard output.
     pub(crate) fn is_standard(self) -> bool {
         self.0 == Path::new("-")

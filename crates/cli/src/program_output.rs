@@ -1,14 +1,16 @@
 //! Output forms of classic programs.
 
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use std::sync::LazyLock;
 
 use beebox::{SockFilter, text};
+use report::terminal::{LONGEST_LINE, TerminalWriter, cut, escape_controls_in_styled};
 use serde::Serialize;
 
 use crate::answer::Failure;
+use crate::answer_format::AnswerFormat;
+use crate::output_file;
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
 
@@ -157,39 +159,107 @@ pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// Writes to a file, or to standard output without one (or with `-`).
-pub(crate) fn write_output(bytes: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
-    match out {
-        Some(out) if !out.is_standard() => {
-            let path = out.path();
-            fs::write(path, bytes).map_err(|error| Failure::of_file(path, &error))
-        }
-        _ => write_standard_output(bytes),
-    }
+/// Writes text to a file, or to standard output without one (or with `-`), there as
+/// [`Shown::Text`].
+pub(crate) fn write_output(text: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
+    write_as(Shown::Text, text, out)
 }
 
-fn write_standard_output(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    if stdout.is_terminal() && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0')) {
-        // Text may go to a terminal.
-    } else if stdout.is_terminal() {
+/// Writes JSON to standard output.
+pub(crate) fn write_json(text: &[u8]) -> Result<(), Failure> {
+    write_as(Shown::Whole, text, None)
+}
+
+/// Writes bytes to a file, or to standard output without one (or with `-`), as they are.
+pub(crate) fn write_bytes(bytes: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
+    write_as(Shown::AsItIs, bytes, out)
+}
+
+/// Writes a program in a format to a file, or to standard output without one (or with `-`).
+pub(crate) fn write_program(
+    bytes: &[u8],
+    format: ProgramFormat,
+    out: Option<OutputPath<'_>>,
+) -> Result<(), Failure> {
+    let shown = match format {
+        ProgramFormat::Form(ClassicForm::Raw | ClassicForm::RawLe | ClassicForm::RawBe) => {
+            Shown::AsItIs
+        }
+        ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => Shown::Text,
+        // Other tools and JSON parsers read these, in lines of any length.
+        ProgramFormat::Form(
+            ClassicForm::Dd | ClassicForm::Ddd | ClassicForm::Oneline | ClassicForm::Asm,
+        )
+        | ProgramFormat::Hex
+        | ProgramFormat::Case
+        | ProgramFormat::Json => Shown::Whole,
+    };
+    write_as(shown, bytes, out)
+}
+
+/// How standard output gets bytes.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// With control characters escaped and long lines cut.
+    Text,
+    /// With control characters escaped, as JSON escapes them.
+    Whole,
+    AsItIs,
+}
+
+fn write_as(shown: Shown, bytes: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
+    if let Some(out) = out.filter(|out| !out.is_standard()) {
+        return output_file::write_whole(out.path(), bytes);
+    }
+    let is_text = |bytes| std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'));
+    if matches!(shown, Shown::AsItIs) && io::stdout().is_terminal() && !is_text(bytes) {
         return Err(Failure::new("a raw program is no text for a terminal")
             .hint("write it to a file with -o, or into a pipe"));
     }
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // The reader closed the pipe.
+    let mut stdout = io::stdout().lock();
+    written(match shown {
+        Shown::Text => {
+            let mut out = TerminalWriter::cutting(stdout);
+            out.write_all(bytes).and_then(|()| out.finish())
+        }
+        Shown::Whole => {
+            let mut out = TerminalWriter::new(stdout);
+            out.write_all(bytes).and_then(|()| out.finish())
+        }
+        Shown::AsItIs => stdout.write_all(bytes).and_then(|()| stdout.flush()),
+    })
+}
+
+/// Standard output for an answer of any size, which is written piece by piece.
+pub(crate) fn streamed_output(format: AnswerFormat) -> TerminalWriter<impl Write> {
+    let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    match format {
+        AnswerFormat::Text => TerminalWriter::cutting(out),
+        AnswerFormat::Json => TerminalWriter::new(out),
+    }
+}
+
+/// Result of writing to standard output. A reader that closed the pipe is no failure.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("standard output: {error}"))),
     }
 }
 
-/// Prints an answer; a reader that went away is no failure.
+/// Prints an answer: text with its styles, or JSON.
+pub(crate) fn print_answer(format: AnswerFormat, answer: impl AsRef<[u8]>) -> Result<(), Failure> {
+    match format {
+        AnswerFormat::Text => print(&String::from_utf8_lossy(answer.as_ref())),
+        AnswerFormat::Json => write_json(answer.as_ref()),
+    }
+}
+
+/// Prints text with styles, which a terminal gets.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    let lines = text.split('\n').map(|line| cut(line, LONGEST_LINE));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let text = escape_controls_in_styled(&text);
+    written(out.write_all(&text).and_then(|()| out.flush()))
 }

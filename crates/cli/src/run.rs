@@ -85,19 +85,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SOURCE", value_parser = memory::parse_source)]
     packet: Option<Source>,
 
-    /// Most instructions of the run
-    #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
-    budget: u64,
+    /// Most instructions of the run, in the checked engine [default: 100000000]
+    #[arg(long, value_name = "N")]
+    budget: Option<u64>,
 
     /// Most seconds of all runs together; exit code 1 when they pass [default: 10 seconds of
     /// each run of native code of an object]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
-    /// Most stack frames at once
-    #[arg(long, value_name = "N", default_value_t = Limits::default().frames as u64)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=beebox::raw::MOST_FRAMES as u64))]
-    frames: u64,
+    /// Most stack frames at once, in the checked engine [default: 8]
+    #[arg(long, value_name = "N", value_parser = frames)]
+    frames: Option<usize>,
 
     /// Allow indirect jumps (gotox), which Linux 6.18 does not have
     #[arg(long, requires = "ebpf")]
@@ -227,13 +226,17 @@ fn run_checked(
     program: &CheckedProgram,
     regions: &mut Regions,
 ) -> Result<Ran, Failure> {
-    let packet = args.packet.as_ref().map(Source::read).transpose()?;
+    if args.trust {
+        return Err(Failure::new("--trust is for engines that do not check")
+            .hint("--engine interp or jit, or no --trust"));
+    }
+    let packet = args.packet.as_ref().map(Source::read_packet).transpose()?;
     let packet = packet
         .as_ref()
         .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));
     let limits = Limits {
-        instructions: args.budget,
-        frames: args.frames as usize,
+        instructions: args.budget.unwrap_or(Limits::default().instructions),
+        frames: args.frames.unwrap_or(Limits::default().frames),
         deadline: args.timeout.map(|timeout| Instant::now() + timeout),
         indirect_jumps: args.gotox,
         ..Limits::default()
@@ -265,14 +268,13 @@ fn run_trusted(
     regions: &mut Regions,
 ) -> Result<Ran, Failure> {
     trusted::check_trust(args.trust)?;
-    let limits = Limits::default();
     let only_checked = [
         ("--trace", args.trace),
         ("--packet", args.packet.is_some()),
         ("--reg", !args.registers.is_empty()),
         ("--gotox", args.gotox),
-        ("--budget", args.budget != limits.instructions),
-        ("--frames", args.frames != limits.frames as u64),
+        ("--budget", args.budget.is_some()),
+        ("--frames", args.frames.is_some()),
     ];
     if let Some((option, _)) = only_checked.iter().find(|(_, given)| *given) {
         return Err(Failure::new(format_args!(
@@ -288,6 +290,15 @@ fn run_trusted(
 fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
     let began = Instant::now();
     move || time.unwrap_or_else(|| began.elapsed().as_nanos() as u64)
+}
+
+fn frames(text: &str) -> Result<usize, String> {
+    const MOST: usize = beebox::raw::MOST_FRAMES;
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| format!("{text} is not in 1..={MOST}"))
 }
 
 /// `rN=VALUE`.

@@ -13,7 +13,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
 use crate::object_input::{ObjectFile, is_lacking, note_definer, short_names};
-use crate::program_output::{json, print, write_output};
+use crate::program_output::{json, print, write_json};
 
 /// Show what BPF objects contain and which kernels they need
 ///
@@ -86,7 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         is_first &= text.is_empty();
         match is_text {
             true => print(&String::from_utf8_lossy(&text))?,
-            false => write_output(&text, None)?,
+            false => write_json(&text)?,
         }
     }
     match failed {

@@ -24,7 +24,7 @@ use beebox::verify::Options;
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
-use crate::program_output::{print, write_output};
+use crate::program_output::{print, write_json, write_output};
 use filter::Filters;
 use joined::Joined;
 use log::Logs;
@@ -230,7 +230,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), None)?,
             VerifyFormat::Json | VerifyFormat::Veristat => {
                 return Err(Failure::new(
-                    "two files of results are compared as table or csv",
+                    "two files of results are compared with --format table or csv",
                 ));
             }
         }
@@ -326,7 +326,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
-            write_output(&lines, None)?;
+            write_json(&lines)?;
         }
     }
     answer

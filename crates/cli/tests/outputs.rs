@@ -142,3 +142,220 @@ fn the_gateway_names_the_output_that_is_full() {
         "{told}"
     );
 }
+
+/// A directory with a file of old contents, and the names in it.
+fn with_old(directory: &Path) -> std::path::PathBuf {
+    let out = directory.join("out.pcap");
+    fs::write(&out, "old").unwrap();
+    out
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn signals_remove_what_was_begun_and_keep_what_was_there() {
+    use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    let sample = fs::read(Path::new(ROOT).join("examples/sample.pcap")).unwrap();
+    let firewall = "examples/packets/firewall.bpf.o";
+    let office = "examples/gateway/office.rules";
+    let input = tempfile::tempdir().unwrap();
+    let all = input.path().join("all.asm");
+    fs::write(&all, "ret #65535\n").unwrap();
+    let all = all.to_str().unwrap();
+    for (words, signal, number) in [
+        (&["filter", "-F", all, "-", "-w"][..], "INT", 2),
+        (&["filter", "-F", all, "-", "-w"], "HUP", 1),
+        (&["run", firewall, "--pcap", "-", "-w"], "TERM", 15),
+        (&["gateway", "run", office, "--pcap", "-", "-w"], "INT", 2),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = with_old(directory.path());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+            .current_dir(ROOT)
+            .args(words)
+            .arg(&out)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its standard input stays open, so it waits for more packets.
+        child.stdin.as_mut().unwrap().write_all(&sample).unwrap();
+        let start = std::time::Instant::now();
+        while names(directory.path()).len() < 2 {
+            assert!(start.elapsed().as_secs() < 60, "{words:?} writes no file");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(number), "{words:?}");
+        assert_eq!(names(directory.path()), ["out.pcap"], "{words:?}");
+        assert_eq!(fs::read(&out).unwrap(), b"old", "{words:?}");
+    }
+}
+
+#[test]
+fn outputs_that_do_not_fit_leave_the_old_file() {
+    let firewall = "examples/packets/firewall.bpf.o";
+    let sample = "examples/sample.pcap";
+    let input = tempfile::tempdir().unwrap();
+    let all = input.path().join("all.asm");
+    fs::write(&all, "ret #65535\n").unwrap();
+    let all = all.to_str().unwrap();
+    for words in [
+        &["filter", "-F", all, sample, "-w"][..],
+        &["run", firewall, "--pcap", sample, "-w"],
+        &[
+            "gateway",
+            "run",
+            "examples/gateway/office.rules",
+            "--pcap",
+            sample,
+            "-w",
+        ],
+        &["link", firewall, "-o"],
+        &["gen", "header", firewall, "-o"],
+        &["gateway", "compile", "examples/gateway/office.rules", "-o"],
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = with_old(directory.path());
+        // Files have up to 1,024 bytes.
+        let output = Command::new("bash")
+            .current_dir(ROOT)
+            .args(["-c", "ulimit -f 1; exec \"$@\"", "bash"])
+            .arg(env!("CARGO_BIN_EXE_beebox"))
+            .args(words)
+            .arg(&out)
+            .output()
+            .unwrap();
+        let told = said_by(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+        assert!(
+            told.contains("out.pcap: File too large"),
+            "{words:?}: {told}"
+        );
+        assert_eq!(names(directory.path()), ["out.pcap"], "{words:?}");
+        assert_eq!(fs::read(&out).unwrap(), b"old", "{words:?}");
+    }
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let firewall = "examples/packets/firewall.bpf.o";
+    let sandbox = "examples/sandbox.asm";
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["run", "--help"],
+        &["help", "seccomp", "table"],
+        &["completions", "bash"],
+        &["show", firewall],
+        &["dis", firewall],
+        &["btf", "dump", firewall],
+        &["btf", "show", firewall, "-j"],
+        &["verify", firewall],
+        &["verify", firewall, "--format", "json"],
+        &["run", firewall, "--packet", "zero:60", "--dump-maps"],
+        &["run", firewall, "--packet", "zero:60", "-j"],
+        &["link", firewall, "-o", "-"],
+        &[
+            "seccomp",
+            "compile",
+            "examples/seccomp/web-server.json",
+            "--format",
+            "raw",
+        ],
+        &["seccomp", "dis", sandbox],
+        &["kfuncs"],
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+        let command = command.current_dir(ROOT).args(words).stdout(full);
+        let output = command.output().unwrap();
+        let told = said_by(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+        assert!(
+            told.contains("standard output: No space left"),
+            "{words:?}: {told}"
+        );
+    }
+}
+
+#[test]
+fn control_characters_of_files_are_escaped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let replace = |bytes: &mut Vec<u8>, from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let mut found = 0;
+        for at in 0..bytes.len() - from.len() {
+            if bytes[at..].starts_with(from) {
+                bytes[at..at + to.len()].copy_from_slice(to);
+                found += 1;
+            }
+        }
+        assert!(found > 0, "{from:?}");
+    };
+    let mut object = fs::read(Path::new(ROOT).join("examples/packets/firewall.bpf.o")).unwrap();
+    // In source lines, in the name of a map and in that of a type.
+    replace(&mut object, "return", "\u{1b}]0;x\u{7}");
+    replace(&mut object, "open_ports\0", "op\u{1b}[2Jport\0");
+    fs::write(path("a.bpf.o"), &object).unwrap();
+    fs::write(
+        path("a.rules"),
+        "drop proto tcp to 192.0.2.1 # \u{1b}[31m\u{9b}2J\u{7}\nnonsense \u{1b}[2J\n",
+    )
+    .unwrap();
+    fs::write(
+        path("a.case"),
+        ".program \"a\u{1b}[2J\"\n.type xdp\nr0 = \u{1b}[2J\nexit\n",
+    )
+    .unwrap();
+    let (object, rules, case) = (path("a.bpf.o"), path("a.rules"), path("a.case"));
+    let mut escaped = 0;
+    for words in [
+        &["dis", &object, "--source"][..],
+        &["dis", &object, "--source", "-j"],
+        &["dis", &object, "--xlated", "--source"],
+        &["show", &object],
+        &["show", &object, "--all"],
+        &["btf", "dump", &object],
+        &["btf", "dump", &object, "--format", "c"],
+        &["btf", "show", &object],
+        &["verify", &object, "--explain"],
+        &["verify", &object, "--cost"],
+        &["verify", &object, "--facts"],
+        &["verify", &object, "-S", "5"],
+        &["run", &object, "--packet", "zero:60", "--dump-maps"],
+        &["run", &object, "--packet", "zero:60", "--dump-maps", "-j"],
+        &["gen", "header", &object],
+        &["gateway", "compile", &rules],
+        &["gateway", "run", &rules, "--pcap", "examples/sample.pcap"],
+        &["verify", &case],
+        &["dis", &case],
+    ] {
+        let output = beebox(words);
+        for stream in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8(stream.clone()).expect("UTF-8");
+            let raw = text
+                .chars()
+                .find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            assert_eq!(raw, None, "{words:?}: {text}");
+            escaped += text.matches("\\u001b").count();
+        }
+    }
+    assert!(escaped > 5, "{escaped} escapes");
+}

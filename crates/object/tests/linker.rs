@@ -178,6 +178,57 @@ fn damaged_objects_do_no_harm() {
 
 /// Symbols whose names are suffixes of one long string.
 #[test]
+fn a_source_line_has_any_length() {
+    const LONG: usize = 24 << 20;
+    let mut object = read(&directory().join("first.o"));
+    let section = |name: &str| {
+        let elf = Elf::parse(&object).unwrap();
+        let found = elf
+            .sections()
+            .find(|section| section.name == *name)
+            .unwrap();
+        (found.id, found.data().unwrap().to_vec())
+    };
+    let (mut types, mut info) = (section(".BTF"), section(".BTF.ext"));
+    let word = |bytes: &[u8], at: usize| {
+        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+    };
+    // All lines are one that is appended to the strings.
+    let text = word(&types.1, 20) as u32;
+    types.1.extend([vec![b'x'; LONG], vec![0]].concat());
+    let strings = text + LONG as u32 + 1;
+    types.1[20..24].copy_from_slice(&strings.to_le_bytes());
+    let start = word(&info.1, 4) + word(&info.1, 16);
+    let end = start + word(&info.1, 20);
+    let (mut at, mut lines) = (start + 4, 0);
+    while at < end {
+        let count = word(&info.1, at + 4);
+        for record in 0..count {
+            let line = at + 8 + 16 * record + 8;
+            info.1[line..line + 4].copy_from_slice(&text.to_le_bytes());
+        }
+        lines += count;
+        at += 8 + 16 * count;
+    }
+    assert!(lines * LONG > 128 << 20, "{lines} lines");
+    for (id, data) in [types, info] {
+        let headers = u64::from_le_bytes(object[40..48].try_into().unwrap());
+        object.resize(object.len().next_multiple_of(8), 0);
+        let header = headers as usize + 64 * id.0 as usize;
+        let place = [object.len() as u64, data.len() as u64].map(u64::to_le_bytes);
+        object[header + 24..header + 40].copy_from_slice(place.as_flattened());
+        object.extend(data);
+    }
+    let linked = Linker::new().add("it", &object).and_then(Linker::finish);
+    let linked = linked.unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        linked.len() > LONG && linked.len() < 2 * LONG,
+        "{}",
+        linked.len()
+    );
+}
+
+#[test]
 fn names_that_share_their_bytes_take_no_memory() {
     let mut object = read(&directory().join("third.o"));
     let (symbols, names) = {

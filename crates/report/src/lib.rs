@@ -9,4 +9,5 @@ pub mod kfuncs;
 pub mod object;
 pub mod seccomp;
 mod table;
+pub mod terminal;
 pub mod value;

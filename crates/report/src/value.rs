@@ -15,7 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 pub use show::{bytes_to_json, to_json};
-pub use write::{bytes_from_json, from_json};
+pub use write::{MOST_LEFT_OUT, bytes_from_json, fill_from_json, from_json};
 
 /// Depth of types within types.
 const DEEPEST: u32 = 64;

@@ -22,6 +22,7 @@ pub mod seccomp;
 pub mod signals;
 pub mod socket;
 pub mod tracing;
+pub mod unfinished;
 pub mod xdp_socket;
 
 pub use errno::Errno;

@@ -74,6 +74,15 @@ impl LoadedObject {
         let kernel = with_cpus(kernel, options.possible_cpus());
         let linked = object.link(&kernel);
         let mut linked = linked.map_err(|error| NotLoaded::Link(Box::new(error)))?;
+        // Those of a struct_ops are linked with it, whether they are to be loaded or not.
+        let is_chosen = |id| {
+            object
+                .program_defs()
+                .get(id)
+                .is_none_or(|code| code.autoload)
+        };
+        linked.unloadable.retain(|program| is_chosen(program.id));
+        linked.programs.retain(|linked| is_chosen(linked.id));
         if !linked.unloadable.is_empty() {
             let error = linked.unloadable.swap_remove(0).error;
             return Err(NotLoaded::Link(Box::new(error)));

@@ -188,31 +188,48 @@ impl ObjectMap {
         }
     }
 
-    /// All entries, as the system call reads them: of per-CPU maps the values of all CPUs.
-    /// The order is that of iteration.
+    /// All entries, as [`ObjectMap::iter_entries`] reads them.
     pub fn entries(&self) -> Result<Vec<Entry>, Errno> {
-        let mut entries = Vec::new();
+        self.iter_entries().collect()
+    }
+
+    /// The entries, read one after the other as by system calls: of per-CPU maps the values of
+    /// all CPUs. The order is that of iteration. An error is the last item.
+    pub fn iter_entries(&self) -> impl Iterator<Item = Result<Entry, Errno>> {
         let mut last: Option<Vec<u8>> = None;
-        loop {
-            let mut key = vec![0; self.def.params.key_size as usize];
-            match self.map.next_key(last.as_deref(), &mut key) {
-                Ok(()) => {}
-                Err(Errno::ENOENT) => return Ok(entries),
-                Err(errno) => return Err(errno),
-            }
-            let mut value = vec![0; self.map.value_len()];
-            match self.map.lookup(&key, &mut value, 0) {
-                // Linux returns the cookies of sockets only in values of 8 bytes.
-                Err(Errno::ENOSPC) => entries.push((key.clone(), value)),
-                Ok(()) => entries.push((key.clone(), value)),
-                // An `xskmap` shows no values.
-                Err(Errno::EOPNOTSUPP) if self.map.operations().socket(&key).is_some() => {
-                    entries.push((key.clone(), value));
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            while !is_over {
+                match self.entry_after(&mut last) {
+                    Ok(Some(entry)) => return Some(Ok(entry)),
+                    // Its value cannot be read.
+                    Ok(None) => {}
+                    Err(Errno::ENOENT) => is_over = true,
+                    Err(errno) => {
+                        is_over = true;
+                        return Some(Err(errno));
+                    }
                 }
-                Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {}
-                Err(errno) => return Err(errno),
             }
-            last = Some(key);
+            None
+        })
+    }
+
+    /// The entry after a key, which becomes its key; ENOENT behind the last one.
+    fn entry_after(&self, last: &mut Option<Vec<u8>>) -> Result<Option<Entry>, Errno> {
+        let mut key = vec![0; self.def.params.key_size as usize];
+        self.map.next_key(last.as_deref(), &mut key)?;
+        let key = last.insert(key);
+        let mut value = vec![0; self.map.value_len()];
+        match self.map.lookup(key, &mut value, 0) {
+            // Linux returns the cookies of sockets only in values of 8 bytes.
+            Ok(()) | Err(Errno::ENOSPC) => Ok(Some((key.clone(), value))),
+            // An `xskmap` shows no values.
+            Err(Errno::EOPNOTSUPP) if self.map.operations().socket(key).is_some() => {
+                Ok(Some((key.clone(), value)))
+            }
+            Err(Errno::ENOENT | Errno::EOPNOTSUPP) => Ok(None),
+            Err(errno) => Err(errno),
         }
     }
 }

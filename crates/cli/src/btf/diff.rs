@@ -11,7 +11,7 @@ use super::input::Types;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::{self, check_streams};
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, print_answer};
 
 /// Show what changed between two sets of types
 ///
@@ -83,7 +83,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             text.into_bytes()
         }
     };
-    write_output(&text, None)?;
+    print_answer(args.format.format(), &text)?;
     Ok(answer)
 }
 

@@ -7,7 +7,7 @@ use report::btf::{chosen_types_json, types_json};
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
 use crate::program_input::name;
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, write_json, write_output};
 
 /// Print types: as a list, as C or as JSON
 ///
@@ -79,6 +79,9 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             text
         }
     };
-    write_output(&text, None)?;
+    match format {
+        Form::Json => write_json(&text)?,
+        Form::Raw | Form::C => write_output(&text, None)?,
+    }
     Ok(Answer::Yes)
 }

@@ -12,7 +12,7 @@ use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::name;
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, print_answer};
 
 /// Show how many types there are, or the layout of one
 ///
@@ -60,7 +60,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             }
         }
     };
-    write_output(&text, None)?;
+    print_answer(args.format.format(), &text)?;
     Ok(Answer::Yes)
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, print_answer};
 
 #[derive(Serialize)]
 struct Record {
@@ -27,6 +27,6 @@ pub(super) fn list(format: AnswerFormat) -> Result<Answer, Failure> {
             records.iter().map(line).collect::<String>().into_bytes()
         }
     };
-    write_output(&text, None)?;
+    print_answer(format, &text)?;
     Ok(Answer::Yes)
 }

@@ -10,6 +10,7 @@ use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompress
 use super::inputs::{NamedInput, unreadable};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
+use crate::output_file::Unfinished;
 use crate::output_path::OutputPath;
 
 /// The formats of captures.
@@ -40,6 +41,8 @@ impl FileFormat {
 pub(super) struct Target {
     format: Format,
     file: Compressor<BufWriter<Timed<File>>>,
+    /// `None` for standard output.
+    unfinished: Option<Unfinished>,
 }
 
 impl Target {
@@ -57,7 +60,7 @@ impl Target {
                 .hint("an output name that ends in .gz or .zst")
         })?;
         let format = output_format(format.or(FileFormat::of_name(path)), inputs)?;
-        let file = if out.is_standard() {
+        let (file, unfinished) = if out.is_standard() {
             let stdout = io::stdout();
             if stdout.is_terminal() {
                 return Err(
@@ -65,23 +68,27 @@ impl Target {
                         .hint("write them to a file with -o, or into a pipe"),
                 );
             }
-            stdout.as_fd().try_clone_to_owned().map(File::from)
+            let file = stdout.as_fd().try_clone_to_owned().map(File::from);
+            (file.map_err(|error| failure(Some(path), &error))?, None)
         } else {
-            File::create(path)
+            let (file, unfinished) = Unfinished::create(path)?;
+            (file, Some(unfinished))
         };
-        let file = file.map_err(|error| failure(Some(path), &error))?;
         Ok(Target {
             format,
             file: Compressor::new(
                 BufWriter::with_capacity(64 << 10, Timed::new(file, stopwatch)),
                 compression,
             ),
+            unfinished,
         })
     }
 
-    /// Writes what remains.
-    pub(super) fn finish(self) -> io::Result<()> {
-        self.file.finish()
+    /// Writes what remains, and gives the file its name.
+    pub(super) fn finish(self, path: Option<&Path>) -> Result<(), Failure> {
+        let finished = self.file.finish();
+        finished.map_err(|error| failure(path, &error))?;
+        self.unfinished.map_or(Ok(()), Unfinished::finish)
     }
 
     /// Writer for the library.

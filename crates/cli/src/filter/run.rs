@@ -22,6 +22,8 @@ struct Run {
     waited: Stopwatch,
     /// Failure that ended it before the end of the captures.
     fault: Option<Failure>,
+    /// True if it is one of a capture.
+    is_damaged: bool,
 }
 
 /// Filters all captures, as far as there is no fault.
@@ -53,8 +55,14 @@ pub(super) fn filter_all(
     if let Some(warning) = programs.link_type_warning() {
         diagnostic!("beebox: warning: {warning}");
     }
-    let written = target.map_or(Ok(()), output::Target::finish);
-    let written = written.map_err(|error| output::failure(args.output.as_deref(), &error));
+    let written = match target {
+        // What a damaged capture has before the damage is the output; after other faults there
+        // is none.
+        Some(target) if run.fault.is_none() || run.is_damaged => {
+            target.finish(args.output.as_deref())
+        }
+        _ => Ok(()),
+    };
     let summary = Summary {
         files: run.files,
         elapsed: start.elapsed(),
@@ -87,6 +95,7 @@ fn one_after_the_other(
         jobs: 1,
         waited: Stopwatch::default(),
         fault: None,
+        is_damaged: false,
     };
     for NamedInput {
         name,
@@ -107,6 +116,7 @@ fn one_after_the_other(
         run.waited.add(waiting.elapsed());
         options.limit = options.limit.map(|limit| limit - tally.matched);
         if let Err(stop) = result {
+            run.is_damaged = matches!(stop, Stop::Capture(_));
             run.fault = Some(stopped(stop, &name, programs, args));
         }
         run.files.push(FileTally { name, tally });
@@ -138,6 +148,7 @@ fn merged(
     progress.clear();
     let waited = Stopwatch::default();
     waiting.iter().for_each(|one| waited.add(one.elapsed()));
+    let is_damaged = matches!(result.stopped, Some((_, Stop::Capture(_))));
     let fault = result
         .stopped
         .map(|(at, stop)| stopped(stop, &names[at], programs, args));
@@ -148,6 +159,7 @@ fn merged(
         jobs: 1,
         waited,
         fault,
+        is_damaged,
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::inputs::NamedInput;
 use crate::answer::Failure;
 use crate::answer_format::AnswerFormat;
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, write_json, write_output};
 
 /// The counts of one capture.
 pub(super) struct FileTally {
@@ -73,7 +73,7 @@ impl Summary {
         fault: Option<&Failure>,
     ) -> Result<(), Failure> {
         match (format, count) {
-            (AnswerFormat::Json, _) => write_output(&json(&self.record(fault)), None),
+            (AnswerFormat::Json, _) => write_json(&json(&self.record(fault))),
             (AnswerFormat::Text, true) if per_file => {
                 let line = |file: &FileTally| format!("{}: {}\n", file.name, file.tally.matched);
                 let lines: String = self.files.iter().map(line).collect();

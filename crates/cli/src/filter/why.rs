@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::inputs;
 use super::programs::Chosen;
 use crate::answer::{Answer, Failure};
-use crate::program_output::{json, write_output};
+use crate::program_output::{json, write_json, write_output};
 
 /// Shows the path of packet `number`, counted through all captures.
 pub(super) fn explain(
@@ -46,12 +46,10 @@ pub(super) fn explain(
                         .for_interface(record.interface())
                         .map_err(|refusal| programs.refused(&refusal, &place))?;
                     let path = Path::of(filter, &record);
-                    let text = if as_json {
-                        json(&path.record(&named.name, in_file, &record))
-                    } else {
-                        path.text(&place, &record).into_bytes()
-                    };
-                    write_output(&text, None)?;
+                    match as_json {
+                        true => write_json(&json(&path.record(&named.name, in_file, &record)))?,
+                        false => write_output(path.text(&place, &record).as_bytes(), None)?,
+                    }
                     return match path.verdict {
                         Some(0) => Ok(Answer::No),
                         Some(_) => Ok(Answer::Yes),

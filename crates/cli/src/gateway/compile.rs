@@ -10,7 +10,7 @@ use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::output_path::OutputPath;
-use crate::program_output::write_output;
+use crate::program_output::{print_answer, write_bytes};
 
 /// Compile rules, and list those that decide about no packet
 ///
@@ -85,7 +85,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
     if output.is_some() {
         let bytes = gateway::write_state(&set, compiled.table());
-        write_output(&bytes, output)?;
+        write_bytes(&bytes, output)?;
     }
     let (shadowed, unreachable) = match args.no_analysis {
         true => Default::default(),
@@ -174,7 +174,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     };
     // The compiled set takes standard output if it is written there.
     if !output.is_some_and(OutputPath::is_standard) {
-        write_output(text.as_bytes(), None)?;
+        print_answer(args.format.format(), &text)?;
     }
     Ok(
         match shadowed.is_empty() && by_union.is_empty() && mixed.is_empty() {

@@ -8,7 +8,7 @@ use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_input::check_streams;
-use crate::program_output::write_output;
+use crate::program_output::print_answer;
 
 /// List the traffic whose action changes from one set of rules to another
 ///
@@ -98,7 +98,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             text
         }
     };
-    write_output(text.as_bytes(), None)?;
+    print_answer(args.format.format(), &text)?;
     let is_equal = found.changes.is_empty() && general.is_empty();
     match (is_equal, found.is_undecided) {
         (false, _) => Ok(Answer::No),

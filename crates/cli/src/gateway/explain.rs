@@ -10,7 +10,7 @@ use super::input;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::check_streams;
-use crate::program_output::write_output;
+use crate::program_output::print_answer;
 use crate::run::memory::parse_source;
 
 /// Show the rule that matches a packet, and the rules that match each of its fields
@@ -63,14 +63,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 format!("{}\n", serde_json::json!({"rule": 0, "action": action}))
             }
         };
-        write_output(text.as_bytes(), None)?;
+        print_answer(args.format.format(), &text)?;
         return Ok(Answer::Yes);
     };
     let text = match args.format.format() {
         AnswerFormat::Text => text(&set, &compiled, &packet, rule),
         AnswerFormat::Json => json(&set, &compiled, &packet, rule),
     };
-    write_output(text.as_bytes(), None)?;
+    print_answer(args.format.format(), &text)?;
     Ok(Answer::Yes)
 }
 

@@ -11,10 +11,11 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::capture_file;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
+use crate::output_file::OutputFile;
 use crate::output_path::OutputPath;
 use crate::program_input::check_streams;
-use crate::program_output::write_output;
-use crate::run::object::capture::{OutputFile, output_format};
+use crate::program_output::print_answer;
+use crate::run::object::capture::output_format;
 
 /// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
@@ -156,7 +157,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let mut file = match output {
             Some(out) => Some((
                 output_format(&mut input, path, out.path())?,
-                OutputFile::create(out)?,
+                OutputFile::create(out.of_packets()?)?,
             )),
             None => None,
         };
@@ -203,7 +204,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         (false, true) => json(set, &summary, &hits, args.top),
         (false, false) => table_text(set, &summary, &hits, args.top),
     };
-    write_output(text.as_bytes(), None)?;
+    print_answer(args.format.format(), &text)?;
     Ok(Answer::Yes)
 }
 

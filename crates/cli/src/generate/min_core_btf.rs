@@ -11,7 +11,7 @@ use crate::answer::{Answer, Failure};
 use crate::btf::Types;
 use crate::kernel_input::{KernelArgs, note_assumed};
 use crate::output_path::OutputPath;
-use crate::program_output::write_output;
+use crate::program_output::write_bytes;
 
 /// Write the part of a kernel's BTF that the CO-RE relocations of objects need
 ///
@@ -67,7 +67,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         relocations += count(ext, |_| true);
         by_id += count(ext, |kind| kind == CoreKind::TYPE_ID_TARGET);
     }
-    write_output(&minimal.finish().blob, Some(output))?;
+    write_bytes(&minimal.finish().blob, Some(output))?;
     if relocations == 0 {
         diagnostic!("beebox: the objects have no CO-RE relocations: the BTF is empty");
     }

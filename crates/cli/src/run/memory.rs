@@ -1,13 +1,16 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use beebox::captures::Input;
 use beebox::raw::{Memory, parse_hex};
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;
-use crate::program_input::read_at_most;
-use crate::program_output::write_output;
+use crate::program_input::{name, read_at_most};
+use crate::program_output::write_bytes;
 
 /// The most bytes that are taken from a file, or that `zero:N` makes.
 const MOST_BYTES: u64 = 1 << 30;
@@ -24,6 +27,25 @@ impl Source {
         match self {
             Source::Bytes(bytes) => Ok(bytes.clone()),
             Source::File(path) => read_file(path),
+        }
+    }
+
+    /// The bytes of one packet.
+    ///
+    /// # Errors
+    /// As [`Source::read`], and for a file that is a capture.
+    pub(crate) fn read_packet(&self) -> Result<Vec<u8>, Failure> {
+        let bytes = self.read()?;
+        let Source::File(path) = self else {
+            return Ok(bytes);
+        };
+        match Input::stream(Cursor::new(bytes.clone())) {
+            Ok(_) => Err(
+                Failure::new("this file is a capture, not the bytes of a packet")
+                    .within(name(path))
+                    .hint("--pcap FILE runs on its packets; of an expectation file `capture`"),
+            ),
+            Err(_) => Ok(bytes),
         }
     }
 
@@ -178,7 +200,7 @@ impl Regions {
         let Some(region) = self.0.first() else {
             return Ok(());
         };
-        write_output(&region.bytes, Some(out))
+        write_bytes(&region.bytes, Some(out))
     }
 }
 

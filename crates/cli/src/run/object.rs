@@ -8,14 +8,19 @@ mod choice;
 mod expect;
 mod maps;
 mod output;
+mod outputs;
 mod progress;
 mod records;
 mod redirect;
+mod spool;
+mod unused;
 mod user_records;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use beebox::object::{Contents, Object};
+use beebox::program::ProgramType;
 use beebox::raw::Limits;
 use beebox::run::{
     LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunnableProgram, Stream,
@@ -25,19 +30,21 @@ use beebox::network::{self, System};
 use serde_json::json;
 
 use super::memory::{Source, parse_source, read_file};
-use super::{Args, RunFormat, trusted};
+use super::trusted::{self, Engine};
+use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
 use crate::program_input;
-use crate::program_output::write_output;
+use crate::program_output::{write_json, write_output};
 use crate::verify::globals;
 use changes::{Changes, not_loaded};
 use choice::{choose, names, programs_in_arrays};
 use expect::{ExpectFile, Statement};
-use maps::MapsFile;
+use maps::{MapsDump, MapsFile};
 use output::{Ran, Report};
+use outputs::Outputs;
 use records::RecordTypes;
 
 /// The options of programs of objects.
@@ -179,22 +186,18 @@ enum ClockKind {
 
 pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let own = &args.object;
-    if own.write.is_some() && own.pcap.is_none() {
-        return Err(Failure::new("-w writes packets of a capture").hint("--pcap IN"));
-    }
-    if own.jobs > 1 && own.pcap.is_none() {
-        return Err(Failure::new("--jobs runs on the packets of a capture").hint("--pcap IN"));
-    }
+    unused::check(args)?;
     if args.format() == RunFormat::Junit && own.expect.is_none() {
         return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
     }
     let clock = clock(own.clock, args.time)?;
     let engine = match args.engine.unwrap_or(trusted::Engine::Native) {
         trusted::Engine::Checked => RunEngine::Checked,
-        trusted::Engine::Native | trusted::Engine::Jit => RunEngine::Native,
-        trusted::Engine::Interp => {
-            let failure = Failure::new("engine interp does not run programs of objects");
-            return Err(failure.hint("--engine native or checked"));
+        trusted::Engine::Native => RunEngine::Native,
+        engine @ (trusted::Engine::Interp | trusted::Engine::Jit) => {
+            let name = engine.name();
+            let failure = format_args!("engine {name} does not run programs of objects");
+            return Err(Failure::new(failure).hint("--engine native or checked"));
         }
     };
     let output = OutputPath::optional(own.write.as_deref(), args.inputs())?;
@@ -225,15 +228,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
     let system = own.network.as_deref().map(read_network).transpose()?;
     let filling = own.maps.as_deref().map(MapsFile::read).transpose()?;
-    let has_input = args.packet.is_some() || own.pcap.is_some() || own.ctx.is_some();
+    let has_input =
+        args.packet.is_some() || own.pcap.is_some() || own.ctx.is_some() || own.repeat.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
     let chosen = match (listed, &expected) {
         (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
         (_, Some(file)) if has_input || own.prog.is_some() => {
             let failure = Failure::new(format_args!("{} lists its own runs", file.name));
-            return Err(
-                failure.hint("--packet, --ctx, --pcap and --prog with a file without run lines")
-            );
+            return Err(failure.hint(
+                "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
+            ));
         }
         _ => None,
     };
@@ -252,9 +256,18 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             loading.push(program.to_owned());
         }
     }
+    let runs = loading.clone();
     loading.extend(programs_in_arrays(&object, &loading));
     loading.extend(filling.iter().flat_map(|file| file.programs(&object)));
     object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
+    let is_of_ops = |name: &String| {
+        let kind = object.program(name).and_then(|program| program.kind);
+        kind == Some(ProgramType::StructOps)
+    };
+    // Loading says that those are not test-run.
+    if !runs.iter().any(is_of_ops) {
+        leave_out_struct_ops(&mut object);
+    }
     globals::apply(&mut object, &globals::read(&own.set)?)
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
@@ -284,12 +297,19 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             if args.format() == RunFormat::Json {
                 let reason = refusal.reason();
                 let answer = json!({ "prog": program, "verdict": "refused", "reason": reason });
-                write_output(format!("{answer:#}\n").as_bytes(), None)?;
+                write_json(format!("{answer:#}\n").as_bytes())?;
             }
             return Ok(Answer::No);
         }
         Err(error) => return Err(not_loaded(error, &own.changes, &object, &kernel, &name)),
     };
+    let not_native = fallback(&mut loaded, &runs);
+    if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
+        let what = format_args!(
+            "{name}: program {program} has no native code, which does not support yet: {what}"
+        );
+        return Err(Failure::new(what).hint("--engine checked"));
+    }
     if let Some(system) = system {
         loaded.set_system(system);
     }
@@ -301,7 +321,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
     let set_up = |program: &mut RunnableProgram<'_>| {
         program.set_limits(Limits {
-            instructions: args.budget,
+            instructions: args.budget.unwrap_or(Limits::default().instructions),
+            frames: args.frames.unwrap_or(Limits::default().frames),
             deadline: args.timeout.map(|timeout| Instant::now() + timeout),
             ..Limits::default()
         });
@@ -318,13 +339,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             types: &types,
             cpu: own.cpu,
         };
-        let report = check.run(&mut loaded, &set_up)?;
-        let text = match args.format() {
-            RunFormat::Text => report.text(),
-            RunFormat::Json => format!("{:#}\n", report.record()),
-            RunFormat::Junit => report.junit(),
-        };
-        write_output(text.as_bytes(), None)?;
+        let mut report = check.run(&mut loaded, &set_up)?;
+        report.not_native = not_native;
+        match args.format() {
+            RunFormat::Text => write_output(report.text().as_bytes(), None)?,
+            RunFormat::Json => write_json(format!("{:#}\n", report.record()).as_bytes())?,
+            RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
+        }
         return Ok(match report.is_met() {
             true => Answer::Yes,
             false => Answer::No,
@@ -341,19 +362,19 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     set_up(&mut program);
     let (kind, engine) = (program.kind(), program.engine());
-    let not_native = program.not_native().map(str::to_owned);
+    let mut outputs = Outputs::default();
     let ran = match &own.pcap {
-        None => on_packet(args, &mut program)?,
-        Some(path) if own.jobs == 1 => capture::run(path, output, &mut program)?,
+        None => on_packet(args, &mut program, &mut outputs)?,
+        Some(path) if own.jobs == 1 => capture::run(path, output, &mut program, &mut outputs)?,
         Some(path) => {
             let threads = capture::Threads {
                 jobs: own.jobs,
                 share_maps: own.share_maps,
             };
-            capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up)?
+            capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up, &mut outputs)?
         }
     };
-    let maps = own.dump_maps.then(|| maps::dump(&loaded, object.btf()));
+    let maps = own.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
         let taken = (loading.iter()).filter_map(|name| loaded.take_stream(name, stream));
         String::from_utf8_lossy(&taken.collect::<Vec<_>>().concat()).into_owned()
@@ -362,9 +383,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         prog: chosen,
         kind,
         engine,
-        not_native,
+        not_native: not_native.map(|(_, what)| what),
         types,
         ran,
+        outputs,
         streams,
         maps: maps.transpose()?,
     };
@@ -382,6 +404,27 @@ fn parse_size(text: &str) -> Result<u64, String> {
     let number = digits.parse::<u64>().ok();
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
     bytes.ok_or_else(|| format!("{text:?} is no size (for instance 512M)"))
+}
+
+/// Has no struct_ops created, of which no run makes use: the kernel need not have its type.
+fn leave_out_struct_ops(object: &mut Object<'_>) {
+    let all = object.maps().iter();
+    let of_ops = all.filter(|(_, map)| matches!(map.contents(), Contents::StructOps(_)));
+    let of_ops: Vec<_> = of_ops.map(|(id, _)| id).collect();
+    for id in of_ops {
+        if let Some(map) = object.maps_mut().get_mut(id) {
+            map.autocreate = false;
+        }
+    }
+}
+
+/// The first of these programs that runs in the checked engine since native code does not support
+/// it, and what is not supported.
+fn fallback(loaded: &mut LoadedObject, programs: &[String]) -> Option<(String, String)> {
+    programs.iter().find_map(|name| {
+        let program = loaded.program(name)?;
+        Some((name.clone(), program.not_native()?.to_owned()))
+    })
 }
 
 /// Reads the file of `--network`.
@@ -438,18 +481,26 @@ fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure
     }
 }
 
-fn on_packet(args: &Args, program: &mut RunnableProgram<'_>) -> Result<Ran, Failure> {
-    let source = args.packet.as_ref();
-    let read = |source: Option<&Source>| source.map(Source::read).transpose();
-    let packet = read(source)?.unwrap_or_default();
-    let context = read(args.object.ctx.as_ref())?.unwrap_or_default();
+fn on_packet(
+    args: &Args,
+    program: &mut RunnableProgram<'_>,
+    outputs: &mut Outputs,
+) -> Result<Ran, Failure> {
+    let packet = args.packet.as_ref().map(Source::read_packet).transpose()?;
+    let packet = packet.unwrap_or_default();
+    let context = args.object.ctx.as_ref().map(Source::read).transpose()?;
+    let context = context.unwrap_or_default();
     let repeat = args.object.repeat.unwrap_or(1);
     match program.test_run_with_context(&packet, &context, repeat) {
-        Ok(run) => Ok(Ran::Packet {
-            packet,
-            context,
-            run,
-        }),
+        Ok(run) => {
+            outputs.add_of(0, &run.printk, &run.records);
+            Ok(Ran::Packet {
+                packet,
+                context,
+                run,
+                is_cold: repeat == 1,
+            })
+        }
         Err(error) if error.is_stop() => Ok(Ran::Stopped {
             packet: None,
             error,

@@ -9,7 +9,7 @@ use super::memory::{Region, Regions};
 use super::trusted::TIMED_OUT;
 use super::{Ran, RunFormat, Stop};
 use crate::answer::Failure;
-use crate::program_output::write_output;
+use crate::program_output::{write_json, write_output};
 
 /// A run, to be printed.
 pub(crate) struct Report<'a> {
@@ -21,12 +21,11 @@ pub(crate) struct Report<'a> {
 
 impl Report<'_> {
     pub(crate) fn print(&self, format: RunFormat) -> Result<(), Failure> {
-        let text = match format {
-            RunFormat::Text => self.text(),
-            RunFormat::Json => format!("{:#}\n", self.json()),
-            RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
-        };
-        write_output(text.as_bytes(), None)
+        match format {
+            RunFormat::Text => write_output(self.text().as_bytes(), None),
+            RunFormat::Json => write_json(format!("{:#}\n", self.json()).as_bytes()),
+            RunFormat::Junit => Err(Failure::new("--format junit needs --expect FILE")),
+        }
     }
 
     fn text(&self) -> String {

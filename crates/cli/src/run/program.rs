@@ -23,16 +23,16 @@ pub(crate) struct RawProgram {
 
     /// The form of FILE [default: detected]
     #[arg(long, value_name = "FORM", requires = "ebpf")]
-    form: Option<RawForm>,
+    pub(super) form: Option<RawForm>,
 
     /// The section of an object to run [default: the first one with code]
     #[arg(long, value_name = "NAME", requires = "ebpf")]
-    section: Option<String>,
+    pub(super) section: Option<String>,
 }
 
 /// Names of the forms on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum RawForm {
+pub(super) enum RawForm {
     /// Eight bytes for each instruction slot
     Bytes,
     /// Hexadecimal bytes
@@ -54,6 +54,11 @@ impl RawProgram {
         let path = self.file.as_path();
         if path == Path::new("-") && io::stdin().is_terminal() {
             diagnostic!("beebox: type a program and end it with Ctrl-D");
+        }
+        if let (Some(_), Some(RawForm::Bytes | RawForm::Hex | RawForm::Asm)) =
+            (&self.section, self.form)
+        {
+            return Err(Failure::new("--section is for objects").hint("--form elf"));
         }
         let file = read_file(path)?;
         let form = match self.form {

@@ -28,6 +28,16 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
+    /// Its name in options.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Engine::Checked => "checked",
+            Engine::Native => "native",
+            Engine::Interp => "interp",
+            Engine::Jit => "jit",
+        }
+    }
+
     /// True if it runs programs without checking them.
     pub(crate) fn is_unchecked(self) -> bool {
         self != Engine::Checked

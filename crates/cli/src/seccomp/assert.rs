@@ -10,7 +10,7 @@ use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// Prove that a filter does what a list expects
 ///
@@ -83,10 +83,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             misses.push((expectation, miss));
         }
     }
-    print(&match args.format.format() {
-        AnswerFormat::Text => text(&name, list.len(), &misses),
-        AnswerFormat::Json => json(&name, list.len(), &misses),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text(&name, list.len(), &misses),
+            AnswerFormat::Json => json(&name, list.len(), &misses),
+        },
+    )?;
     if misses.iter().any(|(_, miss)| miss.example.is_some()) {
         Ok(Answer::No)
     } else if misses.is_empty() {

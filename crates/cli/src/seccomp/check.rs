@@ -11,7 +11,7 @@ use super::input::{Inputs, Program, install_one, note_text, refusal_text};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// Check whether the kernel installs these filters, and why not
 ///
@@ -61,10 +61,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => stack.analyze().and_then(|mut analysis| analysis.findings()),
         false => Ok(Vec::new()),
     };
-    print(&match args.format.format() {
-        AnswerFormat::Text => text(&installations, &findings, &ineffective),
-        AnswerFormat::Json => json(&installations, &findings, &ineffective),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text(&installations, &findings, &ineffective),
+            AnswerFormat::Json => json(&installations, &findings, &ineffective),
+        },
+    )?;
     match findings {
         _ if !is_installed => Ok(Answer::No),
         // Whether the kernel installs it is answered nevertheless.

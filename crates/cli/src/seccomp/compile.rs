@@ -1,6 +1,5 @@
 //! `beebox seccomp compile`: compiles a container profile to a filter.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use beebox::seccomp::profile::ProgramShape;
@@ -10,7 +9,7 @@ use super::input::{ProfileOptions, note_text, read_bytes};
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::program_output::{print, write_output};
+use crate::program_output::{ProgramFormat, write_program};
 
 /// Compile a container profile (OCI or Docker JSON, or YAML) to a filter
 ///
@@ -61,21 +60,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     } else {
         ClassicForm::D
     };
-    let form = match args.format.unwrap_or(default) {
+    let format = args.format.unwrap_or(default);
+    let form = match format {
         // In the byte order of the machine that installs it.
         ClassicForm::Raw => Form::Raw(args.options.byte_order()?),
         other => other.form(),
     };
     let code = beebox::text::write(&compiled.program, form);
-    match &args.output {
-        Some(_) => write_output(&code, output)?,
-        None => match String::from_utf8(code) {
-            Ok(text) => print(&text)?,
-            Err(raw) => std::io::stdout()
-                .write_all(raw.as_bytes())
-                .map_err(|error| Failure::new(format!("standard output: {error}")))?,
-        },
-    }
+    write_program(&code, ProgramFormat::Form(format), output)?;
     let archs: Vec<_> = compiled
         .architectures
         .iter()

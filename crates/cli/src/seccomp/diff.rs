@@ -8,7 +8,7 @@ use super::input::{ProfileOptions, Source};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// Show where two filters, or two stacks of them, differ, with a call for each difference
 ///
@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         AnswerFormat::Text => differences_text(&differences, [&names[0], &names[1]]),
         AnswerFormat::Json => format!("{:#}\n", differences_json(&differences)),
     };
-    print(&text)?;
+    print_answer(args.format.format(), &text)?;
     let contrasts = || {
         differences
             .iter()

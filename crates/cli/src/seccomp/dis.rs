@@ -8,7 +8,7 @@ use beebox::seccomp::annotate;
 use super::input::{Inputs, Program};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// List filters with the names of actions, calls and architectures
 ///
@@ -54,9 +54,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         filters.push(serde_json::json!({ "file": program.name, "instructions": records }));
     }
-    print(&match args.format.format() {
-        AnswerFormat::Text => text,
-        AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
-    })?;
+    print_answer(
+        args.format.format(),
+        match args.format.format() {
+            AnswerFormat::Text => text,
+            AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
+        },
+    )?;
     Ok(Answer::Yes)
 }

@@ -6,7 +6,7 @@ use super::input::of_process;
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::program_output::{ProgramFormat, format_program, write_output};
+use crate::program_output::{ProgramFormat, format_program, write_program};
 
 /// Write the filters of a running process to files
 ///
@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             true => numbered(path, *index),
             false => path.to_owned(),
         });
-        write_output(&bytes, OutputPath::optional(path.as_deref(), [])?)?;
+        write_program(&bytes, format, OutputPath::optional(path.as_deref(), [])?)?;
         if let Some(path) = path {
             let (name, length) = (&program.name, program.insns.len());
             diagnostic!(

@@ -11,7 +11,7 @@ use super::value::{
 };
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// Show the action for one system call, and why
 #[derive(clap::Args)]
@@ -105,7 +105,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             format!("{answer:#}\n")
         }
     };
-    print(&text)?;
+    print_answer(args.format.format(), &text)?;
     Ok(Answer::Yes)
 }
 

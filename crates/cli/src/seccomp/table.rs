@@ -14,7 +14,7 @@ use super::too_complex;
 use super::value::{parse_arch, parse_syscall};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print;
+use crate::program_output::print_answer;
 
 /// Show the action for every system call, with the exact conditions
 ///
@@ -61,14 +61,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let archs = shown(&mut analysis, given).map_err(too_complex)?;
     if !args.syscall.is_empty() {
         let text = calls(&mut analysis, &archs, &args)?;
-        print(&text)?;
+        print_answer(args.format.format(), &text)?;
         return Ok(Answer::Yes);
     }
     let text = match args.format.format() {
         AnswerFormat::Text => text(&programs, &mut analysis, &archs, args.all),
         AnswerFormat::Json => json(&programs, &mut analysis, &archs),
     };
-    print(&text.map_err(too_complex)?)?;
+    print_answer(args.format.format(), text.map_err(too_complex)?)?;
     Ok(Answer::Yes)
 }
 

@@ -1,7 +1,9 @@
 //! Static linking of `.BTF.ext`: each record follows its instruction to its new offset.
 
-use btf::Builder;
+use std::collections::HashMap;
+
 use btf::ext::ExtBuilder;
+use btf::{Builder, StrOffset};
 
 use super::LinkFault;
 use super::input::Input;
@@ -27,6 +29,8 @@ pub(super) fn append(
         let part = &input.parts[part];
         Ok::<_, Error>((part.to, part.at as u32))
     };
+    // The instructions of a line share its text, which may be long.
+    let mut copied: HashMap<StrOffset, StrOffset> = HashMap::new();
     for group in ext.functions() {
         let (section, start) = place(group.section)?;
         for mut function in group.records() {
@@ -39,8 +43,10 @@ pub(super) fn append(
         let (section, start) = place(group.section)?;
         for mut line in group.records() {
             line.offset = line.offset.wrapping_add(start);
-            line.file = types.string(btf.string(line.file));
-            line.text = types.string(btf.string(line.text));
+            for text in [&mut line.file, &mut line.text] {
+                let copy = copied.entry(*text);
+                *text = *copy.or_insert_with(|| types.string(btf.string(*text)));
+            }
             output.sections[section].lines.push(line);
         }
     }
@@ -50,7 +56,8 @@ pub(super) fn append(
             relocation.offset = relocation.offset.wrapping_add(start);
             let spec = &mut relocation.spec;
             spec.ty = types.number(file, spec.ty);
-            spec.access = types.string(btf.string(spec.access));
+            let copy = copied.entry(spec.access);
+            spec.access = *copy.or_insert_with(|| types.string(btf.string(spec.access)));
             output.sections[section].relocations.push(relocation);
         }
     }

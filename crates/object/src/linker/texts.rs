@@ -4,6 +4,8 @@
 //! exhaust memory when copied. All names are counted before any is copied; real objects
 //! have a few megabytes.
 
+use std::collections::BTreeSet;
+
 use btf::{Btf, BtfExt, Name, Shape, StrOffset, Type};
 
 use super::LinkFault;
@@ -11,8 +13,7 @@ use crate::elf::Elf;
 
 /// Maximum number of bytes of the names of a file, and of those of its types.
 const MAX_NAMES: usize = 64 << 20;
-/// Maximum number of bytes of BTF.ext strings, a source line counted for each of its
-/// instructions.
+/// Maximum number of bytes of BTF.ext strings beyond those of the file, which may share bytes.
 const MAX_INFO: usize = 128 << 20;
 
 /// Remaining budget.
@@ -57,18 +58,23 @@ fn check_type(left: &mut Allowance, ty: Type<'_>) -> Result<(), LinkFault> {
     }
 }
 
-/// Counts the names and source lines of what is said about instructions.
+/// Counts the names and source lines of what is said about instructions, each once.
 pub(super) fn check_info(btf: &Btf<'_>, ext: &BtfExt<'_>) -> Result<(), LinkFault> {
-    let mut left = Allowance(MAX_INFO);
+    let mut left = Allowance(MAX_INFO + btf.strings().len());
+    let mut counted = BTreeSet::new();
+    let mut take = |text: StrOffset| match counted.insert(text) {
+        true => left.take(btf.string(text)),
+        false => Ok(()),
+    };
     for group in ext.lines() {
         for line in group.records() {
-            left.take(btf.string(line.file))?;
-            left.take(btf.string(line.text))?;
+            take(line.file)?;
+            take(line.text)?;
         }
     }
     for group in ext.relocations() {
         for relocation in group.records() {
-            left.take(btf.string(relocation.spec.access))?;
+            take(relocation.spec.access)?;
         }
     }
     Ok(())

@@ -1,11 +1,13 @@
 //! JSON as values of a type.
 
 use btf::{Btf, Composite, Encoding, Member, Shape, TypeId};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{DEEPEST, field_bits};
+use crate::terminal::cut;
 
-/// Writes a value into the bytes of a type. Members that are not named keep their bytes.
+/// Writes a value into the bytes of a type. Members that are not named keep their bytes; arrays
+/// have all their elements.
 ///
 /// # Errors
 /// The mismatch, with its place in the value.
@@ -18,13 +20,146 @@ pub fn from_json(
     Writer { types, depth: 0 }.value(ty, value, into)
 }
 
+/// Writes a whole value into the bytes of a type, which are zero, and returns the members that it
+/// leaves out, which stay zero: at most [`MOST_LEFT_OUT`].
+///
+/// # Errors
+/// As [`from_json`].
+pub fn fill_from_json(
+    types: &Btf<'_>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+) -> Result<Vec<String>, String> {
+    from_json(types, ty, value, into)?;
+    let mut left_out = LeftOut {
+        types,
+        names: Vec::new(),
+    };
+    left_out.of_value(ty, value, "", DEEPEST);
+    Ok(left_out.names)
+}
+
+/// Members that are listed at most.
+pub const MOST_LEFT_OUT: usize = 8;
+
+/// Members that a value leaves out.
+struct LeftOut<'b> {
+    types: &'b Btf<'b>,
+    names: Vec<String>,
+}
+
+impl LeftOut<'_> {
+    fn of_value(&mut self, ty: TypeId, value: &Value, place: &str, depth: u32) {
+        let types = self.types;
+        let found = types.skip_modifiers(ty).and_then(|ty| types.get(ty));
+        let Some(found) = found.filter(|_| depth > 0 && self.names.len() < MOST_LEFT_OUT) else {
+            return;
+        };
+        match (found.shape(), value) {
+            (Shape::Array(array), Value::Array(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.of_value(array.element, item, &format!("{place}[{at}]"), depth - 1);
+                }
+            }
+            (Shape::Struct(of), Value::Object(given)) => {
+                for member in of.members() {
+                    self.of_member(&member, given, place, depth);
+                }
+            }
+            (Shape::Union(of), Value::Object(given)) => {
+                let members = of.members().filter(|member| self.is_given(member, given));
+                let members: Vec<Member> = members.collect();
+                for member in &members {
+                    self.of_member(member, given, place, depth);
+                }
+                if members.is_empty() {
+                    let mut names = Vec::new();
+                    member_names(types, of, DEEPEST, &mut names);
+                    let names = names.join(" or ");
+                    self.add(match place {
+                        "" => names,
+                        place => format!("{place}.{names}"),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn of_member(&mut self, member: &Member, given: &Map<String, Value>, place: &str, depth: u32) {
+        let types = self.types;
+        let name = types.string(member.name).to_string();
+        if name.is_empty() {
+            let inner = Value::Object(self.inner(member, given));
+            return self.of_value(member.ty, &inner, place, depth - 1);
+        }
+        let place = match place {
+            "" => name.to_string(),
+            place => format!("{place}.{name}"),
+        };
+        match given.get(&*name) {
+            Some(value) => self.of_value(member.ty, value, &place, depth - 1),
+            None if self.is_of_kernel(member) || types.size_of(member.ty) == Some(0) => {}
+            None => self.add(place),
+        }
+    }
+
+    fn add(&mut self, place: String) {
+        if self.names.len() < MOST_LEFT_OUT {
+            self.names.push(place);
+        }
+    }
+
+    /// The members of an unnamed member that are given as if they were those of its structure, or
+    /// in an object without a name.
+    fn inner(&self, member: &Member, given: &Map<String, Value>) -> Map<String, Value> {
+        let mut names = Vec::new();
+        if let Some(of) = composite_of(self.types, member.ty) {
+            member_names(self.types, of, DEEPEST, &mut names);
+        }
+        let own = given.iter().filter(|(name, _)| names.contains(name));
+        let mut inner: Map<_, _> = own
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let unnamed = given.get("").and_then(Value::as_object);
+        if let Some(unnamed) = unnamed.filter(|given| given.keys().all(|it| names.contains(it))) {
+            inner.extend(unnamed.clone());
+        }
+        inner
+    }
+
+    fn is_given(&self, member: &Member, given: &Map<String, Value>) -> bool {
+        match self.types.string(member.name).to_string() {
+            name if name.is_empty() => !self.inner(member, given).is_empty(),
+            name => given.contains_key(&*name),
+        }
+    }
+
+    /// True for locks, timers and the like, which the kernel sets.
+    fn is_of_kernel(&self, member: &Member) -> bool {
+        let ty = self.types.skip_modifiers(member.ty);
+        let ty = ty.and_then(|ty| self.types.get(ty));
+        ty.is_some_and(|ty| {
+            matches!(ty.shape(), Shape::Struct(_)) && ty.name().to_string().starts_with("bpf_")
+        })
+    }
+}
+
+/// A value in a message, cut if it is long.
+fn quoted(value: &Value) -> String {
+    const LONGEST: usize = 120;
+    cut(&value.to_string(), LONGEST).into_owned()
+}
+
 /// Writes bytes as [`bytes_to_json`](super::bytes_to_json) shows them, or as numbers.
 pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
     let items = value.as_array().filter(|items| items.len() == into.len());
-    let items = items.ok_or_else(|| format!("{value} is no array of {} bytes", into.len()))?;
+    let items =
+        items.ok_or_else(|| format!("{} is no array of {} bytes", quoted(value), into.len()))?;
     for (byte, item) in into.iter_mut().zip(items) {
         let number = number(item).and_then(|number| u8::try_from(number).ok());
-        *byte = number.ok_or_else(|| format!("{item} is no byte"))?;
+        *byte = number.ok_or_else(|| format!("{} is no byte", quoted(item)))?;
     }
     Ok(())
 }
@@ -42,7 +177,7 @@ impl Writer<'_> {
             return Err(no_form());
         }
         let ty = types.skip_modifiers(ty).ok_or_else(no_form)?;
-        let wrong = |what: &str| format!("{value} is no {what}");
+        let wrong = |what: &str| format!("{} is no {what}", quoted(value));
         let shape = types.get(ty).ok_or_else(no_form)?.shape();
         self.depth += 1;
         match shape {
@@ -79,7 +214,7 @@ impl Writer<'_> {
             Shape::Array(array) => {
                 let size = types.size_of(array.element).ok_or_else(no_form)? as usize;
                 let count = array.count as usize;
-                let too_long = || format!("{value} has more than {count} elements");
+                let too_long = || format!("{} has more than {count} elements", quoted(value));
                 if let (Some(text), 1) = (value.as_str(), size) {
                     let place = into.get_mut(..text.len()).filter(|_| text.len() <= count);
                     place.ok_or_else(too_long)?.copy_from_slice(text.as_bytes());
@@ -91,6 +226,10 @@ impl Writer<'_> {
                     let items = value.as_array().ok_or_else(|| wrong("array"))?;
                     if items.len() > count {
                         return Err(too_long());
+                    }
+                    if items.len() < count {
+                        let (value, given) = (quoted(value), items.len());
+                        return Err(format!("{value} has {given} of {count} elements"));
                     }
                     for (at, item) in items.iter().enumerate() {
                         let place = into.get_mut(at * size..(at + 1) * size);
@@ -138,7 +277,7 @@ impl Writer<'_> {
     fn members(&mut self, of: Composite<'_>, value: &Value, into: &mut [u8]) -> Result<(), String> {
         let types = self.types;
         let object = value.as_object();
-        let object = object.ok_or_else(|| format!("{value} is no object"))?;
+        let object = object.ok_or_else(|| format!("{} is no object", quoted(value)))?;
         for (key, value) in object {
             let is_named = |member: &Member| !key.is_empty() && types.string(member.name) == **key;
             let Some(member) = of.members().find(is_named) else {
@@ -219,7 +358,7 @@ fn unnamed_with(types: &Btf<'_>, of: Composite<'_>, object: &Value, depth: u32) 
 /// Writes a number into a bit field: an unsigned one, or one of two's complement, that has so many
 /// bits.
 fn put_bits(value: &Value, bit_offset: u32, bits: u32, into: &mut [u8]) -> Result<(), String> {
-    let number = number(value).ok_or_else(|| format!("{value} is no number"))?;
+    let number = number(value).ok_or_else(|| format!("{} is no number", quoted(value)))?;
     let bits = bits.min(64);
     let fits = (-(1i128 << (bits.max(1) - 1))..1 << bits).contains(&number);
     let (start, shift) = ((bit_offset / 8) as usize, bit_offset % 8);

@@ -27,9 +27,13 @@ impl Changes {
     /// Changes the object.
     ///
     /// # Errors
-    /// For sizes of maps that the object lacks.
+    /// For sizes of maps that the object lacks, and for a type that no program takes.
     pub(super) fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
         if let Some(kind) = self.kind {
+            if object.programs().all(|(_, program)| program.kind.is_some()) {
+                let what = "--type is for programs whose section names imply no type, and all do";
+                return Err(Failure::new(what).hint("no --type"));
+            }
             object.set_missing_kinds(kind);
         }
         for (name, entries) in &self.max_entries {

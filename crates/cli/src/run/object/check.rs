@@ -5,8 +5,8 @@ use std::fmt::Write;
 use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{
-    CaptureStop, LoadedObject, ObjectMap, RunError, RunRecord, RunnableProgram, TestRunOutput,
-    verdict_names,
+    CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, PrintedText, RunError,
+    RunRecord, RunnableProgram, TestRunOutput, verdict_names,
 };
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::super::output::hex_rows;
 use super::check_report::{Checked, Difference, Report};
 use super::expect::{ExpectFile, Expected, Output, Statement};
 use super::maps::{self, Element};
-use super::output::{Summary, limit_text};
+use super::output::limit_text;
 use super::records::RecordTypes;
 use crate::answer::Failure;
 use crate::capture_file;
@@ -30,6 +30,46 @@ enum Ran {
     Capture(Summary),
     /// It did not end with a value.
     Stopped,
+}
+
+/// Most printed texts of a capture that are held to expectations, and most bytes of records.
+const MOST_TEXTS: usize = PrintedText::MOST;
+const MOST_RECORD_BYTES: usize = 64 << 20;
+
+/// The results of a run over a capture.
+#[derive(Default)]
+struct Summary {
+    counts: CaptureSummary,
+    texts: Vec<String>,
+    records: Vec<RunRecord>,
+    record_bytes: usize,
+    /// Texts and records beyond the limits.
+    lost: u64,
+}
+
+impl Summary {
+    fn add(&mut self, run: PacketRun<'_>) {
+        self.lost += run.printk.lost;
+        for text in &run.printk.texts {
+            match self.texts.len() < MOST_TEXTS {
+                true => self.texts.push(text.clone()),
+                false => self.lost += 1,
+            }
+        }
+        for record in run.records {
+            self.record_bytes += record.bytes.len() + record.map.len();
+            match self.record_bytes <= MOST_RECORD_BYTES {
+                true => self.records.push(record.clone()),
+                false => self.lost += 1,
+            }
+        }
+    }
+
+    /// Names of the verdicts, with numbers of packets.
+    fn verdicts(&self) -> impl Iterator<Item = (&str, u64)> {
+        let verdicts = self.counts.verdicts.iter();
+        verdicts.map(|count| (count.name.as_str(), count.packets))
+    }
 }
 
 /// A file, and the object whose programs it runs.
@@ -57,6 +97,7 @@ impl Check<'_, '_> {
         } = self;
         let mut report = Report {
             file: file.name.clone(),
+            not_native: None,
             runs: 0,
             checked: Vec::new(),
         };
@@ -96,7 +137,10 @@ impl Check<'_, '_> {
                     let element = Element::find(loaded, object.btf(), map, key, cpu);
                     let element = element.map_err(|what| at(Failure::new(what)))?;
                     let stored = element.store(value);
-                    stored.map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
+                    let left_out = stored
+                        .map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
+                    let place = format!("{}:{}: map {map}", file.name, line.number);
+                    maps::note_left_out(&place, left_out);
                 }
                 Statement::Run { program, .. } | Statement::Capture { program, .. } => {
                     report.runs += 1;
@@ -136,6 +180,16 @@ impl Check<'_, '_> {
                     records.reverse();
                 }
                 Statement::Expect(expected) => {
+                    let is_output = matches!(
+                        expected,
+                        Expected::Printk(_) | Expected::NoPrintk | Expected::Record { .. }
+                    );
+                    if let (true, Some(lost)) = (is_output, ran.lost()) {
+                        return Err(at(Failure::new(format_args!(
+                            "{lost} texts and records of the run are beyond those that are held to \
+                             expectations: {MOST_TEXTS} texts, {MOST_RECORD_BYTES} bytes of records"
+                        ))));
+                    }
                     let difference = match expected {
                         Expected::Printk(text) => printed(texts.pop(), Some(text)),
                         Expected::NoPrintk => printed(texts.pop(), None),
@@ -160,10 +214,20 @@ impl Check<'_, '_> {
 }
 
 impl Ran {
+    /// Number of texts and records that are not known, if there are some.
+    fn lost(&self) -> Option<u64> {
+        let lost = match self {
+            Ran::Packet { run, .. } => run.printk.lost,
+            Ran::Capture(summary) => summary.lost,
+            Ran::Stopped => 0,
+        };
+        (lost > 0).then_some(lost)
+    }
+
     fn printed(&self) -> Vec<String> {
         match self {
             Ran::Packet { run, .. } => run.printk.texts.clone(),
-            Ran::Capture(summary) => summary.texts(),
+            Ran::Capture(summary) => summary.texts.clone(),
             Ran::Stopped => Vec::new(),
         }
     }
@@ -171,7 +235,7 @@ impl Ran {
     fn records(&self) -> Vec<RunRecord> {
         match self {
             Ran::Packet { run, .. } => run.records.clone(),
-            Ran::Capture(summary) => summary.records(),
+            Ran::Capture(summary) => summary.records.clone(),
             Ran::Stopped => Vec::new(),
         }
     }
@@ -189,9 +253,10 @@ fn run(
             repeat,
             ..
         } => {
-            let read = |source: &Option<Source>| source.as_ref().map(Source::read).transpose();
-            let packet = read(packet)?.unwrap_or_default();
-            let context = read(context)?.unwrap_or_default();
+            let packet = packet.as_ref().map(Source::read_packet).transpose()?;
+            let packet = packet.unwrap_or_default();
+            let context = context.as_ref().map(Source::read).transpose()?;
+            let context = context.unwrap_or_default();
             match program.test_run_with_context(&packet, &context, *repeat) {
                 Ok(run) => Ok(Ok(Ran::Packet {
                     packet,
@@ -206,7 +271,7 @@ fn run(
             let input = capture_file::open(path, true)?;
             let mut summary = Summary::default();
             match program.run_capture(input, None, &mut |run, _| summary.add(run)) {
-                Ok(counts) => Ok(Ok(Ran::Capture(summary.with_counts(counts)))),
+                Ok(counts) => Ok(Ok(Ran::Capture(Summary { counts, ..summary }))),
                 Err(CaptureStop::Run { error, .. }) if error.is_stop() => Ok(Err(error)),
                 Err(stop) => Err(capture_file::stopped(path, None, stop)),
             }

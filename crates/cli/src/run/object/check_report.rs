@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::output::one_line;
+use super::output::{not_native_line, one_line};
 
 /// All results of a file.
 pub(super) struct Report {
     pub(super) file: String,
+    /// A program that runs in the checked engine since native code does not support it, and what
+    /// is not supported.
+    pub(super) not_native: Option<(String, String)>,
     pub(super) runs: usize,
     pub(super) checked: Vec<Checked>,
 }
@@ -53,6 +56,9 @@ impl Report {
 
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
+        if let Some((program, what)) = &self.not_native {
+            let _ = writeln!(text, "{program}: {}", not_native_line(what));
+        }
         for checked in &self.checked {
             let Some(difference) = &checked.difference else {
                 continue;
@@ -92,8 +98,11 @@ impl Report {
                 "difference": difference.what,
             }))
         });
+        let not_native = self.not_native.as_ref();
+        let not_native = not_native.map(|(program, what)| json!({ "prog": program, "what": what }));
         json!({
             "file": self.file,
+            "not_native": not_native,
             "runs": self.runs,
             "expectations": self.checked.len(),
             "differences": differences.collect::<Value>(),

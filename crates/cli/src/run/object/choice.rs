@@ -52,6 +52,11 @@ fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
         &program.name,
         args.packet.is_some() || args.object.pcap.is_some(),
     );
+    if args.object.ifindex.is_some() && !takes_packet(kind) {
+        let what = "--ifindex is the interface of packets, and program";
+        let what = format_args!("{what} {name} of type {} gets none", kind.name());
+        return Err(Failure::new(what).hint("no --ifindex"));
+    }
     match takes_packet(kind) {
         true if !has_packet => Err(Failure::new(format_args!(
             "no packet is given for program {name}"

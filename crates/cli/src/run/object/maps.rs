@@ -3,15 +3,21 @@
 mod arena;
 mod storage;
 
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 use beebox::btf::{Btf, TypeId};
 use beebox::object::Object;
 use beebox::program::MapKind;
 use beebox::run::{Errno, LoadedObject, ObjectMap};
-use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use report::value::{
+    MOST_LEFT_OUT, Ordered, bytes_from_json, bytes_to_json, fill_from_json, from_json, to_json,
+};
+use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
 
+use super::output::write_pretty;
 use crate::answer::Failure;
 use crate::program_input::{name, read_at_most};
 
@@ -58,6 +64,15 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// Reads a whole value into zeros; the members that it leaves out.
+    fn fill(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<Vec<String>, String> {
+        match self.types.filter(|_| ty != TypeId::VOID) {
+            Some(types) => fill_from_json(types, ty, value, into),
+            None => bytes_from_json(value, into).map(|()| Vec::new()),
+        }
+    }
+
+    /// Reads a value over another one.
     fn read(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
         match self.types.filter(|_| ty != TypeId::VOID) {
             Some(types) => from_json(types, ty, value, into),
@@ -86,38 +101,94 @@ fn has_keys(map: &ObjectMap) -> bool {
     )
 }
 
-/// The entries of all maps that have keys and the pages of arenas, by name.
-pub(super) fn dump(loaded: &LoadedObject, types: Option<&Btf<'_>>) -> Result<Ordered, Failure> {
-    let mut maps = Vec::new();
-    for map in loaded.maps().filter(|map| has_keys(map)) {
-        if let Some(arena) = loaded.arena(&map.def.name) {
-            maps.push((map.def.name.clone(), arena::dump(arena)));
-            continue;
-        }
-        if storage::is_storage(map) {
-            let of = Types::of(map, types);
-            maps.push((map.def.name.clone(), storage::dump(map, &of)));
-            continue;
-        }
-        let entries = entries(loaded, map, types);
-        let entries = entries.map_err(|error| error.within(format_args!("map {}", map.def.name)));
-        maps.push((map.def.name.clone(), entries?));
-    }
-    Ok(Ordered::Object(maps))
+/// The entries of all maps that have keys and the pages of arenas, by name, as they are when this
+/// is written: one after the other, so that large maps take no memory.
+pub(super) struct MapsDump<'a> {
+    loaded: &'a LoadedObject,
+    types: Option<&'a Btf<'a>>,
 }
 
-fn entries(
-    loaded: &LoadedObject,
-    map: &ObjectMap,
-    types: Option<&Btf<'_>>,
-) -> Result<Ordered, Failure> {
-    let of = Types::of(map, types);
-    let size = map.def.params.value_size as usize;
-    let is_data = map.def.initial_value().is_some();
-    let entries = map.entries().map_err(Failure::new)?;
-    let entries = entries.iter().map(|(key, value)| {
+impl<'a> MapsDump<'a> {
+    /// The maps of an object.
+    ///
+    /// # Errors
+    /// If the entries of a map cannot be read.
+    pub(super) fn new(
+        loaded: &'a LoadedObject,
+        types: Option<&'a Btf<'a>>,
+    ) -> Result<MapsDump<'a>, Failure> {
+        let dump = MapsDump { loaded, types };
+        for map in dump.maps() {
+            if loaded.arena(&map.def.name).is_none()
+                && !storage::is_storage(map)
+                && let Some(Err(errno)) = map.iter_entries().next()
+            {
+                return Err(Failure::new(errno).within(format_args!("map {}", map.def.name)));
+            }
+        }
+        Ok(dump)
+    }
+
+    fn maps(&self) -> impl Iterator<Item = &'a ObjectMap> {
+        self.loaded.maps().filter(|map| has_keys(map))
+    }
+
+    fn entries(&self, map: &'a ObjectMap) -> Entries<'a> {
+        Entries {
+            loaded: self.loaded,
+            map,
+            types: Types::of(map, self.types),
+        }
+    }
+
+    /// Writes them as text.
+    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for map in self.maps() {
+            write!(out, "map {}: ", map.def.name)?;
+            write_pretty(out, &self.entries(map))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for MapsDump<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let maps = self.maps().map(|map| (&map.def.name, self.entries(map)));
+        serializer.collect_map(maps)
+    }
+}
+
+/// The entries of a map, or the pages of an arena.
+struct Entries<'a> {
+    loaded: &'a LoadedObject,
+    map: &'a ObjectMap,
+    types: Types<'a>,
+}
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(arena) = self.loaded.arena(&self.map.def.name) {
+            return serializer.collect_seq(arena::pages(arena));
+        }
+        if storage::is_storage(self.map) {
+            return serializer.collect_seq(storage::values(self.map, &self.types));
+        }
+        let mut list = serializer.serialize_seq(None)?;
+        for entry in self.map.iter_entries() {
+            let (key, value) = entry.map_err(S::Error::custom)?;
+            list.serialize_element(&self.entry(&key, &value))?;
+        }
+        list.end()
+    }
+}
+
+impl Entries<'_> {
+    fn entry(&self, key: &[u8], value: &[u8]) -> Ordered {
+        let (map, of) = (self.map, &self.types);
+        let size = map.def.params.value_size as usize;
+        let is_data = map.def.initial_value().is_some();
         let mut members = Vec::new();
-        let index = <[u8; 4]>::try_from(&key[..]).map(u32::from_le_bytes);
+        let index = <[u8; 4]>::try_from(key).map(u32::from_le_bytes);
         match index {
             _ if is_data && of.is_known(of.value) => {}
             Ok(index) if map.map.kind() == MapKind::ProgArray => {
@@ -134,16 +205,15 @@ fn entries(
                 ])
             });
             members.push(("values".to_owned(), Ordered::List(values.collect())));
-        } else if let Some(program) = program_at(loaded, map, key) {
+        } else if let Some(program) = program_at(self.loaded, map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(program.into())));
-        } else if let Some(cookie) = loaded.socket_at(map, key) {
+        } else if let Some(cookie) = self.loaded.socket_at(map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(cookie.into())));
         } else {
             members.push(("value".to_owned(), of.show(of.value, value)));
         }
         Ordered::Object(members)
-    });
-    Ok(Ordered::List(entries.collect()))
+    }
 }
 
 /// Name of the program that a program array has for a key.
@@ -195,24 +265,25 @@ impl MapsFile {
             let entries = entries.as_array();
             let entries =
                 entries.ok_or_else(|| wrong(format!("map {map_name}: no list of entries")))?;
+            let mut left_out = BTreeSet::new();
             for (at, entry) in entries.iter().enumerate() {
-                let put = match map.map.kind() {
+                let put = check_members(entry).and_then(|()| match map.map.kind() {
                     _ if map.def.initial_value().is_some() => {
-                        put_variables(map, &Types::of(map, types), entry)
+                        put_variables(map, &Types::of(map, types), entry).map(none)
                     }
                     _ if storage::is_storage(map) => {
                         storage::put(map, &Types::of(map, types), entry)
                     }
-                    MapKind::ProgArray => put_program(loaded, map, entry),
-                    MapKind::Arena => arena::put(loaded.arena(map_name), entry),
+                    MapKind::ProgArray => put_program(loaded, map, entry).map(none),
+                    MapKind::Arena => arena::put(loaded.arena(map_name), entry).map(none),
                     _ if map.holds_sockets() => {
-                        put_socket_of(loaded, map, &Types::of(map, types), entry)
+                        put_socket_of(loaded, map, &Types::of(map, types), entry).map(none)
                     }
                     _ if map.def.params.key_size == 0 => {
                         put(map, &Types::declared(map, object), entry)
                     }
                     _ => put(map, &Types::of(map, types), entry),
-                };
+                });
                 let form = match map.map.kind() {
                     MapKind::Arena => arena::FORM,
                     _ if map.def.initial_value().is_some() => VARIABLES_FORM,
@@ -220,15 +291,45 @@ impl MapsFile {
                     _ if map.def.params.key_size == 0 => KEYLESS_FORM,
                     _ => FORM,
                 };
-                put.map_err(|error| {
+                left_out.extend(put.map_err(|error| {
                     let file = &self.name;
                     Failure::new(format_args!("{file}: map {map_name}: entry {at}: {error}"))
                         .hint(form)
-                })?;
+                })?);
             }
+            note_left_out(&format!("{}: map {map_name}", self.name), left_out);
         }
         Ok(())
     }
+}
+
+/// Refuses members of an entry that are none of dumps of maps.
+fn check_members(entry: &Value) -> Result<(), String> {
+    // bpftool shows keys and values by their types in `formatted` too.
+    const KNOWN: [&str; 6] = ["key", "value", "values", "owner", "address", "formatted"];
+    let members = entry.as_object().ok_or("it is no object")?;
+    match members.keys().find(|name| !KNOWN.contains(&&***name)) {
+        Some(name) => Err(format!("entries have no member {name:?}")),
+        None => Ok(()),
+    }
+}
+
+/// No members that are left out.
+fn none((): ()) -> Vec<String> {
+    Vec::new()
+}
+
+/// Says which members entries leave out.
+pub(super) fn note_left_out(place: &str, names: impl IntoIterator<Item = String>) {
+    let mut names: Vec<String> = names.into_iter().collect();
+    if names.is_empty() {
+        return;
+    }
+    if names.len() >= MOST_LEFT_OUT {
+        names.truncate(MOST_LEFT_OUT);
+        names.push("…".to_owned());
+    }
+    diagnostic!("{place}: note: left out, so 0: {}", names.join(", "));
 }
 
 /// Form of the entries of maps.
@@ -346,31 +447,37 @@ fn put_socket(
     })
 }
 
-fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
+/// Puts an entry into a map; the members that it leaves out.
+fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, String> {
     let member = |name: &str| entry.get(name).ok_or_else(|| format!("it has no {name}"));
+    let mut left_out = Vec::new();
     let mut key = vec![0; map.def.params.key_size as usize];
     if !key.is_empty() {
-        of.read(of.key, member("key")?, &mut key)
-            .map_err(|error| format!("key: {error}"))?;
+        let names = of.fill(of.key, member("key")?, &mut key);
+        let names = names.map_err(|error| format!("key: {error}"))?;
+        left_out.extend(names.into_iter().map(|name| format!("key {name}")));
     }
     let mut value = vec![0; map.map.value_len()];
     let size = map.def.params.value_size as usize;
     if is_percpu(map) {
         let values = member("values")?.as_array().ok_or("values: no list")?;
+        let cpus = value.len() / size.next_multiple_of(8).max(1);
         for (cpu, given) in values.iter().enumerate() {
             let start = cpu * size.next_multiple_of(8);
             let place = value.get_mut(start..start + size);
             let place = place.ok_or("values: more than there are CPUs")?;
             let given = given.get("value").ok_or("values: one has no value")?;
-            of.read(of.value, given, place)
-                .map_err(|error| format!("values: {error}"))?;
+            let names = of.fill(of.value, given, place);
+            left_out.extend(names.map_err(|error| format!("values: {error}"))?);
         }
+        left_out.extend((values.len()..cpus).map(|cpu| format!("value of CPU {cpu}")));
     } else {
-        of.read(of.value, member("value")?, &mut value[..size])
-            .map_err(|error| format!("value: {error}"))?;
+        let names = of.fill(of.value, member("value")?, &mut value[..size]);
+        left_out.extend(names.map_err(|error| format!("value: {error}"))?);
     }
     let updated = map.map.update(&key, &value, 0);
-    updated.map_err(|errno| refused(map, &key, errno))
+    updated.map_err(|errno| refused(map, &key, errno))?;
+    Ok(left_out)
 }
 
 /// The map of a name.
@@ -469,14 +576,17 @@ impl<'a> Element<'a> {
         read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
     }
 
-    pub(super) fn store(&self, value: &Value) -> Result<(), String> {
+    /// Stores a value; the members that it leaves out.
+    pub(super) fn store(&self, value: &Value) -> Result<Vec<String>, String> {
         if self.map.holds_sockets() {
-            return put_socket(self.loaded, self.map, &self.key, value);
+            return put_socket(self.loaded, self.map, &self.key, value).map(none);
         }
         let mut all = vec![0; self.map.map.value_len()];
-        self.read_into(value, &mut all[self.place.clone()])?;
+        let place = &mut all[self.place.clone()];
+        let left_out = self.types.fill(self.types.value, value, place)?;
         let updated = self.map.map.update(&self.key, &all, 0);
-        updated.map_err(|errno| refused(self.map, &self.key, errno))
+        updated.map_err(|errno| refused(self.map, &self.key, errno))?;
+        Ok(left_out)
     }
 
     /// The value; `None` if there is none.

@@ -22,30 +22,6 @@ pub(super) struct RecordTypes<'a> {
     pointed: Vec<(u64, TypeId)>,
 }
 
-/// Most bytes of records that are kept.
-const MOST_BYTES: usize = 64 << 20;
-
-/// Records, with the number of the packet.
-#[derive(Default)]
-pub(super) struct Records {
-    pub(super) kept: Vec<(u64, RunRecord)>,
-    bytes: usize,
-    /// Number of records beyond those.
-    pub(super) lost: u64,
-}
-
-impl Records {
-    pub(super) fn add(&mut self, packet: u64, records: &[RunRecord]) {
-        for record in records {
-            self.bytes += record.bytes.len() + record.map.len();
-            match self.bytes <= MOST_BYTES {
-                true => self.kept.push((packet, record.clone())),
-                false => self.lost += 1,
-            }
-        }
-    }
-}
-
 impl<'a> RecordTypes<'a> {
     /// The types of an object's records; `given` are `MAP=TYPE`.
     pub(super) fn of(
@@ -89,6 +65,11 @@ impl<'a> RecordTypes<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// True if a record is shown by its type.
+    pub(super) fn is_typed(&self, record: &RunRecord) -> bool {
+        self.types.is_some() && self.type_of(record).is_some()
     }
 
     /// The type of a record, if it is known.

@@ -10,8 +10,8 @@ pub(super) const FORM: &str =
     r#"{"MAP": [{"address": "0x7f0000000000", "value": [1, 2]}]}, as --dump-maps prints it"#;
 
 /// The pages of an arena that hold something.
-pub(super) fn dump(arena: &Arena) -> Ordered {
-    let pages = arena.pages().filter_map(|(address, bytes)| {
+pub(super) fn pages(arena: &Arena) -> impl Iterator<Item = Ordered> {
+    arena.pages().filter_map(|(address, bytes)| {
         let last = bytes.iter().rposition(|byte| *byte != 0)?;
         Some(Ordered::Object(vec![
             (
@@ -20,8 +20,7 @@ pub(super) fn dump(arena: &Arena) -> Ordered {
             ),
             ("value".to_owned(), bytes_to_json(&bytes[..=last])),
         ]))
-    });
-    Ordered::List(pages.collect())
+    })
 }
 
 /// Writes the bytes of an entry to the address that it names, as user space does.

@@ -24,8 +24,8 @@ pub(super) fn is_storage(map: &ObjectMap) -> bool {
 }
 
 /// The values of a map.
-pub(super) fn dump(map: &ObjectMap, of: &Types<'_>) -> Ordered {
-    let values = map.owned_values().into_iter().map(|(owner, value)| {
+pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Ordered> {
+    map.owned_values().into_iter().map(|(owner, value)| {
         let owner = match owner {
             StorageOwner::Task => TASK.into(),
             StorageOwner::PacketSocket => PACKET.into(),
@@ -35,12 +35,11 @@ pub(super) fn dump(map: &ObjectMap, of: &Types<'_>) -> Ordered {
             ("owner".to_owned(), Ordered::Scalar(owner)),
             ("value".to_owned(), of.show(of.value, &value)),
         ])
-    });
-    Ordered::List(values.collect())
+    })
 }
 
-/// Sets the value of an entry.
-pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
+/// Sets the value of an entry; the members that it leaves out.
+pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, String> {
     let owner = match entry.get("owner").ok_or("it has no owner")? {
         Value::String(name) if name == TASK => StorageOwner::Task,
         Value::String(name) if name == PACKET => StorageOwner::PacketSocket,
@@ -51,8 +50,9 @@ pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), 
     };
     let mut value = vec![0; map.def.params.value_size as usize];
     let given = entry.get("value").ok_or("it has no value")?;
-    of.read(of.value, given, &mut value)
-        .map_err(|error| format!("value: {error}"))?;
+    let left_out = of.fill(of.value, given, &mut value);
+    let left_out = left_out.map_err(|error| format!("value: {error}"))?;
     let put = map.set_owned_value(owner, &value);
-    put.map_err(|errno| format!("the map does not take it: {errno}"))
+    put.map_err(|errno| format!("the map does not take it: {errno}"))?;
+    Ok(left_out)
 }

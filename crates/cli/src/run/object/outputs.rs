@@ -1,0 +1,107 @@
+//! Printed texts and records of runs, shown by their types.
+
+use std::io;
+
+use beebox::run::{PacketRun, PrintedText, RunRecord};
+use report::value::Ordered;
+use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
+use serde_json::json;
+
+use super::records::RecordTypes;
+use super::spool::{Item, Spool};
+use crate::answer::Failure;
+
+/// What runs handed over beside verdicts.
+#[derive(Default)]
+pub(super) struct Outputs {
+    pub(super) texts: Spool,
+    pub(super) records: Spool,
+    /// Names of the maps that records are of, by number.
+    maps: Vec<String>,
+}
+
+impl Outputs {
+    /// Adds what the run on a packet of a capture printed, and the records that it handed over.
+    pub(super) fn add(&mut self, run: PacketRun<'_>) {
+        self.add_of(run.packet, run.printk, run.records);
+    }
+
+    /// Adds those of a run on the packet of this number, 0 for none.
+    pub(super) fn add_of(&mut self, packet: u64, printed: &PrintedText, records: &[RunRecord]) {
+        self.texts.lost += printed.lost;
+        for text in &printed.texts {
+            self.texts.add(packet, 0, text.as_bytes());
+        }
+        for record in records {
+            let known = self.maps.iter().position(|map| *map == record.map);
+            let map = known.unwrap_or_else(|| {
+                self.maps.push(record.map.clone());
+                self.maps.len() - 1
+            });
+            self.records.add(packet, map as u32, &record.bytes);
+        }
+    }
+
+    /// Fails if some of it could not be kept for want of room.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.texts.check()?;
+        self.records.check()
+    }
+
+    /// A record, with the number of its packet.
+    pub(super) fn record_of(&self, item: Item) -> (u64, RunRecord) {
+        let record = RunRecord {
+            map: self.maps[item.map as usize].clone(),
+            bytes: item.bytes,
+        };
+        (item.packet, record)
+    }
+}
+
+/// The texts as a list of JSON, with their packets if they are of a capture.
+pub(super) struct TextList<'o>(pub(super) &'o Outputs);
+
+impl Serialize for TextList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_items(self.0.texts.items(), serializer, |item| {
+            let text = String::from_utf8_lossy(&item.bytes).into_owned();
+            match item.packet {
+                0 => json!(text),
+                packet => json!({ "packet": packet, "text": text }),
+            }
+        })
+    }
+}
+
+/// The records as a list of JSON.
+pub(super) struct RecordList<'o> {
+    pub(super) outputs: &'o Outputs,
+    pub(super) types: &'o RecordTypes<'o>,
+}
+
+impl Serialize for RecordList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_items(self.outputs.records.items(), serializer, |item| {
+            let (packet, record) = self.outputs.record_of(item);
+            let mut members = Vec::new();
+            if packet != 0 {
+                members.push(("packet".to_owned(), Ordered::Scalar(json!(packet))));
+            }
+            members.push(("map".to_owned(), Ordered::Scalar(json!(record.map))));
+            members.push(("value".to_owned(), self.types.show(&record)));
+            Ordered::Object(members)
+        })
+    }
+}
+
+fn serialize_items<S: Serializer, T: Serialize>(
+    items: impl Iterator<Item = io::Result<Item>>,
+    serializer: S,
+    show: impl Fn(Item) -> T,
+) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(None)?;
+    for item in items {
+        list.serialize_element(&show(item.map_err(S::Error::custom)?))?;
+    }
+    list.end()
+}
