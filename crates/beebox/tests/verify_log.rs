@@ -46,7 +46,7 @@ fn branches(count: usize) -> Program {
         let _ = writeln!(text, "if r6 > {number} goto a{number}\nr6 += 1\na{number}:");
     }
     text += "r0 = 0\nexit\n";
-    let insns = encode(&assemble(&text).expect("a program"));
+    let insns = encode(&assemble(&text).expect("a program")).expect("instructions");
     let program = Program::builder(ProgramType::SocketFilter, insns).license("GPL");
     program.build().expect("a program")
 }

@@ -185,6 +185,7 @@ fn a_source_line_has_any_length() {
         let elf = Elf::parse(&object).unwrap();
         let found = elf
             .sections()
+            .iter()
             .find(|section| section.name == *name)
             .unwrap();
         (found.id, found.data().unwrap().to_vec())

@@ -1,7 +1,7 @@
 //! Rules of map creation, with answers of Linux 6.18.44 to bpf(2) for requests without types.
 
-use program::MapParams;
-use program::creation::{Machine, MapRefusal, check_numbers};
+use beebox_program::MapParams;
+use beebox_program::creation::{Machine, MapRefusal, check_numbers};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 

@@ -214,12 +214,6 @@ impl<'o> Opened<'o> {
             }
         });
         (loader.change)(&mut object);
-        let programs = object.programs().map(|(id, _)| id);
-        for id in programs.collect::<Vec<_>>() {
-            if code_kind(&object, id) == Some(ProgramType::Ext) {
-                set_type_of_context(&mut object, id);
-            }
-        }
         let maps = object.maps().clone();
         let kernel = loader.kernel.btf().map(|btf| &**btf);
         let btf_refusal = object
@@ -283,8 +277,6 @@ impl<'o> Opened<'o> {
         let (name, kind) = (code.name.to_string(), code.kind);
         let place = (code.section, code.start);
         object.set_autoload(|code| (code.section, code.start) == place);
-        let kind = code_kind(object, id);
-        let has_struct_ops = self.maps.iter().any(|(_, map)| map.struct_ops().is_some());
         if has_struct_ops {
             *object.maps_mut() = self.maps.clone();
             for_each_map(object.maps_mut(), |map| {
@@ -384,10 +376,6 @@ fn has_entries_by_owner(kind: MapKind) -> bool {
             | MapKind::CgrpStorage
             | MapKind::StructOps
     )
-}
-
-fn code_kind(object: &Object<'_>, id: ProgramId) -> Option<ProgramType> {
-    object.program_defs().get(id)?.kind
 }
 
 /// The kernel with the BTF that a test's tags name for CO-RE relocations; `None` if they

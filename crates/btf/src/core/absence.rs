@@ -115,7 +115,7 @@ impl Absence {
         let name = || plain_name(local, root.id());
         let all = [kernel].into_iter().chain(modules.iter().copied());
         let candidate = all
-            .map(|btf| (btf, candidates_in(btf, root)))
+            .map(|btf| (btf, candidates_in(btf, root, 1)))
             .find_map(|(btf, found)| Some((btf, found.first()?.id)));
         let Some((target, id)) = candidate else {
             return Ok(Absence::NoType { name: name() });

@@ -1,7 +1,6 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use beebox::captures::Input;

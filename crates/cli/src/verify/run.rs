@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use beebox::kernel::{KernelField, Privileges, Source};
+use beebox::kernel::{KernelField, Source};
 use beebox::object::{Blame, Object};
 use beebox::program::{AttachType, LoadFlags, ProgramType, Release};
 use beebox::verify::Registry;

@@ -338,7 +338,7 @@ mod tests {
         let params = MapParams {
             map_type: MapKind::Arena.number(),
             max_entries: pages,
-            flags: MapFlags(flags::MMAPABLE | more),
+            flags: MapFlags(MapFlags::MMAPABLE.0 | more),
             extra,
             ..MapParams::default()
         };

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use program::MapParams;
 use spec::Errno;
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 use vm::sync::atomic::Ordering::Relaxed;
 use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
