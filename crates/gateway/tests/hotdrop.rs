@@ -40,7 +40,7 @@ const RULES: &str = "*filter
 -A INPUT -p udp -m udp --sport 1000 --dport 81 -j DROP
 -A INPUT -p sctp -m sctp ! --dport 80 -j DROP
 -A office -p udp -m multiport --ports 80,82 -j RETURN
--A office -p udp -m udp ! --dport 81 -j DROP
+-A office -p udp -m udp --sport 900:1100 -j DROP
 -A counted -p tcp -m tcp --dport 9 -j RETURN
 -A counted -p udp -m udp --sport 9
 -A counted -p icmp -m icmp --icmp-type 0 -j ACCEPT
@@ -70,7 +70,7 @@ const TABLE: &str = "table ip rules {
 		icmp type 8 accept
 		meta l4proto sctp th dport vmap { 80 : accept, 82 : drop }
 		meta l4proto { tcp, udp } th sport . th dport { 1000 . 83, 1001 . 80 } accept
-		udp dport 0-100 accept
+		udp dport 1-100 accept
 	}
 }
 ";
@@ -80,7 +80,8 @@ const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
 /// Packets from some sources with each protocol: with so many bytes of it, as a whole packet, a
-/// first fragment, and fragments at 8 and 16 bytes; some with bytes behind their end.
+/// first fragment, and fragments at 8 and 16 bytes; some with bytes behind their end. Data of later
+/// fragments are zeros, as nftables reads ports out of them.
 fn frames(netfilter: &Netfilter, is_v6: bool) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let icmp = if is_v6 { 58 } else { 1 };
@@ -95,6 +96,9 @@ fn frames(netfilter: &Netfilter, is_v6: bool) -> Vec<Vec<u8>> {
                     };
                     let mut transport = [&first[..], &[0; 20]].concat();
                     transport[4..6].copy_from_slice(&[0, 8]);
+                    if fragment >= 8 {
+                        transport.fill(0);
+                    }
                     transport.truncate(len);
                     let mut frame = netfilter.address.to_vec();
                     frame.extend([0; 6]);
