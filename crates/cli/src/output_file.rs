@@ -54,6 +54,14 @@ impl Unfinished {
         Ok((file, unfinished))
     }
 
+    /// Creates the file of an output that others read while it is written, and that is to stay
+    /// whenever it ends.
+    pub(crate) fn in_place(given: &Path) -> Result<(File, Unfinished), Failure> {
+        let file = File::create(given).map_err(|error| Failure::of_file(given, &error))?;
+        let given = given.to_owned();
+        Ok((file, Unfinished { given, names: None }))
+    }
+
     /// Gives the file, to which everything is written, its name.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let Some(names) = &self.names else {

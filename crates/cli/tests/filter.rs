@@ -568,12 +568,12 @@ fn why_evaluates_comparisons_whose_targets_are_equal() {
     let source = "\
         ldx #7\n\
         ld #6\n\
-        jeq #6, a, a\na: jeq #7, b, b\n\
-        b: jgt #5, c, c\nc: jgt #6, d, d\n\
-        d: jge #6, e, e\ne: jge #7, f, f\n\
-        f: jset #2, g, g\ng: jset #9, h, h\n\
-        h: jeq x, i, i\ni: jgt x, j, j\nj: jge x, k, k\nk: jset x, l, l\n\
-        l: ret #1\n";
+        jeq #6, n1, n1\nn1: jeq #7, n2, n2\n\
+        n2: jgt #5, n3, n3\nn3: jgt #6, n4, n4\n\
+        n4: jge #6, n5, n5\nn5: jge #7, n6, n6\n\
+        n6: jset #2, n7, n7\nn7: jset #9, n8, n8\n\
+        n8: jeq x, n9, n9\nn9: jgt x, n10, n10\nn10: jge x, n11, n11\nn11: jset x, n12, n12\n\
+        n12: ret #1\n";
     std::fs::write(desk.path("same.asm"), source).unwrap();
     let (code, stdout, stderr) = desk.run(&["-F", "same.asm", "day.pcap", "--why", "1"]);
     assert_eq!((code, stderr.as_str()), (0, ""));

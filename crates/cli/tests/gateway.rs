@@ -219,6 +219,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
                 assert_eq!(refused.status.code(), Some(2), "{refused:?}");
                 assert!(said_by(&refused).contains(said), "{refused:?}");
             }
+            fs::write(&other, "pass\n").unwrap();
             let second = beebox(&["attach", "bee0", other.to_str().unwrap()]);
             assert_eq!(second.status.code(), Some(2), "{second:?}");
             let said = "another `beebox gateway attach` filters bee0";

@@ -171,7 +171,6 @@ pub fn set_up<'o>(
 pub struct Plane {
     loaded: LoadedObject,
     capacity: Capacity,
-    cpus: u32,
     reports_rules: bool,
     /// Index of the first counter of the current table. Updates hold its lock.
     counters: Mutex<u32>,
@@ -206,7 +205,6 @@ impl Plane {
         let plane = Plane {
             loaded,
             capacity,
-            cpus: options.cpus.max(options.cpu + 1),
             reports_rules,
             counters: Mutex::new(0),
         };
@@ -241,8 +239,8 @@ impl Plane {
         // Runs that began with the old table count in its half until they are over.
         RunGuard::synchronize();
         let hits = self.hits_from(old)?;
-        let zeros = vec![0; 16 * self.cpus as usize];
         let counters = self.map("counters")?;
+        let zeros = vec![0; counters.value_len()];
         for index in old..old + self.capacity.counters() {
             let cleared = counters.update(&index.to_ne_bytes(), &zeros, 0);
             cleared.map_err(|errno| failed("counters", errno))?;

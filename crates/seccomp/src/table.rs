@@ -14,6 +14,7 @@ use spec::context::SECCOMP_DATA_SIZE;
 
 use crate::action::Action;
 use crate::arch::{Arch, X32_BIT};
+use crate::calls;
 use crate::filter::{FilterProgram, Stack};
 use crate::symbolic::TooComplex;
 use crate::symbolic::condition::Condition;
@@ -238,8 +239,9 @@ impl Analysis {
         self.space.diagram.restrict(outcome, NR, u64::from(nr))
     }
 
-    /// The outcome of most unnamed numbers of an architecture. Numbers from [`X32_BIT`] on,
-    /// which filters of libseccomp deny, count for x32 only.
+    /// The outcome of most unnamed numbers of an architecture, of those below its newest call if
+    /// there are any: runc refuses newer ones by another action. Numbers from [`X32_BIT`] on, which
+    /// filters of libseccomp deny, count for x32 only.
     pub(crate) fn default_of(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let outcome = self.of_arch(arch)?;
         let others = self.space.unnamed(outcome, arch)?;
@@ -248,14 +250,20 @@ impl Analysis {
         } else {
             X32_BIT - 1
         };
-        let range = field(NR).interval(&mut self.space.diagram, 0, last.into())?;
+        let newest = calls::all(arch).map(|(number, _)| number).max();
         let mut most = (0, Ref::FALSE);
-        for (set, rest) in others {
-            let set = self.space.diagram.and(set, range)?;
-            let count = field(NR).count(&mut self.space.diagram, set)?;
-            // The last of equal maxima.
-            if count >= most.0 {
-                most = (count, rest);
+        for last in [newest.unwrap_or(last), last] {
+            let range = field(NR).interval(&mut self.space.diagram, 0, last.into())?;
+            for &(set, rest) in &others {
+                let set = self.space.diagram.and(set, range)?;
+                let count = field(NR).count(&mut self.space.diagram, set)?;
+                // The last of equal maxima.
+                if count >= most.0 {
+                    most = (count, rest);
+                }
+            }
+            if most.0 > 0 {
+                break;
             }
         }
         Ok(most.1)

@@ -54,7 +54,15 @@ impl Input {
                 });
             }
         }
-        Self::stream(file)
+        Ok(Input {
+            eager: !metadata.is_file(),
+            ..Self::stream(file)?
+        })
+    }
+
+    /// True for a capture that may still be going on: packets that match are written at once.
+    pub fn is_live(&self) -> bool {
+        self.eager
     }
 
     /// A capture from any source of bytes, compressed or not.

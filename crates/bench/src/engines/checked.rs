@@ -1,8 +1,10 @@
-//! The checked interpreter. Its virtual addresses fit into 32 bits, so it runs the programs
-//! unchanged, and it counts executed instructions.
+//! The checked interpreter. Its addresses have 64 bits as the kernel's have, so it runs the
+//! widened programs, and it counts executed instructions.
 
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory};
 use isa::ebpf::{self, RawInsn};
+
+use super::region::CONTEXT;
 
 /// A workload on that engine.
 pub(super) struct Checked<'m> {
@@ -13,20 +15,20 @@ pub(super) struct Checked<'m> {
 }
 
 impl<'m> Checked<'m> {
-    /// Gets a program ready to run on these data; `context` is room for what
-    /// says where they are.
+    /// Gets a (widened) program ready to run on these data; `context` is room for
+    /// what says where they are.
     pub(super) fn new(
         program: &[RawInsn],
         data: &'m mut [u8],
-        context: &'m mut [u8; 8],
+        context: &'m mut [u8; CONTEXT],
     ) -> Checked<'m> {
-        const ROOM: &str = "a few kilobytes fit into 32 bits of addresses";
+        const ROOM: &str = "a few kilobytes fit into the addresses of regions";
         let len = data.len() as u64;
         let mut memory = Memory::new();
         let data = memory.add("data", data).expect(ROOM);
         let start = memory.address(data);
-        context[..4].copy_from_slice(&(start as u32).to_le_bytes());
-        context[4..].copy_from_slice(&((start + len) as u32).to_le_bytes());
+        context[..8].copy_from_slice(&start.to_le_bytes());
+        context[8..].copy_from_slice(&(start + len).to_le_bytes());
         let context = memory.add("context", context).expect(ROOM);
         let entry = Entry {
             arguments: [memory.address(context), 0, 0, 0, 0],
@@ -54,6 +56,7 @@ impl<'m> Checked<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::object::widened;
     use crate::engines::workload::WORKLOADS;
 
     fn answer(key: &str, data: &[u8]) -> u32 {
@@ -62,8 +65,8 @@ mod tests {
             .expect("the workload")
             .program()
             .expect("a program");
-        let (mut data, mut context) = (data.to_vec(), [0; 8]);
-        let mut checked = Checked::new(&program, &mut data, &mut context);
+        let (mut data, mut context) = (data.to_vec(), [0; CONTEXT]);
+        let mut checked = Checked::new(&widened(&program), &mut data, &mut context);
         checked.run().outcome.expect("a workload ends well") as u32
     }
 

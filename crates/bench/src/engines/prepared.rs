@@ -15,7 +15,7 @@ use vm::{Machine, Outcome};
 use super::checked::Checked;
 use super::clang::{Clang, Native};
 use super::kernel::Kernel;
-use super::region::Region;
+use super::region::{CONTEXT, Region};
 use super::solana::{Mode, Solana};
 use super::workload::Workload;
 use super::{
@@ -28,8 +28,6 @@ use crate::{Failure, peer};
 /// A workload, ready to run.
 pub(super) struct Prepared<'w> {
     workload: &'w Workload,
-    /// The unchanged program.
-    original: Vec<RawInsn>,
     /// As engines that give it pointers take it, and the bytes of that.
     pub(super) program: Vec<RawInsn>,
     bytes: Vec<u8>,
@@ -66,7 +64,6 @@ impl<'w> Prepared<'w> {
                 .then(|| Kernel::load(key, &original, workload.input()))
                 .transpose()?,
             bytes: ebpf::to_bytes(&program),
-            original,
             program,
             workload,
         })
@@ -82,8 +79,8 @@ impl<'w> Prepared<'w> {
     pub(super) fn race(&self, samples: u32) -> Result<Vec<(&'static str, f64)>, Failure> {
         let unfit = |unfit| Failure::Unfit(self.workload.key, unfit);
         let input = self.workload.input();
-        let (mut data, mut context) = (input.clone(), [0; 8]);
-        let mut checked = Checked::new(&self.original, &mut data, &mut context);
+        let (mut data, mut context) = (input.clone(), [0; CONTEXT]);
+        let mut checked = Checked::new(&self.program, &mut data, &mut context);
         let compiled = peer::compiled(&self.bytes).map_err(unfit)?;
         let machine = peer::machine(&self.bytes).map_err(unfit)?;
         let solana = Solana::new(&self.bytes)
@@ -162,8 +159,8 @@ impl<'w> Prepared<'w> {
 
     /// Number of executed instructions of a run.
     pub(super) fn executed(&self) -> u64 {
-        let (mut data, mut context) = (self.workload.input(), [0; 8]);
-        Checked::new(&self.original, &mut data, &mut context)
+        let (mut data, mut context) = (self.workload.input(), [0; CONTEXT]);
+        Checked::new(&self.program, &mut data, &mut context)
             .run()
             .executed
     }

@@ -154,17 +154,18 @@ mod tests {
     use super::*;
     use crate::engines::checked::Checked;
     use crate::engines::object::widened;
+    use crate::engines::region::CONTEXT;
     use crate::engines::workload::WORKLOADS;
 
     #[test]
     fn it_computes_what_we_compute_where_no_sign_matters() {
         let mut others = Vec::new();
         for workload in WORKLOADS {
-            let program = workload.program().expect("a program");
-            let (mut data, mut context) = (workload.input(), [0; 8]);
+            let program = widened(&workload.program().expect("a program"));
+            let (mut data, mut context) = (workload.input(), [0; CONTEXT]);
             let finish = Checked::new(&program, &mut data, &mut context).run();
             let answer = finish.outcome.expect("a workload ends well") as u32;
-            let solana = Solana::new(&ebpf::to_bytes(&widened(&program))).expect("it takes it");
+            let solana = Solana::new(&ebpf::to_bytes(&program)).expect("it takes it");
             let [compiled, interpreted] = [Mode::Compiled, Mode::Interpreted]
                 .map(|mode| solana.gives(answer, &workload.input(), mode));
             assert_eq!(compiled, interpreted, "{}", workload.key);

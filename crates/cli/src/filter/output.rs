@@ -71,7 +71,12 @@ impl Target {
             let file = stdout.as_fd().try_clone_to_owned().map(File::from);
             (file.map_err(|error| failure(Some(path), &error))?, None)
         } else {
-            let (file, unfinished) = Unfinished::create(path)?;
+            // Packets of a capture that goes on are there before it ends, and stay if it is ended.
+            let is_live = inputs.iter().any(|named| named.input.is_live());
+            let (file, unfinished) = match is_live {
+                true => Unfinished::in_place(path)?,
+                false => Unfinished::create(path)?,
+            };
             (file, Some(unfinished))
         };
         Ok(Target {
