@@ -76,7 +76,7 @@ impl<'b> Comparison<'b> {
                 _ => return Ok(ty),
             }
         }
-        Err(CoreError::TooComplex)
+        Err(CoreError::TypeCycle)
     }
 
     /// True if a field of the first type can be read as one of the second.

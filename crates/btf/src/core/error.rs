@@ -56,7 +56,8 @@ pub enum CoreError {
     WideBitField,
     /// Structures are nested more than 64 deep.
     TooDeep,
-    /// Types form a cycle.
+    /// Types form a cycle, or a chain beyond the limits of a comparison: 64 modifiers, or 32
+    /// pointers, arrays and prototypes.
     TypeCycle,
     /// The comparison exceeds a million steps.
     TooComplex,
@@ -115,7 +116,7 @@ impl fmt::Display for CoreError {
             ),
             CoreError::WideBitField => write!(f, "bit field does not fit into a load of 64 bits"),
             CoreError::TooDeep => write!(f, "structures are nested more than 64 deep"),
-            CoreError::TypeCycle => write!(f, "types form a cycle"),
+            CoreError::TypeCycle => write!(f, "types form a cycle or a chain that is too long"),
             CoreError::TooComplex => write!(f, "comparison of the types exceeds the step limit"),
             CoreError::Places { first, other } => write!(
                 f,
