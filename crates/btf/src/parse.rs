@@ -10,8 +10,8 @@ use std::fmt;
 use crate::kind::Kind;
 use crate::starts::Starts;
 use crate::wire::{
-    HEADER_SIZE, Header, MAGIC, MAX_NAME_OFFSET, MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE,
-    Record, VALUE_SIZE, VALUE64_SIZE, word,
+    HEADER_SIZE, Header, MAGIC, MAX_STRING_OFFSET, MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE,
+    RECORD_SIZE, Record, VALUE_SIZE, VALUE64_SIZE, word,
 };
 use crate::{Btf, StrOffset, TypeId};
 
@@ -91,7 +91,10 @@ impl fmt::Display for ParseError {
                 write!(f, "types and strings are not consecutive inside the blob")
             }
             ParseError::Misaligned => write!(f, "type section is not aligned to 4 bytes"),
-            ParseError::Strings => write!(f, "string section does not start and end with a NUL"),
+            ParseError::Strings => write!(
+                f,
+                "string section does not start and end with a NUL, or exceeds 2 GiB"
+            ),
             ParseError::UnknownKind { id, kind } => {
                 write!(f, "type {id} has unknown kind {kind}")
             }
@@ -184,7 +187,7 @@ fn sections(blob: &[u8], has_base: bool) -> Result<Sections, ParseError> {
     match bytes {
         [] if has_base => {}
         [.., 0] if has_base => {}
-        [0] | [0, .., 0] if header.str_len - 1 <= MAX_NAME_OFFSET => {}
+        [0] | [0, .., 0] if header.str_len - 1 <= MAX_STRING_OFFSET => {}
         _ => return Err(ParseError::Strings),
     }
     let types = from + header.type_off as usize;

@@ -9,8 +9,10 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const HEADER_SIZE: usize = 24;
 /// Size of a type record in bytes.
 pub(crate) const RECORD_SIZE: usize = 12;
-/// Maximum string offset.
+/// Maximum string offset in Linux.
 pub(crate) const MAX_NAME_OFFSET: u32 = 0x00ff_ffff;
+/// Maximum string offset of loaders and linkers, whose files have more than Linux is given.
+pub(crate) const MAX_STRING_OFFSET: u32 = 0x7fff_ffff;
 /// Maximum type id.
 pub(crate) const MAX_TYPE: u32 = 0x000f_ffff;
 

@@ -115,7 +115,7 @@ fn the_selftests_objects_are_written_and_read_back() {
     let kernel = kernel();
     let mut count = 0;
     for set in SETS {
-        let found = oracle::selftest_path(set);
+        let found = oracle::selftest_set(set);
         let Some(directory) = oracle::found("text cases of the selftests' objects", found) else {
             return;
         };

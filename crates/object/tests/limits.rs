@@ -202,13 +202,13 @@ fn relocations_of_types_in_any_order_take_linear_time() {
     assert!(thread_time() - began < Duration::from_secs(120));
 }
 
-/// Programs of one instruction, each in a section of its own, with line_info.
+/// Kprobes of one instruction, each in a section of its own, with line_info.
 fn in_sections(programs: u16) -> Vec<u8> {
     let mut names = "\0int\0".to_owned();
     let starts: Vec<u32> = (0..programs)
         .map(|number| {
             let start = names.len() as u32;
-            names += &format!("socket/{number}\0");
+            names += &format!("kprobe/{number}\0");
             start
         })
         .collect();
@@ -221,7 +221,7 @@ fn in_sections(programs: u16) -> Vec<u8> {
     let code = vec![0xb7, 0, 0, 0, 1, 0, 0, 0];
     let mut sections: Vec<Section> = (0..programs)
         .map(|number| {
-            let name: &'static str = format!("socket/{number}").leak();
+            let name: &'static str = format!("kprobe/{number}").leak();
             (name, BYTES, CODE, 0, 0, 0, code.clone())
         })
         .collect();
@@ -242,7 +242,7 @@ fn programs_that_are_linked_one_by_one_take_linear_time() {
     let mut session = object.link_session(&kernel).expect("nothing is missing");
     for (id, _) in object.programs() {
         let linked = session.link(&[id]).expect("nothing is missing");
-        assert_eq!(linked.programs.len(), 1);
+        assert_eq!(linked.programs.len(), 1, "{:?}", linked.unloadable);
         assert_eq!(linked.programs[0].program.line_info().len(), 1);
     }
     // Linear time is below a second, quadratic time minutes.

@@ -176,7 +176,7 @@ fn damaged_objects_do_no_harm() {
     }
 }
 
-/// Symbols whose names are suffixes of one long string.
+/// A line longer than the strings that Linux accepts, said of every instruction.
 #[test]
 fn a_source_line_has_any_length() {
     const LONG: usize = 24 << 20;
@@ -229,6 +229,7 @@ fn a_source_line_has_any_length() {
     );
 }
 
+/// Symbols whose names are suffixes of one long string.
 #[test]
 fn names_that_share_their_bytes_take_no_memory() {
     let mut object = read(&directory().join("third.o"));
@@ -267,7 +268,6 @@ fn names_that_share_their_bytes_take_no_memory() {
 /// libbpf's linker in bpftool of the kernel's tests.
 struct Bpftool {
     program: PathBuf,
-    objects: PathBuf,
     output: PathBuf,
 }
 
@@ -276,12 +276,17 @@ impl Bpftool {
     fn find(name: &str) -> Option<Bpftool> {
         let program = oracle::selftest_path("7.2/tools/bpftool");
         let program = oracle::found("objects linked by bpftool", program)?;
-        let release = oracle::selftests().join("7.2");
         Some(Bpftool {
             program,
-            objects: release.join("obj-v3"),
             output: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.o")),
         })
+    }
+
+    /// The program, and the directory of the objects of the kernel's tests.
+    fn with_objects(name: &str) -> Option<(Bpftool, PathBuf)> {
+        let objects = oracle::selftest_set("7.2/obj-v3");
+        let objects = oracle::found("objects of the kernel's tests linked by bpftool", objects)?;
+        Some((Bpftool::find(name)?, objects))
     }
 
     /// The linked object, or the error number.
@@ -361,10 +366,10 @@ fn recorded_output_is_that_of_libbpf() {
 
 #[test]
 fn every_object_is_linked_as_libbpf_does() {
-    let Some(bpftool) = Bpftool::find("linker-each") else {
+    let Some((bpftool, directory)) = Bpftool::with_objects("linker-each") else {
         return;
     };
-    let objects = files(&bpftool.objects, ".o");
+    let objects = files(&directory, ".o");
     assert!(objects.len() > 900, "{}", objects.len());
     let mut linked = 0;
     for object in &objects {
@@ -380,11 +385,11 @@ fn every_object_is_linked_as_libbpf_does() {
 }
 
 /// Sets of objects that the kernel's tests link, from their build.
-fn sets(bpftool: &Bpftool) -> Vec<(PathBuf, Vec<PathBuf>)> {
-    let notes = fs::read_to_string(bpftool.objects.join("build.json")).unwrap();
+fn sets(directory: &Path) -> Vec<(PathBuf, Vec<PathBuf>)> {
+    let notes = fs::read_to_string(directory.join("build.json")).unwrap();
     let names = |text: &str| -> Vec<PathBuf> {
         let quoted = text.split('"').skip(1).step_by(2);
-        quoted.map(|name| bpftool.objects.join(name)).collect()
+        quoted.map(|name| directory.join(name)).collect()
     };
     let mut parts = notes.split("\"linked\": [");
     let mut before = parts.next().unwrap();
@@ -401,10 +406,10 @@ fn sets(bpftool: &Bpftool) -> Vec<(PathBuf, Vec<PathBuf>)> {
 
 #[test]
 fn the_sets_of_the_tests_are_linked_as_their_build_did() {
-    let Some(bpftool) = Bpftool::find("linker-sets") else {
+    let Some((bpftool, directory)) = Bpftool::with_objects("linker-sets") else {
         return;
     };
-    let mut sets = sets(&bpftool);
+    let mut sets = sets(&directory);
     // Of some sets, the build keeps only the linked object.
     sets.retain(|(_, files)| files.iter().all(|file| file.exists()));
     assert!(sets.len() >= 4, "{}", sets.len());
@@ -419,10 +424,10 @@ fn the_sets_of_the_tests_are_linked_as_their_build_did() {
 
 #[test]
 fn random_sets_are_linked_as_libbpf_does() {
-    let Some(bpftool) = Bpftool::find("linker-random") else {
+    let Some((bpftool, directory)) = Bpftool::with_objects("linker-random") else {
         return;
     };
-    let objects = files(&bpftool.objects, ".o");
+    let objects = files(&directory, ".o");
     let mut linked = 0;
     let mut differences = Vec::new();
     for seed in oracle::seeds(300) {

@@ -98,6 +98,19 @@ pub fn selftest_path(path: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// Directory below [`selftests`] with a set of objects, as `7.2/obj-v3`; the error says that
+/// the set is absent, or that its build has not ended, at which it writes `build.json`.
+pub fn selftest_set(path: &str) -> Result<PathBuf, String> {
+    let directory = selftest_path(path)?;
+    match fs::metadata(directory.join("build.json")) {
+        Ok(_) => Ok(directory),
+        Err(error) => Err(format!(
+            "{}: its build has not ended: build.json: {error}",
+            directory.display()
+        )),
+    }
+}
+
 /// Command of an installed program, probed with `--version`; the error names the program
 /// and the reason.
 pub fn program(name: &str) -> Result<std::process::Command, String> {
