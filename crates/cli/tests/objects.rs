@@ -196,7 +196,8 @@ fn what_a_kernel_lacks_is_named() {
     let text = String::from_utf8(output.stdout).unwrap();
     // They have no such tracepoint either.
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let line = "exec, instruction 1: the kernel has no task_struct.real_parent (byte_off)";
+    let line = "exec, instruction 1: task_struct.real_parent (byte_off): the kernel's struct \
+                task_struct has no member real_parent: the verifier refuses the program";
     assert!(text.contains(line), "{text}");
     assert!(
         text.contains("1 of 2 programs linked, all references resolved"),

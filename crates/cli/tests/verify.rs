@@ -705,7 +705,7 @@ fn a_map_that_is_not_created_refuses_the_programs_that_use_it() {
         ),
         (
             "push",
-            "map 'backlog' is not created: the map takes 128 GiB when it is created, the machine \
+            "map 'backlog' is not created: the map takes 64 GiB when it is created, the machine \
              has 16 GiB (ENOMEM)",
         ),
         (
@@ -776,6 +776,7 @@ fn maps_that_the_caller_cannot_create_refuse_the_program() {
     let case = "\
 .type socket_filter
 .map \"m\" type=lru_hash key=4 value=8 entries=16
+.end
 .subprog \"main\"
     r1 = map_idx(0) ll
     r0 = 0

@@ -45,7 +45,7 @@ struct {
 
 struct {
 	__uint(type, QUEUE);
-	__uint(max_entries, 0x7fffffff);
+	__uint(max_entries, 0x3fffffff);
 	__uint(value_size, 64);
 } backlog SEC(".maps");
 
