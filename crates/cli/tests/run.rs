@@ -58,7 +58,7 @@ fn memory_goes_in_and_comes_out() {
     let name = out.to_str().unwrap();
     let (code, text) = run(&["--mem", "01 02 03", "--dump-mem", "-o", name], SUM);
     assert_eq!(code, 0);
-    let expected = "r0 = 0x6 (6)\n22 instructions\nmemory (3 bytes)\n  10000000  00 00 00";
+    let expected = "r0 = 0x6 (6)\n22 instructions\nmemory (3 bytes)\n  ffff88811035d940  00 00 00";
     assert!(text.starts_with(expected), "{text}");
     assert_eq!(std::fs::read(&out).unwrap(), [0, 0, 0]);
     std::fs::write(&out, [7; 100]).unwrap();
