@@ -1,7 +1,7 @@
 //! The README and the pages of docs/ show what the command prints: every console
 //! block is run and compared.
 //!
-//! A fenced block `asm NAME` is a file of that name; `examples/` and `crates/` are
+//! A fenced block `LANGUAGE NAME`, as `asm NAME`, is a file of that name; `examples/` and `crates/` are
 //! the repository's. In a block `console`, a line that starts with `$ ` is a command
 //! of the shell, and the lines up to the next one are what it prints; of a line that
 //! ends with ` …` only the part before counts, and figures that move from run to run
@@ -22,7 +22,7 @@ fn pages_show_what_the_command_prints() {
             symlink(repository().join(of_ours), directory.join(of_ours)).expect("a link of ours");
         }
         for (info, block) in fenced_blocks(&text) {
-            if let Some(file) = info.strip_prefix("asm ") {
+            if let Some((_, file)) = info.split_once(' ') {
                 std::fs::write(directory.join(file), block).expect("a file of ours");
             } else if info == "console" {
                 for (command, expected) in prompts(&block) {

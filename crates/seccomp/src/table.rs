@@ -204,7 +204,7 @@ impl Analysis {
             others.push(Others {
                 which: self.space.set_text(set)?,
                 is_all: foreign.len() == 1,
-                cases: self.space.cases(rest, false, set, rest)?,
+                cases: self.space.cases(rest, false, set, [rest, rest])?,
             });
         }
         Ok(others)
@@ -269,6 +269,21 @@ impl Analysis {
         Ok(most.1)
     }
 
+    /// The outcomes that stand last among the cases of a call: the default, and before it the one
+    /// by which most calls are refused, which is the profile's where runc refuses newer calls by
+    /// another.
+    fn last_cases(&mut self, arch: Arch) -> Result<[Ref; 2], OverBudget> {
+        let default = self.default_of(arch)?;
+        let outcome = self.of_arch(arch)?;
+        let groups = self.space.calls_by_rest(outcome, arch)?;
+        let refused = groups.iter().filter(|(_, rest)| {
+            let outcome = rest.value().map(|value| self.space.outcomes.at(value));
+            *rest != default && outcome.is_some_and(|it| it.action() != Action::Allow)
+        });
+        let most = refused.max_by_key(|(calls, _)| calls.len());
+        Ok([most.map_or(default, |(_, rest)| *rest), default])
+    }
+
     /// The table of one architecture.
     pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
         self.within_budget(|analysis| analysis.table_of(arch))
@@ -278,11 +293,11 @@ impl Analysis {
     /// readable condition, is last.
     pub fn cases_of(&mut self, arch: Arch, nr: u32) -> Result<Vec<Case>, TooComplex> {
         self.within_budget(|analysis| {
-            let default = analysis.default_of(arch)?;
+            let last = analysis.last_cases(arch)?;
             let rest = analysis.of_call(arch, nr)?;
             let context = analysis.space.context(arch, Some(nr))?;
             let narrow = arch.has_narrow_arguments();
-            analysis.space.cases(rest, narrow, context, default)
+            analysis.space.cases(rest, narrow, context, last)
         })
     }
 
@@ -290,13 +305,14 @@ impl Analysis {
         let narrow = arch.has_narrow_arguments();
         let outcome = self.of_arch(arch)?;
         let default = self.default_of(arch)?;
+        let last = self.last_cases(arch)?;
         let mut groups = Vec::new();
         for (calls, rest) in self.space.calls_by_rest(outcome, arch)? {
             let is_default = rest == default;
             let context = self.space.context(arch, calls.first().map(|&(nr, _)| nr))?;
             groups.push(Group {
                 calls,
-                cases: self.space.cases(rest, narrow, context, default)?,
+                cases: self.space.cases(rest, narrow, context, last)?,
                 is_default,
             });
         }
@@ -310,7 +326,7 @@ impl Analysis {
             others.push(Others {
                 which: self.space.set_text(set)?,
                 is_all: unnamed.len() == 1,
-                cases: self.space.cases(rest, narrow, context, default)?,
+                cases: self.space.cases(rest, narrow, context, last)?,
             });
         }
         Ok(Table {

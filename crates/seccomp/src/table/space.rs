@@ -133,14 +133,14 @@ impl Space {
         diagram.and(audit, context)
     }
 
-    /// The cases of an outcome function `f` for the calls of a `context`. The default, or
-    /// the least readable condition, is last.
+    /// The cases of an outcome function `f` for the calls of a `context`. Those of `last` stand
+    /// last in their order, behind the others by how readable their conditions are.
     pub(crate) fn cases(
         &mut self,
         f: Ref,
         narrow: bool,
         context: Ref,
-        default: Ref,
+        last: [Ref; 2],
     ) -> Result<Vec<Case>, OverBudget> {
         let mut cases = Vec::new();
         for leaf in self.diagram.exits(f, LEAF_LEVEL)? {
@@ -159,9 +159,10 @@ impl Space {
                 when: self.condition(when, narrow)?,
                 example,
             };
-            cases.push((leaf == default, case));
+            let place = last.iter().rposition(|outcome| *outcome == leaf);
+            cases.push((place, case));
         }
-        cases.sort_by_key(|(is_default, case)| (*is_default, case.when.weight()));
+        cases.sort_by_key(|(place, case)| (*place, case.when.weight()));
         let mut cases: Vec<Case> = cases.into_iter().map(|(_, case)| case).collect();
         if let [only] = &mut cases[..] {
             only.when = self.condition(Ref::TRUE, narrow)?;
