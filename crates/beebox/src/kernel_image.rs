@@ -148,6 +148,7 @@ fn bz_image(file: &[u8]) -> Result<KernelImage, ImageFault> {
         end: end as u64,
         len: file.len() as u64,
     })?;
+    check_compression(payload)?;
     // The last word is the size: the trailer of gzip, or appended behind other formats.
     let size = match payload.last_chunk::<4>() {
         Some(size) => u64::from(u32::from_le_bytes(*size)),
@@ -176,16 +177,21 @@ fn release(file: &[u8]) -> Option<String> {
     (!release.is_empty()).then(|| release.to_owned())
 }
 
+/// Checks that the compression of a payload is one that is read.
+fn check_compression(payload: &[u8]) -> Result<(), ImageFault> {
+    if Compression::detect(payload) != Compression::None {
+        return Ok(());
+    }
+    let name = match payload {
+        [0x5d, 0, 0, ..] => Some("lzma"),
+        [0x89, b'L', b'Z', b'O', ..] => Some("lzo"),
+        _ => None,
+    };
+    Err(ImageFault::Compression { name })
+}
+
 /// The first `size` bytes of a compressed ELF file.
 fn elf(compressed: &[u8], size: u64) -> Result<Vec<u8>, ImageFault> {
-    if Compression::detect(compressed) == Compression::None {
-        let name = match compressed {
-            [0x5d, 0, 0, ..] => Some("lzma"),
-            [0x89, b'L', b'Z', b'O', ..] => Some("lzo"),
-            _ => None,
-        };
-        return Err(ImageFault::Compression { name });
-    }
     let mut elf = Vec::new();
     let reader = decompress(compressed).map_err(ImageFault::Damaged)?;
     let read = reader.take(size).read_to_end(&mut elf);

@@ -92,11 +92,13 @@ fn missing_types_of_tags_are_an_error() {
     };
     let loaded = loader.load_each(&file("alone.o"), "alone.o", &mut visit);
     loaded.expect("the object opens");
-    let [(name, error)] = &errors[..] else {
+    // The replacement has no target, with the types or without.
+    let [(replaced, no_target), (tagged, no_types)] = &errors[..] else {
         panic!("{errors:?}");
     };
-    assert_eq!(name, "tagged");
-    assert!(error.contains("moved.o"), "{error}");
+    assert_eq!((&**replaced, &**tagged), ("replaced", "tagged"));
+    assert!(no_target.contains("no target program"), "{no_target}");
+    assert!(no_types.contains("moved.o"), "{no_types}");
 }
 
 #[test]
