@@ -2,7 +2,7 @@
 //! more with the running kernel.
 
 use beebox_btf::validate::{FieldFault, Reason, kernel_log, validate};
-use beebox_btf::{Array, Builder, DeclTag, Encoding, Int, Kind, Member, StrOffset, TypeId};
+use beebox_btf::{Array, Btf, Builder, DeclTag, Encoding, Int, Kind, Member, StrOffset, TypeId};
 
 const NONE: StrOffset = StrOffset::EMPTY;
 
@@ -62,6 +62,18 @@ fn headers_and_sections() {
         bad[at] ^= 1;
         refused_with(errno, message, &bad);
     }
+}
+
+/// Loaders read strings that Linux does not accept: they link files and then leave out BTF.
+#[test]
+fn blobs_larger_than_linux_accepts_are_read() {
+    let mut builder = with_int();
+    builder.string(&"x".repeat(17 << 20));
+    let blob = builder.finish();
+    let refusal = validate(&blob, None).expect_err("Linux refuses it");
+    assert_eq!(refusal.errno(), 7);
+    let btf = Btf::parse(&blob[..]).expect("loaders read it");
+    assert!(btf.strings().len() > 17 << 20);
 }
 
 #[test]

@@ -227,6 +227,12 @@ fn a_source_line_has_any_length() {
         "{}",
         linked.len()
     );
+    let Some(bpftool) = Bpftool::find("linker-line") else {
+        return;
+    };
+    let input = Path::new(env!("CARGO_TARGET_TMPDIR")).join("long-line.o");
+    fs::write(&input, &object).unwrap();
+    assert_eq!(bpftool.compare(&[input]), Ok(true));
 }
 
 /// Symbols whose names are suffixes of one long string.
