@@ -2,9 +2,9 @@
 //! objects.
 
 pub use ::kernel::maps::{
-    Batch, Cgroup, Entries, Host, LocalStorage, LookupBatch, Map, NoResources, Operations,
-    PerfBuffer, ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind, StoredMap,
-    StoredProgram, UserRing, UserSample, UserSamples, ValueLayout,
+    Batch, Cgroup, Entries, Host, LocalStorage, LookupBatch, Map, MapMemory, NoResources,
+    Operations, PerfBuffer, ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind,
+    StoredMap, StoredProgram, UserRing, UserSample, UserSamples, ValueLayout,
 };
 
 pub use vm::{

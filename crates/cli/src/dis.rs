@@ -173,10 +173,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         return show_object(&file, &args);
     }
     if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
-        return Err(Failure::new(
-            "--prog, --source, --xlated and the options of a kernel (--kernel, --btf, --kconfig, \
-             --kernel-version, --module-btf, --core-btf, --feature) are for objects",
-        )
+        return Err(Failure::new(format_args!(
+            "--prog, --source, --xlated and the options of a kernel (--{}) are for objects",
+            KernelArgs::options().join(", --")
+        ))
         .within(args.input.name()));
     }
     let text = if !args.ebpf

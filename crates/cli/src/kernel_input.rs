@@ -134,6 +134,13 @@ impl KernelArgs {
             || !self.host_functions.is_empty()
     }
 
+    /// Names of the options of a kernel, without dashes.
+    pub(crate) fn options() -> Vec<String> {
+        let command = <KernelArgs as clap::Args>::augment_args(clap::Command::new("kernel"));
+        let names = command.get_arguments().filter_map(clap::Arg::get_long);
+        names.map(str::to_owned).collect()
+    }
+
     /// The files that the options name.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let named = self.btf.iter().chain(&self.kconfig).chain(&self.core_btf);

@@ -129,7 +129,8 @@ fn show(
     let trial = kernel.map(|kernel| object.try_link(&loaded, kernel));
     let is_refused =
         |program: &ProgramTrial| program.refusal().is_some() && !program.is_undecided();
-    let cannot_link = (trial.as_ref()).is_some_and(|trial| trial.programs.iter().any(is_refused));
+    let cannot_link = (trial.as_ref())
+        .is_some_and(|trial| trial.weak_externs || trial.programs.iter().any(is_refused));
     let linked_for = kernel.map(|kernel| LinkedFor {
         kernel,
         assumed: assumed(kernel, FOR_LINKING),

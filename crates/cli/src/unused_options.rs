@@ -28,19 +28,27 @@ enum Needs {
     Is(&'static str, &'static str, &'static str),
     /// This argument has another value.
     IsNot(&'static str, &'static str),
+    /// No argument makes it act, since other commands share it; what the command does not do.
+    Never(&'static str),
 }
 
-use Needs::{Absent, Given, Is, IsNot};
+use Needs::{Absent, Given, Is, IsNot, Never};
 
+/// Options of a kernel, those of [`KernelArgs`](crate::kernel_input::KernelArgs).
 const KERNEL: &[&str] = &[
     "kernel",
     "btf",
+    "reduced_btf",
     "kconfig",
     "kernel_version",
     "module_btf",
     "core_btf",
+    "machine_memory",
     "feature",
+    "host_functions",
 ];
+/// Options of a kernel that decide about the creation of maps alone.
+const CREATING_MAPS: &[&str] = &["machine_memory"];
 const FORMAT: &[&str] = &["format", "json"];
 /// Options of verification.
 const VERIFYING: &[&str] = &[
@@ -120,6 +128,26 @@ const RULES: &[Rule] = &[
         command: "dis",
         needs: Given("jit", "--jit"),
         options: &[&["processor", "retpoline", "entry_slots"]],
+    },
+    Rule {
+        command: "dis",
+        needs: Given("xlated", "--xlated"),
+        options: &[CREATING_MAPS],
+    },
+    Rule {
+        command: "show",
+        needs: Never("it creates no map"),
+        options: &[CREATING_MAPS],
+    },
+    Rule {
+        command: "gen min-core-btf",
+        needs: Never("it creates no map"),
+        options: &[CREATING_MAPS],
+    },
+    Rule {
+        command: "kfuncs",
+        needs: Never("it creates no map"),
+        options: &[CREATING_MAPS],
     },
     Rule {
         command: "verify",
@@ -216,6 +244,7 @@ impl Needs {
             Absent(name) => !is_given(matches, name),
             Is(name, value, _) => has_value(matches, name, value),
             IsNot(name, value) => !has_value(matches, name, value),
+            Never(_) => false,
         }
     }
 
@@ -241,6 +270,11 @@ impl Needs {
                 let what = format_args!("{option} does nothing with {other}");
                 Failure::new(what).hint(format_args!("no {option}, or no {other}"))
             }
+            Never(why) => {
+                let name = command.get_name();
+                let what = format_args!("{option} does nothing with {name}: {why}");
+                Failure::new(what).hint(format_args!("no {option}"))
+            }
         }
     }
 }
@@ -260,6 +294,13 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::kernel_input::KernelArgs;
+
+    #[test]
+    fn the_options_of_a_kernel_are_all() {
+        let listed: Vec<String> = KERNEL.iter().map(|id| id.replace('_', "-")).collect();
+        assert_eq!(listed, KernelArgs::options());
+    }
 
     #[test]
     fn rules_name_commands_and_arguments() {
@@ -270,8 +311,11 @@ mod tests {
                 let found = command.find_subcommand(name);
                 found.unwrap_or_else(|| panic!("no command {}", rule.command))
             });
-            let (Given(name, _) | Absent(name) | Is(name, ..) | IsNot(name, _)) = rule.needs;
-            for name in rule.options.iter().copied().flatten().chain(&[name]) {
+            let needed = match rule.needs {
+                Given(name, _) | Absent(name) | Is(name, ..) | IsNot(name, _) => Some(name),
+                Never(_) => None,
+            };
+            for name in rule.options.iter().copied().flatten().chain(&needed) {
                 let mut arguments = command.get_arguments();
                 assert!(
                     arguments.any(|arg| arg.get_id() == *name),

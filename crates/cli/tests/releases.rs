@@ -219,6 +219,22 @@ fn failed_relocations_name_field_type_and_what_the_kernel_has() {
 }
 
 #[test]
+fn an_extern_that_the_kernel_lacks_leaves_programs_as_verify_loads_them() {
+    let output = beebox(&["show", "--link", "--all", LACKING]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output);
+    let said = "  beebox_no_such_symbol: kernel lacks it\n  libbpf loads no program of the object; \
+                linked with externs that the kernel lacks as weak ones\n";
+    assert_eq!(shown.matches(said).count(), 1, "{shown}");
+    // All but the four with failed relocations that runs reach.
+    assert!(shown.contains("  9 of 13 programs linked"), "{shown}");
+    let output = beebox(&["dis", LACKING, "--prog", "passes"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("exit"), "{}", text(&output));
+    assert!(error(&output).contains("beebox_no_such_symbol: kernel lacks it"));
+}
+
+#[test]
 fn accesses_behind_checks_are_linked_and_their_releases_are_no_need() {
     let shown = text(&beebox(&["show", "--link", "--all", LACKING]));
     assert!(!shown.contains("checked, instruction"), "{shown}");

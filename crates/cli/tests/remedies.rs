@@ -253,7 +253,7 @@ fn under(help: &str, heading: &str) -> Vec<String> {
 
 #[test]
 fn help_has_options_under_their_headings() {
-    const KERNEL: [&str; 9] = [
+    const KERNEL: [&str; 10] = [
         "--kernel",
         "--btf",
         "--reduced-btf",
@@ -261,6 +261,7 @@ fn help_has_options_under_their_headings() {
         "--kernel-version",
         "--module-btf",
         "--core-btf",
+        "--machine-memory",
         "--feature",
         "--host-functions",
     ];
@@ -286,7 +287,13 @@ fn help_has_options_under_their_headings() {
         let machine = under(&help, "Machine and container");
         assert_eq!(
             machine,
-            ["--machine", "--cap", "--kernel", "--kernel-version"],
+            [
+                "--machine",
+                "--cap",
+                "--kernel",
+                "--kernel-version",
+                "--runtime"
+            ],
             "{command}"
         );
     }

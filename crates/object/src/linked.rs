@@ -17,7 +17,7 @@ use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::attach::attachment;
 use crate::error::{Blame, Error};
-use crate::externs::{ExternFault, ResolvedExterns};
+use crate::externs::{ExternFault, Externs, ResolvedExterns};
 use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
 use crate::programs::ProgramId;
@@ -184,11 +184,18 @@ impl<'o, 'a> LinkSession<'o, 'a> {
         object: &'o Object<'a>,
         kernel: &'o Kernel,
     ) -> Result<LinkSession<'o, 'a>, Error> {
+        LinkSession::with_externs(object, kernel, &object.externs)
+    }
+
+    /// Resolves struct_ops, and these externs, which differ from the object's in what is weak.
+    pub(crate) fn with_externs(
+        object: &'o Object<'a>,
+        kernel: &'o Kernel,
+        declared: &Externs,
+    ) -> Result<LinkSession<'o, 'a>, Error> {
         let (codes, btf) = (&object.codes, object.btf.as_ref());
         let externs = match btf {
-            Some(types) => object
-                .externs
-                .resolve(types, kernel, object.config.as_deref())?,
+            Some(types) => declared.resolve(types, kernel, object.config.as_deref())?,
             None => ResolvedExterns::default(),
         };
         let bindings = object.maps.bind_to_kernel(btf, codes, kernel)?;
@@ -214,7 +221,7 @@ impl<'o, 'a> LinkSession<'o, 'a> {
             license: object.license.as_str().into(),
             maps: maps.iter().map(|map| map.def.clone()).collect(),
             btf: object.shared_btf(),
-            externs: object.externs.symbols(&externs).into(),
+            externs: declared.symbols(&externs).into(),
             modules: kernel.modules().iter().map(|it| it.name.clone()).collect(),
         };
         Ok(LinkSession {

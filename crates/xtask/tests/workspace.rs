@@ -38,7 +38,9 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
     ],
     &[(
         "report",
-        &["btf", "classic", "object", "seccomp", "spec", "verifier"],
+        &[
+            "btf", "classic", "object", "program", "seccomp", "spec", "verifier",
+        ],
     )],
     &[(
         "beebox",
@@ -65,8 +67,24 @@ const BESIDE: &[(&str, &[&str])] = &[
     (
         "testkit",
         &[
-            "btf", "capture", "classic", "interp", "isa", "jit", "kernel", "lower", "object",
-            "oracle", "packet", "program", "seccomp", "spec", "sys", "verifier", "vm",
+            "btf",
+            "capture",
+            "classic",
+            "interp",
+            "isa",
+            "jit",
+            "kernel",
+            "kernel-data",
+            "lower",
+            "object",
+            "oracle",
+            "packet",
+            "program",
+            "seccomp",
+            "spec",
+            "sys",
+            "verifier",
+            "vm",
         ],
     ),
     (

@@ -110,7 +110,13 @@ pub(super) fn show(
     {
         return Err(refused((*error).clone(), Some(kernel)));
     }
-    let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
+    let complete = !trial.weak_externs && outcomes.iter().all(|(_, outcome)| outcome.is_ok());
+    if let Some(error) = trial.refusal.as_ref().filter(|_| trial.weak_externs) {
+        diagnostic!(
+            "beebox: {}: {error}; linked with externs that the kernel lacks as weak ones",
+            file.path().display()
+        );
+    }
     let (answered, fields) = match view.xlated {
         true => ("verified", FOR_VERIFYING),
         false => ("linked", FOR_LINKING),
@@ -132,6 +138,7 @@ pub(super) fn show(
     if view.xlated {
         let mut shown = xlated::show(&trial, &outcomes, &labels, view)?;
         shown.bytes.splice(..0, note);
+        shown.complete &= complete;
         return Ok(shown);
     }
     let bytes = match view.format {

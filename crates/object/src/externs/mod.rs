@@ -159,6 +159,15 @@ impl Externs {
         })
     }
 
+    /// The same externs, all weak.
+    pub(crate) fn weakened(&self) -> Externs {
+        let mut weakened = self.clone();
+        for known in &mut weakened.all {
+            known.weak = true;
+        }
+        weakened
+    }
+
     /// Externs in the form of a program.
     pub(crate) fn symbols(&self, resolved: &ResolvedExterns) -> Vec<ExternSymbol> {
         let ids = (0..).map(ExternId);

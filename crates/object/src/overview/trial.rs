@@ -31,6 +31,9 @@ const MAX_SLOTS: usize = 1 << 28;
 pub struct Trial {
     /// Reason why the programs cannot be linked together, if any.
     pub refusal: Option<Error>,
+    /// True if the kernel lacks externs that are not weak: libbpf loads no program, and those
+    /// linked here have them weak, as if [`weaken`](crate::weaken) had made them so.
+    pub weak_externs: bool,
     /// Result of each program, in order.
     pub programs: Vec<ProgramTrial>,
 }
@@ -164,19 +167,30 @@ impl Object<'_> {
             id: *id,
             outcome: TrialOutcome::Refused(refusal.clone()),
         };
-        let mut session = match self.link_session(kernel) {
+        let mut lacking = None;
+        let session = self.link_session(kernel).or_else(|refusal| {
+            if !matches!(refusal.problem(), Problem::Extern(_)) {
+                return Err(refusal);
+            }
+            lacking = Some(refusal);
+            LinkSession::with_externs(self, kernel, &self.externs().weakened())
+        });
+        let weak_externs = lacking.is_some();
+        let mut session = match session {
             Ok(session) => session,
             Err(refusal) => {
                 return Trial {
                     programs: chosen.iter().map(|id| refused(id, &refusal)).collect(),
                     refusal: Some(refusal),
+                    weak_externs,
                 };
             }
         };
         let refusal = match link_only(&mut session, chosen) {
             Ok(programs) => {
                 return Trial {
-                    refusal: None,
+                    refusal: lacking,
+                    weak_externs,
                     programs,
                 };
             }
@@ -196,7 +210,8 @@ impl Object<'_> {
             }
         }
         Trial {
-            refusal: Some(refusal),
+            refusal: lacking.or(Some(refusal)),
+            weak_externs,
             programs,
         }
     }

@@ -382,6 +382,10 @@ impl fmt::Display for MapFault {
     }
 }
 
+impl std::error::Error for MapFault {}
+
+impl std::error::Error for InnerFault {}
+
 impl fmt::Display for InnerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

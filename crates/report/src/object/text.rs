@@ -326,6 +326,13 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let refused = |text: &mut String, error: &Error| {
         let _ = writeln!(text, "  {red}{error}{red:#}");
     };
+    if let Some(error) = trial.refusal.as_ref().filter(|_| trial.weak_externs) {
+        refused(text, error);
+        let _ = writeln!(
+            text,
+            "  libbpf loads no program of the object; linked with externs that the kernel lacks as weak ones"
+        );
+    }
     let mut fine = 0;
     let most = shown.most(ROWS);
     let mut lines = 0;
@@ -363,6 +370,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     }
     if let Some(error) = &trial.refusal
         && lines == 0
+        && !trial.weak_externs
     {
         refused(text, error);
     }
