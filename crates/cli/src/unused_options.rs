@@ -141,8 +141,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         command: "gen min-core-btf",
-        needs: Never("it creates no map"),
-        options: &[CREATING_MAPS],
+        needs: Never("CO-RE relocations do not depend on it"),
+        options: &[CREATING_MAPS, &["host_functions"]],
     },
     Rule {
         command: "kfuncs",

@@ -4,7 +4,7 @@ use beebox::Kernel;
 use beebox::object::{AttachFault, Object, Problem};
 use beebox::program::ProgramType;
 use beebox::run::NotLoaded;
-use beebox::verify::RefusedMap;
+use beebox::verify::{MapFault, RefusedMap};
 
 use crate::answer::Failure;
 use crate::object_input::{SET_TYPE, program_type, refused};
@@ -69,6 +69,11 @@ pub(super) fn not_loaded(
     let hint = match &error {
         NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
         NotLoaded::Memory { .. } => Some("--memory SIZE, as 4G".to_owned()),
+        NotLoaded::Map(RefusedMap { refusal, .. })
+            if matches!(refusal.fault, MapFault::Memory { .. }) =>
+        {
+            Some("--machine-memory SIZE, as 64G".to_owned())
+        }
         NotLoaded::Map(RefusedMap { name, .. }) => {
             let id = object.maps().named(name);
             let map = id.and_then(|id| object.maps().get(id));
