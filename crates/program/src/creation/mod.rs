@@ -163,6 +163,9 @@ impl<'k> MapCreator<'k> {
             // The kernel's structure says the sizes.
             return Ok(0);
         }
+        if !params.key_type.is_void() && params.value_type.is_void() {
+            return Err(MapFault::Value(TypeRule::Stated).with(Errno::EINVAL));
+        }
         check_request(params, self.privileges)?;
         if let Some(capability) = self.privileges.lacks_to_create(kind) {
             let fault = MapFault::Privilege { kind, capability };
@@ -223,9 +226,6 @@ fn has_types(params: &MapParams) -> bool {
 fn check_request(params: &MapParams, privileges: Privileges) -> Result<(), MapRefusal> {
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
-    if !params.key_type.is_void() && params.value_type.is_void() {
-        return Err(MapFault::Value(TypeRule::Stated).with(Errno::EINVAL));
-    }
     attributes::check_common(kind, params)?;
     let token = params.flags.0 & MapFlags::TOKEN_FD.0;
     let params = MapParams {
@@ -246,7 +246,8 @@ fn unknown(params: &MapParams) -> MapFault {
 }
 
 /// Checks the numbers of a request by a caller with all capabilities; the machine has memory
-/// enough for every map that it creates.
+/// enough for every map that it creates. Types are left out, as of maps that are created
+/// without BTF.
 ///
 /// # Errors
 /// The violated rule.
