@@ -20,7 +20,7 @@ use vm::network::{NetDevice, Network};
 use vm::{ModelPrograms, ObjectLayout, RunContext, Streams, System};
 
 use super::case::{Case, Setup, holds_sockets};
-use super::compare::{Left, is_returned};
+use super::compare::{self, Left, is_returned};
 use super::program_types::{ProgramTypes, TYPES};
 
 /// Offset of the spin lock in the values of maps with types, which have 16 bytes.
@@ -82,7 +82,7 @@ pub(super) fn ours(case: &Case, side: &OurSide<'_>, calls: &Cell<u64>) -> Left {
     let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let maps = OurMaps::create(case, system);
     for cpu in case.runs() {
-        let input = rules.test_input(&case.packet, &case.context, system);
+        let input = rules.test_input(&case.packet, &compare::context(case), system);
         let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
         let result = run(case, &mut input, (side, &maps, cpu), calls)?;
         let retval = input.end_run(result, system);

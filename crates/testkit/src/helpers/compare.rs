@@ -1,5 +1,6 @@
 //! Runs programs here and in the running kernel, and compares what they leave.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
@@ -7,7 +8,7 @@ use std::thread;
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::network::OwnNamespace;
-use vm::System;
+use vm::{SKB, System};
 
 use super::case::Case;
 use super::checked::{OurSide, ours, own_system};
@@ -178,8 +179,16 @@ fn socket_list(system: &System) -> String {
     .collect()
 }
 
-/// True if a test run returns the context. Without one that is given, the kernel takes zeros
-/// for it.
+/// The context that both sides get: zeros where it is returned and none is given, as the kernel
+/// takes for it.
+pub(super) fn context(case: &Case) -> Cow<'_, [u8]> {
+    match is_returned(case) && case.context.is_empty() {
+        true => Cow::Owned(vec![0; SKB.size]),
+        false => Cow::Borrowed(&case.context),
+    }
+}
+
+/// True if a test run returns the context.
 pub(super) fn is_returned(case: &Case) -> bool {
     use ProgramType::{FlowDissector, Netfilter, RawTracepoint, SkLookup, Syscall, Xdp};
     match case.kind {

@@ -9,7 +9,7 @@ use sys::bpf::{BtfObject, LogLevel, Map as KernelMap, MapRequest, ProgLoad, Test
 use sys::network::pin_to_cpu;
 
 use super::case::{Case, Setup, callbacks, holds_sockets};
-use super::compare::{Left, attach_type, is_returned};
+use super::compare::{self, Left, attach_type, is_returned};
 use super::program_types::TYPES;
 use super::sockets;
 use crate::kernel::arena;
@@ -137,6 +137,7 @@ pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
         ProgramType::SkLookup | ProgramType::Syscall | ProgramType::RawTracepoint
     );
     let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let given = compare::context(case);
     for cpu in case.runs() {
         data.resize(if has_data { MOST_DATA } else { 0 }, 0);
         context.resize(if is_returned(case) { 256 } else { 0 }, 0);
@@ -146,7 +147,7 @@ pub(super) fn theirs(case: &Case, types: &Btf<'_>) -> Result<Left, Errno> {
             pin_to_cpu(cpu)?;
         }
         let test = TestRun {
-            context: &case.context,
+            context: &given,
             repeat: u32::from(!matches!(
                 case.kind,
                 ProgramType::Syscall | ProgramType::RawTracepoint

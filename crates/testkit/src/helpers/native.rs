@@ -21,7 +21,7 @@ use vm::{DirectContext, MapHandle, RunContext};
 
 use super::case::{Case, MAP};
 use super::checked::{OurSide, metadata, our_map, own_host};
-use super::compare::{Left, attach_type, is_returned};
+use super::compare::{self, Left, attach_type, is_returned};
 use crate::execution::Setting;
 use crate::verifier::assembled;
 
@@ -64,7 +64,7 @@ fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
 fn run_on(native: &VerifiedNative, case: &Case, side: &OurSide<'_>, cpu: Option<u32>) -> Left {
     let (system, kind) = (side.system, native.context_kind());
     let rules = TestProgram::of(case.kind).ok_or("a type that is not test-run")?;
-    let input = rules.test_input(&case.packet, &case.context, system);
+    let input = rules.test_input(&case.packet, &compare::context(case), system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
     input.begin_run();
     let mut context = DirectContext::new(kind, &input.context);

@@ -123,31 +123,6 @@ impl Resources {
         log: &mut Vec<u8>,
     ) -> Result<LoadAnswer, LoadFault> {
         self.create_maps(program)?;
-        self.load_with_maps(program, request, log)
-    }
-
-    /// Creates the maps that a program refers to and that are not there yet; those that
-    /// belong to the first program that uses them anew.
-    pub fn create_maps(&mut self, program: &Program) -> Result<(), LoadFault> {
-        for (def, map) in program.maps().iter().zip(&mut self.maps) {
-            if has_owner(def) && !self.shares_owned {
-                *map = None;
-            }
-        }
-        for id in program.used_maps() {
-            let index = id.0 as usize;
-            create_with_contents(program, self.btf.as_ref(), &mut self.maps, index)?;
-        }
-        Ok(())
-    }
-
-    /// As [`Resources::load`], for a program whose maps were created.
-    pub fn load_with_maps(
-        &mut self,
-        program: &Program,
-        request: LoadRequest,
-        log: &mut Vec<u8>,
-    ) -> Result<LoadAnswer, LoadFault> {
         let descriptor = |map: &Option<Map>| map.as_ref().map_or(-1, |map| map.descriptor() as i32);
         let fd_array: Vec<i32> = self.maps.iter().map(descriptor).collect();
         let license = CString::new(program.license()).map_err(|_| LoadFault::License)?;
@@ -184,6 +159,21 @@ impl Resources {
             log_size: request.log_size,
         };
         Ok(request.load_into(log))
+    }
+
+    /// Creates the maps that a program refers to and that are not there yet; those that
+    /// belong to the first program that uses them anew.
+    pub fn create_maps(&mut self, program: &Program) -> Result<(), LoadFault> {
+        for (def, map) in program.maps().iter().zip(&mut self.maps) {
+            if has_owner(def) && !self.shares_owned {
+                *map = None;
+            }
+        }
+        for id in program.used_maps() {
+            let index = id.0 as usize;
+            create_with_contents(program, self.btf.as_ref(), &mut self.maps, index)?;
+        }
+        Ok(())
     }
 }
 

@@ -71,37 +71,24 @@ impl Caller {
         self.privileges.has_bpf()
     }
 
-    /// Gives up what the caller lacks to load programs, until the result is dropped.
+    /// Gives up what the caller lacks to create maps and load programs, until the result is
+    /// dropped.
     pub fn loads_programs(&self) -> Option<Dropped> {
+        if self.has_all() {
+            return None;
+        }
         let Privileges {
             bpf,
             perfmon,
             net_admin,
             sys_admin,
         } = self.privileges;
-        self.give_up(&[
+        let capabilities = [
             (Capability::BPF, bpf),
             (Capability::PERFMON, perfmon),
             (Capability::NET_ADMIN, net_admin),
             (Capability::SYS_ADMIN, sys_admin),
-        ])
-    }
-
-    /// Gives up CAP_PERFMON if the caller lacks it, as what maps can be used for depends on
-    /// who made them. CAP_BPF stays: some kinds of maps are for its holders alone, who may
-    /// hand them to any program.
-    pub fn makes_maps(&self) -> Option<Dropped> {
-        let has_perfmon = self.privileges.has_perfmon();
-        self.give_up(&[
-            (Capability::PERFMON, has_perfmon),
-            (Capability::SYS_ADMIN, has_perfmon),
-        ])
-    }
-
-    fn give_up(&self, capabilities: &[(Capability, bool)]) -> Option<Dropped> {
-        if self.has_all() {
-            return None;
-        }
+        ];
         let lacking = capabilities.iter().filter(|(_, has)| !has);
         let lacking: Vec<Capability> = lacking.map(|(capability, _)| *capability).collect();
         drop_effective(&lacking).ok()

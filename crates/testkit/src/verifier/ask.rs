@@ -119,21 +119,19 @@ pub fn refusal_of_kernel(program: &Program) -> Result<Refused, String> {
     Ok((!answer.is_accepted()).then_some((answer.errno, answer.reason)))
 }
 
-/// Loads a caller's program with its BTF and maps into the running kernel; `log` is a buffer.
+/// Loads a caller's program with its BTF into the running kernel, and creates its maps as the
+/// caller; `log` is a buffer.
 fn load_as(
     caller: &Caller,
     program: &Program,
     resources: &mut Resources,
     request: LoadRequest,
     log: &mut Vec<u8>,
-) -> Result<LoadAnswer, String> {
-    let dropped = caller.makes_maps();
-    resources.create_maps(program).map_err(describe)?;
-    drop(dropped);
+) -> Result<LoadAnswer, LoadFault> {
     let dropped = caller.loads_programs();
-    let answer = resources.load_with_maps(program, request, log);
+    let answer = resources.load(program, request, log);
     drop(dropped);
-    answer.map_err(describe)
+    answer
 }
 
 /// The running kernel's answer to a caller's program with its BTF and maps; `log` is a
@@ -148,7 +146,17 @@ fn kernel_answer(
         log_level: STATISTICS,
         log_size: LOG_BYTES,
     };
-    let result = load_as(caller, program, resources, request, log)?.result;
+    let result = match load_as(caller, program, resources, request, log) {
+        Ok(answer) => answer.result,
+        Err(LoadFault::Map { errno, .. }) if !caller.has_all() => {
+            return Ok(Answer {
+                errno: errno.0,
+                counts: None,
+                reason: String::new(),
+            });
+        }
+        Err(fault) => return Err(describe(fault)),
+    };
     let log = String::from_utf8_lossy(log);
     match result {
         Err(ENOSPC) => Err("the log does not fit".to_owned()),
@@ -243,7 +251,8 @@ impl<'a> VerifierPair<'a> {
             log_size: MAX_LOG_SIZE,
         };
         let mut log = Vec::new();
-        let answer = load_as(&self.caller, program, resources, request, &mut log)?;
+        let answer = load_as(&self.caller, program, resources, request, &mut log);
+        let answer = answer.map_err(describe)?;
         let size = answer.log_true_size as usize;
         let errno = answer.result.err().map_or(0, |errno| errno.0);
         if size > MAX_LOG_SIZE {
@@ -321,7 +330,12 @@ impl<'a> VerifierPair<'a> {
             Ok(ours) if ours.is_accepted() && !kernel.is_accepted() => Agreement::FalseAccept,
             Ok(ours) if !ours.is_accepted() && kernel.is_accepted() => Agreement::FalseReject,
             // What is refused before the verifier starts has no log.
-            Ok(_) if !kernel.is_accepted() && kernel.reason.is_empty() => Agreement::Equal,
+            Ok(ours) if !kernel.is_accepted() && kernel.reason.is_empty() => {
+                match ours.errno == kernel.errno {
+                    true => Agreement::Equal,
+                    false => Agreement::Reason,
+                }
+            }
             // Where the kernel says no word, its last line is about something else.
             Ok(ours)
                 if !ours.is_accepted() && ours.reason.is_empty() && ours.errno == kernel.errno =>

@@ -115,9 +115,7 @@ impl Grammar<'_, '_> {
 
     /// map_update_elem(map, key, value, flags), map_delete_elem(map, key)
     fn update_map(&mut self) {
-        let map = self
-            .choices
-            .pick(&[HASH, ARRAY, PERCPU_ARRAY, PERCPU_HASH, LRU_HASH, LPM]);
+        let map = self.map_of(&[HASH, ARRAY, PERCPU_ARRAY, PERCPU_HASH, LRU_HASH, LPM]);
         match map {
             LPM => self.prefix_key(),
             _ => self.key(),
@@ -287,7 +285,7 @@ impl Grammar<'_, '_> {
                 self.line(&format!("r1 = {rounds}"));
             }
             _ => {
-                let map = self.choices.pick(&[ARRAY, HASH, PERCPU_ARRAY, LRU_HASH]);
+                let map = self.map_of(&[ARRAY, HASH, PERCPU_ARRAY, LRU_HASH]);
                 self.line(&format!("r1 = map_idx({map}) ll"));
             }
         }

@@ -32,6 +32,9 @@ pub(super) const BLOOM: u32 = 15;
 pub(super) const HASHES: u32 = 16;
 pub(super) const EVENTS: u32 = 17;
 
+/// The maps that only callers with a capability create.
+pub(super) const PRIVILEGED: &[u32] = &[LRU_HASH, QUEUE, SOCKMAP, STACK, LPM, BLOOM];
+
 const MAPS: &str = r#"
 .map "values" type=array key=4 value=48 entries=4
 .end

@@ -143,7 +143,7 @@ impl Grammar<'_, '_> {
 
     pub(super) fn map_access(&mut self) {
         let maps = [ARRAY, ARRAY, HASH, PERCPU_ARRAY, LRU_HASH, PERCPU_HASH, LPM];
-        let map = self.choices.pick(&maps);
+        let map = self.map_of(&maps);
         self.lookup(map);
         let out = self.label();
         let keep = self.choices.one_in(2);

@@ -190,8 +190,8 @@ impl Grammar<'_, '_> {
         // In loops what registers hold has to be the same in every round.
         let limit = if self.in_loop { 62 } else { 128 };
         let statement = self.choices.below(limit);
-        // Loops, functions, locks, timers and variable offsets into the stack.
-        let is_privileged = matches!(statement, 40..46 | 70..84 | 99..106 | 113..118);
+        // Loops, functions, locks, timers, queues and variable offsets into the stack.
+        let is_privileged = matches!(statement, 40..46 | 70..84 | 99..106 | 113..120);
         if self.is_plain && is_privileged && !self.choices.one_in(60) {
             return self.map_access();
         }
@@ -225,6 +225,21 @@ impl Grammar<'_, '_> {
             126 => self.anything(),
             _ => self.legacy_load(),
         }
+    }
+
+    /// One of these maps; in a plain program mostly one that any caller creates.
+    fn map_of(&mut self, maps: &[u32]) -> u32 {
+        let map = self.choices.pick(maps);
+        match self.takes_map(map) {
+            true => map,
+            false => declarations::ARRAY,
+        }
+    }
+
+    /// True if the program may use a map; in a plain one rarely if not every caller creates it.
+    fn takes_map(&mut self, map: u32) -> bool {
+        let is_privileged = declarations::PRIVILEGED.contains(&map);
+        !self.is_plain || !is_privileged || self.choices.one_in(60)
     }
 
     /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls.

@@ -63,7 +63,7 @@ impl Grammar<'_, '_> {
             return self.map_access();
         };
         let done = self.label();
-        if self.choices.one_in(4) {
+        if self.choices.one_in(4) && self.takes_map(SOCKMAP) {
             self.key();
             self.line(&format!("r1 = map_idx({SOCKMAP}) ll"));
             self.line("call 1");
