@@ -163,7 +163,7 @@ mod tests {
         let mut builder = Builder::new();
         let mut ids = Vec::new();
         for at in 0..700 {
-            let name = builder.string(&format!("type_{}___old", at % 300));
+            let name = builder.string(format!("type_{}___old", at % 300));
             ids.push(builder.int(
                 name,
                 Int {
@@ -174,7 +174,7 @@ mod tests {
                 },
             ));
             let proto = builder.proto(ids[at / 2], &[]);
-            let name = builder.string(&format!("function_{}", at % 400));
+            let name = builder.string(format!("function_{}", at % 400));
             let linkage = Linkage::STATIC;
             builder.func(name, Func { proto, linkage });
         }

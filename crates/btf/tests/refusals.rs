@@ -68,7 +68,7 @@ fn headers_and_sections() {
 #[test]
 fn blobs_larger_than_linux_accepts_are_read() {
     let mut builder = with_int();
-    builder.string(&"x".repeat(17 << 20));
+    builder.string("x".repeat(17 << 20));
     let blob = builder.finish();
     let refusal = validate(&blob, None).expect_err("Linux refuses it");
     assert_eq!(refusal.errno(), 7);

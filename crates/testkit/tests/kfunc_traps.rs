@@ -39,7 +39,10 @@ fn iterators_are_made_once_and_destroyed() {
     let refused = |parts: &[&str], trap| refused(&parts.concat(), trap);
     refused(&[NEXT, END], "no bpf_iter_num is open");
     refused(&[DESTROY, END], "no bpf_iter_num is open");
-    refused(&[NEW, NEW, DESTROY, END], "open at 0xffffc90013847c00 already");
+    refused(
+        &[NEW, NEW, DESTROY, END],
+        "open at 0xffffc90013847c00 already",
+    );
     refused(&[NEW, END], "returns with a bpf_iter_num open");
     refused(&[NEW, DESTROY, NEXT, END], "no bpf_iter_num is open");
     let bits = "r1 = r10\nr1 += -8\ncall bpf_iter_bits_next\n";

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use ::kernel::maps::MapMemory;
 
+/// The limit that the kernel's maps have by themselves, in bytes.
+const MAP_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
+
 /// Engine that runs verified programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunEngine {
@@ -66,7 +69,7 @@ pub struct LoadOptions {
 
 impl LoadOptions {
     /// Most bytes of maps, if nothing else is given.
-    pub const DEFAULT_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
+    pub const DEFAULT_MEMORY: u64 = MAP_MEMORY;
 
     /// Most time of a run, if nothing else is given.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -97,7 +97,7 @@ impl Copies {
             let located = |fault: RelocationFault| Fault {
                 place: record.place,
                 error: Error::from(fault)
-                    .about(&spec_text(btf, *spec))
+                    .about(spec_text(btf, *spec))
                     .in_program(code.name)
                     .in_section(record.section)
                     .at(slot),

@@ -15,6 +15,9 @@ pub(super) struct Context<'c> {
     pub(super) assumptions: &'c Assumptions,
 }
 
+/// A union of products, and the verdict on the packets that meet it.
+pub(super) type VerdictBranch = (Vec<Rule>, Value);
+
 /// Condition on packets.
 pub(super) enum Condition {
     /// They meet one of these products.
@@ -64,10 +67,7 @@ impl Context<'_> {
 
     /// Pairs of conditions and verdicts of a verdict map, and true if its key has ports of any
     /// protocol ([`Condition::Transport`]).
-    pub(super) fn verdict_map(
-        &self,
-        value: &Value,
-    ) -> Result<(Vec<(Vec<Rule>, Value)>, bool), String> {
+    pub(super) fn verdict_map(&self, value: &Value) -> Result<(Vec<VerdictBranch>, bool), String> {
         let data = &value["data"];
         let pairs = match data.as_str().and_then(|name| name.strip_prefix('@')) {
             Some(name) => self.named(name)?.to_vec(),

@@ -57,7 +57,7 @@ fn arguments(signature: &str, random: &mut SplitMix) -> Call {
             ("map_key", _) => add(false, 4),
             ("map_value", _) => add(is_written, 8),
             ("mem", Some(bytes)) => add(is_written, bytes),
-            ("mem", None) if word.contains('?') && random.next_u32() % 4 == 0 => 0,
+            ("mem", None) if word.contains('?') && random.next_u32().is_multiple_of(4) => 0,
             ("mem", None) => {
                 let bytes = u64::from(random.next_u32() % 48 + 1);
                 call.arguments[at + 1] = bytes;
