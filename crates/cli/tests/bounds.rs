@@ -34,8 +34,8 @@ fn repeated(count: usize, mut line: impl FnMut(usize) -> String) -> String {
     })
 }
 
-fn listed(count: usize, mut item: impl FnMut(usize) -> String) -> String {
-    let items: Vec<String> = (0..count).map(|number| item(number)).collect();
+fn listed(count: usize, item: impl FnMut(usize) -> String) -> String {
+    let items: Vec<String> = (0..count).map(item).collect();
     items.join(",")
 }
 

@@ -189,7 +189,7 @@ fn compare(name: &str, is_v6: bool, load: &dyn Fn() -> Option<RuleSet>) -> bool 
 /// Loads rules for what arrives, before connections are tracked; returns those for the chain INPUT.
 fn iptables(tool: &str, rules: &str) -> Option<RuleSet> {
     if Command::new(tool).arg("--version").output().is_err() {
-        oracle::skip("cut headers and netfilter", &format!("there is no {tool}"));
+        oracle::skip("cut headers and netfilter", format!("there is no {tool}"));
         return None;
     }
     let raw = rules

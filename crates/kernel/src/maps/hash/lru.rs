@@ -367,7 +367,10 @@ mod model {
 
     /// Two threads that take elements, on a CPU each; the first also frees its own.
     fn take_in_two_threads(elements: u32, cpus: [u32; 2], is_common: bool) {
-        loom::model(move || {
+        let mut builder = loom::model::Builder::new();
+        builder.max_branches = 20_000;
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
             let shared = Arc::new((
                 Lru::new(elements, 2, is_common).unwrap(),
                 Owners::new(elements),
@@ -386,7 +389,7 @@ mod model {
 
     #[test]
     fn an_element_has_one_owner_at_a_time() {
-        take_in_two_threads(1, [0, 1], true);
+        take_in_two_threads(2, [0, 1], true);
     }
 
     #[test]
