@@ -165,14 +165,9 @@ fn signals_remove_what_was_begun_and_keep_what_was_there() {
     let sample = fs::read(Path::new(ROOT).join("examples/sample.pcap")).unwrap();
     let firewall = "examples/packets/firewall.bpf.o";
     let office = "examples/gateway/office.rules";
-    let input = tempfile::tempdir().unwrap();
-    let all = input.path().join("all.asm");
-    fs::write(&all, "ret #65535\n").unwrap();
-    let all = all.to_str().unwrap();
     for (words, signal, number) in [
-        (&["filter", "-F", all, "-", "-w"][..], "INT", 2),
-        (&["filter", "-F", all, "-", "-w"], "HUP", 1),
-        (&["run", firewall, "--pcap", "-", "-w"], "TERM", 15),
+        (&["run", firewall, "--pcap", "-", "-w"][..], "TERM", 15),
+        (&["run", firewall, "--pcap", "-", "-w"], "HUP", 1),
         (&["gateway", "run", office, "--pcap", "-", "-w"], "INT", 2),
     ] {
         let directory = tempfile::tempdir().unwrap();
