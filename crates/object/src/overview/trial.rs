@@ -121,7 +121,7 @@ impl ProgramTrial {
     }
 }
 
-/// Values of maps that nobody writes once the program is loaded: constants and the
+/// Values of maps that are read-only once the program is loaded: constants and the
 /// configuration.
 struct FrozenMaps<'p>(&'p [Arc<MapDef>]);
 

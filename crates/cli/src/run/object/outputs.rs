@@ -42,7 +42,7 @@ impl Outputs {
         }
     }
 
-    /// Fails if some of it could not be kept for want of room.
+    /// Fails if some of it could not be kept because there was no room.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.texts.check()?;
         self.records.check()
