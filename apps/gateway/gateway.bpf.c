@@ -287,11 +287,11 @@ inline_always u8 header_at(u32 position)
 	return LATER - is_less(position, 2);
 }
 
-/* Bytes of a packet behind an offset. A length of 0 is that of a packet which is longer than the
- * field can tell. */
-inline_always s64 bytes_left(u32 length, u32 offset)
+/* Bytes of a packet behind an offset. Where it `may_be_long`, a length of 0 is that of a packet
+ * which is longer than the field can tell. */
+inline_always s64 bytes_left(u32 length, u32 offset, u64 may_be_long)
 {
-	return length + (is_less(length, 1) << 32) - offset;
+	return length + ((is_less(length, 1) & may_be_long) << 32) - offset;
 }
 
 inline_always enum parsed parse_ipv4(struct packet *packet, struct ipv4 *ip, void *end)
@@ -311,7 +311,7 @@ inline_always enum parsed parse_ipv4(struct packet *packet, struct ipv4 *ip, voi
 		packet->header = header_at(offset);
 	else
 		read_transport(packet, (void *)ip + length, end,
-			       bytes_left(swap16(ip->length), length));
+			       bytes_left(swap16(ip->length), length, 1));
 	return IP;
 }
 
@@ -340,8 +340,10 @@ inline_always enum parsed parse_ipv6(struct packet *packet, struct ipv6 *ip, voi
 		if (next != HOP_BY_HOP && next != ROUTING && next != DESTINATION_OPTIONS &&
 		    next != FRAGMENT && next != AUTHENTICATION) {
 			packet->protocol = next;
+			/* As a jumbogram (RFC 2675), which states its length in the first extension. */
 			read_transport(packet, (void *)extension, end,
-				       bytes_left(swap16(ip->length), offset - sizeof(*ip)));
+				       bytes_left(swap16(ip->length), offset - sizeof(*ip),
+						  is_less(ip->next, HOP_BY_HOP + 1)));
 			return IP;
 		}
 		if ((void *)(extension + 1) > end)

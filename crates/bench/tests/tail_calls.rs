@@ -16,16 +16,15 @@ fn a_sample_holds_both_kinds_of_tail_calls() {
         }
     }
     let unit = Unit::NsPerRun;
-    let [nothing, tunnel] = ["nothing", "TCP over IPv6 in GRE"].map(|frame| {
+    for frame in ["nothing", "TCP over IPv6 in GRE"] {
         let title = format!("flow dissector, {frame}");
         let kernels = report.value(&title, "kernel", unit);
         assert_eq!(kernels.is_some(), kernel, "{title}");
-        let [ours, all] = ["beebox", "beebox, all registers saved"]
-            .map(|engine| report.value(&title, engine, unit));
-        assert!(all.is_some());
-        ours.expect("measured")
-    });
-    assert!(nothing < tunnel, "{nothing} {tunnel}");
+        for engine in ["beebox", "beebox, all registers saved"] {
+            let value = report.value(&title, engine, unit);
+            assert!(value.is_some_and(|it| it > 0.0), "{title}, {engine}");
+        }
+    }
     let has = |name: &str| report.summary.iter().any(|figure| figure.name == name);
     assert!(has("direct_vs_indirect"));
     assert!(has("saved_by_push_economy"));

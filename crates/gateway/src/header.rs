@@ -177,7 +177,10 @@ fn ipv4(ip: &[u8]) -> Option<Packet> {
         Address::V4(u32::from_be_bytes(bytes))
     };
     let fragment = short(header, 6)? & 0x1fff;
-    let total = usize::from(short(header, 2)?);
+    let total = match usize::from(short(header, 2)?) {
+        0 => None,
+        length => Some(length),
+    };
     let transport = match fragment {
         0 => Ok(within(ip, len, total)),
         offset => Err(fragment_at(offset)),
@@ -185,13 +188,10 @@ fn ipv4(ip: &[u8]) -> Option<Packet> {
     Some(packet(address(12), address(16), header[9], transport))
 }
 
-/// What a packet has from an offset on, without what follows its stated length. A length of 0 is
-/// that of a packet which is longer than the field can tell.
-fn within(ip: &[u8], at: usize, total: usize) -> &[u8] {
-    let end = match total {
-        0 => ip.len(),
-        total => total.min(ip.len()),
-    };
+/// What a packet has from an offset on, without what follows its stated length; `None` is that of
+/// a packet which is longer than the field can tell.
+fn within(ip: &[u8], at: usize, total: Option<usize>) -> &[u8] {
+    let end = total.unwrap_or(ip.len()).min(ip.len());
     ip.get(at..end).unwrap_or_default()
 }
 
@@ -221,9 +221,10 @@ fn ipv6(ip: &[u8]) -> Option<Packet> {
             HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
         );
         if !is_extension {
+            // A jumbogram (RFC 2675) states its length in the first extension.
             let total = match short(header, 4)? {
-                0 => 0,
-                length => 40 + usize::from(length),
+                0 if header[6] == HOP_BY_HOP => None,
+                length => Some(40 + usize::from(length)),
             };
             let transport = Ok(within(ip, at, total));
             return Some(packet(source, destination, next, transport));

@@ -43,25 +43,25 @@ impl Match {
 
     /// Packets that the kernel's extension drops (hotdrop) as soon as it is asked: their transport
     /// header is cut off. Also those that it does match at most, if there is a difference.
-    /// `None` if iptables asks nftables instead, which drops none.
-    fn hotdrop(self, variant: Variant, is_v6: bool) -> Option<(Rule, Rule)> {
+    /// `None` if it reads no transport header.
+    fn hotdrop(self, is_v6: bool) -> Option<(Rule, Rule)> {
         let with = |headers: &[TransportHeader]| {
             let mut rule = Rule::new(Action::Pass);
             rule.headers.list = headers.to_vec();
             rule
         };
-        let (mut dropped, matched) = match (self, variant) {
-            (Match::Other, _) | (Match::Tcp | Match::Udp, Variant::Nft) => return None,
+        let (mut dropped, matched) = match self {
+            Match::Other => return None,
             // Of IPv6 the kernel compares the offset in other units.
-            (Match::Tcp, Variant::Legacy) if !is_v6 => (
+            Match::Tcp if !is_v6 => (
                 with(&[TransportHeader::Cut, TransportHeader::Offset8]),
                 with(&[TransportHeader::Whole]),
             ),
-            (Match::Tcp | Match::Udp | Match::OtherTransport, _) => (
+            Match::Tcp | Match::Udp | Match::OtherTransport => (
                 with(&[TransportHeader::Cut]),
                 with(&[TransportHeader::Whole]),
             ),
-            (Match::Multiport, _) => (
+            Match::Multiport => (
                 with(&[TransportHeader::Cut]),
                 with(&[TransportHeader::Whole, TransportHeader::Cut]),
             ),
@@ -79,6 +79,7 @@ pub(super) fn read(words: &[String], dialect: Dialect<'_>, place: String, text: 
         dialect,
         conditions: vec![Rule::new(Action::Pass)],
         dropped: Vec::new(),
+        is_translated: false,
         never: None,
         comment: String::new(),
     };
@@ -116,6 +117,20 @@ struct OptionWords<'w> {
     name: &'w str,
     value: Option<&'w str>,
     is_negated: bool,
+}
+
+impl OptionWords<'_> {
+    /// Condition of `tcp` or `udp` that iptables-nft hands to nftables as expressions. Matches
+    /// without any go to the kernel's extension.
+    fn is_translated(&self) -> bool {
+        match self.name {
+            "--sport" | "--source-port" | "--dport" | "--destination-port" => {
+                self.is_negated || !matches!(self.value, Some("0:65535" | ":" | "0:" | ":65535"))
+            }
+            "--tcp-flags" | "--syn" => true,
+            _ => false,
+        }
+    }
 }
 
 /// The options up to those of the target.
@@ -185,6 +200,8 @@ struct Reader<'a> {
     conditions: Vec<Rule>,
     /// Conditions on packets that matches drop, one for each such match.
     dropped: Vec<Vec<Rule>>,
+    /// `tcp` and `udp` are expressions of nftables, which drop no packet by themselves.
+    is_translated: bool,
     /// Reason why it matches no packet.
     never: Option<String>,
     comment: String,
@@ -215,6 +232,8 @@ impl Reader<'_> {
         let options = options(words);
         let (of_ip, of_matches): (Vec<_>, Vec<_>) =
             options.iter().partition(|option| is_of_ip(option.name));
+        self.is_translated = self.dialect.variant == Variant::Nft
+            && of_matches.iter().any(|option| option.is_translated());
         for option in of_ip.into_iter().chain(of_matches) {
             let value = option
                 .value
@@ -240,8 +259,7 @@ impl Reader<'_> {
 
     /// Enters what a match does before it reads its options.
     fn ask(&mut self, asked: Match) {
-        let Dialect { variant, is_v6, .. } = self.dialect;
-        let Some((dropped, matched)) = asked.hotdrop(variant, is_v6) else {
+        let Some((dropped, matched)) = asked.hotdrop(self.dialect.is_v6) else {
             return;
         };
         if self.never.is_none() {
@@ -262,7 +280,9 @@ impl Reader<'_> {
             }
             "-m" | "--match" => {
                 let asked = Match::of(value).ok_or_else(|| format!("the match {value}"))?;
-                self.ask(asked);
+                if !(self.is_translated && matches!(asked, Match::Tcp | Match::Udp)) {
+                    self.ask(asked);
+                }
                 return Ok(());
             }
             "-i" | "--in-interface" | "-o" | "--out-interface" => {
