@@ -1,12 +1,10 @@
 //! An object with an arena in the checked engine and in the running kernel: results, the pages
 //! that programs leave, and how the host reads and writes them.
 
-mod support;
-
+use crate::support::file;
 use beebox::object::Object;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine, Stream};
 use spec::SplitMix;
-use support::file;
 use testkit::kernel::arena::{pages, read_pages};
 use testkit::kernel::object::ObjectInKernel;
 

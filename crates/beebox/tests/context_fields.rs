@@ -2,13 +2,9 @@
 //! run without a context, and with contexts of all kinds, as native code, in the checked engine and
 //! in the running kernel.
 
-mod support;
-#[path = "support/three.rs"]
-mod three;
-
+use crate::support::packets;
+use crate::support::three::Three;
 use spec::{Random, SplitMix};
-use support::packets;
-use three::Three;
 
 const OF_SKB: [&str; 8] = [
     "classifier",

@@ -1,13 +1,11 @@
 //! Limits of runs: the entries that LRU maps keep, the memory that maps take, the time of a run.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::file;
 use beebox::object::Object;
 use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine, RunError, TestRunOutput};
 use spec::kernel::Source;
-use support::file;
 
 const ENGINES: [RunEngine; 2] = [RunEngine::Native, RunEngine::Checked];
 

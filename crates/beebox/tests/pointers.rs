@@ -1,13 +1,9 @@
 //! Addresses as programs see them, and what lies behind pointers to maps and behind numbers that
 //! are made pointers: as native code, in the checked engine and in the running kernel.
 
-mod support;
-#[path = "support/three.rs"]
-mod three;
-
+use crate::support::three::Three;
 use beebox::run::LoadedObject;
 use spec::kernel::{Privileges, Source};
-use three::Three;
 
 const OBJECT: &str = "tests/run/pointers.bpf.o";
 

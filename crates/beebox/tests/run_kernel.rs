@@ -2,16 +2,14 @@
 //! kernel's test run: return values, packets, contexts, maps, and the errors of sizes. Each
 //! runs as native code and in the checked engine.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{file, packets};
 use beebox::object::Object;
 use beebox::program::Program;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use support::{file, packets};
 use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};
 use testkit::kernel::load::{LoadRequest, load};
 

@@ -1,14 +1,10 @@
 //! Programs of types without a packet of a device, as native code, in the checked engine and in
 //! the running kernel: results, flow keys, contexts, errors, and what the programs saw.
 
-mod support;
-#[path = "support/three.rs"]
-mod three;
-
+use crate::support::packets;
+use crate::support::three::Three;
 use spec::kernel::{Privileges, Source};
 use spec::{Random, SplitMix};
-use support::packets;
-use three::Three;
 
 const OBJECT: &str = "tests/run/types.bpf.o";
 const HOOK: &str = "tests/run/hook.bpf.o";

@@ -2,15 +2,11 @@
 //! run, what ran before, and how often, as native code, in the checked engine and in the
 //! running kernel.
 
-mod support;
-#[path = "support/three.rs"]
-mod three;
-
+use crate::support::three::Three;
+use crate::support::{file, packets};
 use beebox::ebpf::RawInsn;
 use beebox::object::Object;
 use beebox::run::{Errno, LoadOptions, LoadedObject, NotLoaded};
-use support::{file, packets};
-use three::Three;
 
 /// Runs a program everywhere; its result.
 fn run(three: &mut Three, name: &str, packet: &[u8]) -> u32 {

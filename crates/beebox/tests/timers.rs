@@ -1,16 +1,14 @@
 //! Timers: operations on them as native code, in the checked engine and in the running kernel;
 //! their order and their times over packets.
 
-mod support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::file;
 use beebox::object::Object;
 use beebox::raw::System;
 use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
 use spec::Random;
-use support::file;
 use sys::bpf::{LoadedProgram, Map, TestRun};
 use testkit::kernel::load::{LoadRequest, load};
 

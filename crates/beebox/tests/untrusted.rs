@@ -2,11 +2,10 @@
 //! programs that search memory find nothing of the process, and native code refuses proofs that
 //! rest on other prototypes, layouts or kfuncs than those of the code that runs.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use beebox::object::Object;
@@ -19,7 +18,6 @@ use spec::kernel::{Mitigations, Privileges, Source};
 use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
 use spec::registry::text;
-use support::file;
 use testkit::verifier::assembled;
 use verifier::Proof;
 
@@ -48,7 +46,8 @@ struct Search {
 
 impl Search {
     fn load(engine: RunEngine) -> Search {
-        let bytes = fs::read(file(OBJECT)).expect("a committed object");
+        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(OBJECT))
+            .expect("a committed object");
         let object = Object::open(&bytes).expect("an object");
         let options = LoadOptions {
             engine,

@@ -1,12 +1,10 @@
 //! Records that the host writes for programs, and dynptrs to them: in the checked engine, as
 //! the verifier here does not support such programs, and in the running kernel.
 
-mod support;
-
+use crate::support::file;
 use beebox::object::Object;
 use beebox::run::{DataError, Errno, LoadOptions, LoadedObject, SplitMix};
 use spec::Random;
-use support::file;
 use sys::bpf::{TestRun, UserRingBuffer};
 use testkit::kernel::load::{LoadRequest, load};
 

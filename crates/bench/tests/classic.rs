@@ -1,9 +1,8 @@
 //! The benchmark of classic filters measures what it says, and fails where it
 //! could not.
 
+use crate::support;
 use beebox_bench::{Bench, Unit};
-
-mod support;
 
 #[test]
 fn a_sample_holds_every_engine_on_every_workload() {

@@ -1,8 +1,7 @@
 //! The benchmark of engines measures what it says, and fails where it could not.
 
+use crate::support;
 use beebox_bench::{Bench, Failure, Report, Unit};
-
-mod support;
 
 #[test]
 fn a_sample_holds_our_engines_and_rbpf_on_every_workload() {

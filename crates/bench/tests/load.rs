@@ -1,8 +1,7 @@
 //! The benchmark of loading measures what it says.
 
+use crate::support;
 use beebox_bench::Unit;
-
-mod support;
 
 #[test]
 fn a_sample_holds_both_loaders_where_both_are_there() {

@@ -1,8 +1,7 @@
 //! The benchmark of maps measures what it says.
 
+use crate::support;
 use beebox_bench::Unit;
-
-mod support;
 
 #[test]
 fn a_sample_has_every_available_engine() {

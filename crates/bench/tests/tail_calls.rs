@@ -1,8 +1,7 @@
 //! The benchmark of tail calls measures what it says.
 
+use crate::support;
 use beebox_bench::Unit;
-
-mod support;
 
 #[test]
 fn a_sample_holds_both_kinds_of_tail_calls() {

@@ -2,9 +2,7 @@
 
 use std::process::Command;
 
-use support::beebox;
-
-mod support;
+use crate::support::beebox;
 
 const ARP: &str = "\tldh [12]\n\tjne #0x806, drop\n\tret #-1\ndrop:\tret #0\n";
 

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use support::beebox;
-
-mod support;
+use crate::support::beebox;
 
 /// Sums the bytes at r1 (r2 of them) and clears them.
 const SUM: &str = "

@@ -1,11 +1,10 @@
 //! Shadowed and unreachable rules and differences of sets: against the definition on small
 //! spaces, and on examples.
 
-mod support;
-
+use crate::support;
+use crate::support::Dice;
 use beebox_gateway::analysis::{BUDGET, changes, shadowed, unreachable};
 use beebox_gateway::{Header, RuleSet};
-use support::Dice;
 
 fn set(text: &str) -> RuleSet {
     RuleSet::parse(text).unwrap()

@@ -1,10 +1,9 @@
 //! The rule of the table, and of the programs in both engines, is the first one that matches.
 
-mod support;
-
+use crate::support;
+use crate::support::Dice;
 use beebox::run::{LoadOptions, RunEngine, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet};
-use support::Dice;
 
 /// Names of verdicts of XDP and tc.
 fn verdict(hook: Hook, action: &Action) -> &'static str {

@@ -2,15 +2,14 @@
 //! those rules in netfilter: loaded by both variants of iptables, and as expressions of nftables,
 //! in a network namespace of our own.
 
-mod support;
-
+use crate::support;
 use std::process::Command;
 use std::thread;
 
+use crate::support::netfilter::{Netfilter, repair, run};
 use beebox::run::{LoadOptions, SplitMix};
 use beebox_gateway::import::{Assumptions, Fate, Variant, iptables_save, nft_json};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet};
-use support::netfilter::{Netfilter, repair, run};
 
 /// Records what arrives, and what the rules let pass.
 const PROBE: &str = "table netdev arrived {

@@ -1,14 +1,13 @@
 //! The same object in Beebox and in the running kernel: verdicts, rules and counters are equal,
 //! and both are those of the first rule that matches, also after the table was replaced.
 
-mod support;
-
+use crate::support;
 use std::thread;
 
+use crate::support::kernel::{CAPACITY, Theirs};
+use crate::support::{Dice, amount};
 use beebox::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Compiled, Header, Hits, Hook, Plane};
-use support::kernel::{CAPACITY, Theirs};
-use support::{Dice, amount};
 
 #[test]
 fn the_kernel_matches_alike() {

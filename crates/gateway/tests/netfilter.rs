@@ -2,17 +2,16 @@
 //! namespace of our own, printed by iptables-save or nft, and imported; then packets are sent to
 //! its device, and a chain behind all others records those that are accepted.
 
-mod support;
-
+use crate::support;
 use std::process::Command;
 use std::thread;
 
+use crate::support::netfilter::{Netfilter, repair, run};
+use crate::support::traffic::Traffic;
 use beebox_gateway::import::{
     Assumptions, ConnectionState, Fate, Imported, Variant, iptables_save, nft_json,
 };
 use beebox_gateway::{Action, Header, RuleSet};
-use support::netfilter::{Netfilter, repair, run};
-use support::traffic::Traffic;
 
 /// Packets of each set.
 const PACKETS: usize = 4_000;

@@ -1,12 +1,11 @@
 //! The first matching rule is the one that nftables finds in a network namespace of our own.
 
-mod support;
-
+use crate::support;
 use std::thread;
 
+use crate::support::netfilter::{Netfilter, repair, run, table_of};
+use crate::support::{Dice, amount};
 use beebox_gateway::{Action, Compiled, Header, RuleSet, TransportHeaders};
-use support::netfilter::{Netfilter, repair, run, table_of};
-use support::{Dice, amount};
 
 /// A set that nftables can express: no unknown ports, and ranges that do not overlap.
 fn rules(dice: &mut Dice) -> RuleSet {

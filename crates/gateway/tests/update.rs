@@ -1,15 +1,14 @@
 //! The table is replaced while threads filter: each packet is matched against one set or the other,
 //! never by a mixture, and no hit is lost.
 
-mod support;
-
+use crate::support;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::support::Dice;
+use crate::support::kernel::{CAPACITY, Theirs};
 use beebox::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet, Table};
-use support::Dice;
-use support::kernel::{CAPACITY, Theirs};
 use sys::bpf::TestRun;
 
 const THREADS: u32 = 8;

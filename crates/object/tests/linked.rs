@@ -1,7 +1,7 @@
 //! The objects beside this file, linked and printed: programs, instructions, references,
 //! functions and lines. The texts were compared with libbpf 7.2 when they were recorded.
 //!
-//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test linked` records them again.
+//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test it linked::` records them again.
 
 use std::fmt::Write as _;
 use std::fs;

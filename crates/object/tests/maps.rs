@@ -2,7 +2,7 @@
 //! definitions. The text beside it and the numbers here were compared with libbpf 7.2
 //! when they were recorded.
 //!
-//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test maps` records the text again.
+//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test it maps::` records the text again.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -2,14 +2,12 @@
 //! from their text and evaluated for random calls; exactly one case must hold, and its
 //! action must equal that of running the filters. The same for differences.
 
-mod formula;
-mod programs;
-
+use crate::formula;
 use beebox_seccomp::{Action, Analysis, Arch, Case, FilterProgram, Stack, calls, diff};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use programs::{data_for, filter, interesting_arch};
+use crate::programs::{data_for, filter, interesting_arch};
 
 /// The action of a case, with computed data evaluated.
 fn action_of(case: &Case, call: &classic::SeccompData) -> Action {

@@ -1,9 +1,8 @@
 //! Helpers in the checked engine and in the running kernel: equal results, packets,
 //! contexts and errors.
 
+use crate::support;
 use beebox_testkit::helpers::families;
-
-mod support;
 
 #[test]
 fn helpers_do_what_those_of_linux_do() {

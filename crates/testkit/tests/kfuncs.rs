@@ -1,9 +1,8 @@
 //! Kfuncs in the checked engine and in the running kernel: equal results, packets, memory and
 //! errors.
 
+use crate::support;
 use beebox_testkit::helpers::kfunc_families;
-
-mod support;
 
 #[test]
 fn kfuncs_do_what_those_of_linux_do() {

@@ -12,7 +12,7 @@ pub(crate) fn count() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let status = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["test", "--locked", "--package", "beebox"])
-        .args(["--test", "conformance"])
+        .args(["--test", "it", "conformance::"])
         .env("BEEBOX_WRITE_PAGE", "1")
         .current_dir(root)
         .status()?;

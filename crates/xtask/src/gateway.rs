@@ -27,11 +27,11 @@ pub(crate) fn compare(numbers: &[&str]) -> Outcome {
     ]);
     cargo.args([
         "--test",
-        "kernel",
-        "--test",
-        "nftables",
+        "it",
         "--",
         "--nocapture",
+        "kernel::",
+        "nftables::",
     ]);
     cargo.env("BEEBOX_GATEWAY_KERNEL", format!("{sets},{packets}"));
     cargo.env("BEEBOX_GATEWAY_NFTABLES", NFTABLES);

@@ -17,7 +17,7 @@ const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
 
 /// The tests that run native code whose tail calls find freed and new targets, and generated
 /// programs with maps, timers and packets as native code.
-const TESTS: &[&str] = &["--test", "tail_call_stress", "--test", "execution"];
+const TESTS: &[&str] = &["--test", "it", "--", "tail_call_stress::", "execution::"];
 
 /// Seconds of generated programs.
 const EXECUTION_SECONDS: &str = "60";

@@ -738,3 +738,34 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// Files of tests that Cargo compiles: those that `tests/main.rs` names, and executables of their
+/// own that the manifest names.
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let crates = fs::read_dir(root().join("crates")).expect("the crates");
+    let mut files = 0;
+    for directory in crates.map(|entry| entry.expect("an entry").path()) {
+        let tests = directory.join("tests");
+        let Ok(main) = fs::read_to_string(tests.join("main.rs")) else {
+            continue;
+        };
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).expect("a manifest");
+        for entry in fs::read_dir(&tests).expect("the tests") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|it| it != "rs") || path.ends_with("main.rs") {
+                continue;
+            }
+            let name = path.file_stem().and_then(|it| it.to_str()).expect("a name");
+            let is_module = main.lines().any(|line| line == format!("mod {name};"));
+            let is_target = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            assert!(
+                is_module != is_target,
+                "{}: name it once, as a module of tests/main.rs or as a [[test]]",
+                path.display()
+            );
+            files += 1;
+        }
+    }
+    assert!(files > 150, "{files} files of tests");
+}

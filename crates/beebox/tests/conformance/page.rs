@@ -8,7 +8,7 @@ use std::path::Path;
 use isa::ebpf::table::ROWS;
 use isa::ebpf::{Group, Op};
 
-use crate::engines::ENGINES;
+use super::engines::ENGINES;
 
 /// What came of one case on one engine.
 pub(crate) enum Verdict {

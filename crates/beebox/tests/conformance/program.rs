@@ -7,7 +7,7 @@
 
 use isa::ebpf::{Insn, Op, assemble, table::ROWS};
 
-use crate::case::{bytes, number};
+use super::case::{bytes, number};
 
 /// One program.
 pub(crate) struct Program {

@@ -1,5 +1,7 @@
 //! Shared parts of the tests of runs.
 
+pub(crate) mod three;
+
 use std::path::{Path, PathBuf};
 
 use beebox::captures::{Event, Input};
@@ -10,7 +12,6 @@ pub(crate) fn file(path: &str) -> PathBuf {
 }
 
 /// The packets of the sample capture.
-#[allow(dead_code, reason = "some tests bring their own packets")]
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let mut input = Input::open_path(file("../../examples/sample.pcap")).expect("the sample");
     let mut packets = Vec::new();

@@ -7,7 +7,7 @@ use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
 use testkit::kernel::object::ObjectInKernel;
 
-use crate::support::file;
+use super::file;
 
 const WHAT: &str = "test runs of the kernel";
 
@@ -20,7 +20,6 @@ pub(crate) struct Three {
 }
 
 impl Three {
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn load(path: &str) -> Three {
         Three::load_for(path, &kernel_data::linux_6_18())
     }
@@ -49,7 +48,6 @@ impl Three {
     }
 
     /// Changes a slot everywhere.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn set(&self, array: &str, index: u32, program: Option<&str>) {
         let done = self.native.set_tail_call(array, index, program);
         assert_eq!(self.checked.set_tail_call(array, index, program), done);
@@ -67,7 +65,6 @@ impl Three {
     }
 
     /// As [`Three::run_on`], of a program that native code does not support.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn run_checked_on(
         &mut self,
         name: &str,
@@ -113,7 +110,6 @@ impl Three {
     }
 
     /// A variable, which is the same everywhere.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn number(&self, name: &str) -> u64 {
         let own = self.native.global::<u64>(name).expect(name);
         assert_eq!(self.checked.global::<u64>(name).expect(name), own, "{name}");
@@ -136,7 +132,6 @@ impl Three {
     }
 
     /// Sets a variable of 4 bytes everywhere.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn set_number(&self, name: &str, number: u32) {
         for ours in [&self.native, &self.checked] {
             ours.set_global(name, &number).expect(name);
@@ -145,7 +140,6 @@ impl Three {
     }
 
     /// Sets a variable of 8 bytes everywhere.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn set_word(&self, name: &str, number: u64) {
         for ours in [&self.native, &self.checked] {
             ours.set_global(name, &number).expect(name);
@@ -165,7 +159,6 @@ impl Three {
     }
 
     /// The bytes from a variable on to the end of its map in the kernel.
-    #[allow(dead_code, reason = "each test file has a module of its own")]
     pub(crate) fn kernels_bytes(&self, name: &str) -> Option<Vec<u8>> {
         let theirs = self.theirs.as_ref()?;
         let (map, place) = self.place(name);

@@ -1,7 +1,5 @@
 //! Random rules and packets that meet often: few networks, ports and protocols.
 
-#![allow(dead_code, reason = "each test uses some of it")]
-
 pub(crate) mod kernel;
 pub(crate) mod netfilter;
 pub(crate) mod traffic;

@@ -13,9 +13,6 @@ use serde_json::Value;
 use sys::network::OwnNamespace;
 use sys::socket::{PacketLayer, PacketSocket};
 
-/// The device that gets the frames.
-pub(crate) const DEVICE: &str = "bee0";
-
 /// Runs a program with text as its input; returns what it prints.
 pub(crate) fn run(program: &str, arguments: &[&str], input: &str) -> String {
     let mut command = Command::new(program);
@@ -138,7 +135,7 @@ pub(crate) fn repair(frame: &mut [u8]) {
     }
 }
 
-/// The table of nftables that judges frames at [`DEVICE`] as a set of rules does and records
+/// The table of nftables that judges frames at `bee0` as a set of rules does and records
 /// the rule of each in the set `netdev gateway seen`. Rules must not ask for unknown ports.
 pub(crate) fn table_of(set: &RuleSet) -> String {
     let mut text = "table netdev gateway {\n\

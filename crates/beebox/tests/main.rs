@@ -1,0 +1,31 @@
+//! Tests of the crate, in one executable.
+
+mod arenas;
+mod bits;
+mod conformance;
+mod context_fields;
+mod embed;
+mod engines;
+mod errors;
+mod explain;
+mod explain_edits;
+mod host;
+mod jobs;
+mod kernel_image;
+mod kfuncs;
+mod light_skeleton;
+mod limits;
+mod live_code;
+mod loader;
+mod pointers;
+mod run_data;
+mod run_kernel;
+mod run_types;
+mod sockets;
+mod support;
+mod tail_calls;
+mod timers;
+mod user_records;
+mod verify_kernel_types;
+mod verify_log;
+mod xdp_sockets;

@@ -1,0 +1,12 @@
+//! Tests of the crate, in one executable.
+
+mod bpftool;
+mod chains;
+mod core;
+mod fields;
+mod kernel_types;
+mod merging;
+mod modules;
+mod refusals;
+mod show;
+mod spellings;

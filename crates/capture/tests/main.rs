@@ -1,0 +1,6 @@
+//! Tests of the crate, in one executable.
+
+mod compressed;
+mod formats;
+mod merged;
+mod properties;

@@ -1,0 +1,5 @@
+//! Tests of the crate, in one executable.
+
+mod text_errors;
+mod text_inverse;
+mod text_peers;

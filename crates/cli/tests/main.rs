@@ -1,0 +1,33 @@
+//! Tests of the crate, in one executable.
+
+mod asm_dis;
+mod bindings;
+mod bounds;
+mod btf;
+mod captures;
+mod documents;
+mod files;
+mod filter;
+mod gateway;
+mod generate;
+mod kernels;
+mod kfuncs;
+mod link;
+mod native_listing;
+mod objects;
+mod options;
+mod outputs;
+mod packaging;
+mod perf;
+mod releases;
+mod remedies;
+mod run;
+mod run_expect;
+mod run_kinds;
+mod run_objects;
+mod run_outputs;
+mod seccomp;
+mod several_files;
+mod support;
+mod tcpdump;
+mod verify;

@@ -1,0 +1,13 @@
+//! Tests of the crate, in one executable.
+
+mod analysis;
+mod first_match;
+mod hotdrop;
+mod import;
+mod kernel;
+mod memory;
+mod netfilter;
+mod nftables;
+mod rules;
+mod support;
+mod update;

@@ -1,0 +1,9 @@
+//! Tests of the crate, in one executable.
+
+mod ebpf_asm;
+mod ebpf_eval;
+mod ebpf_facts;
+mod ebpf_linux;
+mod ebpf_llvm;
+mod ebpf_operands;
+mod ebpf_table;

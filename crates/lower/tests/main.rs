@@ -1,0 +1,5 @@
+//! Tests of the crate, in one executable.
+
+mod liveness;
+mod structure;
+mod trees;

@@ -1,0 +1,11 @@
+//! Tests of the crate, in one executable.
+
+mod case;
+mod core;
+mod kernel_data;
+mod limits;
+mod linked;
+mod linker;
+mod maps;
+mod overview;
+mod unlinked;

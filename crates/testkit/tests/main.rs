@@ -1,0 +1,37 @@
+//! Tests of the crate, in one executable.
+
+mod btf;
+mod cases;
+mod committed;
+mod ebpf;
+mod execution;
+mod helpers;
+mod helpers_page;
+mod insn_facts;
+mod kernel;
+mod kfunc_traps;
+mod kfuncs;
+mod libpcap;
+mod log_form;
+mod maps;
+mod minimal_btf;
+mod numbers;
+mod objects;
+mod packet_fusions;
+mod places;
+mod precision;
+mod printk;
+mod profiles;
+mod registry;
+mod since;
+mod slots;
+mod sockets;
+mod soundness;
+mod support;
+mod system_calls;
+mod tail_call_model;
+mod tail_call_stress;
+mod tail_calls;
+mod verifier;
+mod verifier_cases;
+mod verifier_programs;

@@ -1,0 +1,6 @@
+//! Tests of the crate, in one executable.
+
+mod facade;
+mod public_types;
+mod sample;
+mod workspace;
