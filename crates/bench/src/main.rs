@@ -22,9 +22,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
     version,
     after_help = "\
 Examples:
-  cargo run --release -p beebox-bench -- engines
-  cargo run --release -p beebox-bench -- classic --format json
-  cargo run --release -p beebox-bench -- engines --quick --only W3a
+  cargo beebox-bench engines
+  cargo beebox-bench classic --format json
+  cargo beebox-bench engines --quick --only W3a
 
 Exit codes: 0 measured, 2 could not measure."
 )]
@@ -124,22 +124,32 @@ fn text(error: impl Display) -> String {
     error.to_string()
 }
 
-/// The `beebox` command beside this executable, of the same build profile. Started
-/// by cargo, this brings it up to date first. `None` if there is none.
+/// The `beebox` command to measure: the one that `BEEBOX_COMMAND` names, or the one beside
+/// this executable, of the same build profile. Started by cargo, this brings the latter up to
+/// date first. `None` if there is none.
 fn command_to_measure(executable: &Path) -> Result<Option<PathBuf>, String> {
+    if let Some(named) = env::var_os("BEEBOX_COMMAND") {
+        let named = PathBuf::from(named);
+        return match named.is_file() {
+            true => Ok(Some(named)),
+            false => Err(format!("BEEBOX_COMMAND: no file {}", named.display())),
+        };
+    }
     let beebox = executable.with_file_name("beebox");
-    let directory = executable.parent().and_then(Path::file_name);
-    let profile = match directory.and_then(|name| name.to_str()) {
+    let Some(directory) = executable.parent() else {
+        return Ok(None);
+    };
+    let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") => "dev",
         Some(name) => name,
         None => return Ok(None),
     };
-    if let Some(cargo) = env::var_os("CARGO") {
+    if let (Some(cargo), Some(target)) = (env::var_os("CARGO"), directory.parent()) {
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/Cargo.toml");
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--profile", profile]);
-        build.args(["--manifest-path", manifest]);
-        let status = build.status().map_err(text)?;
+        build.args(["--manifest-path", manifest, "--target-dir"]);
+        let status = build.arg(target).status().map_err(text)?;
         if !status.success() {
             return Err(format!("building the beebox command: {status}"));
         }

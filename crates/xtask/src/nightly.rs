@@ -12,6 +12,12 @@ use std::process::{Command, Stdio};
 
 use crate::Outcome;
 
+/// The package of the fuzz targets, and its executable.
+const FUZZER: &str = "beebox-fuzz";
+
+/// Options of AddressSanitizer while programs run.
+const ASAN_OPTIONS: &str = "detect_leaks=1";
+
 /// The fuzz targets that run engines.
 const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
 
@@ -80,27 +86,31 @@ pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
         );
         return Ok(());
     };
-    let mut fuzzer = with_asan("run", "beebox-fuzz", &host);
+    let mut build = with_asan("build", &host);
+    build.args(["--bin", FUZZER, "--test", "it"]);
+    run(&mut build, "building the fuzzer")?;
+    let mut fuzzer = Command::new(target("asan").join(&host).join("debug").join(FUZZER));
     fuzzer
-        .arg("--")
+        .env("ASAN_OPTIONS", ASAN_OPTIONS)
         .args(TARGETS)
         .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
     run(&mut fuzzer, "the fuzzer")?;
-    let mut tests = with_asan("test", "beebox-testkit", &host);
+    let mut tests = with_asan("test", &host);
     tests.env("BEEBOX_EXECUTION_SECONDS", EXECUTION_SECONDS);
     tests.args(TESTS);
     run(&mut tests, "tests of native code")
 }
 
-/// Cargo's command for a package under AddressSanitizer.
-fn with_asan(command: &str, package: &str, host: &str) -> Command {
+/// Cargo's command for the fuzzer and the tests of native code under AddressSanitizer: always
+/// for both packages, so that what both depend on has the same features and is built once.
+fn with_asan(command: &str, host: &str) -> Command {
     let mut cargo = cargo("asan");
     // With a target named, build scripts and macros of the host stay as they are.
     cargo
         .env("RUSTFLAGS", "-Zsanitizer=address")
-        .env("ASAN_OPTIONS", "detect_leaks=1")
-        .args([command, "--locked", "--package", package])
-        .args(["--target", host]);
+        .env("ASAN_OPTIONS", ASAN_OPTIONS)
+        .args([command, "--locked", "--target", host])
+        .args(["--package", FUZZER, "--package", "beebox-testkit"]);
     cargo
 }
 
@@ -178,13 +188,22 @@ fn miri(package: &str) -> Command {
 
 /// Nightly's cargo at the root of the repository; `name` is where it builds.
 fn cargo(name: &str) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let mut cargo = nightly("cargo");
     cargo
-        .current_dir(root)
-        .env("CARGO_TARGET_DIR", target.join(name));
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", target(name));
     cargo
+}
+
+/// Root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Directory of a name below that of the builds.
+fn target(name: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
+    root().join(target).join(name)
 }
 
 fn run(command: &mut Command, who: &str) -> Outcome {

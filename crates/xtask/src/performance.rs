@@ -16,13 +16,13 @@ Beebox, its peers and native code, measured in one run on one machine. Absolute 
 differ between machines, ratios much less. To measure on yours:
 
 ```sh
-cargo run --release -p beebox-bench -- engines
-cargo run --release -p beebox-bench -- classic
-cargo run --release -p beebox-bench -- load
-cargo run --release -p beebox-bench -- maps
-cargo run --release -p beebox-bench -- tail-calls
-cargo run --release -p beebox-bench -- gateway
-cargo run --release -p beebox-bench -- verify
+cargo beebox-bench engines
+cargo beebox-bench classic
+cargo beebox-bench load
+cargo beebox-bench maps
+cargo beebox-bench tail-calls
+cargo beebox-bench gateway
+cargo beebox-bench verify
 ```
 
 In the tables, `8.12 ±2% 2.10×` is a value, its spread, and its ratio to the baseline of
@@ -298,9 +298,11 @@ fn with_section(page: &str, heading: &str, section: &str) -> String {
 
 /// Report of a benchmark.
 fn run(name: &str) -> Outcome<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut bench = Command::new(env!("CARGO"));
-    bench.args(["run", "--release", "--package", "beebox-bench", "--"]);
-    bench.args([name, "--format", "markdown"]);
+    bench.current_dir(root);
+    // The alias in `.cargo/config.toml`.
+    bench.args(["beebox-bench", name, "--format", "markdown"]);
     let measured = bench.stderr(Stdio::inherit()).output()?;
     if !measured.status.success() {
         return Err(format!("measuring {name}: {}", measured.status).into());

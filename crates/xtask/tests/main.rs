@@ -1,6 +1,3 @@
 //! Tests of the crate, in one executable.
 
-mod facade;
-mod public_types;
 mod sample;
-mod workspace;

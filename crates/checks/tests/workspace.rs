@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use beebox_checks::{files, root};
 use serde_json::Value;
 
 /// The layers, from the bottom, and every dependency of each crate. A dependency is on
@@ -62,6 +63,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
 /// Crates beside the layers, with every dependency of each. Of these, the layers depend
 /// on `sys` alone, and only `beebox` and `cli` do.
 const BESIDE: &[(&str, &[&str])] = &[
+    ("checks", &[]),
     ("oracle", &[]),
     ("sys", &["btf", "isa", "spec"]),
     (
@@ -637,10 +639,6 @@ impl Drop for Faults {
     }
 }
 
-fn root() -> PathBuf {
-    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
-}
-
 fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -650,15 +648,19 @@ fn layer_of(name: &str) -> Option<usize> {
     LAYERS.iter().position(is_in)
 }
 
+/// The packages of the workspace, and the benchmark, which is a workspace of its own.
 fn packages() -> Vec<Value> {
+    ["Cargo.toml", "crates/bench/Cargo.toml"]
+        .into_iter()
+        .flat_map(members)
+        .collect()
+}
+
+/// The packages of a workspace, by its manifest.
+fn members(manifest: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--no-deps", "--offline"])
+        .args(["--format-version", "1", "--manifest-path", manifest])
         .current_dir(root())
         .output()
         .unwrap();
@@ -717,26 +719,6 @@ fn is_test(path: &Path) -> bool {
 /// A source without its unit tests, which are at its end.
 fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap()
-}
-
-/// Every file below a directory but for what building makes.
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let made = ["target", ".git", "corpus", "artifacts", "coverage"];
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if made.contains(&&*name) {
-            continue;
-        }
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Files of tests that Cargo compiles: those that `tests/main.rs` names, and executables of their

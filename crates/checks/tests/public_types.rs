@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates whose types are no interface of a library.
-const TOOLS: &[&str] = &["bench", "cli", "fuzz", "oracle", "testkit", "xtask"];
+const TOOLS: &[&str] = &[
+    "bench", "checks", "cli", "fuzz", "oracle", "testkit", "xtask",
+];
 
 /// Ends of names of errors.
 const ERROR_ENDS: &[&str] = &["Error", "Fault", "Problem", "Refusal", "Mismatch"];

@@ -3,23 +3,25 @@
 //! page are links, and a type without one is plain text.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The workspace's directory.
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use beebox_checks::root;
 
-/// Directory of the library's pages, written anew.
+/// Directory of the library's pages: the one that `BEEBOX_PAGES` names, where they have just
+/// been written, or they are written anew.
 fn pages() -> PathBuf {
+    if let Some(written) = env::var_os("BEEBOX_PAGES") {
+        return root().join(written);
+    }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     let status = Command::new(env!("CARGO"))
         .args(["doc", "--quiet", "--locked", "--no-deps", "-p", "beebox"])
         .arg("--target-dir")
         .arg(&target)
-        .current_dir(workspace())
+        .current_dir(root())
         .status();
     assert!(status.unwrap().success(), "cargo doc fails");
     target.join("doc/beebox")
@@ -45,7 +47,7 @@ fn visit(directory: &Path, ending: &str, found: &mut dyn FnMut(&Path, &str)) {
 fn declared() -> BTreeSet<String> {
     const DECLARATIONS: &[&str] = &["struct", "enum", "trait", "union", "type"];
     let mut names = BTreeSet::new();
-    visit(&workspace().join("crates"), "rs", &mut |path, text| {
+    visit(&root().join("crates"), "rs", &mut |path, text| {
         if !path.components().any(|part| part.as_os_str() == "src") {
             return;
         }
