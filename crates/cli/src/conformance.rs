@@ -73,7 +73,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => raw::elf_program(&bytes, None),
         false => CheckedProgram::from_bytes(&bytes).map_err(ProgramReadError::from),
     };
-    let program = program.map_err(|error| wrong("program", error))?;
+    let place = match args.elf {
+        true => "program of --elf",
+        false => "program",
+    };
+    let program = program.map_err(|error| wrong(place, error))?;
     if program.insns().is_empty() {
         let failure = Failure::new("program: no instructions");
         return Err(failure.hint("--program HEX, or hexadecimal on standard input"));
@@ -92,6 +96,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let value = value.ok_or_else(|| Failure::new(trusted::TIMED_OUT))?;
         println!("{value:x}");
         return Ok(Answer::Yes);
+    }
+    if args.trust {
+        return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
     }
     match run_checked(&program, &mut memory)? {
         Ok(value) => {

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use beebox::{Engine, Semantics};
+use sys::interruptible::Interruption;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
@@ -59,7 +60,9 @@ pub(crate) struct Args {
     no_optimize: bool,
 
     /// Write the packets that match to OUT, as pcap or pcapng if its name ends so,
-    /// compressed if it ends in .gz or .zst; `-` is standard output
+    /// compressed if it ends in .gz or .zst. It has its name when it is complete, also where
+    /// SIGINT or SIGTERM ends the reading of a pipe; `-` is standard output, for packets as
+    /// they come
     #[arg(
         short,
         long,
@@ -182,7 +185,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(number) = args.why {
         return why::explain(&paths, &programs, number, args.format == AnswerFormat::Json);
     }
-    let opened = inputs::open_all(&paths);
+    let interruption = Interruption::default();
+    let opened = inputs::open_all(&paths, &interruption);
     let mut inputs = opened.map_err(|failure| match inputs::misplaced_expression(&args.words) {
         Some(meant) => failure.hint(meant),
         None => failure,
@@ -192,5 +196,5 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let files = paths.iter().map(Path::new).chain(args.filter.as_deref());
     let output = OutputPath::optional(args.output.as_deref(), files)?;
-    run::filter_all(inputs, &programs, &args, output)
+    run::filter_all(inputs, &programs, &args, output, &interruption)
 }

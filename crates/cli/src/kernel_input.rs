@@ -39,6 +39,7 @@ pub(crate) const FOR_LINKING: &[KernelField] = &[
     KernelField::Config,
     KernelField::Symbols,
     KernelField::Features,
+    KernelField::SyscallWrapper,
     KernelField::Cpus,
 ];
 
@@ -57,6 +58,7 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
     KernelField::Config,
     KernelField::Symbols,
     KernelField::Features,
+    KernelField::SyscallWrapper,
     KernelField::Mitigations,
     KernelField::Cpus,
     KernelField::Registry,
@@ -182,11 +184,19 @@ impl KernelArgs {
                 features = features.with(name, *is_there).unwrap_or(features);
             }
             // Those that are not declared remain assumed.
-            let source = match kernel.source(KernelField::Features) {
+            let given = |field| match kernel.source(field) {
                 Source::Assumed => Source::Assumed,
                 _ => Source::Given,
             };
-            kernel = kernel.with_features(features, source);
+            let is_wrapper = |(name, _): &(String, bool)| name == Features::SYSCALL_WRAPPER;
+            let wrapper = match self.feature.iter().any(is_wrapper) {
+                true => Source::Given,
+                false => kernel.source(KernelField::SyscallWrapper).clone(),
+            };
+            let others = given(KernelField::Features);
+            kernel = kernel
+                .with_features(features, others)
+                .with_syscall_wrapper(features.syscall_wrapper, wrapper);
         }
         kernel = with_version_of_types(kernel);
         if self.reduced_btf {
@@ -467,26 +477,23 @@ fn with_btf(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
     if let Some(version) = types.version {
         kernel = kernel.with_version(version, file(path));
     }
-    kernel = with_wrapper_of(kernel, &btf);
+    kernel = with_wrapper_of(kernel, &btf, file(path));
     let source = kernel.source(KernelField::Registry).clone();
     Ok(with_registry(kernel, source))
 }
 
 /// Declares whether system calls take their arguments in a structure, if BTF tells it: their
 /// functions are then called as `__x64_sys_bpf`.
-fn with_wrapper_of(kernel: Kernel, btf: &Btf<'_>) -> Kernel {
+fn with_wrapper_of(kernel: Kernel, btf: &Btf<'_>, source: Source) -> Kernel {
     let has = |name: &str| btf.find(Kind::Func, name).is_some();
     let wrappers = ["x64", "arm64", "s390x", "riscv"];
     let is_wrapped = wrappers
         .iter()
         .any(|machine| has(&format!("__{machine}_sys_bpf")));
-    if !is_wrapped && !has("__sys_bpf") && !has("sys_bpf") {
-        return kernel;
+    match is_wrapped || has("__sys_bpf") || has("sys_bpf") {
+        true => kernel.with_syscall_wrapper(is_wrapped, source),
+        false => kernel,
     }
-    let mut features = kernel.features();
-    features.syscall_wrapper = is_wrapped;
-    let source = kernel.source(KernelField::Features).clone();
-    kernel.with_features(features, source)
 }
 
 /// States the version that BTF tells where nothing else states one: the release that has the

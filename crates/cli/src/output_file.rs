@@ -54,12 +54,9 @@ impl Unfinished {
         Ok((file, unfinished))
     }
 
-    /// Creates the file of an output that others read while it is written, and that is to stay
-    /// whenever it ends.
-    pub(crate) fn in_place(given: &Path) -> Result<(File, Unfinished), Failure> {
-        let file = File::create(given).map_err(|error| Failure::of_file(given, &error))?;
-        let given = given.to_owned();
-        Ok((file, Unfinished { given, names: None }))
+    /// True if the file has another name until it is complete.
+    pub(crate) fn is_written_aside(&self) -> bool {
+        self.names.is_some()
     }
 
     /// Gives the file, to which everything is written, its name.

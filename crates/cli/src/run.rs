@@ -58,8 +58,8 @@ Examples:
   beebox run --ebpf prog.asm --mem 00 --trace --budget 1000
   beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
-Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was
-stopped by a trap or by --timeout, or an expectation is not met, 2 could not answer.")]
+Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was stopped by a
+trap, by --timeout or by --memory, or an expectation is not met, 2 could not answer.")]
 pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
@@ -227,8 +227,7 @@ fn run_checked(
     regions: &mut Regions,
 ) -> Result<Ran, Failure> {
     if args.trust {
-        return Err(Failure::new("--trust is for engines that do not check")
-            .hint("--engine interp or jit, or no --trust"));
+        return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
     }
     let packet = args.packet.as_ref().map(Source::read_packet).transpose()?;
     let packet = packet

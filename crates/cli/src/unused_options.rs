@@ -195,6 +195,11 @@ const RULES: &[Rule] = &[
         options: &[&["all"]],
     },
     Rule {
+        command: "gateway run",
+        needs: Absent("per_packet"),
+        options: &[&["top"]],
+    },
+    Rule {
         command: "gateway compile",
         needs: Absent("no_analysis"),
         options: &[&["budget"]],

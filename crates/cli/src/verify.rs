@@ -15,7 +15,7 @@ mod spec;
 mod table;
 mod top_lines;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use beebox::kernel::{Privileges, Source};
 use beebox::program::{LoadFlags, ProgramType};
@@ -223,7 +223,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         let [old, new] = &args.files[..] else {
             return Err(Failure::new("-C compares two files of results"));
         };
-        let (old, new) = (row::read_csv(old)?, row::read_csv(new)?);
+        let (old, new) = (read_results(old, &filters)?, read_results(new, &filters)?);
+        if old.is_empty() && new.is_empty() && !args.filter.is_empty() {
+            return Err(selects_nothing(&args));
+        }
         let joined = Joined::new([&old, &new], &emit, &filters, args.top);
         match args.format {
             VerifyFormat::Table => print(&joined.table())?,
@@ -250,7 +253,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         let [file] = &args.files[..] else {
             return Err(Failure::new("-R prints one file of results"));
         };
-        row::read_csv(file)?
+        let rows = read_results(file, &filters)?;
+        if rows.is_empty() && !args.filter.is_empty() {
+            return Err(selects_nothing(&args));
+        }
+        rows
     } else {
         let flags = LoadFlags(
             args.flags.unwrap_or(0)
@@ -309,7 +316,9 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         rows.truncate(top);
     }
     if let Some(old) = &args.compare {
-        let text = compare::table(&row::read_csv(old)?, &rows, &emit);
+        let mut old = read_results(old, &filters)?;
+        old.retain(|row| args.prog.is_empty() || args.prog.contains(&row.prog_name));
+        let text = compare::table(&old, &rows, &emit);
         print(&text)?;
         return answer;
     }
@@ -330,6 +339,15 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         }
     }
     answer
+}
+
+/// The results in a file, without those of files and programs that the filters leave out.
+fn read_results(path: &Path, filters: &Filters) -> Result<Vec<Row>, Failure> {
+    let mut rows = row::read_csv(path)?;
+    // Filters have last parts of paths.
+    let base = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+    rows.retain(|row| filters.keep(&base(&row.file_name), &row.prog_name));
+    Ok(rows)
 }
 
 /// The most programs that a message lists.
@@ -358,13 +376,17 @@ fn unselected(args: &Args, results: &Results) -> Vec<Failure> {
     let absent = absent.map(|name| Failure::new(format_args!("no program is called {name:?}")));
     let mut failures: Vec<Failure> = absent.map(|failure| failure.hint(listed())).collect();
     if failures.is_empty() && rows.is_empty() && !left_out.is_empty() {
-        let filters = args.filter.iter().map(|filter| format!("-f {filter:?}"));
-        let names = args.prog.iter().map(|name| format!("--prog {name}"));
-        let words: Vec<String> = names.chain(filters).collect();
-        let what = format_args!("{}: selects no program", words.join(" "));
-        failures.push(Failure::new(what).hint(listed()));
+        failures.push(selects_nothing(args).hint(listed()));
     }
     failures
+}
+
+/// Failure of names and filters that leave no program.
+fn selects_nothing(args: &Args) -> Failure {
+    let filters = args.filter.iter().map(|filter| format!("-f {filter:?}"));
+    let names = args.prog.iter().map(|name| format!("--prog {name}"));
+    let words: Vec<String> = names.chain(filters).collect();
+    Failure::new(format_args!("{}: selects no program", words.join(" ")))
 }
 
 /// The answer for all: files that cannot be opened come before programs that are

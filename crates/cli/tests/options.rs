@@ -5,9 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+
+use sys::network::OwnNamespace;
+
+use crate::seccomp::SANDBOXED;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const MODES: &str = include_str!("data/options/modes.txt");
@@ -27,6 +32,24 @@ struct Mode {
     same: BTreeSet<String>,
     /// Options that are not tried.
     left: BTreeSet<String>,
+    needs: Needs,
+}
+
+/// What a mode needs of the machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// A network namespace of its own.
+    Namespace,
+    /// A process with filters, which `{pid}` stands for.
+    Process,
+}
+
+/// Where commands of modes run.
+struct Place<'p> {
+    directory: &'p Path,
+    /// Number of the process with filters; empty if there is none.
+    process: &'p str,
 }
 
 /// What a command gave.
@@ -99,6 +122,7 @@ fn modes() -> Vec<Mode> {
                     values: common.clone(),
                     same: BTreeSet::new(),
                     left: BTreeSet::new(),
+                    needs: Needs::Nothing,
                 });
             }
             ("value", None) => {
@@ -106,6 +130,13 @@ fn modes() -> Vec<Mode> {
             }
             ("value", Some(mode)) => {
                 mode.values.insert(option.to_owned(), value.to_owned());
+            }
+            ("needs", Some(mode)) => {
+                mode.needs = match option {
+                    "namespace" => Needs::Namespace,
+                    "process" => Needs::Process,
+                    _ => panic!("{line}"),
+                };
             }
             ("same", Some(mode)) => {
                 assert!(!value.is_empty(), "{line}: a reason");
@@ -144,12 +175,13 @@ fn without_times(text: &[u8]) -> String {
     kept
 }
 
-fn run(directory: &Path, words: &[String]) -> Outcome {
-    let new = directory.join("new");
+fn run(at: &Place<'_>, words: &[String]) -> Outcome {
+    let new = at.directory.join("new");
     let _ = fs::remove_file(&new);
     let place = |word: &String| {
         let word = word.replace("{new}", &new.display().to_string());
-        word.replace("{dir}", &directory.display().to_string())
+        let word = word.replace("{pid}", at.process);
+        word.replace("{dir}", &at.directory.display().to_string())
     };
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
         .args(words.iter().map(place))
@@ -166,13 +198,15 @@ fn run(directory: &Path, words: &[String]) -> Outcome {
 }
 
 /// Files that modes name.
-fn write_files(directory: &Path) {
+fn write_files(at: &Place<'_>) {
+    let directory = at.directory;
     let put = |name: &str, text: &str| fs::write(directory.join(name), text).unwrap();
     put(
         "tcp.ddd",
         "4\n40 0 0 12\n21 0 1 2048\n6 0 0 262144\n6 0 0 0\n",
     );
     put("drop.asm", "ret #0\n");
+    put("allow.asm", "ret #0x7fff0000\n");
     put(
         "sum.asm",
         "w0 = 0\nr2 += r1\nnext:\nif r1 == r2 goto done\nr3 = *(u8 *)(r1 + 0)\nr0 += r3\nr1 += 1\n\
@@ -197,15 +231,15 @@ fn write_files(directory: &Path) {
     for name in ["old.csv", "new.csv"] {
         let object = "examples/packets/firewall.bpf.o";
         let words = ["verify", object, "--format", "csv"].map(str::to_owned);
-        put(name, &run(directory, &words).out);
+        put(name, &run(at, &words).out);
     }
 }
 
 /// The complaints about a mode.
-fn check(mode: &Mode, options: &[Opt], directory: &Path) -> Vec<String> {
+fn check(mode: &Mode, options: &[Opt], at: &Place<'_>) -> Vec<String> {
     let command = split(&mode.command);
     let base_words = [&command[..], &mode.words].concat();
-    let base = run(directory, &base_words);
+    let base = run(at, &base_words);
     let shown = base_words.join(" ");
     let mut complaints = Vec::new();
     if !matches!(base.code, Some(0 | 1)) {
@@ -235,7 +269,7 @@ fn check(mode: &Mode, options: &[Opt], directory: &Path) -> Vec<String> {
             }
             (true, Some(value)) => words.extend(split(value)),
         }
-        let got = run(directory, &words);
+        let got = run(at, &words);
         // A refusal names the option, or the value or file that it gives.
         let value = words.last().map_or("", |word| word.as_str());
         let is_named = || {
@@ -267,10 +301,7 @@ fn every_option_acts_or_is_refused() {
         .unwrap();
     let options = options(&String::from_utf8(script.stdout).unwrap());
     let modes = modes();
-    // These need a network device, a process with a filter, or another protocol.
-    let without: BTreeSet<&str> = ["gateway attach", "seccomp dump", "conformance-plugin"].into();
-    let mut known: BTreeSet<&str> = modes.iter().map(|mode| mode.command.as_str()).collect();
-    known.extend(without);
+    let known: BTreeSet<&str> = modes.iter().map(|mode| mode.command.as_str()).collect();
     for command in options.keys() {
         assert!(known.contains(command.as_str()), "no mode of {command}");
     }
@@ -280,13 +311,21 @@ fn every_option_acts_or_is_refused() {
         for _ in 0..2 {
             scope.spawn(|| {
                 let directory = tempfile::tempdir().unwrap();
-                write_files(directory.path());
+                let place = Place {
+                    directory: directory.path(),
+                    process: "",
+                };
+                write_files(&place);
                 loop {
                     let Some(mode) = next.lock().unwrap().next() else {
                         return;
                     };
                     let options = &options[&mode.command];
-                    let found = check(mode, options, directory.path());
+                    let found = match mode.needs {
+                        Needs::Nothing => check(mode, options, &place),
+                        Needs::Namespace => check_in_namespace(mode, options, &place),
+                        Needs::Process => check_beside_process(mode, options, &place),
+                    };
                     complaints.lock().unwrap().extend(found);
                 }
             });
@@ -294,4 +333,58 @@ fn every_option_acts_or_is_refused() {
     });
     let complaints = complaints.into_inner().unwrap();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// The complaints about a mode that changes network devices.
+fn check_in_namespace(mode: &Mode, options: &[Opt], at: &Place<'_>) -> Vec<String> {
+    // What the thread starts is in its namespace.
+    let checked = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let _namespace = OwnNamespace::enter().ok()?;
+            Some(check(mode, options, at))
+        });
+        thread.join().unwrap()
+    });
+    checked.unwrap_or_else(|| {
+        oracle::skip("options of the gateway", "no network namespace of our own");
+        Vec::new()
+    })
+}
+
+/// The complaints about a mode that reads the filters of a process.
+fn check_beside_process(mode: &Mode, options: &[Opt], at: &Place<'_>) -> Vec<String> {
+    let filter = at.directory.join("allow.bpf").display().to_string();
+    let words = ["asm", "{dir}/allow.asm", "-o", &filter].map(str::to_owned);
+    assert_eq!(run(at, &words).code, Some(0));
+    let child = Command::new("python3")
+        .args(["-c", SANDBOXED, &filter])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        oracle::skip("options for processes with filters", "no python3");
+        return Vec::new();
+    };
+    let mut ready = [0; 5];
+    let started = child
+        .stdout
+        .as_mut()
+        .expect("a pipe")
+        .read_exact(&mut ready);
+    let at = Place {
+        directory: at.directory,
+        process: &child.id().to_string(),
+    };
+    let words = ["seccomp", "dump", "--pid", "{pid}"].map(str::to_owned);
+    let found = match started.is_ok() && run(&at, &words).code == Some(0) {
+        true => check(mode, options, &at),
+        false => {
+            oracle::skip("options for processes with filters", "they are not shown");
+            Vec::new()
+        }
+    };
+    child.kill().expect("a child of ours");
+    child.wait().expect("a child of ours");
+    found
 }

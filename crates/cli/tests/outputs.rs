@@ -198,6 +198,144 @@ fn signals_remove_what_was_begun_and_keep_what_was_there() {
     }
 }
 
+/// Waits until a process has a signal blocked.
+fn wait_until_blocked(id: u32, signal: u32) {
+    let start = std::time::Instant::now();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let blocked = u64::from_str_radix(blocked.unwrap().trim(), 16).unwrap();
+        if blocked >> (signal - 1) & 1 != 0 {
+            return;
+        }
+        assert!(
+            start.elapsed().as_secs() < 60,
+            "signal {signal} is not waited for"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn signals_end_the_reading_of_a_pipe_and_the_output_is_complete() {
+    use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    let sample = fs::read(Path::new(ROOT).join("examples/sample.pcap")).unwrap();
+    let input = tempfile::tempdir().unwrap();
+    let all = input.path().join("all.asm");
+    fs::write(&all, "ret #65535\n").unwrap();
+    let all = all.to_str().unwrap();
+    for (name, more, signal, number) in [
+        ("out.pcap", &[] as &[&str], "TERM", 15),
+        ("out.pcap", &[], "INT", 2),
+        ("out.pcap", &[], "HUP", 1),
+        ("out.pcap", &["--json"], "TERM", 15),
+        ("out.pcapng.gz", &[], "INT", 2),
+        ("out.pcap", &["examples/sample.pcap", "--merge"], "INT", 2),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join(name);
+        fs::write(&out, "old").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+            .current_dir(ROOT)
+            .args(["filter", "-F", all, "-", "-w"])
+            .arg(&out)
+            .args(more)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(&sample).unwrap();
+        wait_until_blocked(child.id(), number as u32);
+        // A part of a record, and its standard input stays open.
+        stdin.write_all(&[0; 10]).unwrap();
+        assert_eq!(fs::read(&out).unwrap(), b"old", "{name} {signal}");
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{output:?}");
+        drop(stdin);
+        assert_eq!(names(directory.path()), [name], "{signal}");
+        let whole = beebox(&["filter", "-F", all, out.to_str().unwrap(), "--count"]);
+        assert!(whole.status.success(), "{whole:?}");
+        let packets: usize = String::from_utf8_lossy(&whole.stdout)
+            .trim()
+            .parse()
+            .unwrap();
+        match more.contains(&"--merge") {
+            // Those of the file that come before the last one of the pipe are among them.
+            true => assert!((298..=2 * 298).contains(&packets), "{packets}"),
+            false => assert_eq!(packets, 298),
+        }
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("298"), "{said}");
+        assert!(!said.contains("truncated"), "{said}");
+    }
+}
+
+#[test]
+fn signals_that_are_ignored_end_no_reading() {
+    let directory = tempfile::tempdir().unwrap();
+    let all = directory.path().join("all.asm");
+    fs::write(&all, "ret #65535\n").unwrap();
+    let out = directory.path().join("out.pcap");
+    // The signal comes while the second part of the capture is waited for.
+    let script = "trap '' HUP; \
+        (head -c 40000 examples/sample.pcap; sleep 0.5; tail -c +40001 examples/sample.pcap) | \
+        \"$@\" & sleep 0.2; kill -s HUP $!; wait $!";
+    let output = Command::new("bash")
+        .current_dir(ROOT)
+        .args(["-c", script, "bash"])
+        .arg(env!("CARGO_BIN_EXE_beebox"))
+        .args(["filter", "-F"])
+        .arg(&all)
+        .args(["-", "-w"])
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said_by(&output));
+    let whole = beebox(&[
+        "filter",
+        "-F",
+        all.to_str().unwrap(),
+        out.to_str().unwrap(),
+        "--count",
+    ]);
+    assert_eq!(String::from_utf8_lossy(&whole.stdout), "298\n");
+}
+
+#[test]
+fn a_pipe_whose_packets_do_not_fit_leaves_the_old_file() {
+    let input = tempfile::tempdir().unwrap();
+    let all = input.path().join("all.asm");
+    fs::write(&all, "ret #65535\n").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let out = with_old(directory.path());
+    let output = Command::new("bash")
+        .current_dir(ROOT)
+        .args([
+            "-c",
+            "ulimit -f 1; cat examples/sample.pcap | exec \"$@\"",
+            "bash",
+        ])
+        .arg(env!("CARGO_BIN_EXE_beebox"))
+        .args(["filter", "-F"])
+        .arg(&all)
+        .args(["-", "-w"])
+        .arg(&out)
+        .output()
+        .unwrap();
+    let told = said_by(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("out.pcap: File too large"), "{told}");
+    assert_eq!(names(directory.path()), ["out.pcap"]);
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+}
+
 #[test]
 fn outputs_that_do_not_fit_leave_the_old_file() {
     let firewall = "examples/packets/firewall.bpf.o";

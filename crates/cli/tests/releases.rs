@@ -10,6 +10,8 @@ use beebox::kernel::newest_in;
 /// Programs that depend on what a kernel has.
 const LACKING: &str = "crates/cli/tests/data/lacking.bpf.o";
 const SHAPES: &str = "crates/cli/tests/data/shapes.bpf.o";
+/// A program for each special field of values.
+const FIELDS: &str = "crates/cli/tests/data/special-fields.bpf.o";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -123,6 +125,47 @@ fn there_is_no_verdict_for_a_release_without_rules() {
     // Refused by the rules of 6.18 is no verdict either.
     assert_eq!(verdict("exit\n", "6.12").0, Some(2));
     assert!(lacks(pass, "4.7").starts_with("program type xdp needs Linux 4.8"));
+}
+
+#[test]
+fn special_fields_of_values_that_a_release_lacks_are_refused() {
+    let (code, rows) = verified(&[FIELDS]);
+    assert_eq!(code, Some(0), "{rows:#?}");
+    let fields = [
+        ("spin_lock", "bpf_spin_lock", "5.1", "5.0"),
+        ("timer", "bpf_timer", "5.15", "5.14"),
+        ("kptr", "kptr", "5.19", "5.18"),
+        ("kptr_untrusted", "kptr", "5.19", "5.18"),
+        ("list", "bpf_list_head", "6.2", "6.1"),
+        ("tree", "bpf_rb_root", "6.3", "6.2"),
+        ("refcount", "bpf_refcount", "6.4", "6.3"),
+        ("percpu_kptr", "percpu kptr", "6.7", "6.6"),
+        ("workqueue", "bpf_wq", "6.10", "6.9"),
+        ("uptr", "uptr", "6.13", "6.12"),
+        ("res_lock", "bpf_res_spin_lock", "6.15", "6.14"),
+        ("task_work", "bpf_task_work", "6.18", "6.17"),
+    ];
+    for (program, field, release, before) in fields {
+        let program = format!("use_{program}");
+        let of = |version| verified(&[FIELDS, "--prog", &program, "--kernel-version", version]);
+        let map = program.replace("use", "map");
+        let expected = format!(
+            "{program} failure {field} in values of map {map} needs Linux {release}; \
+             the kernel is Linux {before}"
+        );
+        assert_eq!(of(before), (Some(1), vec![expected]));
+        let (_, rows) = of(release);
+        assert!(!rows[0].contains(" needs "), "{rows:?}");
+    }
+    let of_5_14 = |program| verified(&[FIELDS, "--prog", program, "--kernel-version", "5.14"]);
+    let expected = "use_inner failure bpf_timer in values of map outer needs Linux 5.15; the kernel is Linux 5.14";
+    assert_eq!(of_5_14("use_inner"), (Some(1), vec![expected.to_owned()]));
+    // Linux does not look into unions.
+    let expected = "use_in_union unsupported rules of Linux 5.14";
+    assert_eq!(
+        of_5_14("use_in_union"),
+        (Some(2), vec![expected.to_owned()])
+    );
 }
 
 #[test]
@@ -497,6 +540,37 @@ fn types_alone_tell_the_release() {
         verified(&["--kernel", SHAPES, LACKING, "--prog", "passes"]).0,
         Some(0)
     );
+}
+
+#[test]
+fn whether_system_calls_have_wrappers_is_named_where_types_do_not_tell() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("vmlinux.btf");
+    let noted = |functions: &[&str], more: &[&str]| {
+        fs::write(&path, types(34, functions)).unwrap();
+        let words = ["verify", LACKING, "--prog", "passes", "--btf"];
+        error(&beebox(
+            &[&words[..], &[path.to_str().unwrap()], more].concat(),
+        ))
+    };
+    let wrappers = "features, whether system calls have wrappers, ";
+    let none: [&[&str]; 2] = [&["schedule"], &["__do_sys_bpf"]];
+    for functions in none {
+        let note = noted(functions, &[]);
+        assert!(note.contains(wrappers), "{note}");
+        let declared = noted(functions, &["--feature", "syscall-wrapper=off"]);
+        assert!(
+            declared.contains("features, ") && !declared.contains(wrappers),
+            "{declared}"
+        );
+    }
+    for function in ["__x64_sys_bpf", "__arm64_sys_bpf", "__sys_bpf"] {
+        let note = noted(&["schedule", function], &[]);
+        assert!(
+            note.contains("features, ") && !note.contains(wrappers),
+            "{note}"
+        );
+    }
 }
 
 #[test]

@@ -151,6 +151,48 @@ fn numbers_out_of_range_are_refused_as_such() {
 }
 
 #[test]
+fn options_that_state_too_little_or_do_nothing_are_named() {
+    let trusted = "b7000000020000009500000000000000";
+    for (words, what, remedy) in [
+        (
+            &["gateway", "attach", "lo", OFFICE, "--rules-room", "1"][..],
+            "--rules-room is too small: examples/gateway/office.rules has 7 rules",
+            "try: --rules-room 7 or more",
+        ),
+        (
+            &[
+                "gateway",
+                "run",
+                OFFICE,
+                "--pcap",
+                SAMPLE,
+                "--per-packet",
+                "--top",
+                "3",
+            ],
+            "--top does nothing with --per-packet",
+            "try: no --top, or no --per-packet",
+        ),
+        (
+            &["conformance-plugin", "--program", trusted, "--trust"],
+            "--trust is for engines that do not check",
+            "try: --engine interp or jit, or no --trust",
+        ),
+        (
+            &["conformance-plugin", "--program", trusted, "--elf"],
+            "program of --elf: this file has no ELF magic number",
+            "",
+        ),
+    ] {
+        let told = told(words);
+        assert!(
+            told.contains(what) && told.contains(remedy),
+            "{words:?}: {told}"
+        );
+    }
+}
+
+#[test]
 fn commands_without_files_print_a_usage_error() {
     for words in [
         &["gen", "header"][..],

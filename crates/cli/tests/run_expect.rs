@@ -43,7 +43,7 @@ fn the_example_is_met() {
     let (code, out, said) = run(&[FIREWALL, "--expect", EXPECTED]);
     assert_eq!(
         (code, &*out, &*said),
-        (0, "9 expectations met, 3 runs\n", "")
+        (0, "9 expectations met, 3 runs; 2 leave members out\n", "")
     );
     let checked = run(&[FIREWALL, "--expect", EXPECTED, "--engine", "checked"]);
     assert_eq!(checked.0, 0, "{}", checked.1);
@@ -87,7 +87,7 @@ verdict XDP_PASS
   run 1 (report): expected {\"cpu\":1,\"length\":60}, got \
 {\"time\":0,\"cpu\":0,\"ifindex\":1,\"random\":3793791033,\"length\":60} \
 (differs from byte 8 on)
-5 of 9 expectations not met, 2 runs
+5 of 9 expectations not met, 2 runs; 1 leaves members out
 ",
             ""
         )
@@ -111,6 +111,38 @@ fn the_run_of_the_command_line_is_held() {
                 map open_ports 80 = 5\nmap open_ports 82 absent\nmap open_ports entries 2\n";
     let (code, out, _) = expect(text, &[FIREWALL, "--packet", "zero:60"]);
     assert_eq!((code, &*out), (0, "4 expectations met, 1 run\n"));
+}
+
+#[test]
+fn members_that_are_left_out_are_said() {
+    let text = "set blocked {\"prefix_length\": 24} = {\"name\": \"lab\"}\n\
+                set open_ports 80 = 5\n\
+                map blocked {\"prefix_length\": 24} = {\"hits\": 0}\n\
+                map blocked {\"prefix_length\": 24, \"address\": [0, 0, 0, 0]} = \
+                {\"name\": \"lab\", \"hits\": 0}\n\
+                map open_ports 80 = 5\n";
+    let (code, out, said) = expect(text, &[FIREWALL, "--packet", "zero:60"]);
+    assert_eq!(
+        (code, &*out),
+        (0, "3 expectations met, 1 run; 1 leaves members out\n")
+    );
+    let expected = "/a.expect:1: map blocked: note: left out, so 0: key address, hits\n\
+                    /a.expect:3: map blocked: note: left out, so 0: key address\n";
+    assert_eq!(said, expected);
+    let words = [FIREWALL, "--packet", "zero:60", "--format"];
+    let (_, out, _) = expect(text, &[&words[..], &["json"]].concat());
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    let left_out = serde_json::json!([{ "line": 3, "members": ["name"] }]);
+    assert_eq!(answer["left_out"], left_out);
+    let (_, out, _) = expect(text, &[&words[..], &["junit"]].concat());
+    assert!(
+        out.contains("<system-out>left out: name</system-out>"),
+        "{out}"
+    );
+    // Of records and variables too.
+    let text = "run report zero:60\nglobal last = {\"length\": 60}\nglobal packets = 1\n";
+    let (_, out, _) = expect(text, &[REPORT]);
+    assert_eq!(out, "2 expectations met, 1 run; 1 leaves members out\n");
 }
 
 #[test]

@@ -523,13 +523,56 @@ fn limits_of_time_and_memory_are_named_when_they_end_a_run() {
     let words = ["endless"];
     let why = "the program did not end within 10s, the limit of a run; --timeout SECONDS";
     stopped(&words, why, "deadline");
-    let (code, said) = complaint(&[LIMITS, "--packet", "zero:64", "--prog", "array"]);
-    assert_eq!(code, 2);
-    assert!(
-        said.contains("map wide: the maps need more than 1073741824 bytes"),
-        "{said}"
-    );
-    assert!(said.contains("try: --memory SIZE, as 4G"), "{said}");
+    // Maps are created and filled within the limit, too.
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let entry = |bytes: usize| format!("[{}]", vec!["0"; bytes].join(","));
+    let entries =
+        (0..600).map(|key| format!(r#"{{"key":{key},"value":{{"bytes":{}}}}}"#, entry(4096)));
+    let entries = entries.collect::<Vec<_>>().join(",");
+    let maps = put("growing.json", &format!(r#"{{"growing":[{entries}]}}"#));
+    let value = format!(r#"{{"bytes": {}}}"#, entry(4096));
+    let expected = (0..600).map(|key| format!("set growing {key} = {value}\n"));
+    let expected = expected.collect::<String>() + "run grow zero:64\nverdict XDP_PASS\n";
+    let expected = put("growing.expect", &expected);
+    let packet = ["--packet", "zero:64"];
+    for (words, why) in [
+        (
+            &[&packet[..], &["--prog", "array"]].concat()[..],
+            "map wide: the maps need more than 1073741824 bytes, the limit of their memory",
+        ),
+        (
+            &[&packet[..], &["--prog", "array", "--memory", "1"]].concat(),
+            "map wide: the maps need more than 1 byte, the limit of their memory",
+        ),
+        (
+            &[
+                &packet[..],
+                &["--prog", "grow", "--memory", "1M", "--maps", &maps],
+            ]
+            .concat(),
+            "the maps need more than 1048576 bytes, the limit of their memory",
+        ),
+        (
+            &["--memory", "1M", "--expect", &expected],
+            "the maps need more than 1048576 bytes, the limit of their memory",
+        ),
+    ] {
+        let words = [&[LIMITS][..], words].concat();
+        let (code, said) = complaint(&words);
+        assert_eq!(code, 1, "{words:?}: {said}");
+        assert!(said.contains(why), "{words:?}: {said}");
+        assert!(said.contains("try: --memory SIZE, as 4G"), "{said}");
+        let output = run(&[&words[..], &["-j"]].concat());
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(answer["trap"]["kind"], "memory", "{answer}");
+        let message = answer["trap"]["message"].as_str().expect("a message");
+        assert!(message.contains(why), "{message}");
+    }
     let larger = [
         LIMITS, "--packet", "zero:64", "--prog", "array", "--memory", "5G",
     ];

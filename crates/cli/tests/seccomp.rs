@@ -105,6 +105,55 @@ fn capabilities_are_known_names_lists_and_sets() {
 }
 
 #[test]
+fn options_of_profiles_are_refused_for_compiled_filters() {
+    let directory = with_file("deny.asm", DENYLIST);
+    let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    put("profile.json", r#"{"defaultAction": "SCMP_ACT_ALLOW"}"#);
+    put("list", "x86_64 read -> ALLOW\n");
+    for option in [
+        ["--cap", "CAP_SYS_ADMIN"],
+        ["--kernel", "6.18"],
+        ["--kernel-version", "4.19"],
+        ["--runtime", "runc"],
+    ] {
+        for (words, profile) in [
+            (&["eval", "deny.asm", "--syscall", "read"][..], None),
+            (&["table", "deny.asm"], None),
+            (&["check", "deny.asm"], None),
+            (&["dis", "deny.asm"], None),
+            (
+                &["diff", "deny.asm", "deny.asm"],
+                Some(&["diff", "deny.asm", "profile.json"][..]),
+            ),
+            (
+                &["assert", "deny.asm", "list"],
+                Some(&["assert", "profile.json", "list"]),
+            ),
+        ] {
+            let (code, _, stderr) = run(directory.path(), &[words, &option].concat());
+            assert_eq!(code, 2, "{words:?} {option:?}: {stderr}");
+            let expected = format!("{} does nothing with compiled filters", option[0]);
+            assert!(stderr.contains(&expected), "{words:?}: {stderr}");
+            if let Some(words) = profile {
+                let (code, _, stderr) = run(directory.path(), &[words, &option].concat());
+                assert!(matches!(code, 0 | 1), "{words:?} {option:?}: {stderr}");
+            }
+        }
+    }
+    // A compiled filter beside a profile is no mistake.
+    let words = [
+        "eval",
+        "deny.asm",
+        "profile.json",
+        "--syscall",
+        "read",
+        "--cap",
+        "all",
+    ];
+    assert_eq!(run(directory.path(), &words).0, 0);
+}
+
+#[test]
 fn the_architecture_of_a_call_follows_the_machine() {
     let profile = PROFILE.replace("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64");
     let directory = with_file("profile.json", &profile);
@@ -258,7 +307,7 @@ fn negative_numbers_need_no_equals_sign() {
 
 /// Installs the filter in the file that its argument names, and waits until its standard
 /// input ends.
-const SANDBOXED: &str = "
+pub(crate) const SANDBOXED: &str = "
 import ctypes, sys
 code = open(sys.argv[1], 'rb').read()
 class Program(ctypes.Structure):
@@ -479,10 +528,9 @@ fn big_endian_machines_have_the_halves_of_arguments_exchanged() {
         // The first instruction loads the architecture: ld [4].
         let is_big = matches!(machine, "s390x" | "mips64");
         assert_eq!(code[..2] == [0, 0x20], is_big, "{machine}");
-        assert_eq!(
-            answer(&[&["eval", "code"], &call[2..], &["1=0x100000002"]].concat()),
-            "ALLOW\n"
-        );
+        let words = [&["eval", "code"], &call[2..], &["1=0x100000002"]].concat();
+        let compiled = [&words[..], &["--machine", machine]].concat();
+        assert_eq!(run(directory.path(), &compiled).1, "ALLOW\n");
     }
 }
 

@@ -597,6 +597,65 @@ fn files_of_results_are_compared_as_by_veristat() {
 }
 
 #[test]
+fn names_select_among_recorded_results() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, insns: u32| {
+        let path = directory.path().join(name);
+        let row = |file: &str, prog: &str| format!("{file},{prog},success,{insns}\n");
+        let rows = [row("dir/a.o", "x"), row("dir/a.o", "y"), row("b.o", "x")].concat();
+        fs::write(
+            &path,
+            format!("file_name,prog_name,verdict,total_insns\n{rows}"),
+        )
+        .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (old, new) = (file("old.csv", 1), file("new.csv", 2));
+    for (filters, kept) in [
+        (&["-f", "x"][..], &["dir/a.o,x", "b.o,x"][..]),
+        (&["-f", "a.o/"], &["dir/a.o,x", "dir/a.o,y"]),
+        (&["-f", "!a.o/x"], &["dir/a.o,y", "b.o,x"]),
+        (&["-f", "/y", "-f", "b*/x"], &["dir/a.o,y", "b.o,x"]),
+        (&["-f", "x", "-f", "insns>=3"], &[]),
+    ] {
+        for words in [&["-R", &old][..], &["-C", &old, &new]] {
+            let columns = ["-e", "file,prog", "--format", "csv"];
+            let output = verify(&[words, filters, &columns].concat());
+            let shown = text(&output);
+            let rows: Vec<&str> = shown.lines().skip(1).collect();
+            let mut expected = kept.to_vec();
+            if words[0] == "-C" {
+                expected.sort_unstable();
+            }
+            assert_eq!(rows, expected, "{words:?} {filters:?}");
+        }
+    }
+    for words in [&["-R", &old][..], &["-C", &old, &new]] {
+        let output = verify(&[words, &["-f", "nosuch"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let expected = "-f \"nosuch\": selects no program";
+        assert!(error(&output).contains(expected), "{}", error(&output));
+    }
+    // What the filters leave out does not differ.
+    let rows = verify(&[SHAPES, "--format", "csv"]);
+    let all = text(&rows);
+    let row = all.lines().nth(1).unwrap();
+    fs::write(
+        &old,
+        format!("{all}{}\n", row.replace(",filter,", ",other,")),
+    )
+    .unwrap();
+    for choice in [["-f", "filter"], ["--prog", "filter"]] {
+        let words = [&[SHAPES, "--compare", &old][..], &choice].concat();
+        let compared = text(&verify(&words));
+        assert_eq!(
+            compared, "1 program compared, 0 values differ\n",
+            "{choice:?}"
+        );
+    }
+}
+
+#[test]
 fn frequent_source_lines_are_listed() {
     let output = verify(&[SHAPES, "-S", "2"]);
     let text = text(&output);

@@ -11,6 +11,7 @@
 //! earlier one.
 
 mod features;
+mod fields;
 mod instructions;
 mod kfuncs;
 mod loops;
@@ -23,6 +24,7 @@ use std::fmt;
 use crate::kernel::KernelVersion;
 
 pub use features::Feature;
+pub use fields::value_features;
 pub use kfuncs::kfunc;
 pub(crate) use kfuncs::{kfunc_index, kfunc_name};
 pub use loops::has_loop;

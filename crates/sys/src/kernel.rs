@@ -54,6 +54,7 @@ pub fn running() -> io::Result<Kernel> {
         let (features, source) = features(kernel.version(), &config);
         kernel = kernel
             .with_features(features, source)
+            .with_syscall_wrapper(features.syscall_wrapper, Source::Running)
             .with_config(config, Source::Running);
     }
     if let Ok(command_line) = fs::read_to_string("/proc/cmdline") {

@@ -9,6 +9,7 @@ pub mod dpdk;
 mod errno;
 pub mod inet;
 pub mod input;
+pub mod interruptible;
 pub mod kernel;
 pub mod libbpf;
 pub mod libpcap;

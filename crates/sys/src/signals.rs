@@ -26,24 +26,63 @@ pub enum Wakeup {
 pub enum Signal {
     /// SIGHUP.
     HangUp,
-    /// SIGINT or SIGTERM.
-    Stop,
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
 }
 
-const WAITED: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+impl Signal {
+    const ALL: [Signal; 3] = [Signal::HangUp, Signal::Interrupt, Signal::Terminate];
+
+    fn number(self) -> libc::c_int {
+        match self {
+            Signal::HangUp => libc::SIGHUP,
+            Signal::Interrupt => libc::SIGINT,
+            Signal::Terminate => libc::SIGTERM,
+        }
+    }
+
+    fn is_ignored(self) -> bool {
+        // SAFETY: all zeros is a valid value of this plain structure.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: a null pointer asks for the present action, which is written to a local.
+        let read = unsafe { libc::sigaction(self.number(), std::ptr::null(), &mut action) };
+        read == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+
+    /// Does to the process what the signal does when it arrives, which by default ends it.
+    pub fn raise(self) {
+        // SAFETY: the call takes a number, and accesses no memory of this process.
+        unsafe { libc::raise(self.number()) };
+    }
+}
 
 impl Signals {
     /// Blocks SIGHUP, SIGINT and SIGTERM in the calling thread and in those that it starts.
     pub fn block() -> Result<Signals, Errno> {
+        Signals::block_those(&Signal::ALL)
+    }
+
+    /// Blocks those of the signals that are not ignored: blocked ones arrive though they are
+    /// ignored.
+    pub fn block_heeded() -> Result<Signals, Errno> {
+        let heeded = Signal::ALL
+            .into_iter()
+            .filter(|signal| !signal.is_ignored());
+        Signals::block_those(&heeded.collect::<Vec<_>>())
+    }
+
+    fn block_those(signals: &[Signal]) -> Result<Signals, Errno> {
         // SAFETY: all zeros is a valid value of both sets, which sigemptyset initializes.
         let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = unsafe {
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             (set, set)
         };
-        for signal in WAITED {
+        for signal in signals {
             // SAFETY: the set is initialized and writable.
-            Errno::check(unsafe { libc::sigaddset(&mut set, signal) })?;
+            Errno::check(unsafe { libc::sigaddset(&mut set, signal.number()) })?;
         }
         // SAFETY: both sets are initialized, the second one is writable.
         let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) };
@@ -100,9 +139,9 @@ impl Signals {
         let fd = self.pending.as_raw_fd();
         // SAFETY: pointer and size are those of a writable local.
         let len = unsafe { libc::read(fd, (&raw mut info).cast(), size) };
+        let is_it = |signal: &Signal| signal.number() as u32 == info.ssi_signo;
         match Errno::check_len(len) {
-            Ok(_) if info.ssi_signo == libc::SIGHUP as u32 => Ok(Some(Signal::HangUp)),
-            Ok(_) => Ok(Some(Signal::Stop)),
+            Ok(_) => Ok(Signal::ALL.into_iter().find(is_it)),
             Err(Errno(libc::EAGAIN | libc::EINTR)) => Ok(None),
             Err(errno) => Err(errno),
         }

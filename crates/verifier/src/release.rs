@@ -2,7 +2,7 @@
 //!
 //! What the tables of releases ([`spec::since`]) know to be absent refuses a program: its
 //! type, attach type and load flags, opcodes, and of what the walk reached helpers, kfuncs,
-//! other instructions and maps with their flags. Of other programs nothing is known, unless
+//! other instructions and maps with their flags and the special fields of their values. Of other programs nothing is known, unless
 //! the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
 //! instructions.
 //!
@@ -14,7 +14,7 @@ use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId};
 use spec::helpers;
 use spec::programs::{AttachType, LoadFlags};
-use spec::since::{Feature, Release, Since, has_loop, kfunc};
+use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
 
 use crate::env::Env;
 use crate::verdict::{Refusal, RefusalKind, Verdict, errno};
@@ -209,5 +209,18 @@ fn of_map(env: &Env<'_>, id: MapId, at: usize, absent: &mut Absent) {
     );
     for (name, since) in map.params.flags.since().filter(|_| !is_data) {
         absent.check(since, Some(at), || format!("{name} of map {}", map.name));
+    }
+    let Some(types) = env.program.btf() else {
+        return;
+    };
+    for def in [Some(&**map), map.inner.as_deref()].into_iter().flatten() {
+        if !def.has_btf || def.kernel_value.is_some() {
+            continue;
+        }
+        for feature in value_features(types, def.params.value_type) {
+            absent.check(feature.since(), Some(at), || {
+                format!("{} of map {}", feature.name(), map.name)
+            });
+        }
     }
 }

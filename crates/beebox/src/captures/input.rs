@@ -60,11 +60,6 @@ impl Input {
         })
     }
 
-    /// True for a capture that may still be going on: packets that match are written at once.
-    pub fn is_live(&self) -> bool {
-        self.eager
-    }
-
     /// A capture from any source of bytes, compressed or not.
     pub fn stream(source: impl Read + Send + 'static) -> Result<Input, Error> {
         let source =

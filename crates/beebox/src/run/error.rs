@@ -124,10 +124,9 @@ impl fmt::Display for NotLoaded {
                     errno => write!(f, " cannot be made here: {errno}"),
                 }
             }
-            NotLoaded::Memory { map, limit } => write!(
-                f,
-                "map {map}: the maps need more than {limit} bytes, the limit of their memory"
-            ),
+            NotLoaded::Memory { map, limit } => {
+                write!(f, "map {map}: {}", RunError::Memory(*limit))
+            }
             NotLoaded::InnerMap { map, inner, errno } => {
                 write!(f, "map {map}: it does not take map {inner}: {errno}")
             }
@@ -337,9 +336,10 @@ impl fmt::Display for RunError {
                  its timer again for a time that has passed"
             ),
             RunError::Memory(limit) => {
+                let plural = if *limit == 1 { "" } else { "s" };
                 write!(
                     f,
-                    "the maps need more than {limit} bytes, the limit of their memory"
+                    "the maps need more than {limit} byte{plural}, the limit of their memory"
                 )
             }
             RunError::Cpu(error) => error.fmt(f),

@@ -122,6 +122,13 @@ impl LoadedObject {
         maps.find(|map| map.def.name == name).map(|map| &*map.map)
     }
 
+    /// The limit in bytes of the memory of the maps, [`LoadOptions::memory`](super::LoadOptions),
+    /// if they asked for more since they were loaded or since the last call or run.
+    pub fn take_memory_limit(&self) -> Option<u64> {
+        let memory = &self.shared.memory;
+        memory.take_refused().then(|| memory.limit())
+    }
+
     /// The memory of the arena of this name, if a program uses it.
     pub fn arena(&self, name: &str) -> Option<&Arena> {
         self.map(name)?.operations().arena()

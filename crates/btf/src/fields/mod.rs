@@ -12,7 +12,7 @@ mod search;
 
 pub(crate) use search::pointer;
 
-use crate::{Btf, TypeId};
+use crate::{Btf, Name, TypeId};
 
 /// Maximum number of special fields of a type (`BTF_FIELDS_MAX`).
 const MAX_FIELDS: usize = 11;
@@ -66,6 +66,27 @@ impl FieldKind {
         (FieldKind::RbNode, "bpf_rb_node", 32),
         (FieldKind::Refcount, "bpf_refcount", 4),
     ];
+
+    /// The pointers found by the tag of their target.
+    const TAGS: &[(FieldKind, &'static str)] = &[
+        (FieldKind::KptrRef, "kptr"),
+        (FieldKind::KptrUnref, "kptr_untrusted"),
+        (FieldKind::KptrPercpu, "percpu_kptr"),
+        (FieldKind::Uptr, "uptr"),
+    ];
+
+    /// Kind of the structure of this name.
+    pub fn of_structure(name: Name<'_>) -> Option<FieldKind> {
+        let mut structs = FieldKind::STRUCTS.iter();
+        let found = structs.find(|(_, known, _)| name == **known);
+        found.map(|(kind, ..)| *kind)
+    }
+
+    /// Kind of a pointer to what has this tag.
+    pub fn of_tag(name: Name<'_>) -> Option<FieldKind> {
+        let found = FieldKind::TAGS.iter().find(|(_, known)| name == **known);
+        found.map(|(kind, _)| *kind)
+    }
 
     /// Name in messages of the kernel: that of the structure or tag (`btf_field_type_name`).
     pub fn name(self) -> &'static str {

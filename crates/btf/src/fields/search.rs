@@ -192,10 +192,8 @@ impl<'b> Search<'b> {
     fn kind_of(&self, ty: TypeId, seen: &mut Vec<FieldKind>) -> Outcome<Option<FieldKind>> {
         let ty = self.btf.at(ty);
         let name = ty.name();
-        let mut named = FieldKind::STRUCTS.iter();
-        let named = named.find(|(kind, known, _)| self.wanted.has(*kind) && name == **known);
-        match named {
-            Some(&(kind, ..)) => {
+        match FieldKind::of_structure(name).filter(|kind| self.wanted.has(*kind)) {
+            Some(kind) => {
                 if kind.is_unique() && seen.contains(&kind) {
                     return Err(FieldFault::Twice);
                 }
@@ -251,13 +249,7 @@ pub(crate) fn pointer(
     if btf.at(to).kind() == Kind::TypeTag {
         return Err(FieldFault::Pointer);
     }
-    let kind = match tag.name().as_bytes() {
-        b"kptr" => FieldKind::KptrRef,
-        b"kptr_untrusted" => FieldKind::KptrUnref,
-        b"percpu_kptr" => FieldKind::KptrPercpu,
-        b"uptr" => FieldKind::Uptr,
-        _ => return Err(FieldFault::Pointer),
-    };
+    let kind = FieldKind::of_tag(tag.name()).ok_or(FieldFault::Pointer)?;
     if !wanted.has(kind) {
         return Ok(None);
     }

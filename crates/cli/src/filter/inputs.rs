@@ -5,6 +5,7 @@ use std::fs::Metadata;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
+use sys::interruptible::{Interruptible, Interruption};
 
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
@@ -121,13 +122,17 @@ pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
 }
 
 /// Opens all captures, so that nothing is written if one is missing.
-pub(super) fn open_all(paths: &[OsString]) -> Result<Vec<NamedInput>, Failure> {
+pub(super) fn open_all(
+    paths: &[OsString],
+    interruption: &Interruption,
+) -> Result<Vec<NamedInput>, Failure> {
     check_streams(paths.iter().map(Path::new))?;
-    paths.iter().map(|path| open(Path::new(path))).collect()
+    let opened = paths.iter().map(|path| open(Path::new(path), interruption));
+    opened.collect()
 }
 
 /// Opens one capture.
-fn open(path: &Path) -> Result<NamedInput, Failure> {
+fn open(path: &Path, interruption: &Interruption) -> Result<NamedInput, Failure> {
     let (name, file) = (name(path), open_file(path)?);
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {
@@ -136,7 +141,10 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
     let waiting = Stopwatch::default();
     let input = match metadata.as_ref().is_none_or(Metadata::is_file) {
         true => Input::open(file),
-        false => Input::stream(Timed::new(file, &waiting)),
+        false => {
+            let stream = Interruptible::new(file, interruption);
+            Input::stream(Timed::new(stream, &waiting))
+        }
     };
     let input = input.map_err(|error| unreadable(&name, &error))?;
     Ok(NamedInput {

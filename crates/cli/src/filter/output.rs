@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompression};
+use sys::interruptible::Interruption;
 
 use super::inputs::{NamedInput, unreadable};
 use super::stopwatch::{Stopwatch, Timed};
@@ -47,12 +48,14 @@ pub(super) struct Target {
 
 impl Target {
     /// Creates the output for the packets of these captures, in a format or in that of
-    /// its name, compressed if the name ends in `.gz` or `.zst`.
+    /// its name, compressed if the name ends in `.gz` or `.zst`. Where it gets its name when it is
+    /// complete, signals end the reading of captures that go on.
     pub(super) fn create(
         out: OutputPath<'_>,
         format: Option<FileFormat>,
         inputs: &mut [NamedInput],
         stopwatch: &Stopwatch,
+        interruption: &Interruption,
     ) -> Result<Target, Failure> {
         let path = out.path();
         let compression = OutputCompression::of_name(path).map_err(|error| {
@@ -71,12 +74,10 @@ impl Target {
             let file = stdout.as_fd().try_clone_to_owned().map(File::from);
             (file.map_err(|error| failure(Some(path), &error))?, None)
         } else {
-            // Packets of a capture that goes on are there before it ends, and stay if it is ended.
-            let is_live = inputs.iter().any(|named| named.input.is_live());
-            let (file, unfinished) = match is_live {
-                true => Unfinished::in_place(path)?,
-                false => Unfinished::create(path)?,
-            };
+            let (file, unfinished) = Unfinished::create(path)?;
+            if unfinished.is_written_aside() {
+                interruption.arm();
+            }
             (file, Some(unfinished))
         };
         Ok(Target {

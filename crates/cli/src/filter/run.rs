@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
 use beebox::captures::{self, Options, Output, Stop, Tally};
+use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;
 use super::programs::Chosen;
@@ -26,12 +27,14 @@ struct Run {
     is_damaged: bool,
 }
 
-/// Filters all captures, as far as there is no fault.
+/// Filters all captures, as far as there is no fault. A signal that ends their reading ends the
+/// process when the output is complete.
 pub(super) fn filter_all(
     mut inputs: Vec<NamedInput>,
     programs: &Chosen,
     args: &Args,
     output: Option<OutputPath<'_>>,
+    interruption: &Interruption,
 ) -> Result<Answer, Failure> {
     let start = Instant::now();
     let outside = Stopwatch::default();
@@ -43,15 +46,20 @@ pub(super) fn filter_all(
     let mut target = match output {
         Some(path) => {
             let format = args.output_format;
-            Some(output::Target::create(path, format, &mut inputs, &outside)?)
+            let created = output::Target::create(path, format, &mut inputs, &outside, interruption);
+            Some(created?)
         }
         None => None,
     };
     let mut output = target.as_mut().map(output::Target::output);
-    let run = match args.merge {
+    let mut run = match args.merge {
         true => merged(inputs, programs, &options, output.as_mut(), args),
         false => one_after_the_other(inputs, programs, options, output.as_mut(), args)?,
     };
+    let signal = interruption.received().filter(|_| run.is_damaged);
+    if signal.is_some() {
+        run.fault = None;
+    }
     if let Some(warning) = programs.link_type_warning() {
         diagnostic!("beebox: warning: {warning}");
     }
@@ -71,6 +79,9 @@ pub(super) fn filter_all(
         jobs: run.jobs,
     };
     summary.print(args.count, args.per_file, args.format, run.fault.as_ref())?;
+    if let (Some(signal), Ok(())) = (signal, &written) {
+        signal.raise();
+    }
     match (run.fault, written) {
         (Some(failure), _) | (None, Err(failure)) => Err(failure),
         (None, Ok(())) if summary.total().matched == 0 => Ok(Answer::No),

@@ -9,6 +9,7 @@ use beebox::classic::{Insn, Operand};
 use beebox::text::dump_line;
 use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
 use serde::Serialize;
+use sys::interruptible::Interruption;
 
 use super::inputs;
 use super::programs::Chosen;
@@ -23,7 +24,7 @@ pub(super) fn explain(
     as_json: bool,
 ) -> Result<Answer, Failure> {
     let mut seen = 0;
-    for mut named in inputs::open_all(paths)? {
+    for mut named in inputs::open_all(paths, &Interruption::default())? {
         let before = seen;
         loop {
             let event = named.input.next_event();

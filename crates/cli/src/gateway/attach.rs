@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gateway::{Capacity, Hits, Hook, RuleSet};
+use gateway::{Capacity, Hits, Hook, RuleSet, Table};
 use sys::network::InterfaceChanges;
 use sys::signals::{Signal, Signals, Wakeup};
 
@@ -14,6 +14,7 @@ use super::kernel::DataPlane;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::count;
 use crate::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
+use crate::program_input::name;
 use crate::program_output::write_output;
 
 /// Attach the gateway to an interface of this machine
@@ -70,20 +71,42 @@ fn table_room(text: &str) -> Result<u32, String> {
     room.ok_or_else(|| "expected a power of two from 1 to 256".to_owned())
 }
 
+impl Args {
+    /// Room for the rules and for later ones.
+    ///
+    /// # Errors
+    /// If an option states less than the rules need.
+    fn capacity(&self, table: &Table) -> Result<Capacity, Failure> {
+        let own = Capacity::of(table);
+        let too_small = |option: &str, needed: String| {
+            let what = format_args!("{option} is too small: {} has {needed}", name(&self.rules));
+            Failure::new(what)
+        };
+        let rules = match self.rules_room {
+            None => own.rules.max(1024),
+            Some(room) if (room as usize) < own.rules => {
+                let failure = too_small("--rules-room", count(own.rules, "rule"));
+                return Err(failure.hint(format_args!("--rules-room {} or more", own.rules)));
+            }
+            Some(room) => room as usize,
+        };
+        let table = match self.table_room.map(|mib| (mib as usize) << 20) {
+            None => (own.table * 2).next_power_of_two(),
+            Some(room) if room < own.table => {
+                let mib = own.table.div_ceil(1 << 20).next_power_of_two();
+                let failure = too_small("--table-room", format!("a table of {mib} MiB"));
+                return Err(failure.hint(format_args!("--table-room {mib} or more")));
+            }
+            Some(room) => room,
+        };
+        Ok(Capacity { table, rules })
+    }
+}
+
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let rules = input::read_for_interface(&args.rules)?;
     let interface = Interface::find(&args.interface)?;
-    let own = Capacity::of(&rules.table);
-    let table = args
-        .table_room
-        .map_or(own.table * 2, |mib| (mib as usize) << 20);
-    let capacity = Capacity {
-        table: table.next_power_of_two().max(own.table),
-        rules: args
-            .rules_room
-            .map_or(own.rules.max(1024), |count| count as usize),
-    };
-    capacity.check(&rules.table).map_err(Failure::new)?;
+    let capacity = args.capacity(&rules.table)?;
     // From here on, so that no signal comes between attaching and waiting, and no change of the
     // interface is missed.
     let signals = Signals::block().map_err(Failure::new)?;
@@ -125,7 +148,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let control = gateway.control.as_ref().map(Control::descriptor);
         let sources: Vec<_> = [changes.as_fd()].into_iter().chain(control).collect();
         match signals.wait(&sources, timeout).map_err(Failure::new)? {
-            Some(Wakeup::Signal(Signal::Stop)) => break,
+            Some(Wakeup::Signal(Signal::Interrupt | Signal::Terminate)) => break,
             Some(Wakeup::Signal(Signal::HangUp)) => {
                 // A faulty file leaves the rules as they are, and so does standard input, which
                 // was read to its end.

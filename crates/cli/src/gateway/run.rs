@@ -1,10 +1,12 @@
 //! `beebox gateway run`: the data plane on the packets of a capture.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use beebox::run::{LoadOptions, SplitMix, Written};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
+use report::terminal::TerminalWriter;
 
 use super::input;
 use crate::answer::{Answer, Failure};
@@ -14,7 +16,7 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::output_file::OutputFile;
 use crate::output_path::OutputPath;
 use crate::program_input::check_streams;
-use crate::program_output::print_answer;
+use crate::program_output::{print_answer, streamed_output, written};
 use crate::run::object::capture::output_format;
 
 /// Run the gateway's program on the packets of a capture
@@ -81,8 +83,49 @@ struct Summary {
     /// By name of the verdict.
     verdicts: Vec<(&'static str, Hits)>,
     talkers: HashMap<Address, Hits>,
-    /// Lines of packets.
-    lines: String,
+}
+
+/// Lines of packets, which are printed as they come.
+struct PacketLines<W: Write> {
+    out: TerminalWriter<W>,
+    format: AnswerFormat,
+    written: io::Result<()>,
+}
+
+/// Lines on standard output.
+fn packet_lines(format: AnswerFormat) -> PacketLines<impl Write> {
+    let mut out = streamed_output(format);
+    let written = match format {
+        AnswerFormat::Text => out.write_all(b"  packet  verdict   rule\n"),
+        AnswerFormat::Json => Ok(()),
+    };
+    PacketLines {
+        out,
+        format,
+        written,
+    }
+}
+
+impl<W: Write> PacketLines<W> {
+    /// Prints the line of a packet, unless one before it could not be printed.
+    fn add(&mut self, packet: u64, verdict: &str, rule: u32) {
+        if self.written.is_err() {
+            return;
+        }
+        let out = &mut self.out;
+        self.written = match self.format {
+            AnswerFormat::Text => writeln!(out, "{packet:>8}  {verdict:<8}  {rule}"),
+            AnswerFormat::Json => writeln!(
+                out,
+                "{{\"packet\":{packet},\"verdict\":\"{verdict}\",\"rule\":{rule}}}"
+            ),
+        };
+    }
+
+    /// Prints what waits.
+    fn finish(self) -> Result<(), Failure> {
+        written(self.written.and_then(|()| self.out.finish()))
+    }
 }
 
 impl Summary {
@@ -148,7 +191,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let mut random = SplitMix::new(0);
     let mut summary = Summary::default();
     let mut fault = None;
-    let is_json = args.format.format() == AnswerFormat::Json;
+    let format = args.format.format();
     {
         let mut program = (plane.program(hook, 0, &mut random))
             .ok_or_else(|| Failure::new("the gateway's object has no such program"))?;
@@ -161,6 +204,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             )),
             None => None,
         };
+        let mut lines = args.per_packet.then(|| packet_lines(format));
         let written = file.as_mut().map(|(format, file)| Written {
             format: *format,
             file: &mut file.writer,
@@ -168,27 +212,25 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let stopped = program.run_capture(input, written, &mut |run, frame| {
             let verdict = verdict_name(&run.verdict.name);
             summary.verdict(verdict, run.bytes as u64);
-            if let Header::Ip(packet) = Header::of(frame) {
-                let talker = summary.talkers.entry(packet.source).or_default();
-                add(talker, run.bytes as u64);
-            }
-            if args.per_packet {
-                match plane.last_rule(0) {
-                    Ok(rule) => {
-                        let rule = rule.unwrap_or(0);
-                        let rule = if rule as usize > set.rules.len() { 0 } else { rule };
-                        let packet = run.packet;
-                        summary.lines += &match is_json {
-                            true => format!(
-                                "{{\"packet\":{packet},\"verdict\":\"{verdict}\",\"rule\":{rule}}}\n"
-                            ),
-                            false => format!("{packet:>8}  {verdict:<8}  {rule}\n"),
-                        };
-                    }
-                    Err(error) => fault = Some(error),
+            let Some(lines) = &mut lines else {
+                if let Header::Ip(packet) = Header::of(frame) {
+                    let talker = summary.talkers.entry(packet.source).or_default();
+                    add(talker, run.bytes as u64);
                 }
+                return;
+            };
+            match plane.last_rule(0) {
+                Ok(rule) => {
+                    let rule = rule.filter(|rule| *rule as usize <= set.rules.len());
+                    lines.add(run.packet, verdict, rule.unwrap_or(0));
+                }
+                Err(error) => fault = Some(error),
             }
         });
+        // Lines of packets before a fault come first.
+        if let Some(lines) = lines.take() {
+            lines.finish()?;
+        }
         stopped.map_err(|stop| capture_file::stopped(path, args.write.as_deref(), stop))?;
         if let Some((_, file)) = file {
             file.finish()?;
@@ -197,14 +239,15 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(error) = fault {
         return Err(Failure::new(error));
     }
+    if args.per_packet {
+        return Ok(Answer::Yes);
+    }
     let hits = plane.hits().map_err(Failure::new)?;
-    let text = match (args.per_packet, is_json) {
-        (true, true) => summary.lines,
-        (true, false) => format!("  packet  verdict   rule\n{}", summary.lines),
-        (false, true) => json(set, &summary, &hits, args.top),
-        (false, false) => table_text(set, &summary, &hits, args.top),
+    let text = match format {
+        AnswerFormat::Json => json(set, &summary, &hits, args.top),
+        AnswerFormat::Text => table_text(set, &summary, &hits, args.top),
     };
-    print_answer(args.format.format(), &text)?;
+    print_answer(format, &text)?;
     Ok(Answer::Yes)
 }
 

@@ -12,6 +12,7 @@ mod outputs;
 mod progress;
 mod records;
 mod redirect;
+mod refused;
 mod spool;
 mod unused;
 mod user_records;
@@ -22,12 +23,9 @@ use std::time::Instant;
 use beebox::object::{Contents, Object};
 use beebox::program::ProgramType;
 use beebox::raw::Limits;
-use beebox::run::{
-    LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunnableProgram, Stream,
-};
+use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream};
 
 use beebox::network::{self, System};
-use serde_json::json;
 
 use super::memory::{Source, parse_source, read_file};
 use super::trusted::{self, Engine};
@@ -39,7 +37,7 @@ use crate::output_path::OutputPath;
 use crate::program_input;
 use crate::program_output::{write_json, write_output};
 use crate::verify::globals;
-use changes::{Changes, not_loaded};
+use changes::Changes;
 use choice::{choose, names, programs_in_arrays};
 use expect::{ExpectFile, Statement};
 use maps::{MapsDump, MapsFile};
@@ -288,20 +286,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
         Ok(loaded) => loaded,
-        Err(NotLoaded::Refused { program, refusal }) => {
-            diagnostic!(
-                "beebox: {name}: program {program} is refused: {}",
-                refusal.reason()
-            );
-            diagnostic!("  try: beebox verify {name} --prog {program} --explain");
-            if args.format() == RunFormat::Json {
-                let reason = refusal.reason();
-                let answer = json!({ "prog": program, "verdict": "refused", "reason": reason });
-                write_json(format!("{answer:#}\n").as_bytes())?;
-            }
-            return Ok(Answer::No);
+        Err(error) => {
+            let loading = refused::Loading {
+                name: &name,
+                object: &object,
+                changes: &own.changes,
+                kernel: &kernel,
+                format: args.format(),
+            };
+            return loading.answer(error);
         }
-        Err(error) => return Err(not_loaded(error, &own.changes, &object, &kernel, &name)),
     };
     let not_native = fallback(&mut loaded, &runs);
     if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
@@ -313,12 +307,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     if let Some(system) = system {
         loaded.set_system(system);
     }
-    if let Some(file) = &filling {
-        file.fill(&loaded, &object)?;
+    let filled = fill(
+        &mut loaded,
+        &object,
+        filling.as_ref(),
+        &own.user_records,
+        &name,
+    );
+    if let Err(failure) = filled {
+        return refused::not_filled(failure, &loaded, &name, args.format());
     }
-    user_records::put(&loaded, &own.user_records)?;
-    let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
-    opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
     let set_up = |program: &mut RunnableProgram<'_>| {
         program.set_limits(Limits {
             instructions: args.budget.unwrap_or(Limits::default().instructions),
@@ -339,7 +337,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             types: &types,
             cpu: own.cpu,
         };
-        let mut report = check.run(&mut loaded, &set_up)?;
+        let mut report = match check.run(&mut loaded, &set_up) {
+            Ok(report) => report,
+            Err(failure) => {
+                return refused::not_filled(failure, &loaded, &file.name, args.format());
+            }
+        };
         report.not_native = not_native;
         match args.format() {
             RunFormat::Text => write_output(report.text().as_bytes(), None)?,
@@ -391,6 +394,22 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         maps: maps.transpose()?,
     };
     report.print(args.format())
+}
+
+/// Fills maps and user ring buffers, and opens perf buffers.
+fn fill(
+    loaded: &mut LoadedObject,
+    object: &Object<'_>,
+    maps: Option<&MapsFile>,
+    user_records: &[String],
+    name: &str,
+) -> Result<(), Failure> {
+    if let Some(file) = maps {
+        file.fill(loaded, object)?;
+    }
+    user_records::put(loaded, user_records)?;
+    let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
+    opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
 }
 
 /// A number of bytes.

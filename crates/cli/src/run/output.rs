@@ -9,6 +9,7 @@ use super::memory::{Region, Regions};
 use super::trusted::TIMED_OUT;
 use super::{Ran, RunFormat, Stop};
 use crate::answer::Failure;
+use crate::answer_format::count;
 use crate::program_output::{write_json, write_output};
 
 /// A run, to be printed.
@@ -138,8 +139,8 @@ fn access_record(access: &BadAccess) -> Value {
 
 /// A region, at the addresses that the program saw.
 fn write_region(text: &mut String, region: &Region) {
-    let len = region.bytes.len();
-    let _ = writeln!(text, "{} ({len} bytes)", region.name);
+    let len = count(region.bytes.len(), "byte");
+    let _ = writeln!(text, "{} ({len})", region.name);
     hex_rows(text, region.address, &region.bytes);
 }
 

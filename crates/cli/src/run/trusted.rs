@@ -44,6 +44,10 @@ impl Engine {
     }
 }
 
+/// Fault of `--trust` for the engine that needs none, and its remedy.
+pub(crate) const NEEDLESS_TRUST: &str = "--trust is for engines that do not check";
+pub(crate) const OTHER_ENGINES: &str = "--engine interp or jit, or no --trust";
+
 /// Fails unless the user asserts that the program is safe.
 pub(crate) fn check_trust(trust: bool) -> Result<(), Failure> {
     match trust {

@@ -76,6 +76,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new(format!("{name}: no expectations")));
     }
     let stack = source.stack(&args.profiles)?;
+    args.profiles.check_use()?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
     let mut misses = Vec::new();
     for expectation in &list {

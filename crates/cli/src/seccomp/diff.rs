@@ -74,6 +74,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let [first, second] = args.sources()?;
     let names = [first.name(), second.name()];
     let (first, second) = (first.stack(&args.profiles)?, second.stack(&args.profiles)?);
+    args.profiles.check_use()?;
     let differences = first.diff(&second).map_err(too_complex)?;
     let text = match args.format.format() {
         AnswerFormat::Text => differences_text(&differences, [&names[0], &names[1]]),

@@ -1,5 +1,6 @@
 //! Input of filters: files and running processes.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -92,9 +93,12 @@ pub(crate) struct ProfileOptions {
     kernel_version: Option<KernelVersion>,
     /// The program that installs the filter: runc, whose filters give ENOSYS to calls with
     /// greater numbers than any that the profile names, unless the default action is ALLOW,
-    /// LOG or TRACE; or libseccomp alone, as in crun
-    #[arg(long, value_name = "RUNTIME", default_value = "runc", help_heading = MACHINE)]
-    runtime: ProfileRuntime,
+    /// LOG or TRACE; or libseccomp alone, as in crun [default: runc]
+    #[arg(long, value_name = "RUNTIME", help_heading = MACHINE)]
+    runtime: Option<ProfileRuntime>,
+    /// True once a profile was compiled by these options.
+    #[arg(skip)]
+    has_compiled: Cell<bool>,
 }
 
 /// The runtimes of `--runtime`.
@@ -126,6 +130,7 @@ impl ProfileOptions {
     ) -> Result<Compiled, Failure> {
         let profile = ContainerProfile::read(text)
             .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        self.has_compiled.set(true);
         let compiled = profile::compile(&profile, &self.machine()?, shape).map_err(|long| {
             let length = long.0.map_or(String::new(), |length| format!(" ({length})"));
             Failure::new(format!(
@@ -139,6 +144,26 @@ impl ProfileOptions {
         };
         compiled.notes.retain(is_assumed);
         Ok(compiled)
+    }
+
+    /// Refuses options that only profiles depend on, once all inputs are read and none of them
+    /// is a profile.
+    pub(crate) fn check_use(&self) -> Result<(), Failure> {
+        let given = [
+            (!self.caps.is_empty(), "--cap"),
+            (self.kernel.is_some(), "--kernel"),
+            (self.kernel_version.is_some(), "--kernel-version"),
+            (self.runtime.is_some(), "--runtime"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) if !self.has_compiled.get() => {
+                let what = format_args!(
+                    "{option} does nothing with compiled filters: container profiles depend on it"
+                );
+                Err(Failure::new(what).hint(format_args!("no {option}, or a profile")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Byte order of the machine.
@@ -168,8 +193,8 @@ impl ProfileOptions {
             caps,
             kernel,
             runtime: match self.runtime {
-                ProfileRuntime::Runc => Runtime::Runc,
-                ProfileRuntime::Libseccomp => Runtime::Libseccomp,
+                None | Some(ProfileRuntime::Runc) => Runtime::Runc,
+                Some(ProfileRuntime::Libseccomp) => Runtime::Libseccomp,
             },
         })
     }
@@ -256,7 +281,9 @@ impl Inputs {
             pid: self.pid,
             files: &self.files,
         };
-        source.programs(&self.profiles)
+        let programs = source.programs(&self.profiles)?;
+        self.profiles.check_use()?;
+        Ok(programs)
     }
 
     /// The programs and the stack of filters that they make, for an engine.

@@ -1,33 +1,11 @@
 //! Requirements of a map: map kind, flags, and special fields of its values.
 
-use btf::{Btf, Kind, Shape, TypeId};
+use btf::Btf;
 use program::MapParams;
-use spec::since::Feature;
+use spec::since::{Feature, value_features};
 
 use super::{Need, Thing};
 use crate::maps::Map;
-
-/// Maximum depth of structures in values, and of pointers followed for their tags.
-const DEPTH: usize = 8;
-
-/// Special structures in values, by name.
-const KNOWN: &[(&str, Feature)] = &[
-    ("bpf_spin_lock", Feature::SpinLocks),
-    ("bpf_timer", Feature::Timers),
-    ("bpf_list_head", Feature::Lists),
-    ("bpf_rb_root", Feature::Trees),
-    ("bpf_wq", Feature::WorkQueues),
-    ("bpf_res_spin_lock", Feature::ResilientLocks),
-    ("bpf_task_work", Feature::TaskWork),
-];
-
-/// Type tags of pointers in values, by name.
-const TAGS: &[(&str, Feature)] = &[
-    ("kptr", Feature::KernelPointers),
-    ("kptr_untrusted", Feature::KernelPointers),
-    ("percpu_kptr", Feature::PercpuPointers),
-    ("uptr", Feature::UserPointers),
-];
 
 /// struct_ops types newer than the first, by name.
 const TABLES: &[(&str, Feature)] = &[
@@ -57,7 +35,12 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
     }
     let values = [Some(map.params()), map.inner()];
     for params in values.into_iter().flatten() {
-        of_value(types, params.value_type, DEPTH, &mut needs);
+        for feature in value_features(types, params.value_type) {
+            let need = Need::feature(feature);
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
     }
     needs
 }
@@ -78,44 +61,5 @@ fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Need>) {
     }
     if is_data {
         needs.push(Need::feature(Feature::GlobalData));
-    }
-}
-
-fn of_value(types: &Btf<'_>, id: TypeId, depth: usize, needs: &mut Vec<Need>) {
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
-    };
-    let ty = types.at(types.skip_modifiers(id).unwrap_or(id));
-    let mut push = |feature: Option<&(&str, Feature)>| {
-        let need = feature.map(|(_, feature)| Need::feature(*feature));
-        needs.extend(need.filter(|need| !needs.contains(need)));
-    };
-    match ty.shape() {
-        Shape::Struct(structure) | Shape::Union(structure) => {
-            let name = ty.name();
-            let known = KNOWN.iter().find(|(known, _)| name == *known);
-            push(known);
-            if known.is_none() {
-                for member in structure.members() {
-                    of_value(types, member.ty, depth, needs);
-                }
-            }
-        }
-        Shape::Array(array) => of_value(types, array.element, depth, needs),
-        Shape::Datasec(section) => {
-            for placed in section.vars() {
-                if let Shape::Var(var) = types.at(placed.var).shape() {
-                    of_value(types, var.ty, depth, needs);
-                }
-            }
-        }
-        Shape::Ptr(to) => {
-            let to = types.at(to);
-            if to.kind() == Kind::TypeTag {
-                let name = to.name();
-                push(TAGS.iter().find(|(known, _)| name == *known));
-            }
-        }
-        _ => {}
     }
 }

@@ -530,6 +530,7 @@ impl fmt::Display for Bytes {
                 write!(f, "{} {name}", self.0 / unit)
             }
             Some((unit, name)) => write!(f, "{:.1} {name}", self.0 as f64 / *unit as f64),
+            None if self.0 == 1 => f.write_str("1 byte"),
             None => write!(f, "{} bytes", self.0),
         }
     }

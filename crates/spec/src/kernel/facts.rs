@@ -109,10 +109,13 @@ impl Features {
         private_stack: true,
     };
 
+    /// Name of [`syscall_wrapper`](Features::syscall_wrapper).
+    pub const SYSCALL_WRAPPER: &'static str = "syscall-wrapper";
+
     /// Names of the features, in the order of the fields.
     pub const NAMES: [&'static str; 5] = [
         "cookies",
-        "syscall-wrapper",
+        Features::SYSCALL_WRAPPER,
         "uprobe-multi",
         "wide-offsets",
         "private-stack",

@@ -41,6 +41,8 @@ pub struct Kernel {
     config: Fact<Option<Arc<KernelConfig>>>,
     symbols: Fact<Option<Symbols>>,
     features: Fact<Features>,
+    /// Source of [`Features::syscall_wrapper`], which BTF may tell.
+    syscall_wrapper: Source,
     privileges: Fact<Privileges>,
     mitigations: Fact<Mitigations>,
     page_size: Fact<u32>,
@@ -110,8 +112,10 @@ pub enum KernelField {
     Config,
     /// Symbols.
     Symbols,
-    /// Named features.
+    /// Named features, but for that of system calls.
     Features,
+    /// Whether system calls take their arguments in a structure.
+    SyscallWrapper,
     /// Privileges of the caller of bpf(2).
     Privileges,
     /// Mitigations of speculative execution.
@@ -128,13 +132,14 @@ pub enum KernelField {
 
 impl KernelField {
     /// Every field.
-    pub const ALL: [KernelField; 12] = [
+    pub const ALL: [KernelField; 13] = [
         KernelField::Version,
         KernelField::Btf,
         KernelField::Modules,
         KernelField::Config,
         KernelField::Symbols,
         KernelField::Features,
+        KernelField::SyscallWrapper,
         KernelField::Privileges,
         KernelField::Mitigations,
         KernelField::PageSize,
@@ -152,6 +157,7 @@ impl KernelField {
             KernelField::Config => "configuration",
             KernelField::Symbols => "symbols",
             KernelField::Features => "features",
+            KernelField::SyscallWrapper => "whether system calls have wrappers",
             KernelField::Privileges => "privileges",
             KernelField::Mitigations => "mitigations",
             KernelField::PageSize => "page size",
@@ -207,8 +213,6 @@ setters! {
     with_config: config = config: KernelConfig => Some(Arc::new(config));
     /// Sets the symbols.
     with_symbols: symbols = symbols: Symbols => Some(symbols);
-    /// Sets the features.
-    with_features: features = features: Features => features;
     /// Sets the privileges of the caller of bpf(2).
     with_privileges: privileges = privileges: Privileges => privileges;
     /// Sets the mitigations of speculative execution.
@@ -240,6 +244,7 @@ impl Kernel {
             config: Fact::assumed(None),
             symbols: Fact::assumed(None),
             features: Fact::assumed(Features::LINUX_6_18),
+            syscall_wrapper: Source::Assumed,
             privileges: Fact::assumed(Privileges::ALL),
             mitigations: Fact::assumed(Mitigations::ON),
             page_size: Fact::assumed(4096),
@@ -263,6 +268,7 @@ impl Kernel {
             &mut self.config.source,
             &mut self.symbols.source,
             &mut self.features.source,
+            &mut self.syscall_wrapper,
             &mut self.privileges.source,
             &mut self.mitigations.source,
             &mut self.page_size.source,
@@ -273,6 +279,26 @@ impl Kernel {
         for source in sources {
             *source = Source::Assumed;
         }
+        self
+    }
+
+    /// Sets the features, that of system calls included.
+    #[must_use]
+    pub fn with_features(mut self, features: Features, source: Source) -> Kernel {
+        self.syscall_wrapper = source.clone();
+        self.features = Fact {
+            value: features,
+            source,
+        };
+        self
+    }
+
+    /// Sets whether system calls take their arguments in a structure, and leaves the other
+    /// features as they are.
+    #[must_use]
+    pub fn with_syscall_wrapper(mut self, is_there: bool, source: Source) -> Kernel {
+        self.features.value.syscall_wrapper = is_there;
+        self.syscall_wrapper = source;
         self
     }
 
@@ -394,6 +420,7 @@ impl Kernel {
             KernelField::Config => &self.config.source,
             KernelField::Symbols => &self.symbols.source,
             KernelField::Features => &self.features.source,
+            KernelField::SyscallWrapper => &self.syscall_wrapper,
             KernelField::Privileges => &self.privileges.source,
             KernelField::Mitigations => &self.mitigations.source,
             KernelField::PageSize => &self.page_size.source,
@@ -413,6 +440,7 @@ impl Kernel {
             KernelField::Registry => self.registry.value.is_some(),
             KernelField::Modules
             | KernelField::Features
+            | KernelField::SyscallWrapper
             | KernelField::Privileges
             | KernelField::Mitigations
             | KernelField::PageSize
@@ -482,6 +510,7 @@ mod tests {
         let expected = [
             "modules",
             "features",
+            "whether system calls have wrappers",
             "privileges",
             "mitigations",
             "page size",
@@ -493,8 +522,15 @@ mod tests {
         let left_out: Vec<_> = kernel.left_out().take(2).collect();
         assert_eq!(left_out, ["ftrace", "BPF LSM"]);
         assert_eq!(Kernel::default().left_out().count(), 0);
-        let other = kernel.assumed_for("another");
-        assert_eq!(other.assumptions().count(), 9);
+        let told = kernel
+            .clone()
+            .with_syscall_wrapper(false, Source::File("vmlinux".into()));
+        let of_told: Vec<_> = told.assumptions().collect();
+        assert!(of_told.contains(&KernelField::Features));
+        assert!(!of_told.contains(&KernelField::SyscallWrapper));
+        assert!(!told.features().syscall_wrapper);
+        let other = told.assumed_for("another");
+        assert_eq!(other.assumptions().count(), 10);
         assert_eq!(other.version_code(), 0x050f03);
     }
 }

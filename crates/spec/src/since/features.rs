@@ -130,6 +130,8 @@ features! {
     Lists = 6 2 "f0c5941ff5b2", "bpf_list_head in values";
     /// `struct bpf_rb_root`.
     Trees = 6 3 "9c395c1b99bd", "bpf_rb_root in values";
+    /// `struct bpf_refcount`.
+    Refcounts = 6 4 "d54730b50bae", "bpf_refcount in values";
     /// Pointers to per-CPU objects (`__percpu_kptr`).
     PercpuPointers = 6 7 "55db92f42fe4", "percpu kptr in values";
     /// `struct bpf_wq`.

@@ -1,13 +1,10 @@
 //! Changes of an object by the command line before it is loaded, as loaders make them.
 
-use beebox::Kernel;
-use beebox::object::{AttachFault, Object, Problem};
+use beebox::object::Object;
 use beebox::program::ProgramType;
-use beebox::run::NotLoaded;
-use beebox::verify::{MapFault, RefusedMap};
 
 use crate::answer::Failure;
-use crate::object_input::{SET_TYPE, program_type, refused};
+use crate::object_input::program_type;
 
 /// The options.
 #[derive(clap::Args)]
@@ -48,6 +45,11 @@ impl Changes {
         }
         Ok(())
     }
+
+    /// True if the size of a map is given.
+    pub(super) fn has_size_of(&self, map: &str) -> bool {
+        self.max_entries.iter().any(|(name, _)| name == map)
+    }
 }
 
 fn max_entries(text: &str) -> Result<(String, u32), String> {
@@ -56,49 +58,4 @@ fn max_entries(text: &str) -> Result<(String, u32), String> {
     let number = number.trim().parse();
     let number = number.map_err(|_| "expected a number from 0 to 4294967295 behind `=`")?;
     Ok((map.trim().to_owned(), number))
-}
-
-/// The failure for an object that is not loaded, with a hint.
-pub(super) fn not_loaded(
-    error: NotLoaded,
-    changes: &Changes,
-    object: &Object<'_>,
-    kernel: &Kernel,
-    name: &str,
-) -> Failure {
-    let hint = match &error {
-        NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
-        NotLoaded::Memory { .. } => Some("--memory SIZE, as 4G".to_owned()),
-        NotLoaded::Map(RefusedMap { refusal, .. })
-            if matches!(refusal.fault, MapFault::Memory { .. }) =>
-        {
-            Some("--machine-memory SIZE, as 64G".to_owned())
-        }
-        NotLoaded::Map(RefusedMap { name, .. }) => {
-            let id = object.maps().named(name);
-            let map = id.and_then(|id| object.maps().get(id));
-            let is_given = changes.max_entries.iter().any(|(map, _)| map == name);
-            map.filter(|map| map.params().max_entries == 0)
-                .map(|_| match is_given {
-                    true => format!("--max-entries {name}=N with N from 1"),
-                    false => {
-                        format!("--max-entries {name}=N: the object leaves its size to its loader")
-                    }
-                })
-        }
-        _ => None,
-    };
-    match error {
-        NotLoaded::Link(error) => match error.problem() {
-            Problem::Attach(AttachFault::NoType { .. }) => refused(*error, None).hint(SET_TYPE),
-            _ => refused(*error, Some(kernel)),
-        },
-        error => {
-            let failure = Failure::new(error).within(name);
-            match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        }
-    }
 }

@@ -131,6 +131,11 @@ impl Check<'_, '_> {
                 text: line.text.clone(),
                 run: last.clone(),
                 difference,
+                left_out: Vec::new(),
+            };
+            let note_left_out = |map: &str, members: Vec<String>| {
+                let place = format!("{}:{}: map {map}", file.name, line.number);
+                maps::note_left_out(&place, members);
             };
             match &line.statement {
                 Statement::Set { map, key, value } => {
@@ -139,8 +144,7 @@ impl Check<'_, '_> {
                     let stored = element.store(value);
                     let left_out = stored
                         .map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
-                    let place = format!("{}:{}: map {map}", file.name, line.number);
-                    maps::note_left_out(&place, left_out);
+                    note_left_out(map, [element.key_left_out(), &left_out].concat());
                 }
                 Statement::Run { program, .. } | Statement::Capture { program, .. } => {
                     report.runs += 1;
@@ -190,22 +194,36 @@ impl Check<'_, '_> {
                              expectations: {MOST_TEXTS} texts, {MOST_RECORD_BYTES} bytes of records"
                         ))));
                     }
+                    let mut left_out = Vec::new();
                     let difference = match expected {
                         Expected::Printk(text) => printed(texts.pop(), Some(text)),
                         Expected::NoPrintk => printed(texts.pop(), None),
                         Expected::Record { map, value } => {
                             let next = records.iter().rposition(|it: &RunRecord| it.map == *map);
                             let next = next.map(|next| records.remove(next));
+                            if let (Some(next), Some(value)) = (&next, value) {
+                                left_out = types.left_out(next, value);
+                            }
                             record(types, next, value.as_ref())
                                 .map_err(|what| at(Failure::new(what)))?
                         }
                         Expected::Element { .. }
                         | Expected::Entries { .. }
-                        | Expected::Global { .. } => in_maps(expected, object, loaded, cpu)
-                            .map_err(|what| at(Failure::new(what)))?,
+                        | Expected::Global { .. } => {
+                            let compared = in_maps(expected, object, loaded, cpu)
+                                .map_err(|what| at(Failure::new(what)))?;
+                            if let Expected::Element { map, .. } = expected {
+                                note_left_out(map, compared.key_left_out);
+                            }
+                            left_out = compared.left_out;
+                            compared.difference
+                        }
                         expected => of_run(expected, &ran),
                     };
-                    report.checked.push(put(difference, &last));
+                    report.checked.push(Checked {
+                        left_out,
+                        ..put(difference, &last)
+                    });
                 }
             }
         }
@@ -536,49 +554,69 @@ fn of_bytes(expected: &[u8], got: &[u8], offset: usize) -> Option<Difference> {
     Some(Difference { what, excerpt })
 }
 
+/// Comparison of a map or variable.
+#[derive(Default)]
+struct Compared {
+    difference: Option<Difference>,
+    /// Members that the expected value leaves out.
+    left_out: Vec<String>,
+    /// Members of the key that are left out, which are 0.
+    key_left_out: Vec<String>,
+}
+
 /// Compares maps and variables.
 fn in_maps(
     expected: &Expected,
     object: &Object<'_>,
     loaded: &LoadedObject,
     cpu: u32,
-) -> Result<Option<Difference>, String> {
+) -> Result<Compared, String> {
     let types = object.btf();
     match expected {
         Expected::Entries { map, count } => {
             let map: &ObjectMap = maps::find(loaded, map)?;
             let got = map.entries().map_err(|errno| errno.to_string())?.len();
-            Ok((got != *count).then(|| format!("expected {count} entries, got {got}").into()))
+            let difference = || format!("expected {count} entries, got {got}").into();
+            Ok(Compared {
+                difference: (got != *count).then(difference),
+                ..Compared::default()
+            })
         }
         Expected::Element { map, key, value } => {
             let element = Element::find(loaded, types, map, key, cpu)?;
             let got = element.load()?;
-            match (value, got) {
-                (None, None) => Ok(None),
+            let difference = match (value, got) {
+                (None, None) => None,
                 (None, Some(bytes)) => {
                     let got = element.show(&bytes);
-                    Ok(Some(format!("expected no element, got {got}").into()))
+                    Some(format!("expected no element, got {got}").into())
                 }
-                (Some(value), None) => Ok(Some(format!("expected {value}, got no element").into())),
+                (Some(value), None) => Some(format!("expected {value}, got no element").into()),
                 (Some(value), Some(bytes)) => {
                     let mut wanted = bytes.clone();
                     element.read_into(value, &mut wanted)?;
-                    Ok(of_value(value, &wanted, &bytes, &element.show(&bytes)))
+                    of_value(value, &wanted, &bytes, &element.show(&bytes))
                 }
-            }
+            };
+            let left_out = value.iter().flat_map(|value| element.left_out(value));
+            Ok(Compared {
+                difference,
+                left_out: left_out.collect(),
+                key_left_out: element.key_left_out().to_vec(),
+            })
         }
         Expected::Global { name, value } => {
             let (ty, bytes) = global(object, loaded, name)?;
             let mut wanted = bytes.clone();
             maps::read(types, ty, value, &mut wanted)?;
-            Ok(of_value(
-                value,
-                &wanted,
-                &bytes,
-                &maps::show(types, ty, &bytes),
-            ))
+            let shown = maps::show(types, ty, &bytes);
+            Ok(Compared {
+                difference: of_value(value, &wanted, &bytes, &shown),
+                left_out: maps::left_out(types, ty, value, bytes.len()),
+                key_left_out: Vec::new(),
+            })
         }
-        _ => Ok(None),
+        _ => Ok(Compared::default()),
     }
 }
 

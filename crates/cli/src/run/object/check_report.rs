@@ -23,6 +23,8 @@ pub(super) struct Checked {
     /// The last run before it: its number and program.
     pub(super) run: Option<(usize, String)>,
     pub(super) difference: Option<Difference>,
+    /// Members that the expected value leaves out, which may have any value.
+    pub(super) left_out: Vec<String>,
 }
 
 /// A difference in one line, and the bytes around it.
@@ -81,10 +83,21 @@ impl Report {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let runs = format!("{runs} run{}", plural(runs));
         let _ = match self.differing() {
-            0 => writeln!(text, "{all} expectation{} met, {runs}", plural(all)),
-            some => writeln!(text, "{some} of {all} expectations not met, {runs}"),
+            0 => write!(text, "{all} expectation{} met, {runs}", plural(all)),
+            some => write!(text, "{some} of {all} expectations not met, {runs}"),
+        };
+        let _ = match self.leaving_out().count() {
+            0 => writeln!(text),
+            1 => writeln!(text, "; 1 leaves members out"),
+            some => writeln!(text, "; {some} leave members out"),
         };
         text
+    }
+
+    /// The expectations whose values leave members out.
+    fn leaving_out(&self) -> impl Iterator<Item = &Checked> {
+        let checked = self.checked.iter();
+        checked.filter(|checked| !checked.left_out.is_empty())
     }
 
     pub(super) fn record(&self) -> Value {
@@ -98,6 +111,9 @@ impl Report {
                 "difference": difference.what,
             }))
         });
+        let left_out = self.leaving_out();
+        let left_out =
+            left_out.map(|checked| json!({ "line": checked.line, "members": checked.left_out }));
         let not_native = self.not_native.as_ref();
         let not_native = not_native.map(|(program, what)| json!({ "prog": program, "what": what }));
         json!({
@@ -106,6 +122,7 @@ impl Report {
             "runs": self.runs,
             "expectations": self.checked.len(),
             "differences": differences.collect::<Value>(),
+            "left_out": left_out.collect::<Value>(),
         })
     }
 
@@ -129,14 +146,18 @@ impl Report {
                 "<testcase classname=\"{}\" name=\"{name}\"",
                 xml(&class)
             );
-            let _ = match &checked.difference {
-                None => writeln!(text, "/>"),
-                Some(difference) => writeln!(
-                    text,
-                    "><failure message=\"{}\">{}</failure></testcase>",
-                    xml(&difference.what),
-                    xml(&difference.excerpt)
-                ),
+            let mut inside = String::new();
+            if let Some(difference) = &checked.difference {
+                let (what, excerpt) = (xml(&difference.what), xml(&difference.excerpt));
+                let _ = write!(inside, "<failure message=\"{what}\">{excerpt}</failure>");
+            }
+            if !checked.left_out.is_empty() {
+                let members = xml(&checked.left_out.join(", "));
+                let _ = write!(inside, "<system-out>left out: {members}</system-out>");
+            }
+            let _ = match inside.is_empty() {
+                true => writeln!(text, "/>"),
+                false => writeln!(text, ">{inside}</testcase>"),
             };
         }
         text += "</testsuite>\n</testsuites>\n";

@@ -505,6 +505,18 @@ pub(super) fn read(
     }
 }
 
+/// Members that a value of so many bytes leaves out; none if it does not fit its type.
+pub(super) fn left_out(
+    types: Option<&Btf<'_>>,
+    ty: TypeId,
+    value: &Value,
+    size: usize,
+) -> Vec<String> {
+    let types = types.filter(|_| ty != TypeId::VOID);
+    let filled = types.map(|types| fill_from_json(types, ty, value, &mut vec![0; size]));
+    filled.and_then(Result::ok).unwrap_or_default()
+}
+
 /// A value of a type of the object, in one line.
 pub(super) fn show(types: Option<&Btf<'_>>, ty: TypeId, bytes: &[u8]) -> String {
     let value = match types {
@@ -524,6 +536,8 @@ pub(super) struct Element<'a> {
     map: &'a ObjectMap,
     types: Types<'a>,
     key: Vec<u8>,
+    /// Members of the key that are left out, which are 0.
+    key_left_out: Vec<String>,
     /// Range of its value among those of all CPUs.
     place: std::ops::Range<usize>,
 }
@@ -544,8 +558,8 @@ impl<'a> Element<'a> {
         }
         let types = Types::of(map, types);
         let mut bytes = vec![0; map.def.params.key_size as usize];
-        let read = types.read(types.key, key, &mut bytes);
-        read.map_err(|error| format!("map {name}: key: {error}"))?;
+        let left_out = types.fill(types.key, key, &mut bytes);
+        let left_out = left_out.map_err(|error| format!("map {name}: key: {error}"))?;
         let size = map.def.params.value_size as usize;
         let start = match is_percpu(map) {
             true => cpu as usize * size.next_multiple_of(8),
@@ -556,6 +570,10 @@ impl<'a> Element<'a> {
             map,
             types,
             key: bytes,
+            key_left_out: left_out
+                .into_iter()
+                .map(|member| format!("key {member}"))
+                .collect(),
             place: start..start + size,
         })
     }
@@ -574,6 +592,19 @@ impl<'a> Element<'a> {
         }
         let read = self.types.read(self.types.value, value, bytes);
         read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
+    }
+
+    /// Members of the key that are left out, which are 0.
+    pub(super) fn key_left_out(&self) -> &[String] {
+        &self.key_left_out
+    }
+
+    /// Members that a value leaves out.
+    pub(super) fn left_out(&self, value: &Value) -> Vec<String> {
+        match self.map.holds_sockets() {
+            true => Vec::new(),
+            false => left_out(self.types.types, self.types.value, value, self.place.len()),
+        }
     }
 
     /// Stores a value; the members that it leaves out.

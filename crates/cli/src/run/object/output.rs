@@ -358,9 +358,9 @@ fn write_packet(
 /// Writes the bytes after a run beside those that it got.
 fn write_bytes(text: &mut String, what: &str, given: &[u8], left: &[u8]) -> fmt::Result {
     if left == given {
-        return writeln!(text, "{what} ({} bytes): unchanged", given.len());
+        return writeln!(text, "{what} ({}): unchanged", count(given.len(), "byte"));
     }
-    writeln!(text, "{what} ({} bytes)", left.len())?;
+    writeln!(text, "{what} ({})", count(left.len(), "byte"))?;
     hex_rows(text, 0, left);
     Ok(())
 }

@@ -98,6 +98,12 @@ impl<'a> RecordTypes<'a> {
         read.map_err(|error| format!("record of {}: {error}", record.map))
     }
 
+    /// Members that a value for a record leaves out.
+    pub(super) fn left_out(&self, record: &RunRecord, value: &Value) -> Vec<String> {
+        let ty = self.type_of(record).unwrap_or(TypeId::VOID);
+        maps::left_out(self.types, ty, value, record.bytes.len())
+    }
+
     /// A record by its type, or its bytes.
     pub(super) fn show(&self, record: &RunRecord) -> Ordered {
         match self.types.zip(self.type_of(record)) {
