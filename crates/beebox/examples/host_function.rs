@@ -1,11 +1,9 @@
 //! Runs an object whose program calls a function of this program, on one packet.
 
-use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use beebox::host::HostFunction;
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject};
+use beebox::{Error, Loader, Object, TestRun};
 
 /// The Ethernet types that the program saw.
 type Seen = Arc<Mutex<Vec<[u8; 2]>>>;
@@ -25,15 +23,14 @@ pub(crate) fn seen(types: &Seen) -> HostFunction {
 }
 
 /// What the program `count` returns for a packet.
-pub(crate) fn run(file: &[u8], packet: &[u8], seen: HostFunction) -> Result<u32, Box<dyn Error>> {
-    let kernel = kernel_data::linux_6_18();
-    let (object, options) = (Object::open(file)?, LoadOptions::default());
-    let mut loaded = LoadedObject::load_with_functions(&object, &kernel, &options, &[seen])?;
-    let mut program = loaded.program("count").ok_or("no program named count")?;
-    Ok(program.test_run(packet)?.retval)
+pub(crate) fn run(file: &[u8], packet: &[u8], seen: HostFunction) -> Result<u32, Error> {
+    let loader = Loader::default().host_function(seen);
+    let instance = loader.load(&Object::from_bytes(file)?)?;
+    let program = instance.program("count")?;
+    Ok(program.test_run(&TestRun::packet(packet))?.retval)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1);
     let path = path.ok_or("usage: host_function FILE.bpf.o")?;
     let types = Seen::default();

@@ -6,13 +6,12 @@ use beebox::verify::{Loader, Options, Verdict, verify};
 
 /// Each program with its verdict.
 pub(crate) fn verdicts(file: &[u8], name: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let kernel = kernel_data::linux_6_18();
-    let btf = kernel.btf().ok_or("the description has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(btf);
+    let kernel = beebox::kernel::linux_6_18();
+    let registry = kernel.registry().ok_or("the description has no registry")?;
     let mut lines = Vec::new();
     Loader::new(&kernel).load_each(file, name, &mut |loaded| {
         let verdict = match &loaded.program {
-            Ok(program) => match verify(program, &kernel, &registry, &Options::default()).verdict {
+            Ok(program) => match verify(program, &kernel, registry, &Options::default()).verdict {
                 Verdict::Accepted => "accepted".to_owned(),
                 Verdict::Refused(refusal) => format!("refused: {}", refusal.message),
                 Verdict::Unsupported(what) | Verdict::Bug(what) => {

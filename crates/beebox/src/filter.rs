@@ -1,6 +1,6 @@
 //! Packet filters: classic BPF programs, checked and prepared for an engine.
 //!
-//! A [`Filter`] is immutable and shared between threads; a [`Runner`] holds what one
+//! A [`Filter`] is immutable and shared between threads; a [`FilterRunner`] holds what one
 //! thread needs to run it. A filter is made of instructions, of text in any form that
 //! tools write ([`FilterBuilder::parse`]), or of an expression that libpcap compiles
 //! ([`Expression`]).
@@ -25,7 +25,7 @@ use crate::text::Form;
 const SEED: u64 = 1;
 
 /// A checked filter, ready to run. It can be shared between threads; each
-/// thread runs it through a [`Runner`] of its own.
+/// thread runs it through a [`FilterRunner`] of its own.
 ///
 /// ```
 /// use beebox::{Filter, Metadata, Packet};
@@ -94,14 +94,14 @@ impl Filter {
     }
 
     /// A runner for one thread.
-    pub fn runner(&self) -> Runner<'_> {
+    pub fn runner(&self) -> FilterRunner<'_> {
         self.seeded_runner(SEED)
     }
 
     /// A runner for one thread. Equal seeds give equal random numbers to filters that
     /// load some.
-    pub fn seeded_runner(&self, seed: u64) -> Runner<'_> {
-        Runner {
+    pub fn seeded_runner(&self, seed: u64) -> FilterRunner<'_> {
+        FilterRunner {
             on_packets: self.prepared.on_packets(),
             filter: self,
             machine: Machine::new(),
@@ -202,7 +202,7 @@ impl FilterBuilder {
 }
 
 /// Runs one filter on packet after packet, in one thread.
-pub struct Runner<'f> {
+pub struct FilterRunner<'f> {
     /// The entry of native code that reads nothing but a packet's bytes.
     on_packets: Option<OnPackets<'f>>,
     filter: &'f Filter,
@@ -210,7 +210,7 @@ pub struct Runner<'f> {
     random: SplitMix,
 }
 
-impl Runner<'_> {
+impl FilterRunner<'_> {
     /// Runs on one packet: 0 drops it, anything else is how many bytes to keep.
     #[inline(always)]
     pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, JumpLimitExceeded> {

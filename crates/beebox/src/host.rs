@@ -152,28 +152,12 @@ macro_rules! kfunc_struct {
             $($(#[$field_meta])* $field_visible $field: $ty,)*
         }
 
-        impl $crate::run::Plain for $name {
-            const SIZE: usize = {
-                let size = 0 $(+ <$ty as $crate::run::Plain>::SIZE)*;
-                assert!(size == size_of::<$name>(), "the structure has padding");
-                size
-            };
+        $crate::pod! { $name { $($field),* } }
 
-            fn put(&self, bytes: &mut Vec<u8>) {
-                $($crate::run::Plain::put(&self.$field, bytes);)*
-            }
-
-            fn of(bytes: &[u8]) -> $name {
-                let mut at = 0;
-                $(
-                    let size = <$ty as $crate::run::Plain>::SIZE;
-                    let $field = <$ty as $crate::run::Plain>::of(&bytes[at..at + size]);
-                    at += size;
-                )*
-                let _ = at;
-                $name { $($field,)* }
-            }
-        }
+        const _: () = {
+            let size = 0 $(+ <$ty as $crate::Pod>::SIZE)*;
+            assert!(size == size_of::<$name>(), "the structure has padding");
+        };
 
         impl $crate::host::Object for $name {
             fn pointee() -> $crate::host::Pointee {

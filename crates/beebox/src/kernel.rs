@@ -8,6 +8,14 @@ pub use spec::kernel::{
 pub use spec::since::newest_in;
 pub use sys::kernel::{read_config, running};
 
+/// The built-in description of Linux 6.18 for x86-64, without modules. It is made once; each call
+/// returns a clone, which shares its data.
+#[cfg(feature = "kernel-data")]
+pub fn linux_6_18() -> Kernel {
+    static KERNEL: std::sync::OnceLock<Kernel> = std::sync::OnceLock::new();
+    KERNEL.get_or_init(kernel_data::linux_6_18).clone()
+}
+
 /// Bit operations, which programs call as kernel functions.
 pub mod bits {
     pub use spec::bits::{BitOp, HEADER, MODULE, header};

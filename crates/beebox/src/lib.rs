@@ -1,14 +1,36 @@
 //! Beebox, the Linux BPF machine in user space: the library to embed.
 //!
+//! Run a program of an object on a packet, read a counter in a map, run it again, without a kernel
+//! and without root:
+//!
+//! ```
+//! use beebox::{Loader, Object, TestRun, XdpAction};
+//!
+//! fn main() -> Result<(), beebox::Error> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+//!     let object = Object::open("examples/packets/firewall.bpf.o")?;
+//!     let instance = Loader::default().load(&object)?;
+//!     let (firewall, actions) = (instance.program("firewall")?, instance.map("actions")?);
+//!     for runs in 1..=2 {
+//!         let result = firewall.test_run(&TestRun::packet(&[0; 64]))?;
+//!         assert_eq!(result.verdict, XdpAction::Pass);
+//!         let passed = actions.lookup_percpu::<u32, u64>(&XdpAction::Pass.number())?;
+//!         assert_eq!(passed.map(|cpus| cpus[0]), Some(runs));
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! | to | use |
 //! |---|---|
+//! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | run a packet filter | [`Filter`], [`Expression`] |
 //! | filter captures | [`captures`] |
 //! | read and write filters as text | [`text`] |
 //! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
-//! | run programs on packets and captures | [`run`], [`maps`] |
+//! | inspect maps and runs in detail | [`run`], [`maps`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
@@ -89,14 +111,18 @@ pub mod ebpf;
 mod engine;
 mod error;
 mod expression;
+mod failure;
 mod filter;
 pub mod host;
+mod instance;
 pub mod kernel;
 mod kernel_image;
 pub mod maps;
 pub mod native;
 pub mod network;
 pub mod object;
+#[doc(hidden)]
+pub mod pod;
 pub mod program;
 pub mod raw;
 pub mod run;
@@ -109,9 +135,20 @@ pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics,
 pub use engine::{Engine, UnknownEngine};
 pub use error::FilterError;
 pub use expression::Expression;
-pub use filter::{Filter, FilterBuilder, Runner};
+pub use failure::{Error, ErrorKind};
+pub use filter::{Filter, FilterBuilder, FilterRunner};
+pub use instance::{
+    CgroupVerdict, Instance, Loader, Map, NetfilterVerdict, Object, PacketResult, Program,
+    ReturnCode, Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
+};
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};
 pub use jit::memory::{Image, MemoryError, Placement, Pool, PoolOptions, Writing};
 pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
+pub use pod::Pod;
+pub use run::{PrintedText, RunClock, RunEngine, RunRecord};
+pub use spec::Errno;
+pub use spec::maps::{MapFlags, MapKind};
+pub use spec::programs::ProgramType;
+pub use vm::Redirect;

@@ -15,6 +15,15 @@ mod host_function;
 #[path = "../examples/object_needs.rs"]
 mod object_needs;
 #[allow(dead_code)]
+#[path = "../examples/run_object.rs"]
+mod run_object;
+#[allow(dead_code)]
+#[path = "../examples/run_task.rs"]
+mod run_task;
+#[allow(dead_code)]
+#[path = "../examples/run_threads.rs"]
+mod run_threads;
+#[allow(dead_code)]
 #[path = "../examples/verify_object.rs"]
 mod verify_object;
 
@@ -41,6 +50,34 @@ fn the_page_has_the_text_of_each_example() {
         count += 1;
     }
     assert_eq!(page.matches("```rust\n").count(), count);
+}
+
+/// The object that the examples of runs load.
+fn firewall() -> String {
+    let path = repository().join("examples/packets/firewall.bpf.o");
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_program_runs_between_readings_of_its_counter() {
+    let firewall = run_object::Firewall::load(&firewall()).unwrap();
+    for times in 1..=3 {
+        let (verdict, counted) = firewall.decide(&[0; 64]).unwrap();
+        assert_eq!((verdict.name().as_ref(), counted), ("XDP_PASS", times));
+    }
+}
+
+#[test]
+fn threads_count_in_one_map() {
+    assert_eq!(run_threads::count(&firewall(), 50).unwrap(), 200);
+}
+
+#[test]
+fn a_task_owns_its_handles() {
+    let packets = crate::support::packets();
+    let packets = packets.into_iter().filter(|packet| packet.len() < 3000);
+    let senders = run_task::senders(&firewall(), packets.collect()).unwrap();
+    assert!(senders > 1, "{senders}");
 }
 
 #[test]

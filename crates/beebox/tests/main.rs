@@ -10,6 +10,7 @@ mod errors;
 mod explain;
 mod explain_edits;
 mod host;
+mod instance;
 mod jobs;
 mod kernel_image;
 mod kfuncs;

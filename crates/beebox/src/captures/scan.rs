@@ -11,7 +11,7 @@ use packet::{Metadata, Packet};
 
 use super::input::Source;
 use super::{Programs, Stop, Tally};
-use crate::{Filter, FilterError, Runner};
+use crate::{Filter, FilterError, FilterRunner};
 
 /// Bytes of matching packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
@@ -251,7 +251,7 @@ pub(super) struct Runners<'p> {
 
 struct InterfaceRunner<'p> {
     filter: &'p Filter,
-    runner: Runner<'p>,
+    runner: FilterRunner<'p>,
 }
 
 const UNKNOWN: usize = usize::MAX;

@@ -229,7 +229,7 @@ fn take_object<T: Object>(words: &mut Words, memory: &dyn HostMemory) -> Option<
     let is_read = memory.read(address, &mut bytes);
     is_read.then(|| Copied {
         address,
-        value: T::of(&bytes),
+        value: T::from_bytes(&bytes),
     })
 }
 

@@ -3,11 +3,11 @@
 use spec::host::{Field, NumberType, Pointee};
 
 use super::Number;
-use crate::run::Plain;
+use crate::Pod;
 
 /// Pointee type of an argument: a number, or a structure that
 /// [`kfunc_struct!`](crate::kfunc_struct) defines.
-pub trait Object: Plain {
+pub trait Object: Pod {
     /// Its type in the prototype.
     fn pointee() -> Pointee;
 }

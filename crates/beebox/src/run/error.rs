@@ -15,6 +15,8 @@ use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
 
+use super::ReuseFault;
+
 /// Reason why an object cannot be loaded.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,6 +50,20 @@ pub enum NotLoaded {
         map: String,
         /// Name of the other map.
         inner: String,
+        /// Error number.
+        errno: Errno,
+    },
+    /// A map of another object cannot be used in place of the object's own.
+    Reuse {
+        /// Name of the map.
+        map: String,
+        /// Reason.
+        fault: ReuseFault,
+    },
+    /// The perf buffers cannot be opened.
+    PerfBuffers {
+        /// Bytes of each.
+        bytes: usize,
         /// Error number.
         errno: Errno,
     },
@@ -129,6 +145,10 @@ impl fmt::Display for NotLoaded {
             }
             NotLoaded::InnerMap { map, inner, errno } => {
                 write!(f, "map {map}: it does not take map {inner}: {errno}")
+            }
+            NotLoaded::Reuse { map, fault } => write!(f, "map {map} cannot be reused: {fault}"),
+            NotLoaded::PerfBuffers { bytes, errno } => {
+                write!(f, "perf buffers of {bytes} bytes cannot be opened: {errno}")
             }
             NotLoaded::ProgramArray {
                 map,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use ::kernel::maps::{Host, MapMemory};
 use ::kernel::programs::TestProgram;
@@ -14,8 +14,8 @@ use object::Object;
 use object::maps::Global;
 use program::creation::MapCreator;
 use program::{MapEntry, MapId, Program};
+use spec::Kernel;
 use spec::kfuncs::KernelFunction;
-use spec::{Kernel, SplitMix};
 use verifier::{Proof, Verdict};
 use vm::{HostFunction, MapHandle, System};
 
@@ -27,8 +27,8 @@ use super::prepared::{Prepared, Source};
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
-    LoadOptions, LoadedObject, NotLoaded, ObjectMap, RunEngine, inner_maps, native, process,
-    tail_calls,
+    LoadOptions, LoadedObject, NotLoaded, ObjectMap, ReusedMaps, RunEngine, inner_maps, native,
+    process, tail_calls,
 };
 
 impl LoadedObject {
@@ -42,7 +42,7 @@ impl LoadedObject {
         kernel: &Kernel,
         options: &LoadOptions,
     ) -> Result<LoadedObject, NotLoaded> {
-        LoadedObject::load_all(object, kernel, options, &Arc::default())
+        LoadedObject::load_reusing(object, kernel, options, &[], &ReusedMaps::default())
     }
 
     /// As [`LoadedObject::load`], for the kernel with functions of the host, which programs call
@@ -56,13 +56,30 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &[HostFunction],
     ) -> Result<LoadedObject, NotLoaded> {
+        LoadedObject::load_reusing(object, kernel, options, functions, &ReusedMaps::default())
+    }
+
+    /// As [`LoadedObject::load_with_functions`], with maps of other objects in place of its own.
+    ///
+    /// # Errors
+    /// As [`LoadedObject::load_with_functions`], and [`NotLoaded::Reuse`].
+    pub fn load_reusing(
+        object: &Object<'_>,
+        kernel: &Kernel,
+        options: &LoadOptions,
+        functions: &[HostFunction],
+        reused: &ReusedMaps,
+    ) -> Result<LoadedObject, NotLoaded> {
+        if functions.is_empty() {
+            return LoadedObject::load_all(object, kernel, options, &Arc::default(), reused);
+        }
         let prototypes = functions
             .iter()
             .map(|function| function.prototype().clone());
         let prototypes: Vec<_> = prototypes.collect();
         let kernel = kernel.clone().with_host_functions(&prototypes);
         let kernel = kernel.map_err(NotLoaded::Functions)?;
-        LoadedObject::load_all(object, &kernel, options, &functions.into())
+        LoadedObject::load_all(object, &kernel, options, &functions.into(), reused)
     }
 
     fn load_all(
@@ -70,6 +87,7 @@ impl LoadedObject {
         kernel: &Kernel,
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
+        reused: &ReusedMaps,
     ) -> Result<LoadedObject, NotLoaded> {
         let kernel = with_cpus(kernel, options.possible_cpus());
         let linked = object.link(&kernel);
@@ -93,7 +111,7 @@ impl LoadedObject {
             object.globals().collect(),
             &kernel,
             options,
-            functions,
+            (functions, reused),
         )
     }
 
@@ -107,8 +125,8 @@ impl LoadedObject {
         options: &LoadOptions,
     ) -> Result<LoadedObject, NotLoaded> {
         let kernel = with_cpus(kernel, options.possible_cpus());
-        let none = Arc::default();
-        LoadedObject::of_programs(vec![program], Vec::new(), &kernel, options, &none)
+        let none = (&Arc::default(), &ReusedMaps::default());
+        LoadedObject::of_programs(vec![program], Vec::new(), &kernel, options, none)
     }
 
     fn of_programs(
@@ -116,7 +134,7 @@ impl LoadedObject {
         globals: Vec<Global>,
         kernel: &Kernel,
         options: &LoadOptions,
-        functions: &Arc<[HostFunction]>,
+        (functions, reused): (&Arc<[HostFunction]>, &ReusedMaps),
     ) -> Result<LoadedObject, NotLoaded> {
         let cpus = kernel.cpus();
         let host = Host {
@@ -140,7 +158,7 @@ impl LoadedObject {
                 false => Some(prove(&program, kernel)?),
             };
             check_functions(&program, kernel, proof.as_ref())?;
-            create_maps(&mut loaded.shared.maps, &program, kernel, &host)?;
+            create_maps(&mut loaded.shared.maps, &program, kernel, (&host, reused))?;
             programs.push((program, rules, proof));
         }
         let pool = Pool::new();
@@ -210,7 +228,8 @@ impl LoadedObject {
             },
             stored: tail_calls::Programs::default(),
             globals,
-            random: SplitMix::new(options.seed),
+            seed: options.seed,
+            streams: AtomicU64::new(0),
             cpu: options.cpu,
             host: host.clone(),
             socket_layout: types.map_or_else(SocketLayout::default, SocketLayout::of),
@@ -224,13 +243,14 @@ fn create_maps(
     maps: &mut Vec<Option<ObjectMap>>,
     program: &Program,
     kernel: &Kernel,
-    host: &Host,
+    (host, reused): (&Host, &ReusedMaps),
 ) -> Result<(), NotLoaded> {
     let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
     let creation = Creation {
         creator: MapCreator::new(kernel, registry),
         types: program.btf().map(|types| &**types),
         host,
+        reused,
     };
     let used = program.used_maps();
     // With the maps that maps of maps hold from the start.

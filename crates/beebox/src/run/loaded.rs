@@ -1,11 +1,13 @@
 //! A loaded object: its programs by name, its maps, and what the host sets between runs.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::process::Process;
+use btf::{RustDump, TypeId};
 use object::maps::Global;
 use spec::maps::MapKind;
+use spec::programs::ProgramType;
 use spec::{Errno, SplitMix};
 use vm::{Stream, System};
 
@@ -20,7 +22,10 @@ pub struct LoadedObject {
     /// The programs as program arrays hold them.
     pub(super) stored: tail_calls::Programs,
     pub(super) globals: Vec<Global>,
-    pub(super) random: SplitMix,
+    /// Seed of random numbers.
+    pub(super) seed: u64,
+    /// Number of programs that were given random numbers of their own.
+    pub(super) streams: AtomicU64,
     pub(super) cpu: u32,
     pub(super) host: Host,
     /// The layout of sockets, as far as the kernel's types are known.
@@ -63,18 +68,67 @@ impl LoadedObject {
 
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
-        self.shared.program(name, self.cpu, &mut self.random)
+        Some(self.runnable(self.program_place(name)?, self.cpu))
     }
 
-    /// A program by its name, to run on another CPU and with random numbers of its own: threads
-    /// that run programs at the same time have one each.
-    pub fn program_on<'o>(
-        &'o self,
+    /// A program by its name, to run on another CPU with random numbers of its own, whose seed is
+    /// taken from these: threads that run programs at the same time have one each.
+    pub fn program_on(
+        &self,
         name: &str,
         cpu: u32,
-        random: &'o mut SplitMix,
-    ) -> Option<RunnableProgram<'o>> {
-        self.shared.program(name, cpu, random)
+        random: &mut SplitMix,
+    ) -> Option<RunnableProgram<'_>> {
+        let random = SplitMix::new(random.next_u64());
+        Some(self.shared.program(self.program_place(name)?, cpu, random))
+    }
+
+    /// The program at a place, to run on a CPU with random numbers of its own.
+    pub(crate) fn runnable(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
+        self.shared.program(place, cpu, self.random())
+    }
+
+    /// The place of the program of this name.
+    pub(crate) fn program_place(&self, name: &str) -> Option<usize> {
+        self.shared.place(name)
+    }
+
+    /// Names of the programs by their places.
+    pub(crate) fn program_names(&self) -> impl Iterator<Item = &str> {
+        let programs = self.shared.programs.iter();
+        programs.map(|prepared| prepared.program.name())
+    }
+
+    /// Type of the program at a place.
+    pub(crate) fn program_kind(&self, place: usize) -> ProgramType {
+        self.shared.programs[place].program.kind()
+    }
+
+    /// Places of the maps that programs use.
+    pub(crate) fn map_places(&self) -> impl Iterator<Item = usize> {
+        let maps = self.shared.maps.iter().enumerate();
+        maps.filter_map(|(place, map)| map.is_some().then_some(place))
+    }
+
+    /// The map at a place, if programs use it.
+    pub(crate) fn map_at(&self, place: usize) -> Option<&ObjectMap> {
+        self.shared.maps.get(place)?.as_ref()
+    }
+
+    /// The Rust type that `beebox gen rust` writes for a type of the object, if that has a layout.
+    pub(crate) fn rust_type(&self, id: TypeId) -> Option<String> {
+        let mut programs = self.shared.programs.iter();
+        let types = programs.find_map(|prepared| prepared.program.btf())?;
+        types.get(id).filter(|_| id != TypeId::VOID)?;
+        RustDump::new(types).refer(id, "", "").ok()
+    }
+
+    /// Random numbers that no other program has. The first ones are those of the seed itself.
+    pub(super) fn random(&self) -> SplitMix {
+        /// An odd number that is not the generator's own step.
+        const APART: u64 = 0xd1b5_4a32_d192_ed03;
+        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
+        SplitMix::new(self.seed.wrapping_add(stream.wrapping_mul(APART)))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail

@@ -12,7 +12,7 @@ use vm::{ArenaObject as _, CURRENT_TASK, MapObject as _};
 
 use interp::checked::Permission;
 
-use super::NotLoaded;
+use super::{NotLoaded, ReusedMaps, RunRecord, records};
 
 /// What the maps of an object are created with.
 #[derive(Clone, Copy)]
@@ -23,11 +23,20 @@ pub(super) struct Creation<'a> {
     pub(super) types: Option<&'a Btf<'a>>,
     /// The machine.
     pub(super) host: &'a Host,
+    /// Maps of other objects to use.
+    pub(super) reused: &'a ReusedMaps,
 }
 
 impl Creation<'_> {
     /// Creates a map of a definition, with the template of its inner maps, if it is a map of maps.
     fn create(&self, def: &MapDef, template: Option<&Map>) -> Result<Map, NotLoaded> {
+        let layout = self.layout(def)?;
+        let map = Map::create_with(&def.params, layout, self.host, template);
+        map.map_err(|errno| self.failed(def, errno))
+    }
+
+    /// The layout of the values of a map that the kernel creates.
+    fn layout(&self, def: &MapDef) -> Result<ValueLayout, NotLoaded> {
         let refused = |refusal| {
             let (name, kind) = (def.name.clone(), def.kind());
             NotLoaded::Map(RefusedMap {
@@ -37,9 +46,8 @@ impl Creation<'_> {
             })
         };
         let created = self.creator.create(def, self.types).map_err(refused)?;
-        let layout = ValueLayout::with_fields(def.params.value_size as usize, &created.fields);
-        let map = Map::create_with(&def.params, layout, self.host, template);
-        map.map_err(|errno| self.failed(def, errno))
+        let size = def.params.value_size as usize;
+        Ok(ValueLayout::with_fields(size, &created.fields))
     }
 
     /// The failure of a map that the kernel creates.
@@ -85,6 +93,10 @@ impl ObjectMap {
         def: &Arc<MapDef>,
         creation: &Creation<'_>,
     ) -> Result<ObjectMap, NotLoaded> {
+        let layout = creation.layout(def)?;
+        if let Some(reused) = creation.reused.find(def, &layout, creation.host.cpus)? {
+            return Ok(reused);
+        }
         let failed = |errno| creation.failed(def, errno);
         match &def.contents {
             // Programs and maps are put in when all are there.
@@ -122,6 +134,11 @@ impl ObjectMap {
             (arena.write_as_user(start, &image.to_vec())).map_err(failed)?;
         }
         Ok(made)
+    }
+
+    /// Takes the complete records of a ring buffer, or of the perf buffers of a CPU.
+    pub(crate) fn take_records(&self, cpu: u32) -> Vec<RunRecord> {
+        records::take(&[self], cpu)
     }
 
     /// The values of local storage, by the objects that they belong to; none of other maps.

@@ -18,8 +18,8 @@
 //!     let mut loaded = LoadedObject::load(&Object::open(&file)?, &kernel, &LoadOptions::default())?;
 //!
 //!     // A network is blocked: 192.0.2.0/24.
-//!     let blocked = loaded.typed_map::<[u8; 8], [u64; 3]>("blocked")?;
-//!     blocked.insert(&[24, 0, 0, 0, 192, 0, 2, 0], &[0; 3])?;
+//!     let blocked = loaded.map("blocked").ok_or("no such map")?;
+//!     blocked.update(&[24, 0, 0, 0, 192, 0, 2, 0], &[0; 24], 0)?;
 //!
 //!     let mut packet = [0; 34];
 //!     packet[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
@@ -50,6 +50,7 @@ mod printed;
 mod process;
 mod program;
 mod records;
+mod reuse;
 mod services;
 mod shared;
 mod sockets;
@@ -64,7 +65,7 @@ pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
 pub use capture::{CaptureStop, PacketRun, Written};
-pub use data::{DataError, Plain, TypedMap};
+pub use data::DataError;
 pub use error::{NotLoaded, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
@@ -74,6 +75,7 @@ pub use options::{LoadOptions, RunEngine};
 pub use printed::PrintedText;
 pub use program::{RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
+pub use reuse::{ReuseFault, ReusedMaps};
 pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};

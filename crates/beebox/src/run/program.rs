@@ -110,7 +110,7 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// The records that wait, if they are taken.
-    pub(super) fn records(&self) -> Vec<RunRecord> {
+    pub(crate) fn records(&self) -> Vec<RunRecord> {
         records::take(&self.record_maps, self.services.cpu())
     }
 
@@ -210,7 +210,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// Runs the program on a packet of any length, in one piece, that was captured at a time;
     /// the low 32 bits of `r0`. [`RunnableProgram::captured`] is what the run left.
-    pub(super) fn run_captured(
+    pub(crate) fn run_captured(
         &mut self,
         frame: &[u8],
         time: u64,
@@ -238,8 +238,13 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Packet and context of the last run on a captured packet.
-    pub(super) fn captured(&self) -> Option<&TestInput> {
+    pub(crate) fn captured(&self) -> Option<&TestInput> {
         self.captured.as_deref()
+    }
+
+    /// Text that the last run on a captured packet printed.
+    pub(crate) fn printed(&self) -> &PrintedText {
+        &self.services.printed
     }
 
     /// Fails if the deadline has passed, which one in [`RUNS_UNCHECKED`] calls finds out.

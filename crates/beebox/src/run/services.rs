@@ -29,7 +29,7 @@ pub(super) struct Services<'o> {
     shared: &'o Shared,
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
-    random: &'o mut SplitMix,
+    random: SplitMix,
     /// Names the CPU.
     metadata: Metadata,
     clock: RunClock,
@@ -41,7 +41,7 @@ pub(super) struct Services<'o> {
 
 impl<'o> Services<'o> {
     /// Services with the clock of captures.
-    pub(super) fn new(shared: &'o Shared, cpu: u32, random: &'o mut SplitMix) -> Services<'o> {
+    pub(super) fn new(shared: &'o Shared, cpu: u32, random: SplitMix) -> Services<'o> {
         Services {
             shared,
             timers: shared.used_timers(),
@@ -90,7 +90,7 @@ impl<'o> Services<'o> {
             maps: &self.shared.handles,
             timers: self.timers,
             running_timer: timer.map_or(0, |timer| timer.address),
-            ..RunContext::new(&no_packet, self.random, Some(&mut clock))
+            ..RunContext::new(&no_packet, &mut self.random, Some(&mut clock))
         })
     }
 }

@@ -55,15 +55,8 @@ impl Shared {
         programs.position(|prepared| prepared.program.name() == name)
     }
 
-    /// The program of this name, to run on a CPU with these random numbers.
-    pub(super) fn program<'o>(
-        &'o self,
-        name: &str,
-        cpu: u32,
-        random: &'o mut SplitMix,
-    ) -> Option<RunnableProgram<'o>> {
-        let place = self.place(name)?;
-        let services = Services::new(self, cpu, random);
-        Some(RunnableProgram::new(self, place, services))
+    /// The program at a place, to run on a CPU with these random numbers.
+    pub(super) fn program(&self, place: usize, cpu: u32, random: SplitMix) -> RunnableProgram<'_> {
+        RunnableProgram::new(self, place, Services::new(self, cpu, random))
     }
 }

@@ -43,10 +43,15 @@ pub(crate) struct HeaderArgs {
 #[command(after_help = "\
 Examples:
   beebox gen rust prog.bpf.o -o src/bindings.rs
+  beebox gen rust prog.bpf.o --pod -o tests/bindings.rs  for tests with the library beebox
   beebox gen rust prog.bpf.o --type 'struct event'      a type of no map, as of a ring buffer")]
 pub(crate) struct RustArgs {
     #[command(flatten)]
     input: Input,
+
+    /// Implement `beebox::Pod` for the structures, with which maps of the library take them
+    #[arg(long)]
+    pod: bool,
 }
 
 #[derive(clap::Args)]
@@ -74,7 +79,11 @@ pub(super) fn write_header(args: HeaderArgs) -> Result<Answer, Failure> {
 }
 
 pub(super) fn write_rust(args: RustArgs) -> Result<Answer, Failure> {
-    write(&args.input, BindingsOptions::default(), rust_bindings)
+    let options = BindingsOptions {
+        pod: args.pod,
+        ..BindingsOptions::default()
+    };
+    write(&args.input, options, rust_bindings)
 }
 
 fn write(

@@ -130,6 +130,11 @@ impl Map {
         self.inner.as_ref()
     }
 
+    /// The layout of its values.
+    pub fn value_layout(&self) -> &ValueLayout {
+        &self.definition.value
+    }
+
     /// Checks a program that uses the map, when it is loaded (`bpf_prog_map_compatible`).
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 //! duplicate them.
 
 mod header;
+mod pods;
 mod rust;
 
 use std::error::Error;
@@ -32,6 +33,8 @@ pub struct BindingsOptions {
     pub types: Vec<TypeId>,
     /// True to define no types in a C header: another header does.
     pub omit_types: bool,
+    /// True to implement `beebox::Pod` for the structures in Rust that contain no union.
+    pub pod: bool,
 }
 
 /// Error of making bindings.

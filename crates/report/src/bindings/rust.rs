@@ -5,7 +5,7 @@ use std::fmt::Write;
 use btf::{DumpError, RustDump, RustField, RustSize};
 use object::Object;
 
-use super::{BindingsError, BindingsOptions, Contained, Section};
+use super::{BindingsError, BindingsOptions, Contained, Section, pods};
 
 /// Rust bindings of an object: items of a module, without inner attributes.
 ///
@@ -31,7 +31,10 @@ pub fn rust_bindings(
         "// Types, maps and global variables of {}. Written by beebox gen rust.\n",
         options.file.replace(['\n', '\r'], " ")
     );
-    let types = types.into_text();
+    let mut types = types.into_text();
+    if options.pod {
+        types = pods::with_calls(&types);
+    }
     let parts = [
         (
             "Types of keys, values and variables. Every bit pattern is a value of each.",

@@ -18,8 +18,8 @@ mod segments;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
+use spec::SplitMix;
 use spec::maps::{MapFlags, MapKind};
-use spec::{Random, SplitMix};
 
 use super::{CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunnableProgram};
 use crate::captures::Input;
@@ -71,19 +71,20 @@ impl LoadedObject {
         set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
         observe: &mut dyn FnMut(PacketRun<'_>),
     ) -> Option<Result<CaptureSummary, CaptureStop>> {
-        let mut merger = Merger::new(self.program(program)?.kind(), observe);
+        let place = self.program_place(program)?;
+        let mut merger = Merger::new(self.program_kind(place), observe);
         let jobs = jobs.clamp(1, self.host.cpus);
-        let seeds: Vec<u64> = (0..jobs).map(|_| self.next_seed()).collect();
-        let object = &*self;
+        let mut random = self.random();
+        let seeds: Vec<u64> = (0..jobs).map(|_| random.next_u64()).collect();
+        let shared = &self.shared;
         let ended = thread::scope(|scope| {
             let start = |work: Box<dyn Work>, cpu: u32| -> Receiver<Results> {
                 let (done, results) = mpsc::sync_channel(WAITING);
-                let mut random = SplitMix::new(seeds[cpu as usize]);
+                let random = SplitMix::new(seeds[cpu as usize]);
                 scope.spawn(move || {
-                    if let Some(mut runnable) = object.program_on(program, cpu, &mut random) {
-                        set_up(&mut runnable);
-                        work.run(&mut runnable, &done);
-                    }
+                    let mut runnable = shared.program(place, cpu, random);
+                    set_up(&mut runnable);
+                    work.run(&mut runnable, &done);
                 });
                 results
             };
@@ -93,11 +94,6 @@ impl LoadedObject {
             }
         });
         Some(ended.map(|()| merger.finish()))
-    }
-
-    fn next_seed(&mut self) -> u64 {
-        let high = u64::from(self.random.next_u32());
-        high << 32 | u64::from(self.random.next_u32())
     }
 }
 

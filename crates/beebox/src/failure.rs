@@ -1,0 +1,216 @@
+//! The error of loading, running and reading.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use interp::checked::Reason;
+use spec::Errno;
+
+use crate::run::{CaptureStop, DataError, NotLoaded, RunError};
+
+/// Reason why an object could not be opened or loaded, a program could not run, or a map or
+/// variable could not be read or written. Its text names the object, the place and the fact.
+#[derive(Debug)]
+pub struct Error(Box<Cause>);
+
+/// Category of an [`Error`], for callers that act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A file cannot be read or written.
+    File,
+    /// A file is no object of clang, or cannot be linked for the kernel.
+    Object,
+    /// The verifier refuses a program, or the kernel a map.
+    Refused,
+    /// Linux does it, and Beebox does not.
+    Unsupported,
+    /// There is no program, map or variable of this name.
+    NotFound,
+    /// A Rust type has another size than the key, value or variable.
+    Type,
+    /// A map of another instance differs from the object's.
+    Incompatible,
+    /// An operation on a map failed with an error number.
+    Map,
+    /// A run does not take this packet, context or option.
+    Input,
+    /// A run ended at a limit: time, instructions, or memory of maps.
+    Limit,
+    /// A program that was not verified did what no verified program does.
+    Trap,
+    /// A packet of a capture is damaged or no Ethernet frame.
+    Capture,
+}
+
+/// What an [`Error`] says.
+#[derive(Debug)]
+pub(crate) enum Cause {
+    File(PathBuf, io::Error),
+    Object(Box<::object::Error>),
+    Load(NotLoaded),
+    Run(RunError),
+    Data(DataError),
+    Capture(CaptureStop),
+    /// No program has this name; those that there are.
+    NoProgram(String, Vec<String>),
+    /// No map of the object has this name; those that there are.
+    NoMap(String, Vec<String>),
+    /// Linux's test run answers this error number to an option.
+    Option(&'static str, Errno),
+    /// An option of test runs that only Linux has.
+    UnsupportedOption(&'static str),
+}
+
+impl Error {
+    /// Its category.
+    pub fn kind(&self) -> ErrorKind {
+        match &*self.0 {
+            Cause::File(..) => ErrorKind::File,
+            Cause::Object(_) => ErrorKind::Object,
+            Cause::Load(error) => load_kind(error),
+            Cause::Run(error) => run_kind(error),
+            Cause::Data(error) => match error {
+                DataError::NoMap { .. } | DataError::NoVariable { .. } => ErrorKind::NotFound,
+                DataError::Size { .. } | DataError::PerCpu { .. } => ErrorKind::Type,
+                DataError::Map { .. } => ErrorKind::Map,
+            },
+            Cause::Capture(stop) => match stop {
+                CaptureStop::Run { error, .. } => run_kind(error),
+                CaptureStop::Output(_) => ErrorKind::File,
+                CaptureStop::Capture(_)
+                | CaptureStop::LinkType { .. }
+                | CaptureStop::OtherLinkType(_) => ErrorKind::Capture,
+            },
+            Cause::NoProgram(..) | Cause::NoMap(..) => ErrorKind::NotFound,
+            Cause::Option(..) => ErrorKind::Input,
+            Cause::UnsupportedOption(_) => ErrorKind::Unsupported,
+        }
+    }
+
+    /// Linux's error number for it, if Linux has one.
+    pub fn errno(&self) -> Option<Errno> {
+        match &*self.0 {
+            Cause::Load(error) => match error {
+                NotLoaded::MapUnavailable { errno, .. }
+                | NotLoaded::InnerMap { errno, .. }
+                | NotLoaded::PerfBuffers { errno, .. }
+                | NotLoaded::ProgramArray { errno, .. } => Some(*errno),
+                NotLoaded::Refused { refusal, .. } => Some(Errno(refusal.errno)),
+                _ => None,
+            },
+            Cause::Run(error) => match error {
+                RunError::Context { errno, .. } | RunError::Size { errno, .. } => Some(*errno),
+                RunError::Group(errno) => Some(*errno),
+                _ => None,
+            },
+            Cause::Data(DataError::Map { errno, .. }) | Cause::Option(_, errno) => Some(*errno),
+            _ => None,
+        }
+    }
+}
+
+fn load_kind(error: &NotLoaded) -> ErrorKind {
+    match error {
+        NotLoaded::Link(_) | NotLoaded::Functions(_) => ErrorKind::Object,
+        NotLoaded::Map(_)
+        | NotLoaded::InnerMap { .. }
+        | NotLoaded::ProgramArray { .. }
+        | NotLoaded::Refused { .. } => ErrorKind::Refused,
+        NotLoaded::Memory { .. } => ErrorKind::Limit,
+        NotLoaded::Reuse { .. } => ErrorKind::Incompatible,
+        NotLoaded::PerfBuffers { .. } => ErrorKind::Map,
+        NotLoaded::NoRegistry
+        | NotLoaded::MapUnavailable { .. }
+        | NotLoaded::Type { .. }
+        | NotLoaded::Function { .. }
+        | NotLoaded::Unsupported { .. } => ErrorKind::Unsupported,
+    }
+}
+
+fn run_kind(error: &RunError) -> ErrorKind {
+    match error {
+        RunError::Context { .. }
+        | RunError::Group(_)
+        | RunError::NoPackets(_)
+        | RunError::AttachType(_)
+        | RunError::Size { .. }
+        | RunError::Cpu(_)
+        | RunError::NoRoom(_) => ErrorKind::Input,
+        RunError::Helper(_) => ErrorKind::Unsupported,
+        RunError::Deadline | RunError::TooLong(_) | RunError::Timers(_) | RunError::Memory(_) => {
+            ErrorKind::Limit
+        }
+        RunError::Trap(place) => match place.trap.reason {
+            Reason::InstructionLimit(_) => ErrorKind::Limit,
+            _ => ErrorKind::Trap,
+        },
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Cause::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Cause::Object(error) => error.fmt(f),
+            Cause::Load(error) => error.fmt(f),
+            Cause::Run(error) => error.fmt(f),
+            Cause::Data(error) => error.fmt(f),
+            Cause::Capture(error) => error.fmt(f),
+            Cause::NoProgram(name, known) => write!(
+                f,
+                "the instance has no program {name}; there are {}",
+                known.join(", ")
+            ),
+            Cause::NoMap(name, known) => write!(
+                f,
+                "the object has no map {name}; there are {}",
+                known.join(", ")
+            ),
+            Cause::Option(rule, errno) => write!(f, "{rule}: Linux's test run answers {errno}"),
+            Cause::UnsupportedOption(option) => {
+                write!(
+                    f,
+                    "{option}: Linux's test run takes it, that of Beebox does not"
+                )
+            }
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &*self.0 {
+            Cause::File(_, error) => Some(error),
+            Cause::Object(error) => error.source(),
+            Cause::Load(error) => error.source(),
+            Cause::Run(error) => error.source(),
+            Cause::Data(error) => error.source(),
+            Cause::Capture(error) => error.source(),
+            Cause::NoProgram(..)
+            | Cause::NoMap(..)
+            | Cause::Option(..)
+            | Cause::UnsupportedOption(_) => None,
+        }
+    }
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Error {
+        Error(Box::new(cause))
+    }
+}
+
+macro_rules! from {
+    ($($cause:ident($error:ty))*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Error {
+                Cause::$cause(error).into()
+            }
+        }
+    )*};
+}
+
+from! { Load(NotLoaded) Run(RunError) Data(DataError) Capture(CaptureStop) }

@@ -1,0 +1,95 @@
+//! A loaded object, which its handles share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use interp::checked::Limits;
+
+use super::{Map, Program};
+use crate::failure::{Cause, Error};
+use crate::pod::Pod;
+use crate::run::{DataError, LoadedObject};
+
+/// A loaded object: its programs and maps by name, and its global variables. Clones are the same
+/// instance, which lives as long as one of them, or a handle of a program or map, does.
+#[derive(Clone)]
+pub struct Instance(pub(super) Arc<Shared>);
+
+/// What handles share.
+pub(super) struct Shared {
+    pub(super) loaded: LoadedObject,
+    /// Limits of runs.
+    pub(super) limits: Limits,
+}
+
+impl Instance {
+    /// A program by name.
+    ///
+    /// # Errors
+    /// If there is none of this name, with those that there are.
+    pub fn program(&self, name: &str) -> Result<Program, Error> {
+        match self.0.loaded.program_place(name) {
+            Some(place) => Ok(Program::new(self.clone(), place)),
+            None => {
+                let known = self.0.loaded.program_names().map(str::to_owned).collect();
+                Err(Cause::NoProgram(name.to_owned(), known).into())
+            }
+        }
+    }
+
+    /// The programs, in the order of the object.
+    pub fn programs(&self) -> impl Iterator<Item = Program> {
+        let count = self.0.loaded.program_names().count();
+        (0..count).map(|place| Program::new(self.clone(), place))
+    }
+
+    /// A map by name, if a loaded program uses it.
+    ///
+    /// # Errors
+    /// If there is none of this name, with those that there are.
+    pub fn map(&self, name: &str) -> Result<Map, Error> {
+        let mut maps = self.maps();
+        maps.find(|map| map.name() == name).ok_or_else(|| {
+            DataError::NoMap {
+                name: name.to_owned(),
+                known: self.maps().map(|map| map.name().to_owned()).collect(),
+            }
+            .into()
+        })
+    }
+
+    /// The maps that loaded programs use, in the order of the object, those of global variables
+    /// among them.
+    pub fn maps(&self) -> impl Iterator<Item = Map> {
+        let places = self.0.loaded.map_places();
+        places.map(|place| Map::new(self.clone(), place))
+    }
+
+    /// The value of a global variable.
+    ///
+    /// # Errors
+    /// If there is no such variable, or its type has another size.
+    pub fn global<T: Pod>(&self, name: &str) -> Result<T, Error> {
+        Ok(self.0.loaded.global(name)?)
+    }
+
+    /// Sets a global variable. Constants are set before loading
+    /// ([`Loader::global`](super::Loader::global)).
+    ///
+    /// # Errors
+    /// If there is no such variable, or its type has another size; EPERM for constants.
+    pub fn set_global<T: Pod>(&self, name: &str, value: T) -> Result<(), Error> {
+        Ok(self.0.loaded.set_global(name, &value)?)
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let programs: Vec<&str> = self.0.loaded.program_names().collect();
+        let maps: Vec<String> = self.maps().map(|map| map.name().to_owned()).collect();
+        f.debug_struct("Instance")
+            .field("programs", &programs)
+            .field("maps", &maps)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,239 @@
+//! How an object is loaded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use interp::checked::Limits;
+use spec::Kernel;
+use vm::network::Network;
+use vm::{HostFunction, System};
+
+use super::handle::Shared;
+use super::{Instance, Map, Object};
+use crate::failure::{Cause, Error};
+use crate::pod::{self, Pod};
+use crate::run::{LoadOptions, LoadedObject, NotLoaded, ReusedMaps, RunEngine};
+
+/// Loads objects: links them for a kernel, verifies their programs, creates their maps and
+/// compiles the programs to native code.
+///
+/// Setters take the loader and return it. It can load several objects, each as a new
+/// [`Instance`].
+#[derive(Clone, Debug)]
+pub struct Loader {
+    kernel: Kernel,
+    options: LoadOptions,
+    limits: Limits,
+    system: System,
+    functions: Vec<HostFunction>,
+    globals: Vec<(String, Vec<u8>)>,
+    max_entries: Vec<(String, u32)>,
+    programs: Option<Vec<String>>,
+    perf_buffers: Option<usize>,
+    reused: Vec<(String, Map)>,
+}
+
+#[cfg(feature = "kernel-data")]
+impl Default for Loader {
+    /// A loader for Linux 6.18.
+    fn default() -> Loader {
+        Loader::new(&crate::kernel::linux_6_18())
+    }
+}
+
+impl Loader {
+    /// A loader for a kernel: programs are verified and run as native code, a run takes at most
+    /// 10 s, all maps together at most 1 GiB, and the seed is 0.
+    pub fn new(kernel: &Kernel) -> Loader {
+        Loader {
+            kernel: kernel.clone(),
+            options: LoadOptions::default(),
+            limits: Limits::default(),
+            system: System::DEFAULT,
+            functions: Vec::new(),
+            globals: Vec::new(),
+            max_entries: Vec::new(),
+            programs: None,
+            perf_buffers: None,
+            reused: Vec::new(),
+        }
+    }
+
+    /// Sets the engine.
+    #[must_use]
+    pub fn engine(mut self, engine: RunEngine) -> Loader {
+        self.options.engine = engine;
+        self
+    }
+
+    /// Has programs run without verification, in the checked engine: what the verifier would
+    /// have refused ends a run with an error.
+    #[must_use]
+    pub fn unverified(mut self) -> Loader {
+        self.options.unverified = true;
+        self
+    }
+
+    /// Sets the most bytes that all maps take: arrays from the start, other maps by what they
+    /// held at most. Global variables and maps of other instances do not count. An operation that
+    /// needs more answers ENOMEM, and its run ends with an error.
+    #[must_use]
+    pub fn map_memory(mut self, bytes: u64) -> Loader {
+        self.options.memory = bytes;
+        self
+    }
+
+    /// Sets the most time of a run of native code, or none.
+    #[must_use]
+    pub fn time_limit(mut self, limit: impl Into<Option<Duration>>) -> Loader {
+        self.options.timeout = limit.into();
+        self
+    }
+
+    /// Sets the most instructions of a run in the checked engine.
+    #[must_use]
+    pub fn instruction_limit(mut self, instructions: u64) -> Loader {
+        self.limits.instructions = instructions;
+        self
+    }
+
+    /// Sets the seed of random numbers and hashes: with the same seed the same runs have the same
+    /// results.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Loader {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Sets the least number of possible CPUs: per-CPU maps hold a value for each.
+    #[must_use]
+    pub fn cpus(mut self, cpus: u32) -> Loader {
+        self.options.cpus = cpus;
+        self
+    }
+
+    /// Sets the machine and the process that helpers report, with their network.
+    #[must_use]
+    pub fn system(mut self, system: System) -> Loader {
+        self.system = system;
+        self
+    }
+
+    /// Sets the network that helpers report.
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Loader {
+        self.system.network = network;
+        self
+    }
+
+    /// Adds a function of the host, which programs call as a kfunc
+    /// ([`kfunc!`](crate::kfunc)).
+    #[must_use]
+    pub fn host_function(mut self, function: HostFunction) -> Loader {
+        self.functions.push(function);
+        self
+    }
+
+    /// Sets the value of a global variable before loading, of a constant too.
+    #[must_use]
+    pub fn global<T: Pod>(mut self, name: &str, value: T) -> Loader {
+        self.globals.push((name.to_owned(), pod::bytes(&value)));
+        self
+    }
+
+    /// Sets the maximum number of entries of a map.
+    #[must_use]
+    pub fn max_entries(mut self, map: &str, entries: u32) -> Loader {
+        self.max_entries.push((map.to_owned(), entries));
+        self
+    }
+
+    /// Loads these programs only, and not all that the object does not exclude.
+    #[must_use]
+    pub fn programs<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Loader {
+        self.programs = Some(names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    /// Opens a perf buffer of so many bytes for each CPU in every `perf_event_array`, so that
+    /// programs can write records. Without, `bpf_perf_event_output` returns `-ENOENT`, as in
+    /// Linux.
+    #[must_use]
+    pub fn perf_buffers(mut self, bytes: usize) -> Loader {
+        self.perf_buffers = Some(bytes);
+        self
+    }
+
+    /// Uses a map of another instance in place of the object's map of this name, so that its
+    /// entries outlive a reload. Kind, sizes, number of entries, flags and special fields must be
+    /// equal, as for libbpf's maps that are pinned by name. Maps whose values have timers or own
+    /// objects, program arrays, maps of maps and maps of sockets stay with their instance.
+    #[must_use]
+    pub fn reuse_map(mut self, name: &str, map: &Map) -> Loader {
+        self.reused.push((name.to_owned(), map.clone()));
+        self
+    }
+
+    /// Loads an object.
+    ///
+    /// # Errors
+    /// For the first program, map or variable that is not there, is refused or is not supported.
+    pub fn load(&self, object: &Object) -> Result<Instance, Error> {
+        let changed = self.changed(object)?;
+        let mut reused = ReusedMaps::default();
+        for (name, map) in &self.reused {
+            check_map(object, name)?;
+            reused.insert(name.clone(), map.object_map());
+        }
+        let mut loaded = LoadedObject::load_reusing(
+            &changed,
+            &self.kernel,
+            &self.options,
+            &self.functions,
+            &reused,
+        )?;
+        loaded.set_system(self.system.clone());
+        if let Some(bytes) = self.perf_buffers {
+            let opened = loaded.open_perf_buffers(bytes);
+            opened.map_err(|errno| NotLoaded::PerfBuffers { bytes, errno })?;
+        }
+        let limits = self.limits;
+        Ok(Instance(Arc::new(Shared { loaded, limits })))
+    }
+
+    /// The object with what is changed before it is linked.
+    fn changed<'o>(&self, object: &'o Object) -> Result<::object::Object<'o>, Error> {
+        let failed = |error| Error::from(Cause::Object(Box::new(error)));
+        let mut opened = object.opened()?;
+        for (name, bytes) in &self.globals {
+            opened.write_global(name, bytes).map_err(failed)?;
+        }
+        for (name, entries) in &self.max_entries {
+            check_map(object, name)?;
+            let id = opened.maps().named(name);
+            if let Some(map) = id.and_then(|id| opened.maps_mut().get_mut(id)) {
+                map.set_max_entries(*entries);
+            }
+        }
+        if let Some(chosen) = &self.programs {
+            let known = object.program_names();
+            if let Some(name) = chosen.iter().find(|name| !known.contains(name)) {
+                return Err(Cause::NoProgram(name.clone(), known.to_vec()).into());
+            }
+            opened.set_autoload(|program| {
+                let name = program.name.to_string();
+                chosen.contains(&name)
+            });
+        }
+        Ok(opened)
+    }
+}
+
+/// Refuses names of maps that the object does not have.
+fn check_map(object: &Object, name: &str) -> Result<(), Error> {
+    let known = object.map_names();
+    match known.iter().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(Cause::NoMap(name.to_owned(), known.to_vec()).into()),
+    }
+}

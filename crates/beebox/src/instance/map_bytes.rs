@@ -1,0 +1,45 @@
+//! Elements of maps as bytes: of per-CPU maps the values of all CPUs, each rounded up to 8 bytes.
+
+use super::{Map, UpdateMode};
+use crate::failure::Error;
+use crate::run::Entry;
+
+impl Map {
+    /// The bytes of the value of a key.
+    ///
+    /// # Errors
+    /// EINVAL for a key of another length.
+    pub fn lookup_bytes(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let map = &self.object_map().map;
+        let mut value = vec![0; map.value_len()];
+        let found = self.found(map.lookup(key, &mut value, 0))?;
+        Ok(found.map(|()| value))
+    }
+
+    /// Adds or changes an element, as the mode allows.
+    ///
+    /// # Errors
+    /// EINVAL for a key or value of another length, otherwise as [`Map::update_with`].
+    pub fn update_bytes(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Error> {
+        let updated = self.object_map().map.update(key, value, mode.flags());
+        updated.map_err(|errno| self.failed(errno))
+    }
+
+    /// Removes an element; false if there was none.
+    ///
+    /// # Errors
+    /// EINVAL for a key of another length, or if the map keeps its elements.
+    pub fn delete_bytes(&self, key: &[u8]) -> Result<bool, Error> {
+        let deleted = self.found(self.object_map().map.delete(key))?;
+        Ok(deleted.is_some())
+    }
+
+    /// All keys with their values, in the order of iteration.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP for kinds without keys.
+    pub fn entries_bytes(&self) -> Result<Vec<Entry>, Error> {
+        let entries = self.object_map().entries();
+        entries.map_err(|errno| self.failed(errno))
+    }
+}

@@ -1,0 +1,100 @@
+//! Objects as files with their bytes.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use ::object::OpenOptions;
+
+use crate::failure::{Cause, Error};
+
+/// A BPF object (`.bpf.o`), in one piece with its bytes. Clones share them.
+#[derive(Clone)]
+pub struct Object {
+    file: Arc<[u8]>,
+    /// The path that it was read from.
+    path: Option<String>,
+    name: String,
+    programs: Vec<String>,
+    maps: Vec<String>,
+}
+
+impl Object {
+    /// Reads an object from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no object of clang.
+    pub fn open(path: impl AsRef<Path>) -> Result<Object, Error> {
+        let path = path.as_ref();
+        let file = std::fs::read(path).map_err(|error| Cause::File(path.to_owned(), error))?;
+        Object::parse(file.into(), Some(path.display().to_string()))
+    }
+
+    /// An object from its bytes.
+    ///
+    /// # Errors
+    /// If they are no object of clang.
+    pub fn from_bytes(bytes: impl AsRef<[u8]>) -> Result<Object, Error> {
+        Object::parse(bytes.as_ref().into(), None)
+    }
+
+    fn parse(file: Arc<[u8]>, path: Option<String>) -> Result<Object, Error> {
+        let parsed = open(&file, path.as_deref())?;
+        let programs = parsed.programs();
+        let programs = programs.map(|(_, program)| program.name.to_string());
+        let maps = parsed.maps().iter().map(|(_, map)| map.name().to_owned());
+        Ok(Object {
+            name: parsed.name().to_owned(),
+            programs: programs.collect(),
+            maps: maps.collect(),
+            file: file.clone(),
+            path,
+        })
+    }
+
+    /// The object, opened again.
+    pub(super) fn opened(&self) -> Result<::object::Object<'_>, Error> {
+        open(&self.file, self.path.as_deref())
+    }
+
+    /// Its name, with which the names of the maps of its variables begin: that of the file up to
+    /// the first dot, `object` for one from bytes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.file
+    }
+
+    /// Names of its programs, in the order of the file.
+    pub fn program_names(&self) -> &[String] {
+        &self.programs
+    }
+
+    /// Names of its maps, those of global variables among them.
+    pub fn map_names(&self) -> &[String] {
+        &self.maps
+    }
+}
+
+/// Opens a file as libbpf does, which names the object by its path.
+fn open<'f>(file: &'f [u8], path: Option<&str>) -> Result<::object::Object<'f>, Error> {
+    let options = OpenOptions {
+        name: path,
+        ..OpenOptions::default()
+    };
+    let opened = ::object::Object::open_with(file, &options);
+    opened.map_err(|error| Cause::Object(Box::new(error)).into())
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("name", &self.name)
+            .field("programs", &self.programs)
+            .field("maps", &self.maps)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! Handles of programs.
+
+use std::fmt;
+
+use spec::programs::ProgramType;
+
+use super::{Instance, Runner, TestRun, TestRunResult};
+use crate::captures::Input;
+use crate::failure::Error;
+use crate::run::{CaptureSummary, PacketRun, RunEngine, RunnableProgram, Written};
+
+/// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
+/// the same time.
+#[derive(Clone)]
+pub struct Program {
+    instance: Instance,
+    place: usize,
+}
+
+impl Program {
+    /// The program at a place of an instance.
+    pub(super) fn new(instance: Instance, place: usize) -> Program {
+        Program { instance, place }
+    }
+
+    /// The instance that it belongs to.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        let mut names = self.instance.0.loaded.program_names();
+        names.nth(self.place).unwrap_or_default()
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> ProgramType {
+        self.instance.0.loaded.program_kind(self.place)
+    }
+
+    /// The engine that runs it.
+    pub fn engine(&self) -> RunEngine {
+        self.runnable(0).engine()
+    }
+
+    /// The construct that native code does not support, in one line, if the program runs in the
+    /// checked engine for that reason.
+    pub fn not_native(&self) -> Option<String> {
+        self.runnable(0).not_native().map(str::to_owned)
+    }
+
+    /// Runs it as `BPF_PROG_TEST_RUN` does.
+    ///
+    /// # Errors
+    /// For packets, contexts and options that Linux's test run does not take; for runs that end
+    /// at a limit or a trap.
+    pub fn test_run(&self, run: &TestRun<'_>) -> Result<TestRunResult, Error> {
+        run.check(self.kind())?;
+        let mut program = self.runnable(run.cpu);
+        program.set_clock(run.clock);
+        program.take_records();
+        let output = program.test_run_with_context(run.data_in, run.ctx_in, run.repeat)?;
+        Ok(TestRunResult::new(self.kind(), run, output))
+    }
+
+    /// A runner on CPU 0: for many packets, in the thread that makes it.
+    pub fn runner(&self) -> Runner<'_> {
+        self.runner_on(0)
+    }
+
+    /// A runner on a CPU, which per-CPU maps and `bpf_get_smp_processor_id` see. Threads that run
+    /// at the same time have one each, on different CPUs.
+    pub fn runner_on(&self, cpu: u32) -> Runner<'_> {
+        Runner::new(self.runnable(cpu))
+    }
+
+    /// Runs it on each packet of a capture, whose times are those of the runs. Packets that go on
+    /// are written as it left them. `observe` is called after each run, with the packet as it
+    /// was captured.
+    ///
+    /// # Errors
+    /// If the capture cannot be read on, the output not be written, or a run ends without a value.
+    pub fn run_capture(
+        &self,
+        input: Input,
+        output: Option<Written<'_>>,
+        observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
+    ) -> Result<CaptureSummary, Error> {
+        Ok(self.runnable(0).run_capture(input, output, observe)?)
+    }
+
+    fn runnable(&self, cpu: u32) -> RunnableProgram<'_> {
+        let shared = &self.instance.0;
+        let mut program = shared.loaded.runnable(self.place, cpu);
+        program.set_limits(shared.limits);
+        program
+    }
+
+    /// True if it belongs to this instance.
+    pub(super) fn is_of(&self, instance: &Instance) -> bool {
+        std::sync::Arc::ptr_eq(&self.instance.0, &instance.0)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("name", &self.name())
+            .field("kind", &self.kind())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! Options and results of test runs, named as in `bpf_attr.test`.
+
+use std::time::Duration;
+
+use spec::Errno;
+use spec::programs::ProgramType;
+use vm::Redirect;
+
+use super::Verdict;
+use crate::failure::{Cause, Error};
+use crate::run::{PrintedText, RunClock, RunRecord, TestRunOutput};
+
+/// Options of [`Program::test_run`](super::Program::test_run). Write
+/// `TestRun { ctx_in, ..TestRun::packet(&packet) }`; later versions may have more fields.
+#[derive(Clone, Copy, Debug)]
+pub struct TestRun<'d> {
+    /// The packet, with its link-layer header; empty for programs without packets.
+    pub data_in: &'d [u8],
+    /// Most bytes of `data_out`; `None` for all.
+    pub data_size_out: Option<usize>,
+    /// The context, empty for none.
+    pub ctx_in: &'d [u8],
+    /// Most bytes of `ctx_out`; `None` for all.
+    pub ctx_size_out: Option<usize>,
+    /// Number of runs; 0 is 1. Each gets the packet as the one before left it.
+    pub repeat: u32,
+    /// Flags: 0, or `BPF_F_TEST_RUN_ON_CPU` (1) for raw tracepoints.
+    pub flags: u32,
+    /// The CPU that the program runs on, of every type and without the flag.
+    pub cpu: u32,
+    /// Packets of a batch of live frames, which are not supported: 0.
+    pub batch_size: u32,
+    /// The clock of the time helpers.
+    pub clock: RunClock,
+}
+
+impl Default for TestRun<'_> {
+    /// One run without packet and context, on CPU 0 at time 0.
+    fn default() -> Self {
+        TestRun {
+            data_in: &[],
+            data_size_out: None,
+            ctx_in: &[],
+            ctx_size_out: None,
+            repeat: 1,
+            flags: 0,
+            cpu: 0,
+            batch_size: 0,
+            clock: RunClock::Fixed(0),
+        }
+    }
+}
+
+/// Flags of `bpf_attr.test`.
+const ON_CPU: u32 = 1 << 0;
+const LIVE_FRAMES: u32 = 1 << 1;
+const CHECKSUM_COMPLETE: u32 = 1 << 2;
+
+impl<'d> TestRun<'d> {
+    /// One run on a packet.
+    pub fn packet(data_in: &'d [u8]) -> TestRun<'d> {
+        TestRun {
+            data_in,
+            ..TestRun::default()
+        }
+    }
+
+    /// One run with a context.
+    pub fn context(ctx_in: &'d [u8]) -> TestRun<'d> {
+        TestRun {
+            ctx_in,
+            ..TestRun::default()
+        }
+    }
+
+    /// Refuses the flags and batches that Linux refuses, or that are not supported.
+    pub(super) fn check(&self, kind: ProgramType) -> Result<(), Error> {
+        let is_skb = matches!(
+            kind,
+            ProgramType::SchedCls
+                | ProgramType::SchedAct
+                | ProgramType::SocketFilter
+                | ProgramType::CgroupSkb
+                | ProgramType::LwtIn
+                | ProgramType::LwtOut
+                | ProgramType::LwtXmit
+                | ProgramType::LwtSeg6local
+        );
+        let is_raw_tracepoint = matches!(
+            kind,
+            ProgramType::RawTracepoint | ProgramType::RawTracepointWritable
+        );
+        let unsupported = |option| Err(Cause::UnsupportedOption(option).into());
+        match self.flags {
+            0 => {}
+            ON_CPU if is_raw_tracepoint => {}
+            LIVE_FRAMES if kind == ProgramType::Xdp => {
+                return unsupported("flags: BPF_F_TEST_XDP_LIVE_FRAMES");
+            }
+            CHECKSUM_COMPLETE if is_skb => {
+                return unsupported("flags: BPF_F_TEST_SKB_CHECKSUM_COMPLETE");
+            }
+            _ => {
+                let rule = "flags: not those of programs of this type";
+                return Err(Cause::Option(rule, Errno::EINVAL).into());
+            }
+        }
+        match self.batch_size {
+            0 => Ok(()),
+            _ => {
+                let rule = "batch_size: only live frames have batches";
+                Err(Cause::Option(rule, Errno::EINVAL).into())
+            }
+        }
+    }
+}
+
+/// Result of [`Program::test_run`](super::Program::test_run).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TestRunResult {
+    /// The low 32 bits of `r0` of the last run.
+    pub retval: u32,
+    /// Its meaning.
+    pub verdict: Verdict,
+    /// Target to which the last run redirected the packet.
+    pub redirect: Option<Redirect>,
+    /// The packet after the runs, at most [`TestRun::data_size_out`] bytes.
+    pub data_out: Vec<u8>,
+    /// Bytes of the packet after the runs.
+    pub data_size_out: usize,
+    /// The context after the runs, at most [`TestRun::ctx_size_out`] bytes.
+    pub ctx_out: Vec<u8>,
+    /// Bytes of the context after the runs.
+    pub ctx_size_out: usize,
+    /// Mean time of a run.
+    pub duration: Duration,
+    /// Text that the runs printed.
+    pub printk: PrintedText,
+    /// Records of ring and perf buffers that waited after the runs; they are taken.
+    pub records: Vec<RunRecord>,
+}
+
+impl TestRunResult {
+    pub(super) fn new(kind: ProgramType, run: &TestRun<'_>, output: TestRunOutput) -> Self {
+        let cut = |mut bytes: Vec<u8>, most: Option<usize>| {
+            let size = bytes.len();
+            bytes.truncate(most.unwrap_or(size));
+            (bytes, size)
+        };
+        let (data_out, data_size_out) = cut(output.data_out, run.data_size_out);
+        let (ctx_out, ctx_size_out) = cut(output.ctx_out, run.ctx_size_out);
+        TestRunResult {
+            retval: output.retval,
+            verdict: Verdict::new(kind, output.retval),
+            redirect: output.redirect,
+            data_out,
+            data_size_out,
+            ctx_out,
+            ctx_size_out,
+            duration: output.duration,
+            printk: output.printk,
+            records: output.records,
+        }
+    }
+}
