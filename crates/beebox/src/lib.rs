@@ -147,7 +147,7 @@ pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use pod::Pod;
-pub use run::{PrintedText, RunClock, RunEngine, RunRecord};
+pub use run::{PrintedText, RunClock, RunEngine, RunRecord, UnwrittenRead};
 pub use spec::Errno;
 pub use spec::maps::{MapFlags, MapKind};
 pub use spec::programs::ProgramType;

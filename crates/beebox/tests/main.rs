@@ -26,6 +26,7 @@ mod sockets;
 mod support;
 mod tail_calls;
 mod timers;
+mod unwritten_stack;
 mod user_records;
 mod verify_kernel_types;
 mod verify_log;

@@ -2,7 +2,9 @@
 //! are made pointers: as native code, in the checked engine and in the running kernel.
 
 use crate::support::three::Three;
-use beebox::run::LoadedObject;
+use crate::support::{file, packets};
+use beebox::object::Object;
+use beebox::run::{LoadOptions, LoadedObject, RunEngine};
 use spec::kernel::{Privileges, Source};
 
 const OBJECT: &str = "tests/run/pointers.bpf.o";
@@ -53,6 +55,60 @@ fn equal_runs_see_equal_addresses() {
         seen(&three.checked)
     };
     assert_eq!(of_a_run(), of_a_run());
+}
+
+/// An object in the checked engine, with a seed.
+fn seeded(path: &str, seed: u64) -> LoadedObject {
+    let bytes = std::fs::read(file(path)).expect("a committed object");
+    let options = LoadOptions {
+        engine: RunEngine::Checked,
+        seed,
+        ..LoadOptions::default()
+    };
+    let object = Object::open(&bytes).expect("an object");
+    let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18(), &options);
+    loaded.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn seeds_choose_addresses() {
+    let of_seed = |seed| {
+        let mut loaded = seeded(OBJECT, seed);
+        let mut program = loaded.program("of_tc").expect("it is loaded");
+        let run = program.test_run(&[0; 64]).expect("it runs");
+        (run.retval, seen(&loaded))
+    };
+    let (zero, seven, eight) = (of_seed(0), of_seed(7), of_seed(8));
+    assert_eq!(seven, of_seed(7));
+    assert_eq!([zero.0, seven.0, eight.0], [3; 3]);
+    for (at, &address) in zero.1.iter().enumerate().filter(|(_, seen)| **seen != 0) {
+        let others = [seven.1[at], eight.1[at]];
+        assert!(
+            others[0] != others[1] && !others.contains(&address),
+            "{at}: {others:x?}"
+        );
+        assert!(
+            others
+                .iter()
+                .all(|other| other % 0x1000 == address % 0x1000),
+            "{at}: {others:x?}"
+        );
+    }
+}
+
+#[test]
+fn results_that_do_not_depend_on_addresses_are_those_of_every_seed() {
+    let of_seed = |seed| {
+        let mut loaded = seeded("../../examples/packets/firewall.bpf.o", seed);
+        let mut program = loaded.program("firewall").expect("it is loaded");
+        let packets = packets().into_iter().filter(|packet| packet.len() >= 14);
+        let runs = packets.map(|packet| program.test_run(&packet).expect("it runs"));
+        runs.map(|run| (run.retval, run.data_out))
+            .collect::<Vec<_>>()
+    };
+    let zero = of_seed(0);
+    assert!(!zero.is_empty());
+    assert_eq!(zero, of_seed(7));
 }
 
 /// An object for the running kernel where there is one: types and members have its numbers.

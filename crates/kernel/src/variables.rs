@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use btf::{Btf, Shape, Type, TypeId};
-use vm::VARIABLES;
-
 /// Alignment of variables.
 const ALIGNMENT: usize = 64;
 
@@ -21,12 +19,19 @@ pub struct Variables {
     /// Bytes of a block.
     block: usize,
     bytes: Vec<u8>,
+    /// Address that stands for the first block.
+    start: u64,
 }
 
 impl Variables {
-    /// The variables of these ids on a machine with so many CPUs. An id of something else is
-    /// left out.
-    pub fn new(types: &Btf<'_>, ids: impl IntoIterator<Item = TypeId>, cpus: u32) -> Variables {
+    /// The variables of these ids on a machine with so many CPUs, from an address on
+    /// ([`Addresses::variables`](vm::Addresses)). An id of something else is left out.
+    pub fn new(
+        types: &Btf<'_>,
+        ids: impl IntoIterator<Item = TypeId>,
+        cpus: u32,
+        start: u64,
+    ) -> Variables {
         let mut places = BTreeMap::new();
         let mut block = 0usize;
         let mut numbers = Vec::new();
@@ -50,16 +55,17 @@ impl Variables {
             places,
             block,
             bytes,
+            start,
         }
     }
 
     /// The address that stands for a variable.
     pub fn address(&self, id: TypeId) -> Option<u64> {
         let place = self.places.get(&id)?;
-        Some(VARIABLES + *place as u64)
+        Some(self.start + *place as u64)
     }
 
-    /// The blocks of all CPUs, which begin at [`VARIABLES`].
+    /// The blocks of all CPUs.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -100,6 +106,7 @@ mod tests {
 
     #[test]
     fn each_cpu_has_a_copy_with_its_number() {
+        const START: u64 = 0xffff_8884_3bc1_9000;
         let mut builder = Builder::new();
         let mut text = |name: &str| builder.string(name);
         let [int, queue, cpu] = ["int", "rq", "cpu"].map(&mut text);
@@ -125,9 +132,9 @@ mod tests {
         let linkage = Linkage::GLOBAL;
         let ids = names.map(|name| builder.var(name, Var { ty: queue, linkage }));
         let types = Btf::parse(builder.finish()).expect("valid types");
-        let variables = Variables::new(&types, [ids[1], ids[0], ids[1], int], 2);
-        assert_eq!(variables.address(ids[1]), Some(VARIABLES));
-        assert_eq!(variables.address(ids[0]), Some(VARIABLES + 64));
+        let variables = Variables::new(&types, [ids[1], ids[0], ids[1], int], 2, START);
+        assert_eq!(variables.address(ids[1]), Some(START));
+        assert_eq!(variables.address(ids[0]), Some(START + 64));
         assert_eq!(variables.address(int), None);
         assert_eq!((variables.block(), variables.bytes().len()), (128, 256));
         assert_eq!(variables.bytes()[128 + 64 + 8], 1);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use beebox_kernel::{declared, find_call, helpers, kfuncs};
+use btf::Kind;
 use spec::bits::BitOp;
 use spec::kfuncs::KernelFunction;
-use spec::registry::kfunc_signature;
+use spec::registry::{KfuncFlags, kfunc_signature};
 
 /// The signatures of every helper and kfunc of the built-in kernel by number of resolved code,
 /// with their names.
@@ -76,4 +77,46 @@ fn bit_operations_have_the_signatures_of_their_module() {
         let signature = kfunc_signature(&module.btf, kfunc.btf_id, kfunc.flags);
         assert_eq!(signature.as_deref(), Some(op.signature()), "{op:?}");
     }
+}
+
+/// Rows of functions that the registry leaves out, as programs of no type that it describes reach
+/// them, are compared by the types of the kernel, which has no flags.
+#[test]
+fn every_kfunc_has_the_types_of_the_kernels_function() {
+    const FLAGS: [&str; 6] = [
+        "acquire",
+        "release",
+        "ret_null",
+        "trusted_args",
+        "rcu",
+        "rcu_protected",
+    ];
+    let kernel = kernel_data::linux_6_18();
+    let types = kernel.btf().expect("the built-in types");
+    let functions = (0..=u16::MAX).map(KernelFunction::Linux);
+    let functions = functions.map_while(|function| Some((function.name()?, function.number())));
+    let (mut compared, mut wrong) = (BTreeSet::new(), Vec::new());
+    for (name, number) in functions {
+        let (Some(declared), Some(ty)) = (declared(number), types.find(Kind::Func, name)) else {
+            continue;
+        };
+        let signature = kfunc_signature(types, ty.id().0, KfuncFlags::default());
+        let signature = signature.expect("a function");
+        let without_flags = |declared: String| {
+            let words = declared.split(' ').filter(|word| !FLAGS.contains(word));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        if !vm::signatures(declared)
+            .map(without_flags)
+            .any(|declared| declared == signature)
+        {
+            wrong.push(format!("{name}: {declared:?}, the kernel: {signature:?}"));
+        }
+        compared.insert(name);
+    }
+    assert!(wrong.is_empty(), "other types:\n{}", wrong.join("\n"));
+    for name in ["bpf_get_task_exe_file", "bpf_path_d_path", "bpf_put_file"] {
+        assert!(compared.contains(name), "{name}");
+    }
+    assert!(compared.len() > 100, "{}", compared.len());
 }

@@ -32,6 +32,7 @@ mod system_calls;
 mod tail_call_model;
 mod tail_call_stress;
 mod tail_calls;
+mod unwritten_stack;
 mod verifier;
 mod verifier_cases;
 mod verifier_programs;

@@ -12,6 +12,7 @@
 //! | range of a scalar, constants, keys | only where no imprecise scalar of a pruned path arrives: see below |
 //! | packet checks | the checks of a pruned path are added to those of its checkpoint |
 //! | upper halves | by data flow over reached instructions, not by the walk |
+//! | reads of unwritten stack | where a path is pruned, its unwritten bytes follow a data flow of their own (`unwritten`) |
 //!
 //! A checkpoint covers any value in an imprecise scalar. Where a path is pruned, its live
 //! scalars that are wider than those of the checkpoint, or linked otherwise, are
@@ -23,6 +24,7 @@
 
 mod collect;
 mod coverage;
+mod unwritten;
 mod upper_half;
 
 use isa::ebpf::Reg;
@@ -31,6 +33,9 @@ use crate::domain::Scalar;
 use crate::state::{MapRef, RegKind, RegState};
 
 pub(crate) use collect::{Collector, enter, leave, pruned};
+pub(crate) use unwritten::{
+    note_possible_stack_write, note_range_read, note_read_behind, note_stack_read, note_stack_write,
+};
 
 /// Facts of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +59,10 @@ pub struct ProgramFacts {
     pub compiled_stack: Vec<FunctionStack>,
     /// Instructions that Linux puts in front of the program, which make the packet writable.
     pub prologue: u32,
+    /// Instructions that may read bytes of the stack which the program never wrote, ascending:
+    /// loads, atomic operations, calls that read memory. What such bytes are depends on the kernel
+    /// and on what ran before. A call that fills memory counts as writing all of it.
+    pub unwritten_reads: Vec<u32>,
 }
 
 /// The stack of a function.

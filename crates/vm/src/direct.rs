@@ -10,8 +10,8 @@ use crate::lock;
 use crate::map::MapEntry;
 use crate::network::{SocketRef, Sockets};
 use crate::{
-    CURRENT_TASK, Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer,
-    RunContext, RunGuard, StackFrames, ValueOf, direct_context,
+    Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
+    RunGuard, StackFrames, ValueOf, direct_context,
 };
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
@@ -142,10 +142,6 @@ impl MemoryPort for Direct {
             unsafe { (*place).store(*byte, Relaxed) };
         }
         Ok(())
-    }
-
-    fn current_task(&self) -> u64 {
-        CURRENT_TASK
     }
 
     fn per_cpu(&self, _: u64, _: u32) -> Result<u64, Infallible> {

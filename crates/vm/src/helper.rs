@@ -22,9 +22,6 @@ pub trait MemoryPort {
     /// Writes bytes at an address.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Self::Fault>;
 
-    /// The address that stands for the task that runs. It is not 0.
-    fn current_task(&self) -> u64;
-
     /// The address of what a pointer to a variable of the kernel or to an object with copies
     /// stands for on a CPU; 0 if there is no such CPU, and for native code, which has none.
     fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, Self::Fault>;

@@ -45,7 +45,7 @@ mod tail_table;
 mod timers;
 mod unchecked;
 
-pub use addresses::{CURRENT_TASK, USER_REGISTERS, VARIABLES};
+pub use addresses::{Addresses, USER_REGISTERS};
 pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
 pub use bits::bit_operation;
 pub use calls::{Call, find_call};

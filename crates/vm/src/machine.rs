@@ -8,8 +8,8 @@ use packet::Packet;
 use spec::{Clock, Printk, Random};
 
 use crate::{
-    HostFunction, MapHandle, Meter, RunGuard, SkBuff, StackFrames, System, SystemCalls, Timers,
-    system,
+    Addresses, HostFunction, MapHandle, Meter, RunGuard, SkBuff, StackFrames, System, SystemCalls,
+    Timers, system,
 };
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
@@ -46,6 +46,8 @@ pub struct RunContext<'a> {
     pub printk: Option<&'a mut dyn Printk>,
     /// The machine and the process, for helpers of a verified program.
     pub system: &'a System,
+    /// The address that stands for the task that runs. It is not 0.
+    pub task: u64,
     /// The types of the kernel; without them helpers answer as a kernel without BTF.
     pub types: Option<&'a Btf<'static>>,
     /// The process of the run; without one no descriptor is open and none can be made.
@@ -83,6 +85,7 @@ impl<'a> RunContext<'a> {
             clock,
             printk: None,
             system: &system::DEFAULT,
+            task: Addresses::DEFAULT.task,
             types: None,
             process: None,
             host: &[],
@@ -111,6 +114,7 @@ impl<'a> RunContext<'a> {
                 None => None,
             },
             system: self.system,
+            task: self.task,
             types: self.types,
             process: self.process,
             host: self.host,

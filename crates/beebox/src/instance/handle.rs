@@ -8,7 +8,7 @@ use interp::checked::Limits;
 use super::{Map, Program};
 use crate::failure::{Cause, Error};
 use crate::pod::Pod;
-use crate::run::{DataError, LoadedObject};
+use crate::run::{DataError, LoadedObject, UnwrittenRead};
 
 /// A loaded object: its programs and maps by name, and its global variables. Clones are the same
 /// instance, which lives as long as one of them, or a handle of a program or map, does.
@@ -80,6 +80,13 @@ impl Instance {
     /// If there is no such variable, or its type has another size; EPERM for constants.
     pub fn set_global<T: Pod>(&self, name: &str, value: T) -> Result<(), Error> {
         Ok(self.0.loaded.set_global(name, &value)?)
+    }
+
+    /// Reads of stack memory that programs never wrote, one of a program at most: of programs that
+    /// run in the checked engine those that runs made until now, of native code those that it may
+    /// make. Results that depend on them are not comparable with Linux.
+    pub fn unwritten_stack_reads(&self) -> Vec<UnwrittenRead> {
+        self.0.loaded.unwritten_stack_reads()
     }
 }
 

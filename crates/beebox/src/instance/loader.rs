@@ -97,8 +97,8 @@ impl Loader {
         self
     }
 
-    /// Sets the seed of random numbers and hashes: with the same seed the same runs have the same
-    /// results.
+    /// Sets the seed of random numbers, of hashes, and of the addresses that programs see in the
+    /// checked engine: with the same seed the same runs have the same results.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Loader {
         self.options.seed = seed;

@@ -46,7 +46,7 @@ impl<'o> RunnableProgram<'o> {
         // Only programs that ask for the task can read it.
         let asks = prepared.asks_for_task || self.prepared.asks_for_task;
         let layout = shared.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(&shared.system));
+        let task = layout.map(|layout| layout.task(&shared.system, shared.addresses.task));
         let model = Model(programs);
         let structure = |map: &Map, id, name: &str| match &shared.map_layout {
             Some(layout) => layout.structure(map, id, name),
@@ -65,7 +65,7 @@ impl<'o> RunnableProgram<'o> {
             Start::Program(input) => self.hook_objects(input),
             Start::Timer(_) => None,
         };
-        let mut memory = Memory::new();
+        let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
             Start::Program(input) => {
@@ -121,6 +121,11 @@ impl<'o> RunnableProgram<'o> {
             let entry = Entry { arguments };
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
+        for (program, insn) in finish.unwritten_reads {
+            if let Some(program) = programs.get(program as usize) {
+                program.note_unwritten_read(insn);
+            }
+        }
         match finish.outcome {
             Ok(value) => Ok(value as u32),
             Err(trap) => {

@@ -17,7 +17,7 @@ use program::{MapEntry, MapId, Program};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use verifier::{Proof, Verdict};
-use vm::{HostFunction, MapHandle, System};
+use vm::{Addresses, HostFunction, MapHandle, Objects, System};
 
 use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
@@ -137,14 +137,16 @@ impl LoadedObject {
         (functions, reused): (&Arc<[HostFunction]>, &ReusedMaps),
     ) -> Result<LoadedObject, NotLoaded> {
         let cpus = kernel.cpus();
+        let addresses = Addresses::of_seed(options.seed);
         let host = Host {
             memory: Arc::new(MapMemory::new(options.memory)),
+            objects: Arc::new(Objects::starting_at(addresses.objects, cpus)),
             machine_memory: kernel.memory(),
             ..Host::new(cpus, options.seed)
         };
         // Made before its maps hold programs: it releases them whenever it is dropped.
         let mut loaded = LoadedObject::empty(globals, kernel, options, &host);
-        loaded.shared.variables = variables(&linked, kernel, cpus);
+        loaded.shared.variables = variables(&linked, kernel, cpus, addresses.variables);
         let mut programs = Vec::new();
         for program in linked {
             let Some(rules) = TestProgram::of(program.kind()) else {
@@ -181,6 +183,8 @@ impl LoadedObject {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
             let rules = rules.with_context_bytes(context_bytes.unwrap_or_default());
             let probing = proof.as_ref().map(probing_loads).unwrap_or_default();
+            let unwritten_reads =
+                (proof.as_ref()).map(|proof| proof.facts().unwritten_reads.clone());
             let native = proof.filter(|_| is_native).map(|proof| {
                 native::compile((&proof, number), &handles, functions, &pool, &compiler)
             });
@@ -191,6 +195,7 @@ impl LoadedObject {
                 kernel,
                 variables: &shared.variables,
                 probing,
+                unwritten_reads,
             };
             let prepared = Prepared::new(source, rules, native, &shared.maps, host);
             shared.programs.push(prepared);
@@ -215,6 +220,7 @@ impl LoadedObject {
                 programs: Vec::new(),
                 maps: Vec::new(),
                 handles: Vec::new(),
+                addresses: Addresses::of_seed(options.seed),
                 system: System::DEFAULT,
                 timeout: options.timeout,
                 memory: Arc::clone(&host.memory),
@@ -268,7 +274,7 @@ fn create_maps(
 }
 
 /// The variables of the kernel that programs refer to.
-fn variables(programs: &[Program], kernel: &Kernel, cpus: u32) -> Variables {
+fn variables(programs: &[Program], kernel: &Kernel, cpus: u32, start: u64) -> Variables {
     let Some(types) = kernel.btf() else {
         return Variables::default();
     };
@@ -280,7 +286,7 @@ fn variables(programs: &[Program], kernel: &Kernel, cpus: u32) -> Variables {
         } => Some(TypeId(id as u32)),
         _ => None,
     });
-    Variables::new(types, ids, cpus)
+    Variables::new(types, ids, cpus, start)
 }
 
 /// Refuses calls of kernel functions that no run here can make, where a run may get to.

@@ -12,8 +12,9 @@ use spec::{Errno, SplitMix};
 use vm::{Stream, System};
 
 use super::kernel_sockets::SocketLayout;
+use super::prepared::Prepared;
 use super::shared::Shared;
-use super::{ObjectMap, RunnableProgram, tail_calls};
+use super::{ObjectMap, RunnableProgram, UnwrittenRead, tail_calls};
 
 /// The programs and maps of an object, ready to run. The maps last over all runs.
 #[derive(Debug)]
@@ -158,6 +159,14 @@ impl LoadedObject {
     pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
         let place = self.shared.place(program)?;
         Some(self.shared.programs[place].streams.take(stream))
+    }
+
+    /// Reads of stack memory that programs never wrote, one of a program at most: of programs that
+    /// run in the checked engine those that runs made until now, of native code those that it may
+    /// make. Results that depend on them are not comparable with Linux.
+    pub fn unwritten_stack_reads(&self) -> Vec<UnwrittenRead> {
+        let programs = self.shared.programs.iter();
+        programs.filter_map(Prepared::unwritten_read).collect()
     }
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use ::kernel::maps::{Arena, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout};
+use ::kernel::maps::{
+    Arena, CURRENT_TASK, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout,
+};
 use btf::Btf;
 use program::creation::{MapCreator, RefusedMap, added_flags};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{ArenaObject as _, CURRENT_TASK, MapObject as _};
+use vm::{ArenaObject as _, MapObject as _};
 
 use interp::checked::Permission;
 

@@ -58,6 +58,7 @@ mod summary;
 mod tail_calls;
 mod task;
 mod timers;
+mod unwritten;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
@@ -80,6 +81,7 @@ pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use summary::{CaptureSummary, VerdictCount};
+pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
 
 use ::kernel::programs::TestProgram;

@@ -63,7 +63,7 @@ pub struct LoadOptions {
     pub cpus: u32,
     /// The CPU that programs run on.
     pub cpu: u32,
-    /// Seed of random numbers and hashes.
+    /// Seed of random numbers, hashes, and the addresses that programs see in the checked engine.
     pub seed: u64,
 }
 

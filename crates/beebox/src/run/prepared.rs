@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::kernel::programs::TestProgram;
 use ::kernel::variables::Variables;
@@ -17,6 +18,7 @@ use spec::programs::{AttachType, ProgramType};
 use vm::{HostFunction, Streams};
 
 use super::native::Compiled;
+use super::unwritten::UnwrittenRead;
 use super::{ObjectMap, RunError};
 
 /// `bpf_get_current_task` and `bpf_get_current_task_btf`.
@@ -39,6 +41,10 @@ pub(super) struct Prepared {
     pub(super) host: Arc<[HostFunction]>,
     /// Its standard output and error.
     pub(super) streams: Streams,
+    /// The least instruction that may read stack memory which the program never wrote.
+    may_read_unwritten: Option<usize>,
+    /// The least instruction that did so in the checked engine; [`usize::MAX`] for none.
+    read_unwritten: AtomicUsize,
 }
 
 /// A program, and what the checked engine has to know of it.
@@ -49,6 +55,9 @@ pub(super) struct Source<'k> {
     pub(super) variables: &'k Variables,
     /// Slots of loads from memory that need not be there, ascending.
     pub(super) probing: Vec<usize>,
+    /// Instructions that may read stack memory which the program never wrote, ascending; `None`
+    /// if nothing is known of it, as it was not verified.
+    pub(super) unwritten_reads: Option<Vec<u32>>,
 }
 
 impl Prepared {
@@ -66,6 +75,7 @@ impl Prepared {
             kernel,
             variables,
             probing,
+            unwritten_reads,
         } = source;
         let (native, not_native) = match native {
             None => (None, None),
@@ -105,7 +115,15 @@ impl Prepared {
             .with_number(number)
             .with_probing_loads(probing)
             .with_exception_callback(exception_callback);
+        let may_read_unwritten = unwritten_reads.as_deref().and_then(<[u32]>::first);
+        let may_read_unwritten = may_read_unwritten.map(|insn| *insn as usize);
+        let checked = match unwritten_reads.is_none() || may_read_unwritten.is_some() {
+            true => checked.with_watched_stack(),
+            false => checked,
+        };
         Prepared {
+            may_read_unwritten,
+            read_unwritten: AtomicUsize::new(usize::MAX),
             asks_for_task,
             rules,
             checked: Arc::new(checked),
@@ -140,6 +158,28 @@ impl Prepared {
     /// The feature that native code does not support, in one line, if it was requested.
     pub(super) fn not_native(&self) -> Option<&str> {
         self.not_native.as_deref()
+    }
+
+    /// Notes that an instruction read stack memory which the program never wrote.
+    pub(super) fn note_unwritten_read(&self, insn: usize) {
+        self.read_unwritten.fetch_min(insn, Ordering::Relaxed);
+    }
+
+    /// The read of stack memory that the program never wrote: one that runs of the checked engine
+    /// made, or one that native code may make.
+    pub(super) fn unwritten_read(&self) -> Option<UnwrittenRead> {
+        let is_certain = self.native.is_none();
+        let insn = match is_certain {
+            true => Some(self.read_unwritten.load(Ordering::Relaxed)),
+            false => self.may_read_unwritten,
+        };
+        let insn = insn.filter(|insn| *insn != usize::MAX)?;
+        Some(UnwrittenRead {
+            program: self.program.name().to_owned(),
+            insn,
+            line: self.line_at(insn),
+            is_certain,
+        })
     }
 
     /// File, number and text of the source line of an instruction.

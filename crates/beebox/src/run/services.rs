@@ -85,6 +85,7 @@ impl<'o> Services<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: &self.shared.system,
+            task: self.shared.addresses.task,
             types: self.shared.process.types(),
             process: Some(&self.shared.process),
             maps: &self.shared.handles,

@@ -9,7 +9,7 @@ use ::kernel::maps::MapMemory;
 use ::kernel::process::Process;
 use ::kernel::variables::Variables;
 use spec::SplitMix;
-use vm::{MapHandle, Objects, System, Timers};
+use vm::{Addresses, MapHandle, Objects, System, Timers};
 
 use super::hook::HookLayout;
 use super::map_structure::MapLayout;
@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub(super) timeout: Option<Duration>,
     /// The memory of the maps.
     pub(super) memory: Arc<MapMemory>,
+    /// The addresses that runs in the checked engine see, and that of the task in all.
+    pub(super) addresses: Addresses,
     /// The machine and the network that helpers report.
     pub(super) system: System,
     /// The timers in values of maps.

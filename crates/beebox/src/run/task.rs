@@ -2,7 +2,7 @@
 //! members are set, the others are zero.
 
 use btf::{Btf, Kind, Shape, Type};
-use vm::{CURRENT_TASK, System};
+use vm::System;
 
 /// Most structures in structures on the way to a member.
 const MOST_DEPTH: u32 = 8;
@@ -32,8 +32,8 @@ impl TaskLayout {
         })
     }
 
-    /// The task of a process.
-    pub(super) fn task(&self, system: &System) -> Vec<u8> {
+    /// The task of a process, at an address.
+    pub(super) fn task(&self, system: &System, address: u64) -> Vec<u8> {
         let mut task = vec![0; self.size];
         let mut put = |place: Option<usize>, bytes: &[u8]| {
             let range = place.and_then(|at| task.get_mut(at..at + bytes.len()));
@@ -45,7 +45,7 @@ impl TaskLayout {
         put(self.tgid, &system.tgid.to_le_bytes());
         put(self.comm, &system.comm);
         for place in self.to_itself {
-            put(place, &CURRENT_TASK.to_le_bytes());
+            put(place, &address.to_le_bytes());
         }
         task
     }

@@ -6,12 +6,12 @@
 
 mod arena;
 mod call_stack;
+mod watch;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
-
-use vm::addresses::FUNCTIONS;
 
 use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, RegSet, Size, Width, eval,
@@ -81,6 +81,8 @@ struct Run<'r, 'w, 'm, 'c> {
     budget: u64,
     /// The last instruction, when the loop has ended.
     at: usize,
+    /// See [`Finish::unwritten_reads`].
+    unwritten_reads: BTreeMap<u32, usize>,
 }
 
 pub(super) fn execute<O: Observer>(
@@ -105,6 +107,7 @@ pub(super) fn execute_from<O: Observer>(
     let mut regs = [0; REGISTERS];
     regs[1..=5].copy_from_slice(&entry.arguments);
     cx.memory.drop_frames();
+    cx.memory.watch_new_frames(program.watches_stack);
     regs[FP] = cx.memory.push_frame(limits.stack_fill);
     let mut run = Run {
         hints: [cx.memory.newest(); REGISTERS],
@@ -120,12 +123,14 @@ pub(super) fn execute_from<O: Observer>(
         tail_calls: 0,
         budget: limits.instructions,
         at: 0,
+        unwritten_reads: BTreeMap::new(),
     };
     let mut pc = start;
     let outcome = loop {
         let current = run.current.clone();
         let program = current.as_deref().unwrap_or(program);
         run.cx.memory.program = program.number;
+        run.cx.memory.watch_new_frames(program.watches_stack);
         match run.go(program, pc, observer) {
             Stop::Returned(value) => break Ok(value),
             Stop::Switched(next) => pc = next,
@@ -146,6 +151,7 @@ pub(super) fn execute_from<O: Observer>(
         executed: limits.instructions - run.budget,
         registers: *named(&run.regs),
         entered: run.current,
+        unwritten_reads: run.unwritten_reads,
     }
 }
 
@@ -227,10 +233,17 @@ impl<'m> Run<'_, '_, 'm, '_> {
     /// Executes an instruction of any kind; returns the slot of the next one.
     #[inline(never)]
     fn execute_insn(&mut self, program: &CheckedProgram, at: usize) -> Result<usize, Stop> {
-        match self.cx.memory.arena() {
+        if program.watches_stack {
+            self.note_access(program.insns[at]);
+        }
+        let next = match self.cx.memory.arena() {
             Some(arena) if program.has_casts => self.execute_with_arena(program, at, arena),
             _ => self.execute_plain(program, program.insns[at], at),
+        };
+        if program.watches_stack {
+            self.note_unwritten_read(program, at);
         }
+        next
     }
 
     /// Executes an instruction that uses no pointer into an arena.
@@ -338,7 +351,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 if !self.limits.indirect_jumps {
                     return Err(Missing::IndirectJumps.into());
                 }
-                return function(program, self.regs[dst.index()]);
+                return self.function(program, self.regs[dst.index()]);
             }
             Insn::MayGoto { off } => {
                 if self.may_goto == 0 {
@@ -361,7 +374,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
             }
             Insn::CallReg { dst } => match i32::try_from(self.regs[dst.index()]) {
                 Ok(number) => return self.call(number, pc),
-                Err(_) => return self.enter(function(program, self.regs[dst.index()])?, pc),
+                Err(_) => return self.enter(self.function(program, self.regs[dst.index()])?, pc),
             },
             Insn::Exit => return self.leave(),
             Insn::Invalid { fault, .. } => return Err(Reason::Invalid(fault).into()),
@@ -433,6 +446,13 @@ impl<'m> Run<'_, '_, 'm, '_> {
         }
     }
 
+    /// The slot of the function at an address.
+    fn function(&self, program: &CheckedProgram, address: u64) -> Result<usize, Stop> {
+        let slot = self.cx.memory.slot_at(address);
+        slot.filter(|slot| *slot < program.insns.len())
+            .ok_or_else(|| Reason::NoFunction(address).into())
+    }
+
     /// A legacy packet load into `r0`; returns the slot to go on at. One outside the packet
     /// returns 0 from its function.
     fn load_packet(&mut self, size: Size, offset: i32, next: usize) -> Result<usize, Stop> {
@@ -476,19 +496,15 @@ impl<'m> Run<'_, '_, 'm, '_> {
     }
 }
 
-/// The slot of which an address of a function is: a slot has 8 of them, from [`FUNCTIONS`] on.
-pub(super) fn slot_at(address: u64) -> Option<usize> {
-    let offset = address
-        .checked_sub(FUNCTIONS)
-        .filter(|offset| offset % 8 == 0);
-    offset.map(|offset| (offset / 8) as usize)
-}
-
-/// The slot of the function at an address.
-fn function(program: &CheckedProgram, address: u64) -> Result<usize, Stop> {
-    slot_at(address)
-        .filter(|slot| *slot < program.insns.len())
-        .ok_or_else(|| Reason::NoFunction(address).into())
+impl Memory<'_> {
+    /// The slot of which an address of a function is: a slot has 8 of them, from
+    /// [`Addresses::functions`](vm::Addresses) on.
+    pub(super) fn slot_at(&self, address: u64) -> Option<usize> {
+        let offset = address
+            .checked_sub(self.addresses().functions)
+            .filter(|offset| offset % 8 == 0);
+        offset.map(|offset| (offset / 8) as usize)
+    }
 }
 
 /// The slot at an offset from the next one; the fetch checks that it is in the program.
@@ -504,7 +520,8 @@ fn wide(imm: Imm64, at: usize, memory: &Memory<'_>) -> Result<u64, Reason> {
         Imm64::Value(value) => Some(value.get()),
         Imm64::Func { off, .. } => {
             let slot = after(at + 1, off) as u64;
-            Some(FUNCTIONS.wrapping_add(slot.wrapping_mul(8)))
+            let functions = memory.addresses().functions;
+            Some(functions.wrapping_add(slot.wrapping_mul(8)))
         }
         Imm64::MapIndex { index, high: 0 } => map(index).and_then(|map| memory.map_pointer(map)),
         Imm64::MapIndexValue { index, offset } => map(index)

@@ -1,15 +1,15 @@
 //! Maps in the virtual address space of a checked run.
 //!
-//! The pointer to the map of index `n` is `n` × 64 KiB above [`MAPS`]; there programs read its
-//! structure, if it is known. Keys and values get addresses from [`VALUES`] on in the order in
+//! The pointer to the map of index `n` is `n` × 64 KiB above [`Addresses::maps`]; there programs read
+//! its structure, if it is known. Keys and values get addresses from [`Addresses::values`] on in the order in
 //! which they are first asked for, so far apart that no constant offset leads from one into
 //! another. Finding one is a binary search.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use vm::addresses::{IN_VALUES, MAPS, VALUES, VALUES_END};
-use vm::{CellSlice, Cursor, MapHandle, MapObject, RunGuard, ValueOf};
+use vm::addresses::IN_VALUES;
+use vm::{Addresses, CellSlice, Cursor, MapHandle, MapObject, RunGuard, ValueOf};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
@@ -21,6 +21,8 @@ const MOST_MAPS: usize = 1 << 20;
 /// The maps of a program.
 #[derive(Default)]
 pub(super) struct Maps<'m> {
+    /// The places of structures and values.
+    addresses: Addresses,
     /// By index.
     list: Vec<Mapped<'m>>,
     /// Indices of maps in maps, by the address of their handle.
@@ -65,6 +67,14 @@ struct Place<'p, 'm> {
 }
 
 impl<'m> Maps<'m> {
+    /// No maps, at these addresses.
+    pub(super) fn placed_at(addresses: Addresses) -> Maps<'m> {
+        Maps {
+            addresses,
+            ..Maps::default()
+        }
+    }
+
     pub(super) fn push(
         &mut self,
         name: Cow<'m, str>,
@@ -242,11 +252,11 @@ impl<'m> Maps<'m> {
 
     pub(super) fn pointer(&self, index: u32) -> Option<u64> {
         let is_there = (index as usize) < self.list.len();
-        is_there.then(|| MAPS + u64::from(index) * MAP_STRIDE)
+        is_there.then(|| self.addresses.maps + u64::from(index) * MAP_STRIDE)
     }
 
     pub(super) fn index_of(&self, pointer: u64) -> Option<u32> {
-        let (index, offset) = structure_at(pointer)?;
+        let (index, offset) = self.structure_at(pointer)?;
         (offset == 0 && (index as usize) < self.list.len()).then_some(index)
     }
 
@@ -262,10 +272,13 @@ impl<'m> Maps<'m> {
             mapped.values[*number] = value;
             return Ok(mapped.starts[*number]);
         }
-        if mapped.pitch > VALUES_END - VALUES - self.used {
+        let Addresses {
+            values, values_end, ..
+        } = self.addresses;
+        if mapped.pitch > values_end - values - self.used {
             return Err(NoRoom { len: value.len() });
         }
-        let (start, number) = (VALUES + self.used + IN_VALUES, mapped.values.len());
+        let (start, number) = (values + self.used + IN_VALUES, mapped.values.len());
         self.used += mapped.pitch;
         self.places.push((start, index, number as u32));
         mapped.known.insert(value.address().addr(), number);
@@ -276,7 +289,7 @@ impl<'m> Maps<'m> {
 
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let Some(place) = self.place(address) else {
-            let (index, offset) = structure_at(address)?;
+            let (index, offset) = self.structure_at(address)?;
             let structure = self.list.get(index as usize)?.structure;
             let bytes = structure.get(offset..)?.get(..into.len())?;
             into.copy_from_slice(bytes);
@@ -305,6 +318,13 @@ impl<'m> Maps<'m> {
             return None;
         }
         Some(place.cells().update::<N>(place.offset as usize, update))
+    }
+
+    /// The index of the map whose structure an address lies in or behind, and the offset in it.
+    fn structure_at(&self, address: u64) -> Option<(u32, usize)> {
+        let offset = address.checked_sub(self.addresses.maps)?;
+        let index = u32::try_from(offset / MAP_STRIDE).ok()?;
+        Some((index, (offset % MAP_STRIDE) as usize))
     }
 
     fn place(&self, address: u64) -> Option<Place<'_, 'm>> {
@@ -346,13 +366,6 @@ impl<'m> Maps<'m> {
             }),
         })
     }
-}
-
-/// The index of the map whose structure an address lies in or behind, and the offset in it.
-fn structure_at(address: u64) -> Option<(u32, usize)> {
-    let offset = address.checked_sub(MAPS)?;
-    let index = u32::try_from(offset / MAP_STRIDE).ok()?;
-    Some((index, (offset % MAP_STRIDE) as usize))
 }
 
 /// Bytes of the longest key or value of a map.

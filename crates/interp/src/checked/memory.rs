@@ -1,11 +1,11 @@
 //! The memory of a checked run: regions in a virtual address space.
 //!
-//! Addresses look like Linux's ([`vm::addresses`]) and depend on the order in which regions are
-//! added, not on the host: each region begins [`IN_PAGE`] bytes behind the next multiple of 1 MiB
-//! from [`REGIONS`] on, after a gap of at least 64 KiB, so that no constant offset crosses from
+//! Addresses look like Linux's ([`vm::addresses`]) and depend on the seed and on the order in which
+//! regions are added, not on the host: each region begins [`IN_PAGE`] bytes behind the next multiple
+//! of 1 MiB from [`Addresses::regions`] on, after a gap of at least 64 KiB, so that no constant offset crosses from
 //! one region into another. A packet has a few such places, one
 //! after the other, for when helpers move it; its buffer begins with a page. Frame `n` of the
-//! stack ends n × 64 KiB below [`FRAMES`]. Addresses of regions have one upper half, which loads
+//! stack ends n × 64 KiB below [`Addresses::frames`]. Addresses of regions have one upper half, which loads
 //! of a packet's addresses from the context add to the lower ones that it holds. Maps are in
 //! `maps.rs`.
 //!
@@ -16,17 +16,18 @@ mod access;
 mod bad_access;
 mod port;
 mod region;
+mod watch;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use spec::maps::MapKind;
-use vm::addresses::{FRAMES, IN_PAGE, REGIONS, REGIONS_END, SOCKETS};
+use vm::addresses::IN_PAGE;
 use vm::network::Sockets;
 use vm::{
-    ArenaObject, CURRENT_TASK, CellSlice, Iteration, MapHandle, MapObject, ModelPrograms, Objects,
-    PacketBuffer, RunGuard, USER_REGISTERS, VARIABLES,
+    Addresses, ArenaObject, CellSlice, Iteration, MapHandle, MapObject, ModelPrograms, Objects,
+    PacketBuffer, RunGuard, USER_REGISTERS,
 };
 
 use super::calls::CallFault;
@@ -38,6 +39,7 @@ use port::no_map;
 pub(super) use port::refused;
 use region::{Bytes, Region};
 pub use region::{Permission, RegionId, RegionInfo};
+use watch::Watch;
 
 const FRAME_STRIDE: u64 = 0x1_0000;
 const REGION_ALIGNMENT: u64 = 0x10_0000;
@@ -56,11 +58,15 @@ static NO_REGISTERS: [u8; 168] = [0; 168];
 /// The memory of a program: regions of the caller and, during a run, stack frames.
 #[derive(Default)]
 pub struct Memory<'m> {
+    /// The places of what it holds.
+    addresses: Addresses,
     /// The caller's regions, then the frames.
     regions: Vec<Region<'m>>,
     /// Names of the caller's regions.
     names: Vec<Cow<'m, str>>,
     frames: usize,
+    /// Frames whose written bytes are noted.
+    watch: Watch,
     /// Freed frames for reuse.
     spare: Vec<Box<[u8]>>,
     maps: Maps<'m>,
@@ -103,9 +109,23 @@ struct PacketRegion {
 }
 
 impl<'m> Memory<'m> {
-    /// Memory without regions.
+    /// Memory without regions, at the addresses of seed 0.
     pub fn new() -> Memory<'m> {
         Memory::default()
+    }
+
+    /// Memory without regions, at addresses that a seed chooses: equal ones for equal seeds.
+    pub fn seeded(seed: u64) -> Memory<'m> {
+        Memory::placed_at(Addresses::of_seed(seed))
+    }
+
+    /// Memory without regions, at these addresses.
+    pub fn placed_at(addresses: Addresses) -> Memory<'m> {
+        Memory {
+            addresses,
+            maps: Maps::placed_at(addresses),
+            ..Memory::default()
+        }
     }
 
     /// Adds a read-only region.
@@ -127,22 +147,22 @@ impl<'m> Memory<'m> {
     }
 
     /// Adds the task that runs, which programs only read, at the address that stands for it
-    /// ([`CURRENT_TASK`]). It is the last region.
+    /// ([`Addresses::task`]). It is the last region.
     pub fn add_task(&mut self, task: &'m [u8]) {
         self.names.push("task".into());
         self.regions.push(Region {
-            start: CURRENT_TASK,
+            start: self.addresses.task,
             bytes: Bytes::ReadOnly(task),
         });
         self.names.push("registers of the task".into());
         self.regions.push(Region {
-            start: CURRENT_TASK + USER_REGISTERS,
+            start: self.addresses.task + USER_REGISTERS,
             bytes: Bytes::ReadOnly(&NO_REGISTERS),
         });
     }
 
     /// Adds the variables of the kernel, which programs only read, at the address that stands
-    /// for them ([`VARIABLES`]): a block for each CPU.
+    /// for them ([`Addresses::variables`]): a block for each CPU.
     pub fn add_variables(&mut self, blocks: &'m [u8], block: usize) {
         if blocks.is_empty() {
             return;
@@ -150,7 +170,7 @@ impl<'m> Memory<'m> {
         self.variables = Some((blocks.len() as u64, block as u64));
         self.names.push("variables of the kernel".into());
         self.regions.push(Region {
-            start: VARIABLES,
+            start: self.addresses.variables,
             bytes: Bytes::ReadOnly(blocks),
         });
     }
@@ -161,7 +181,7 @@ impl<'m> Memory<'m> {
         for (name, offset, bytes) in sockets.structures() {
             self.names.push(name.into());
             self.regions.push(Region {
-                start: SOCKETS + offset as u64,
+                start: self.addresses.sockets + offset as u64,
                 bytes: Bytes::ReadOnly(bytes),
             });
         }
@@ -198,7 +218,7 @@ impl<'m> Memory<'m> {
         let stride = stride.next_multiple_of(REGION_ALIGNMENT);
         let moves = packet.moves();
         let buffer = self.next_page();
-        if stride * PACKET_PLACES > REGIONS_END.saturating_sub(buffer) {
+        if stride * PACKET_PLACES > self.addresses.regions_end.saturating_sub(buffer) {
             return Err(NoRoom {
                 len: packet.capacity(),
             });
@@ -329,7 +349,7 @@ impl<'m> Memory<'m> {
 
     /// Address of the end of the stack frame of that number, if a run is in it.
     pub fn frame_end(&self, number: usize) -> Option<u64> {
-        (number < self.frames).then(|| frame_end(number))
+        (number < self.frames).then(|| self.end_of_frame(number))
     }
 
     /// Frees the lock that a run holds, which may have ended in any way.
@@ -406,7 +426,7 @@ impl<'m> Memory<'m> {
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
         let start = self.next_page() + IN_PAGE;
         let len = bytes.readable().len();
-        if len as u64 > REGIONS_END.saturating_sub(start) {
+        if len as u64 > self.addresses.regions_end.saturating_sub(start) {
             return Err(NoRoom { len });
         }
         Ok(self.push_at(start, name, bytes))
@@ -421,14 +441,15 @@ impl<'m> Memory<'m> {
     /// The first page of the next region.
     fn next_page(&mut self) -> u64 {
         self.drop_frames();
+        let regions = self.addresses.regions;
         match (self.regions.last(), self.packet) {
-            (None, _) => REGIONS,
+            (None, _) => regions,
             (Some(_), Some(packet)) if packet.id.0 + 1 == self.regions.len() => {
                 packet.buffer + packet.stride * PACKET_PLACES
             }
             (Some(last), _) => {
-                let behind = last.start + last.len() + GAP - REGIONS;
-                REGIONS + behind.next_multiple_of(REGION_ALIGNMENT)
+                let behind = last.start + last.len() + GAP - regions;
+                regions + behind.next_multiple_of(REGION_ALIGNMENT)
             }
         }
     }
@@ -475,16 +496,22 @@ impl<'m> Memory<'m> {
             return Err(self.fault(address, len, Access::Write));
         };
         self.mark_spilled(address, len, false);
+        self.note_write(address, len);
         let region = &mut self.regions[index];
         let offset = (address - region.start) as usize;
         let bytes = region.bytes.writable().unwrap_or_default();
         Ok(&mut bytes[offset..offset + len as usize])
     }
-}
 
-/// Address of the end of the stack frame of a number.
-fn frame_end(number: usize) -> u64 {
-    FRAMES - number as u64 * FRAME_STRIDE
+    /// Address of the end of the stack frame of a number.
+    fn end_of_frame(&self, number: usize) -> u64 {
+        self.addresses.frames - number as u64 * FRAME_STRIDE
+    }
+
+    /// The places of what it holds.
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
 }
 
 /// Offset of the metadata of a packet in its buffer.

@@ -52,6 +52,7 @@ pub use tail::{MAX_TAIL_CALLS, TailTargets};
 pub use trap::{Missing, Reason, Trap, Unclosed};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -77,6 +78,8 @@ pub struct CheckedProgram {
     exception_callback: Option<usize>,
     /// Slots of loads from memory that need not be there, ascending.
     probing: Vec<usize>,
+    /// Reads of stack memory that the program never wrote are noticed.
+    watches_stack: bool,
 }
 
 impl CheckedProgram {
@@ -94,6 +97,7 @@ impl CheckedProgram {
             number: 0,
             exception_callback: None,
             probing: Vec::new(),
+            watches_stack: false,
         }
     }
 
@@ -119,6 +123,17 @@ impl CheckedProgram {
     #[must_use]
     pub fn with_probing_loads(self, probing: Vec<usize>) -> CheckedProgram {
         CheckedProgram { probing, ..self }
+    }
+
+    /// The program, of which reads of stack memory that it never wrote are noticed
+    /// ([`Finish::unwritten_reads`]). It runs slower.
+    #[must_use]
+    pub fn with_watched_stack(self) -> CheckedProgram {
+        CheckedProgram {
+            steps: vec![frequent::Step::RARE; self.insns.len()],
+            watches_stack: true,
+            ..self
+        }
     }
 
     /// Decodes a program, eight bytes for each slot. Only a partial slot is an error.
@@ -220,4 +235,9 @@ pub struct Finish {
     /// The program that the last instruction belongs to, if a tail call entered it; `None`
     /// for the program that the run began with.
     pub entered: Option<Arc<CheckedProgram>>,
+    /// By the number of a program whose stack is watched
+    /// ([`CheckedProgram::with_watched_stack`]), the least slot of an instruction that read bytes
+    /// of the stack which the run had not written. They hold the fill of
+    /// [`Limits::stack_fill`], in Linux what was there before.
+    pub unwritten_reads: BTreeMap<u32, usize>,
 }

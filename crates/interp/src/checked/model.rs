@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spec::Errno;
-use vm::addresses::FRAGMENTS;
 use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
 
 use super::calls::CallFault;
@@ -35,25 +34,25 @@ pub(super) struct Model {
     locks: Vec<u64>,
 }
 
-/// The fragment that an address could be in, and the offset in it.
-fn fragment_of(address: u64) -> Option<(usize, usize)> {
-    let offset = address.checked_sub(FRAGMENTS)?;
-    let number = usize::try_from(offset >> FRAGMENT_BITS).ok()?;
-    let in_fragment = offset & ((1 << FRAGMENT_BITS) - 1);
-    Some((number, in_fragment as usize))
-}
-
 impl<'m> Memory<'m> {
+    /// The fragment that an address could be in, and the offset in it.
+    fn fragment_of(&self, address: u64) -> Option<(usize, usize)> {
+        let offset = address.checked_sub(self.addresses().fragments)?;
+        let number = usize::try_from(offset >> FRAGMENT_BITS).ok()?;
+        let in_fragment = offset & ((1 << FRAGMENT_BITS) - 1);
+        Some((number, in_fragment as usize))
+    }
+
     /// Bytes of a fragment of the packet.
     pub(super) fn fragment(&self, address: u64, len: usize) -> Option<&[u8]> {
-        let (number, offset) = fragment_of(address)?;
+        let (number, offset) = self.fragment_of(address)?;
         let fragment = self.packet_buffer()?.fragment(number)?;
         fragment.get(offset..offset + len)
     }
 
     /// Bytes of a fragment of the packet, to change.
     pub(super) fn fragment_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
-        let (number, offset) = fragment_of(address)?;
+        let (number, offset) = self.fragment_of(address)?;
         let fragment = self.packet_buffer_mut()?.fragment_mut(number)?;
         fragment.get_mut(offset..offset + len)
     }
@@ -193,7 +192,7 @@ impl<'m> ModelPort for Memory<'m> {
     }
 
     fn fragment_address(&self, fragment: usize) -> u64 {
-        FRAGMENTS + ((fragment as u64) << FRAGMENT_BITS)
+        self.addresses().fragments + ((fragment as u64) << FRAGMENT_BITS)
     }
 
     fn saved_flags(&self) -> usize {

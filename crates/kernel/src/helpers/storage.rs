@@ -9,7 +9,7 @@ use vm::{MemoryPort, RunContext, USER_REGISTERS, ValueOf};
 use super::bytes::Bytes;
 use super::map::status;
 use super::socket_parts::{Found, found};
-use crate::maps::PACKET_SOCKET;
+use crate::maps::{CURRENT_TASK, PACKET_SOCKET};
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`: make a value if there is none.
 const CREATE: u64 = 1;
@@ -17,10 +17,10 @@ const CREATE: u64 = 1;
 /// `u64 bpf_get_current_task(void)`: the address of the task that runs.
 pub(super) fn get_current_task<M: MemoryPort>(
     _: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
+    _: &mut M,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(memory.current_task())
+    Ok(cx.task)
 }
 
 /// `long bpf_task_pt_regs(struct task_struct *task)`: the address of the registers that the model
@@ -36,30 +36,39 @@ pub(super) fn task_pt_regs<M: MemoryPort>(
 /// `struct task_struct *bpf_get_current_task_btf(void)`: as [`get_current_task`].
 pub(super) fn get_current_task_btf<M: MemoryPort>(
     _: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
+    _: &mut M,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(memory.current_task())
+    Ok(cx.task)
 }
 
 /// `void *bpf_task_storage_get(map, struct task_struct *task, void *value, u64 flags)`: the
 /// value of a task; null if it has none and none is to be made.
 pub(super) fn task_storage_get<M: MemoryPort>(
-    arguments: [u64; 5],
+    [map, task, initial, flags, _]: [u64; 5],
     memory: &mut M,
-    _: &mut RunContext<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    get(arguments, memory)
+    get([map, task_owner(task, cx), initial, flags, 0], memory)
 }
 
 /// `long bpf_task_storage_delete(map, struct task_struct *task)`: 0, `-ENOENT` without a
 /// value, `-EINVAL` without a task.
 pub(super) fn task_storage_delete<M: MemoryPort>(
-    arguments: [u64; 5],
+    [map, task, ..]: [u64; 5],
     memory: &mut M,
-    _: &mut RunContext<'_>,
+    cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    delete(arguments, memory)
+    delete([map, task_owner(task, cx), 0, 0, 0], memory)
+}
+
+/// The owner that a task is in local storage: of the one that runs a number that does not depend
+/// on the addresses of the run.
+fn task_owner(task: u64, cx: &RunContext<'_>) -> u64 {
+    match task == cx.task {
+        true => CURRENT_TASK,
+        false => task,
+    }
 }
 
 /// `void *bpf_cgrp_storage_get(map, struct cgroup *cgroup, void *value, u64 flags)`: as

@@ -11,8 +11,8 @@ use spec::SplitMix;
 use spec::maps::MapKind;
 use vm::network::{SocketRef, Sockets};
 use vm::{
-    CURRENT_TASK, Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext,
-    RunGuard, SKB, ValueOf,
+    Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, RunContext, RunGuard, SKB,
+    ValueOf,
 };
 
 use super::{NUMBERS, find};
@@ -62,10 +62,6 @@ impl MemoryPort for Buffer {
         let start = address as usize;
         let bytes = (start.checked_add(into.len())).and_then(|end| self.bytes.get(start..end));
         bytes.map(|bytes| into.copy_from_slice(bytes)).is_some()
-    }
-
-    fn current_task(&self) -> u64 {
-        CURRENT_TASK
     }
 
     fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, Self::Fault> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{CellSlice, Cells, RunGuard, ValueOf};
+use vm::{Addresses, CellSlice, Cells, RunGuard, ValueOf};
 
 use super::flags::{EXIST, NOEXIST};
 use super::memory::Charge;
@@ -27,6 +27,9 @@ pub struct LocalStorage {
 
 /// The owner that stands for the socket of the packet, which exists for one test run.
 pub const PACKET_SOCKET: u64 = u64::MAX;
+
+/// The owner that stands for the task that runs, whatever its address is.
+pub const CURRENT_TASK: u64 = Addresses::DEFAULT.task;
 
 impl LocalStorage {
     pub(super) fn new(map: &Definition, host: &Host) -> LocalStorage {

@@ -61,7 +61,7 @@ use vm::{Cursor, LockedValue, MapObject as _, Objects, Timers};
 pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
-pub use local_storage::{LocalStorage, PACKET_SOCKET};
+pub use local_storage::{CURRENT_TASK, LocalStorage, PACKET_SOCKET};
 pub use memory::MapMemory;
 pub use operations::{Entries, Operations};
 pub use perf_event_array::PerfBuffer;

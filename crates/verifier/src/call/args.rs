@@ -14,7 +14,7 @@ use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{RegArg, Walk};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, insn_facts, refuse};
 
 /// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`).
 #[derive(Clone, Debug, Default)]
@@ -258,6 +258,14 @@ pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) 
     check_ptr_off(walk, &reg, ptr, is_fixed_ok)
 }
 
+/// Notes that a call may read the stack by a pointer that is not checked, so many bytes at most.
+pub(super) fn note_unchecked_read(walk: &mut Walk<'_>, ptr: Reg, size: u64) {
+    let reg = *walk.reg(ptr);
+    if let RegKind::Stack { frame } = reg.kind {
+        insn_facts::note_read_behind(walk, &reg, frame as usize, size);
+    }
+}
+
 /// Checks argument `index` of a helper (`check_func_arg`).
 pub(super) fn check_arg(
     walk: &mut Walk<'_>,
@@ -283,6 +291,12 @@ pub(super) fn check_arg(
                 "R{number} leaks addr into helper function"
             ));
         }
+        let size = match meta.func {
+            functions::PROBE_READ | functions::PROBE_READ_KERNEL => walk.reg(Reg::R2).num.umax,
+            // Texts have no size.
+            _ => u64::MAX,
+        };
+        note_unchecked_read(walk, ptr, size);
         return Ok(());
     }
     let reg = *walk.reg(ptr);

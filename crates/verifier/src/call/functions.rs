@@ -81,6 +81,8 @@ helpers! {
     SKC_TO_MPTCP_SOCK = "bpf_skc_to_mptcp_sock";
     SKC_TO_TCP_TIMEWAIT_SOCK = "bpf_skc_to_tcp_timewait_sock";
     SKC_TO_TCP_REQUEST_SOCK = "bpf_skc_to_tcp_request_sock";
+    PROBE_READ = "bpf_probe_read";
+    PROBE_READ_KERNEL = "bpf_probe_read_kernel";
     PROBE_READ_STR = "bpf_probe_read_str";
     PROBE_READ_KERNEL_STR = "bpf_probe_read_kernel_str";
     PROBE_READ_USER_STR = "bpf_probe_read_user_str";

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use isa::ebpf::{Callee, Insn, Operand, Reg};
 
 use super::coverage::{self, Flow, Uncovered};
+use super::unwritten::StackUses;
 use super::{
     Branch, CallFact, FunctionStack, InsnFact, PacketCheck, PointerKind, ProgramFacts, Value,
     upper_half,
@@ -37,6 +38,12 @@ pub(super) struct Seen {
     pub(super) flow: Flow,
 }
 
+impl Seen {
+    pub(super) fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+}
+
 /// Collects facts while the walk goes on.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -48,6 +55,7 @@ pub(crate) struct Collector {
     covered: BTreeSet<(Proof, Proof)>,
     /// The instruction that is being checked.
     now: Now,
+    stack_uses: StackUses,
     /// See [`ProgramFacts::stack`].
     pub(crate) stack: Vec<(u32, u32)>,
     /// See [`ProgramFacts::address_slots`].
@@ -75,11 +83,17 @@ impl Collector {
             checks: BTreeMap::new(),
             covered: BTreeSet::new(),
             now: Now::default(),
+            stack_uses: StackUses::default(),
             stack: Vec::new(),
             address_slots: Vec::new(),
             context_bytes: 0,
             compiled_stack: Vec::new(),
         }
+    }
+
+    /// Reads and writes of the stack.
+    pub(super) fn stack_uses(&mut self) -> &mut StackUses {
+        &mut self.stack_uses
     }
 
     /// Notes slots of a frame that may hold addresses.
@@ -111,7 +125,9 @@ impl Collector {
         for (slot, fact) in insns.iter_mut().enumerate() {
             fact.is_fastcall_spill = fact.is_reached && is_dropped(facts, subprogs, slot);
         }
+        let stack_uses = std::mem::take(&mut self.stack_uses);
         ProgramFacts {
+            unwritten_reads: stack_uses.finish(env, facts, &self.seen),
             packet_checks: self.packet_checks(),
             address_slots: {
                 self.address_slots.resize(self.stack.len(), 0);
@@ -399,6 +415,9 @@ pub(crate) fn leave(walk: &mut Walk<'_>, insn_idx: u32, outcome: Outcome) {
             }
         }
     }
+    if walk.env.allow_uninit_stack {
+        collector.stack_uses.leave(insn_idx, &insn);
+    }
     walk.explorer.collector = Some(collector);
 }
 
@@ -421,6 +440,9 @@ pub(crate) fn pruned(walk: &mut Walk<'_>, id: StateId) {
     let found = coverage::compare(walk.facts, checkpoint, &walk.state, walk.id_gen);
     collector.uncovered.extend(found.uncovered);
     collector.covered.extend(found.covered);
+    if walk.env.allow_uninit_stack {
+        collector.stack_uses.prune(checkpoint, &walk.state);
+    }
     walk.explorer.collector = Some(collector);
 }
 

@@ -17,6 +17,9 @@ const MAX_VAR_SIZE: u64 = 1 << 29;
 pub(crate) struct RawMem {
     /// The pointer and bytes, once an argument on the stack was found.
     pub(crate) planned: Option<(Reg, i32)>,
+    /// The size of the argument at hand is no constant: it is checked as memory that is written,
+    /// and the call may write less of it.
+    pub(crate) has_variable_size: bool,
 }
 
 /// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
@@ -121,11 +124,10 @@ pub(crate) fn check_sized_mem(
     size: Reg,
     access: Access,
     is_zero_ok: bool,
-    raw: Option<&mut RawMem>,
+    mut raw: Option<&mut RawMem>,
 ) -> Result<()> {
     let num = walk.reg(size).num;
     let number = size.number();
-    let raw = raw.filter(|_| num.var_off.is_const());
     if num.smin < 0 {
         return Err(refuse!(
             walk,
@@ -152,7 +154,20 @@ pub(crate) fn check_sized_mem(
             "R{number} unbounded memory access, use 'var &= const' or 'if (var < const)'"
         ));
     }
-    check_helper_mem(walk, ptr, num.umax as i32, access, is_zero_ok, raw)?;
+    if let Some(raw) = &mut raw {
+        raw.has_variable_size = !num.var_off.is_const();
+    }
+    check_helper_mem(
+        walk,
+        ptr,
+        num.umax as i32,
+        access,
+        is_zero_ok,
+        raw.as_deref_mut(),
+    )?;
+    if let Some(raw) = raw {
+        raw.has_variable_size = false;
+    }
     walk.mark_precise(size)
 }
 

@@ -15,7 +15,7 @@ use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegState, SlotKind, StackSlot};
 use crate::walk::Walk;
-use crate::{Result, Stop, log};
+use crate::{Result, Stop, insn_facts, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into.
 pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
@@ -159,6 +159,7 @@ fn read_fixed(
     walk.mark_slot_scratched(spi);
     check_fastcall_contract(walk, walk.state.curframe, off);
     mark_read(walk, frame, 1 << spi)?;
+    insn_facts::note_stack_read(walk, frame, off, off + size as i32);
     let StackSlot { reg, kinds } = walk.state.frame(frame).stack[spi];
     let byte = |index: u32| kinds[(slot - index as usize) % 8];
     let is_uninit_ok = walk.env.allow_uninit_stack;
@@ -318,6 +319,7 @@ fn write_fixed(
         barriers.behind |= is_pointer || !(0..size).all(is_data);
     }
     check_no_object(&old)?;
+    insn_facts::note_stack_write(walk, frame, off, off + size as i32);
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
         walk.live.mark_write(frame, 1 << spi);
@@ -413,6 +415,7 @@ fn write_var(
         check_no_object(&walk.state.frame(frame).stack[spi])?;
     }
     check_fastcall_contract(walk, frame, min);
+    insn_facts::note_possible_stack_write(walk, frame, min, max);
     let mut is_zero_kept = false;
     for at in min..max {
         let slot = (-at - 1) as usize;
@@ -479,9 +482,10 @@ pub(super) fn check_range(
     let var_off = num.var_off;
     let frame = frame_of(walk, ptr);
     let number = ptr.number();
+    let is_filled = raw.is_some();
     let (min, max) = if let Some(value) = num.as_const() {
         let at = (value as i32).wrapping_add(off);
-        if let Some(raw) = raw {
+        if let Some(raw) = raw.filter(|raw| !raw.has_variable_size) {
             return plan_raw(walk, raw, frame, ptr, at, size);
         }
         (at, at)
@@ -500,6 +504,12 @@ pub(super) fn check_range(
         )
     };
     let is_clobber = access == Access::Write;
+    if !is_filled {
+        insn_facts::note_range_read(walk, frame, min, max + size);
+    }
+    if is_clobber {
+        insn_facts::note_possible_stack_write(walk, frame, min, max + size);
+    }
     for at in min..max + size {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;

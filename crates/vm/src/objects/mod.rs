@@ -15,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use tree::Side;
 
-use crate::addresses::OBJECTS;
-use crate::{CELL_BYTES, CellSlice, Cells};
+use crate::{Addresses, CELL_BYTES, CellSlice, Cells};
 use tree::Tree;
 
 /// Bits of the addresses of an object.
@@ -61,11 +60,13 @@ pub struct ObjectLayout {
 #[derive(Debug)]
 pub struct Objects {
     cpus: u32,
+    places: Places,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    places: Places,
     /// Number of the next object.
     next: u64,
     /// Bytes of all objects.
@@ -97,25 +98,42 @@ impl Object {
     }
 }
 
-/// The address of the object of a number.
-fn address_of(number: u64) -> u64 {
-    OBJECTS + (number << SPAN_BITS)
+/// The addresses of objects.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    /// That of the first object.
+    first: u64,
 }
 
-/// The number of the object that an address could be in, and the offset in it.
-fn place_of(address: u64) -> Option<(u64, usize)> {
-    let offset = address.checked_sub(OBJECTS)?;
-    let number = offset >> SPAN_BITS;
-    let in_object = offset & ((1 << SPAN_BITS) - 1);
-    (number < MOST_OBJECTS).then_some((number, in_object as usize))
+impl Places {
+    /// The address of the object of a number.
+    fn address_of(self, number: u64) -> u64 {
+        self.first + (number << SPAN_BITS)
+    }
+
+    /// The number of the object that an address could be in, and the offset in it.
+    fn place_of(self, address: u64) -> Option<(u64, usize)> {
+        let offset = address.checked_sub(self.first)?;
+        let number = offset >> SPAN_BITS;
+        let in_object = offset & ((1 << SPAN_BITS) - 1);
+        (number < MOST_OBJECTS).then_some((number, in_object as usize))
+    }
 }
 
 impl Objects {
-    /// No objects, on a machine with so many CPUs.
+    /// No objects, on a machine with so many CPUs; the first one gets the address of
+    /// [`Addresses::DEFAULT`].
     pub fn new(cpus: u32) -> Objects {
+        Objects::starting_at(Addresses::DEFAULT.objects, cpus)
+    }
+
+    /// No objects, on a machine with so many CPUs; the first one gets that address.
+    pub fn starting_at(first: u64, cpus: u32) -> Objects {
+        let places = Places { first };
         Objects {
             cpus,
-            state: Mutex::default(),
+            places,
+            state: Mutex::new(State::new(places)),
         }
     }
 
@@ -154,23 +172,23 @@ impl Objects {
 
     /// The address of the copy on a CPU of an object with copies; `None` if there is none.
     pub fn copy_on(&self, pointer: u64, cpu: u32) -> Option<u64> {
-        let (number, _) = place_of(pointer)?;
+        let (number, _) = self.places.place_of(pointer)?;
         let state = self.state();
         let object = state.objects.get(&number)?;
-        (cpu < object.copies).then(|| address_of(number + 1 + u64::from(cpu)))
+        (cpu < object.copies).then(|| self.places.address_of(number + 1 + u64::from(cpu)))
     }
 
     /// The address of the object that an address lies in.
     pub fn start(&self, address: u64) -> Option<u64> {
-        let (number, offset) = place_of(address)?;
+        let (number, offset) = self.places.place_of(address)?;
         let state = self.state();
         let object = state.objects.get(&number)?;
-        (offset < object.layout.size.max(1)).then(|| address_of(number))
+        (offset < object.layout.size.max(1)).then(|| self.places.address_of(number))
     }
 
     /// The layout of the object at an address.
     pub fn layout(&self, pointer: u64) -> Option<Arc<ObjectLayout>> {
-        let (number, _) = place_of(pointer)?;
+        let (number, _) = self.places.place_of(pointer)?;
         let state = self.state();
         Some(Arc::clone(&state.objects.get(&number)?.layout))
     }
@@ -182,7 +200,7 @@ impl Objects {
         len: usize,
         access: impl FnOnce(CellSlice<'_>, usize) -> R,
     ) -> Option<R> {
-        let (number, offset) = place_of(address)?;
+        let (number, offset) = self.places.place_of(address)?;
         let state = self.state();
         let cells = state.objects.get(&number)?.cells();
         (offset + len <= cells.len()).then(|| access(cells, offset))
@@ -214,7 +232,10 @@ impl Objects {
     /// Adds a reference to an object; false if there is none at the address.
     pub fn add_reference(&self, pointer: u64) -> bool {
         let mut state = self.state();
-        let object = place_of(pointer).and_then(|(number, _)| state.objects.get_mut(&number));
+        let object = self
+            .places
+            .place_of(pointer)
+            .and_then(|(number, _)| state.objects.get_mut(&number));
         object.map(|object| object.references += 1).is_some()
     }
 
@@ -326,6 +347,18 @@ impl Objects {
 }
 
 impl State {
+    fn new(places: Places) -> State {
+        State {
+            places,
+            next: 0,
+            bytes: 0,
+            objects: HashMap::new(),
+            lists: HashMap::new(),
+            trees: HashMap::new(),
+            owners: HashMap::new(),
+        }
+    }
+
     fn allocate(&mut self, layout: &Arc<ObjectLayout>, copies: u32) -> Option<u64> {
         let cells = match copies {
             0 => layout.size.div_ceil(CELL_BYTES),
@@ -345,7 +378,7 @@ impl State {
         self.next += 1;
         self.bytes = bytes;
         self.objects.insert(number, object);
-        Some(address_of(number))
+        Some(self.places.address_of(number))
     }
 
     fn drop_reference(&mut self, pointer: u64) {
@@ -355,7 +388,7 @@ impl State {
     /// Drops references, and those of what is freed by that.
     fn drop_all(&mut self, mut dropped: Vec<u64>) {
         while let Some(pointer) = dropped.pop() {
-            let Some((number, _)) = place_of(pointer) else {
+            let Some((number, _)) = self.places.place_of(pointer) else {
                 continue;
             };
             let Some(object) = self.objects.get_mut(&number) else {
@@ -369,7 +402,9 @@ impl State {
                 continue;
             };
             self.bytes -= object.memory.as_slice().len() * CELL_BYTES;
-            dropped.extend((1..=u64::from(object.copies)).map(|copy| address_of(number + copy)));
+            let places = self.places;
+            let copies = 1..=u64::from(object.copies);
+            dropped.extend(copies.map(|copy| places.address_of(number + copy)));
             if object.copies == 0 {
                 self.take_owned(object.cells(), &object.layout.owning, &mut dropped);
             }

@@ -13,7 +13,7 @@ use super::super::memory::Memory;
 use super::super::tail::{MAX_TAIL_CALLS, TAIL_CALL};
 use super::super::trap::Reason;
 use super::super::{CheckedProgram, Limits, MAY_GOTO_LOOPS, MOST_FRAMES};
-use super::{FP, R0, Run, Stop, function};
+use super::{FP, R0, Run, Stop};
 
 impl<'m> Run<'_, '_, 'm, '_> {
     /// Calls a helper; returns the slot to go on at: that of a function of the program if
@@ -81,7 +81,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
                 arguments,
             } => {
                 let program = self.current.as_deref().unwrap_or(self.first);
-                let slot = self.enter(function(program, address)?, return_to)?;
+                let slot = self.enter(self.function(program, address)?, return_to)?;
                 self.regs[1..=5].copy_from_slice(&arguments);
                 if let Some(caller) = self.frames.callers.last_mut() {
                     caller.calling = Some(calling);
@@ -107,6 +107,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         self.cx.memory.check_closed()?;
         self.cx.memory.check_released()?;
         self.tail_calls += 1;
+        self.cx.memory.watch_new_frames(target.watches_stack);
         self.current = Some(target);
         self.base = self.frames.depth();
         self.cx.memory.pop_frame();

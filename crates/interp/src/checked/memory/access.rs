@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use vm::{ArenaObject, FRAME_BYTES};
 
-use super::{Access, AccessError, BadAccess, Bytes, Memory, REGIONS, Region, RegionId, frame_end};
+use super::{Access, AccessError, BadAccess, Bytes, Memory, Region, RegionId};
 
 /// Accesses of the interpreter.
 impl<'m> Memory<'m> {
@@ -38,7 +38,7 @@ impl<'m> Memory<'m> {
         {
             if self.context == Some(RegionId(index)) {
                 return Ok(match N == 4 && self.is_packet_address(index, address) {
-                    true => REGIONS & !u64::from(u32::MAX) | value,
+                    true => self.addresses.regions & !u64::from(u32::MAX) | value,
                     false => value,
                 });
             }
@@ -160,7 +160,7 @@ impl<'m> Memory<'m> {
 
     /// The addresses of the last frame.
     pub(in crate::checked) fn last_frame(&self) -> Range<u64> {
-        let end = frame_end(self.frames.saturating_sub(1));
+        let end = self.end_of_frame(self.frames.saturating_sub(1));
         end - FRAME_BYTES as u64..end
     }
 
@@ -171,13 +171,14 @@ impl<'m> Memory<'m> {
             .pop()
             .unwrap_or_else(|| vec![0; FRAME_BYTES].into());
         bytes.fill(fill);
-        let end = frame_end(self.frames);
+        let end = self.end_of_frame(self.frames);
         let start = end - FRAME_BYTES as u64;
         self.mark_spilled(start, FRAME_BYTES as u64, false);
         self.regions.push(Region {
             start,
             bytes: Bytes::Frame(bytes),
         });
+        self.watch.push(self.frames);
         self.frames += 1;
         end
     }
@@ -196,6 +197,7 @@ impl<'m> Memory<'m> {
         {
             self.spare.push(bytes);
             self.frames -= 1;
+            self.watch.pop(self.frames);
         }
     }
 

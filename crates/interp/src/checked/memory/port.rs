@@ -1,11 +1,7 @@
 //! The memory as helpers reach it.
 
-use vm::addresses::SOCKETS;
 use vm::network::{SocketRef, Sockets};
-use vm::{
-    CURRENT_TASK, Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, VARIABLES,
-    ValueOf,
-};
+use vm::{Callback, Cursor, Iteration, MapObject, MemoryPort, PacketBuffer, ValueOf};
 
 use super::{Access, Bytes, MOST_WAITS, Memory, PACKET_PLACES, in_buffer};
 use crate::checked::calls::CallFault;
@@ -17,6 +13,7 @@ impl<'m> MemoryPort for Memory<'m> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
         if self.read_shared(address, into).is_none() {
             into.copy_from_slice(Memory::read(self, address, into.len() as u64)?);
+            self.note_read(address, into.len() as u64);
         }
         Ok(())
     }
@@ -38,13 +35,9 @@ impl<'m> MemoryPort for Memory<'m> {
         Ok(())
     }
 
-    fn current_task(&self) -> u64 {
-        CURRENT_TASK
-    }
-
     fn per_cpu(&self, pointer: u64, cpu: u32) -> Result<u64, CallFault> {
         if let Some((len, block)) = self.variables
-            && let Some(offset) = pointer.checked_sub(VARIABLES)
+            && let Some(offset) = pointer.checked_sub(self.addresses.variables)
             && offset < len
         {
             let copy = u64::from(cpu) * block;
@@ -96,11 +89,11 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn sockets(&self, _: &Sockets) -> u64 {
-        SOCKETS
+        self.addresses.sockets
     }
 
     fn socket(&self, sockets: &Sockets, pointer: u64) -> Result<SocketRef, CallFault> {
-        if let Some(number) = sockets.number_of(SOCKETS, pointer) {
+        if let Some(number) = sockets.number_of(self.addresses.sockets, pointer) {
             return Ok(SocketRef::Numbered(number));
         }
         let of_packet = self.packet_socket.map(|region| self.address(region));
@@ -205,7 +198,7 @@ impl<'m> MemoryPort for Memory<'m> {
     }
 
     fn callback(&self, function: u64) -> Result<Callback, CallFault> {
-        let slot = crate::checked::engine::slot_at(function);
+        let slot = self.slot_at(function);
         let slot = slot.and_then(|slot| u32::try_from(slot).ok());
         let slot = slot.ok_or_else(|| refused(format!("no function is at {function:#x}")))?;
         Ok(Callback {

@@ -7,7 +7,7 @@ use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags};
 
 use super::{Callee, Meta};
-use crate::call::args::check_offset;
+use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::constant;
 use crate::call::prototype::{is_context, is_projection};
 use crate::mem::Access;
@@ -97,6 +97,7 @@ fn check_one(
     let ptr = REGS[index];
     let reg = *walk.reg(ptr);
     if matches!(suffix, Some(ParamSuffix::Program | ParamSuffix::Ignored)) {
+        note_unchecked_read(walk, ptr, u64::MAX);
         return Ok(1);
     }
     let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);

@@ -1,0 +1,334 @@
+//! Reads of stack memory that the program may not have written.
+//!
+//! Linux lets callers with CAP_PERFMON read such bytes (`allow_uninit_stack`); they hold what
+//! was there before. The walk sees most of these reads itself: a byte is [`SlotKind::Invalid`].
+//! Three things hide the others, each of which makes bytes *possibly unwritten* at an
+//! instruction:
+//!
+//! * a path is pruned at a checkpoint whose live slots were written, and its own were not;
+//! * a store at a variable offset writes some of the bytes that it may reach, and all count as
+//!   written from then on;
+//! * a call that fills memory of variable size, or may write memory, likewise.
+//!
+//! A forward data flow over the control-flow graph carries possibly unwritten bytes of the
+//! function's own frame from there to the instructions that read them; stores at fixed offsets
+//! end it. Call contexts are merged. A read of another function's frame counts if the bytes are
+//! possibly unwritten at any call of that function.
+//!
+//! Complexity: linear in the bytes of an access while the walk goes on; the flow is linear in
+//! the instructions for each byte, and does not run without possibly unwritten bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use isa::ebpf::Insn;
+
+use super::collect::Seen;
+use crate::env::Env;
+use crate::explore::Checkpoint;
+use crate::facts::Facts;
+use crate::state::{Frame, RegKind, RegState, SlotKind, StackSlot, State};
+use crate::walk::Walk;
+
+/// No instruction.
+const NONE: u32 = u32::MAX;
+
+/// Bytes of a stack frame, one bit each. Bit 0 is the byte that ends at the frame pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FrameBytes([u64; 8]);
+
+impl FrameBytes {
+    fn is_empty(&self) -> bool {
+        self.0 == [0; 8]
+    }
+
+    fn insert(&mut self, offset: i32) {
+        let bit = (-offset - 1) as usize;
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    /// The bytes at the offsets from the frame pointer from `min` on, before `end`.
+    fn of_range(min: i32, end: i32) -> FrameBytes {
+        let mut bytes = FrameBytes::default();
+        (min.max(-512)..end.min(0)).for_each(|offset| bytes.insert(offset));
+        bytes
+    }
+
+    fn zip(&self, other: &FrameBytes, operation: impl Fn(u64, u64) -> u64) -> FrameBytes {
+        FrameBytes(std::array::from_fn(|word| {
+            operation(self.0[word], other.0[word])
+        }))
+    }
+
+    fn union(&self, other: &FrameBytes) -> FrameBytes {
+        self.zip(other, |own, other| own | other)
+    }
+
+    fn intersection(&self, other: &FrameBytes) -> FrameBytes {
+        self.zip(other, |own, other| own & other)
+    }
+
+    fn without(&self, other: &FrameBytes) -> FrameBytes {
+        self.zip(other, |own, other| own & !other)
+    }
+}
+
+/// What an instruction does with the stack, over all visits.
+#[derive(Clone, Debug, Default)]
+struct StackUse {
+    /// Bytes of its own function's frame that it may read.
+    reads: FrameBytes,
+    /// Bytes that it may read of frames of functions, by their number.
+    other_reads: BTreeMap<u32, FrameBytes>,
+    /// Bytes of its own function's frame that it writes on every visit.
+    writes: FrameBytes,
+    /// It was visited to the end.
+    was_left: bool,
+}
+
+/// Reads and writes of the stack, as the walk sees them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StackUses {
+    by_insn: BTreeMap<u32, StackUse>,
+    /// Bytes of its own function's frame that the instruction writes which is being checked.
+    now: FrameBytes,
+    /// Instructions that read bytes which were not written on their path.
+    seen: BTreeSet<u32>,
+    /// Bytes of the function's own frame that are possibly unwritten before an instruction.
+    possibly: BTreeMap<u32, FrameBytes>,
+}
+
+impl StackUses {
+    /// Notes the end of a visit.
+    pub(super) fn leave(&mut self, at: u32, insn: &Insn) {
+        let may_write = matches!(
+            insn,
+            Insn::Store { .. } | Insn::StoreRelease { .. } | Insn::Atomic { .. } | Insn::Call(_)
+        );
+        if !may_write {
+            return;
+        }
+        let now = std::mem::take(&mut self.now);
+        let known = self.by_insn.entry(at).or_default();
+        known.writes = match known.was_left {
+            true => known.writes.intersection(&now),
+            false => now,
+        };
+        known.was_left = true;
+    }
+
+    fn add(&mut self, insn: u32, bytes: FrameBytes) {
+        if !bytes.is_empty() {
+            let known = self.possibly.entry(insn).or_default();
+            *known = known.union(&bytes);
+        }
+    }
+
+    /// Notes bytes of a path that were not written, where those of its checkpoint were.
+    pub(super) fn prune(&mut self, checkpoint: &Checkpoint, cur: &State) {
+        let old = &checkpoint.state;
+        for number in 0..=old.curframe {
+            let (old_frame, cur_frame) = (old.frame(number), cur.frame(number));
+            let mut bytes = FrameBytes::default();
+            for (spi, slot) in old_frame.stack.iter().enumerate() {
+                if checkpoint.dead_slots(number) >> spi & 1 != 0 {
+                    continue;
+                }
+                let cur = cur_frame.stack.get(spi);
+                let cur = cur.map_or(StackSlot::INVALID.kinds, |cur| cur.kinds);
+                if !cur.contains(&SlotKind::Invalid) {
+                    continue;
+                }
+                for (byte, kind) in slot.kinds.iter().enumerate() {
+                    if cur[byte] == SlotKind::Invalid && *kind != SlotKind::Invalid {
+                        bytes.insert(-((spi * 8 + byte) as i32) - 1);
+                    }
+                }
+            }
+            let insn = old.frame_insn_idx(number);
+            self.add(insn, bytes);
+            if number != old.curframe {
+                // The caller goes on behind the call; a helper may call its callback again.
+                self.add(insn + 1, bytes);
+            }
+        }
+    }
+
+    /// The instructions that may read bytes which the program never wrote, ascending.
+    pub(super) fn finish(self, env: &Env<'_>, facts: &Facts, seen: &[Seen]) -> Vec<u32> {
+        if self.possibly.is_empty() {
+            return self.seen.into_iter().collect();
+        }
+        let unwritten = self.spread(facts, seen);
+        let at_calls: Vec<FrameBytes> = (facts.subprogs.iter())
+            .map(|subprog| at_calls(env, &unwritten, subprog.start..subprog.end))
+            .collect();
+        let mut reads = self.seen;
+        for (&insn, used) in &self.by_insn {
+            let own = unwritten
+                .get(&insn)
+                .is_some_and(|bytes| !bytes.intersection(&used.reads).is_empty());
+            let mut others = used.other_reads.iter();
+            let is_read = own
+                || others.any(|(subprog, bytes)| {
+                    let at_calls = at_calls.get(*subprog as usize);
+                    at_calls.is_some_and(|at_calls| !at_calls.intersection(bytes).is_empty())
+                });
+            if is_read {
+                reads.insert(insn);
+            }
+        }
+        reads.into_iter().collect()
+    }
+
+    /// The possibly unwritten bytes before each instruction that has some.
+    fn spread(&self, facts: &Facts, seen: &[Seen]) -> BTreeMap<u32, FrameBytes> {
+        let mut before: BTreeMap<u32, FrameBytes> = BTreeMap::new();
+        let mut next: Vec<(u32, FrameBytes)> = self.possibly.clone().into_iter().collect();
+        while let Some((insn, bytes)) = next.pop() {
+            let is_reached = seen.get(insn as usize).is_some_and(Seen::is_reached);
+            let known = before.get(&insn).copied().unwrap_or_default();
+            let all = known.union(&bytes);
+            if !is_reached || all == known {
+                continue;
+            }
+            before.insert(insn, all);
+            let used = self.by_insn.get(&insn);
+            let after = used.map_or(all, |used| all.without(&used.writes));
+            let successors = facts.successors[insn as usize].into_iter();
+            next.extend(
+                successors
+                    .filter(|insn| *insn != NONE)
+                    .map(|insn| (insn, after)),
+            );
+        }
+        before
+    }
+}
+
+/// The bytes of a function's frame that are possibly unwritten at a call that it makes.
+fn at_calls(
+    env: &Env<'_>,
+    unwritten: &BTreeMap<u32, FrameBytes>,
+    function: Range<u32>,
+) -> FrameBytes {
+    let in_function = unwritten.range(function);
+    let calls = in_function.filter(|(insn, _)| {
+        let insn = env.insns[**insn as usize];
+        matches!(insn, Insn::Call(_) | Insn::CallReg { .. })
+    });
+    calls.fold(FrameBytes::default(), |all, (_, bytes)| all.union(bytes))
+}
+
+/// The collected uses of the stack, if the walk may read what it did not write.
+fn collecting<'w>(walk: &'w mut Walk<'_>) -> Option<&'w mut StackUses> {
+    if !walk.env.allow_uninit_stack || walk.state.speculative {
+        return None;
+    }
+    Some(walk.explorer.collector.as_mut()?.stack_uses())
+}
+
+/// The bytes of a frame from `min` on, before `end`, that were not written on this path.
+fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
+    let mut bytes = FrameBytes::default();
+    for offset in min.max(-512)..end.min(0) {
+        let bit = (-offset - 1) as usize;
+        let slot = frame.stack.get(bit / 8);
+        if slot.is_none_or(|slot| slot.kinds[bit % 8] == SlotKind::Invalid) {
+            bytes.insert(offset);
+        }
+    }
+    bytes
+}
+
+/// Notes that a call, or a load at a variable offset, reads bytes of a frame, from `min` on,
+/// before `end`, or some of them.
+pub(crate) fn note_range_read(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
+    if walk.explorer.collector.is_none() {
+        return;
+    }
+    note_stack_read(walk, frame, min, end);
+    if let Insn::Call(_) = walk.env.insns[walk.insn_idx as usize] {
+        note_reads_of_texts(walk, frame, min, end);
+    }
+}
+
+/// Notes that the instruction reads bytes of a frame, from `min` on, before `end`, or some of
+/// them.
+pub(crate) fn note_stack_read(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
+    if walk.explorer.collector.is_none() {
+        return;
+    }
+    let (insn, is_own) = (walk.insn_idx, frame == walk.state.curframe);
+    let subprog = walk.state.frame(frame).subprogno;
+    let is_unwritten = !unwritten_in(walk.state.frame(frame), min, end).is_empty();
+    let Some(uses) = collecting(walk) else {
+        return;
+    };
+    if is_unwritten {
+        uses.seen.insert(insn);
+    }
+    let known = uses.by_insn.entry(insn).or_default();
+    let reads = match is_own {
+        true => &mut known.reads,
+        false => known.other_reads.entry(subprog).or_default(),
+    };
+    *reads = reads.union(&FrameBytes::of_range(min, end));
+}
+
+/// Notes that a call may read `size` bytes behind a pointer to a frame, or fewer.
+pub(crate) fn note_read_behind(walk: &mut Walk<'_>, ptr: &RegState, frame: usize, size: u64) {
+    let fixed = i64::from(ptr.off);
+    let min = ptr.num.smin.saturating_add(fixed).max(-512);
+    let max = ptr.num.smax.saturating_add(fixed).min(0);
+    let end = max.saturating_add_unsigned(size).min(0);
+    note_stack_read(walk, frame, min as i32, end as i32);
+}
+
+/// Notes that a call may read what pointers to the stack lead to that bytes of a frame hold, from
+/// `min` on, before `end`: arguments of texts.
+fn note_reads_of_texts(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
+    let slots = &walk.state.frame(frame).stack;
+    let range = (min.max(-512)..end.min(0)).map(|offset| (-offset - 1) as usize / 8);
+    let spilled: Vec<(RegState, u32)> = (range.collect::<BTreeSet<_>>().into_iter())
+        .filter_map(|spi| match slots.get(spi)?.reg {
+            reg @ RegState {
+                kind: RegKind::Stack { frame },
+                ..
+            } => Some((reg, frame)),
+            _ => None,
+        })
+        .collect();
+    for (reg, frame) in spilled {
+        note_read_behind(walk, &reg, frame as usize, u64::MAX);
+    }
+}
+
+/// Notes that the instruction writes bytes of a frame, from `min` on, before `end`.
+pub(crate) fn note_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
+    if frame == walk.state.curframe
+        && let Some(uses) = collecting(walk)
+    {
+        uses.now = uses.now.union(&FrameBytes::of_range(min, end));
+    }
+}
+
+/// Notes that the instruction writes some bytes of a frame, from `min` on, before `end`, of which
+/// all count as written from then on.
+pub(crate) fn note_possible_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
+    if walk.explorer.collector.is_none() {
+        return;
+    }
+    let bytes = unwritten_in(walk.state.frame(frame), min, end);
+    // The function goes on behind this instruction, a caller behind its call.
+    let insn = match frame == walk.state.curframe {
+        true => walk.insn_idx,
+        false => walk.state.frame_insn_idx(frame),
+    };
+    if let Some(uses) = collecting(walk) {
+        uses.add(insn, bytes);
+        uses.add(insn + 1, bytes);
+    }
+}
