@@ -296,4 +296,4 @@ const fn number(name: &str) -> i32 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,8 +1,9 @@
 //! Helpers over a memory of one buffer with a packet in it.
 
-mod accesses;
+pub(crate) mod accesses;
+mod model;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use packet::{Metadata, Packet};
@@ -17,17 +18,21 @@ use vm::{
 
 use super::{NUMBERS, find};
 use crate::maps::{Host, Map, ValueLayout};
+use model::Model;
 
-const CONTEXT: u64 = 0xb000;
-const MAP: u64 = 0xc000;
+pub(crate) const CONTEXT: u64 = 0xb000;
+pub(crate) const MAP: u64 = 0xc000;
 
 /// Bytes at addresses from 0 on; everything else is a fault.
-struct Buffer {
-    bytes: Vec<u8>,
+pub(crate) struct Buffer {
+    pub(crate) bytes: Vec<u8>,
     packet: PacketBuffer,
     map: Map,
     /// The reads and writes, of bytes from these addresses on: true for writes.
-    accesses: RefCell<Vec<(bool, Range<u64>)>>,
+    pub(crate) accesses: RefCell<Vec<(bool, Range<u64>)>>,
+    /// True if bytes at an address that is not proven valid were asked for.
+    pub(crate) is_probed: Cell<bool>,
+    model: Model,
 }
 
 impl Buffer {
@@ -42,6 +47,9 @@ impl MemoryPort for Buffer {
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), u64> {
         self.note(false, address, into.len());
+        if self.model.objects.read(address, into).is_some() {
+            return Ok(());
+        }
         let start = address as usize;
         let bytes = (start.checked_add(into.len())).and_then(|end| self.bytes.get(start..end));
         let bytes = bytes.ok_or(address)?;
@@ -51,6 +59,9 @@ impl MemoryPort for Buffer {
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), u64> {
         self.note(true, address, bytes.len());
+        if self.model.objects.write(address, bytes).is_some() {
+            return Ok(());
+        }
         let start = address as usize;
         let end = start.checked_add(bytes.len());
         let place = end.and_then(|end| self.bytes.get_mut(start..end));
@@ -59,6 +70,7 @@ impl MemoryPort for Buffer {
     }
 
     fn probe(&self, address: u64, into: &mut [u8]) -> bool {
+        self.is_probed.set(true);
         let start = address as usize;
         let bytes = (start.checked_add(into.len())).and_then(|end| self.bytes.get(start..end));
         bytes.map(|bytes| into.copy_from_slice(bytes)).is_some()
@@ -80,11 +92,14 @@ impl MemoryPort for Buffer {
     }
 
     fn value_address(&self, address: u64) -> Result<u64, u64> {
-        Err(address)
+        Ok(address)
     }
 
     fn callback(&self, function: u64) -> Result<Callback, u64> {
-        Err(function)
+        Ok(Callback {
+            program: 0,
+            slot: function as u32,
+        })
     }
 
     fn context(&self) -> u64 {
@@ -167,7 +182,7 @@ impl MemoryPort for Buffer {
     fn begin(&mut self, _: Box<dyn Iteration<Buffer>>) {}
 }
 
-fn buffer() -> Buffer {
+pub(crate) fn buffer() -> Buffer {
     let params = MapParams {
         map_type: MapKind::PercpuHash.number(),
         key_size: 4,
@@ -182,6 +197,8 @@ fn buffer() -> Buffer {
         packet: PacketBuffer::new(SKB, &packet, 0, 0),
         map: Map::create(&params, ValueLayout::plain(8), &host).unwrap(),
         accesses: RefCell::default(),
+        is_probed: Cell::default(),
+        model: Model::new(),
     }
 }
 

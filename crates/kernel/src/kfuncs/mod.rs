@@ -21,6 +21,8 @@ mod sections;
 mod state;
 mod streams;
 mod strings;
+#[cfg(test)]
+mod tests;
 mod trees;
 mod workqueues;
 mod xdp;
@@ -152,22 +154,22 @@ table! {
         absence::copy_from_user_str: "void* int:4__sz void*__ign int:8 -> int:4",
     }
     checked {
-        strings::strcmp: "int:1*__ign int:1*__ign -> int:4",
-        strings::strcasecmp: "int:1*__ign int:1*__ign -> int:4",
-        strings::strlen: "int:1*__ign -> int:4",
-        strings::strnlen: "int:1*__ign int:8 -> int:4",
-        strings::strchr: "int:1*__ign int:1 -> int:4",
-        strings::strnchr: "int:1*__ign int:8 int:1 -> int:4",
-        strings::strchrnul: "int:1*__ign int:1 -> int:4",
-        strings::strrchr: "int:1*__ign int:4 -> int:4",
-        strings::strspn: "int:1*__ign int:1*__ign -> int:4",
-        strings::strcspn: "int:1*__ign int:1*__ign -> int:4",
-        strings::strstr: "int:1*__ign int:1*__ign -> int:4",
-        strings::strnstr: "int:1*__ign int:1*__ign int:8 -> int:4",
+        strings::strcmp: "int:1*__ign@ int:1*__ign@ -> int:4",
+        strings::strcasecmp: "int:1*__ign@ int:1*__ign@ -> int:4",
+        strings::strlen: "int:1*__ign@ -> int:4",
+        strings::strnlen: "int:1*__ign@ int:8 -> int:4",
+        strings::strchr: "int:1*__ign@ int:1 -> int:4",
+        strings::strnchr: "int:1*__ign@ int:8 int:1 -> int:4",
+        strings::strchrnul: "int:1*__ign@ int:1 -> int:4",
+        strings::strrchr: "int:1*__ign@ int:4 -> int:4",
+        strings::strspn: "int:1*__ign@ int:1*__ign@ -> int:4",
+        strings::strcspn: "int:1*__ign@ int:1*__ign@ -> int:4",
+        strings::strstr: "int:1*__ign@ int:1*__ign@ -> int:4",
+        strings::strnstr: "int:1*__ign@ int:1*__ign@ int:8 -> int:4",
         iterators::iter_num_new: "bpf_iter_num:8* int:4 int:4 -> int:4",
         iterators::iter_num_next: "bpf_iter_num:8* -> int:4* ret_null",
         iterators::iter_num_destroy: "bpf_iter_num:8* -> void",
-        iterators::iter_bits_new: "bpf_iter_bits:16* int:8*__ign int:4 -> int:4",
+        iterators::iter_bits_new: "bpf_iter_bits:16* int:8*__ign@ int:4 -> int:4",
         iterators::iter_bits_next: "bpf_iter_bits:16* -> int:4* ret_null",
         iterators::iter_bits_destroy: "bpf_iter_bits:16* -> void",
         exceptions::throw: "int:8 -> void",
@@ -207,7 +209,7 @@ table! {
         locks::res_spin_lock_irqsave: "bpf_res_spin_lock:4* int:8*__irq_flag -> int:4 ret_null",
         locks::res_spin_unlock_irqrestore: "bpf_res_spin_lock:4* int:8*__irq_flag -> void",
         streams::stream_vprintk_impl:
-            "int:4 int:1*__str void* int:4__sz void*__prog -> int:4 trusted_args",
+            "int:4 int:1*__str void*@ int:4__sz void*__prog -> int:4 trusted_args",
         dynptrs::dynptr_from_skb: "__sk_buff* int:8 bpf_dynptr:16*__uninit -> int:4 trusted_args",
         dynptrs::dynptr_from_skb_meta:
             "__sk_buff* int:8 bpf_dynptr:16*__uninit -> int:4 trusted_args",
@@ -221,8 +223,8 @@ table! {
         dynptrs::dynptr_slice_rdwr: "bpf_dynptr:16* int:4 void*__opt int:4__szk -> void* ret_null",
         dynptrs::dynptr_copy: "bpf_dynptr:16* int:4 bpf_dynptr:16* int:4 int:4 -> int:4",
         dynptrs::dynptr_memset: "bpf_dynptr:16* int:4 int:4 int:1 -> int:4",
-        dynptrs::probe_read_kernel_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
-        dynptrs::probe_read_kernel_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign -> int:4",
+        dynptrs::probe_read_kernel_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign@ -> int:4",
+        dynptrs::probe_read_kernel_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign@ -> int:4",
         objects::obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
         objects::obj_drop_impl: "void*__alloc void*__ign -> void release",
         objects::percpu_obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",

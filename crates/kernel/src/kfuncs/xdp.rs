@@ -22,7 +22,9 @@ pub(super) fn xdp_pull_data<M: MemoryPort>(
         else {
             return 0;
         };
-        let headroom = packet.start() - packet.metadata_len() - XDP_FRAME;
+        // The packet of another context has no frame in front.
+        let before = packet.metadata_len() + XDP_FRAME;
+        let headroom = packet.start().saturating_sub(before);
         let tailroom = packet.capacity() - packet.end();
         if len > packet.len() || missing > headroom + tailroom {
             return int(Errno::EINVAL.negated());
