@@ -10,6 +10,7 @@
 use isa::ebpf::{Effect, Insn};
 use spec::calls::TAIL_CALL;
 use spec::kfuncs::KernelFunction;
+use spec::registry::RegBase;
 use verifier::{InsnFact, OffsetRange, Pointer, PointerKind, Proof, Value};
 use vm::network::{SocketView, TcpFigures};
 use vm::{ContextKind, HostFunction};
@@ -22,12 +23,6 @@ const TAIL_CALL_SIGNATURE: &str = "ctx map any -> void";
 
 /// Bytes of `struct bpf_xdp_sock`.
 const XDP_SOCKET_BYTES: usize = 4;
-
-/// Numbers of `enum bpf_reg_type` of pointers to sockets.
-const PTR_TO_SOCKET: u32 = 11;
-const PTR_TO_SOCK_COMMON: u32 = 12;
-const PTR_TO_TCP_SOCK: u32 = 13;
-const PTR_TO_XDP_SOCK: u32 = 15;
 
 /// Checks the premises of a proof that do not belong to one instruction.
 pub(crate) fn check(
@@ -127,13 +122,13 @@ fn is_inside(offset: OffsetRange, bytes: usize, size: usize) -> bool {
 pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
     match kind {
         PointerKind::Other {
-            number: PTR_TO_SOCKET | PTR_TO_SOCK_COMMON,
+            base: RegBase::PtrToSocket | RegBase::PtrToSockCommon,
         } => Some(SocketView::SIZE),
         PointerKind::Other {
-            number: PTR_TO_TCP_SOCK,
+            base: RegBase::PtrToTcpSock,
         } => Some(TcpFigures::SIZE),
         PointerKind::Other {
-            number: PTR_TO_XDP_SOCK,
+            base: RegBase::PtrToXdpSock,
         } => Some(XDP_SOCKET_BYTES),
         PointerKind::Context
         | PointerKind::Map(_)

@@ -50,30 +50,34 @@ enum Trait {
     OfMaps,
     /// `max_entries` is the size of a ring in bytes.
     Ring,
+    /// `bpf_for_each_map_elem` visits its elements (`map_for_each_callback`).
+    ForEach,
+    /// Values are sockets.
+    Sockets,
 }
 
 // Number, name and traits.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", [Btf];
+    Hash = 1, "hash", [Btf ForEach];
     /// Array: preallocated values by index.
-    Array = 2, "array", [Btf];
+    Array = 2, "array", [Btf ForEach];
     /// Programs by index, for tail calls.
     ProgArray = 3, "prog_array", [Btf];
     /// Perf events by index, usually by CPU.
     PerfEventArray = 4, "perf_event_array", [];
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", [Btf Percpu];
+    PercpuHash = 5, "percpu_hash", [Btf Percpu ForEach];
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", [Btf Percpu];
+    PercpuArray = 6, "percpu_array", [Btf Percpu ForEach];
     /// Stack traces by identifier.
     StackTrace = 7, "stack_trace", [];
     /// Control groups by index.
     CgroupArray = 8, "cgroup_array", [];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", [Btf];
+    LruHash = 9, "lru_hash", [Btf ForEach];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu];
+    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu ForEach];
     /// Trie: values by longest matching prefix.
     LpmTrie = 11, "lpm_trie", [Btf];
     /// Maps by index.
@@ -83,13 +87,13 @@ kinds! {
     /// Network devices by index, to redirect to.
     Devmap = 14, "devmap", [];
     /// Sockets by index.
-    Sockmap = 15, "sockmap", [];
+    Sockmap = 15, "sockmap", [Sockets];
     /// CPUs to redirect to.
     Cpumap = 16, "cpumap", [];
     /// AF_XDP sockets by queue.
     Xskmap = 17, "xskmap", [];
     /// Sockets by key.
-    Sockhash = 18, "sockhash", [];
+    Sockhash = 18, "sockhash", [Sockets];
     /// A value for each control group and attached program.
     CgroupStorage = 19, "cgroup_storage", [Btf];
     /// Sockets of a reuseport group by index.
@@ -172,6 +176,16 @@ impl MapKind {
     /// True for maps of maps.
     pub const fn is_map_of_maps(self) -> bool {
         self.has(Trait::OfMaps)
+    }
+
+    /// True for maps whose elements `bpf_for_each_map_elem` visits: hashes and arrays.
+    pub const fn has_for_each(self) -> bool {
+        self.has(Trait::ForEach)
+    }
+
+    /// True for maps of sockets, from which programs look up references.
+    pub const fn holds_sockets(self) -> bool {
+        self.has(Trait::Sockets)
     }
 
     /// True for ring buffers, whose `max_entries` is a size in bytes.

@@ -13,6 +13,7 @@ mod pointer;
 mod scalar;
 
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use spec::maps::MapKind;
 
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
@@ -195,7 +196,6 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
 pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> Result<()> {
-    const ARENA: u32 = 33;
     if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
         return Err(refuse!(
             walk,
@@ -205,11 +205,9 @@ pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> 
         ));
     }
     let program = walk.env.program;
-    let has_arena = program.used_maps().into_iter().any(|id| {
-        program
-            .map(id)
-            .is_some_and(|map| map.params.map_type == ARENA)
-    });
+    let maps = program.used_maps().into_iter();
+    let mut maps = maps.filter_map(|id| program.map(id));
+    let has_arena = maps.any(|map| map.kind() == Some(MapKind::Arena));
     if !has_arena {
         return Err(refuse!(
             walk,

@@ -12,30 +12,20 @@ use crate::type_rules::{Applies, TargetKind, TypeRules};
 use crate::verdict::{RefusalKind, errno};
 use crate::{RULES, Result, Stop, refuse};
 
-const TRACE_RAW_TP: u32 = 23;
-const TRACE_FENTRY: u32 = 24;
-const TRACE_FEXIT: u32 = 25;
-const MODIFY_RETURN: u32 = 26;
-const LSM_MAC: u32 = 27;
-const TRACE_ITER: u32 = 28;
-const LSM_CGROUP: u32 = 43;
-
-const CGROUP_INET_SOCK_CREATE: u32 = 2;
-const SK_REUSEPORT_SELECT: u32 = 39;
-
 /// The log, with no instruction at hand.
 struct Check<'s, 'l> {
     sink: &'s mut Sink<'l>,
     insn_idx: u32,
 }
 
-/// The expected attach type that the kernel goes by: 0 stood for the only one there was
-/// once (`bpf_prog_load_fixup_attach_type`).
-pub fn effective_attach_type(kind: ProgramType, attach: u32) -> u32 {
-    match (kind, attach) {
-        (ProgramType::CgroupSock, 0) => CGROUP_INET_SOCK_CREATE,
-        (ProgramType::SkReuseport, 0) => SK_REUSEPORT_SELECT,
-        _ => attach,
+/// The expected attach type that the kernel goes by, from its number. In programs of two types
+/// 0 stands for the first that they had (`bpf_prog_load_fixup_attach_type`).
+#[doc(alias = "bpf_prog_load_fixup_attach_type")]
+pub fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachType> {
+    match (kind, number) {
+        (ProgramType::CgroupSock, 0) => Some(AttachType::CgroupInetSockCreate),
+        (ProgramType::SkReuseport, 0) => Some(AttachType::SkReuseportSelect),
+        _ => AttachType::from_number(number),
     }
 }
 
@@ -72,13 +62,18 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     }
 }
 
-fn may_sleep(kind: ProgramType, attach: u32) -> bool {
+fn may_sleep(kind: ProgramType, attach: Option<AttachType>) -> bool {
     match TypeRules::of(kind).sleepable {
         Applies::Never => false,
         Applies::Always => true,
         Applies::ByAttachType => matches!(
             attach,
-            TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | TRACE_ITER
+            Some(
+                AttachType::TraceFentry
+                    | AttachType::TraceFexit
+                    | AttachType::ModifyReturn
+                    | AttachType::TraceIter
+            )
         ),
     }
 }
@@ -143,7 +138,7 @@ pub enum Returned {
 
 /// Constraint of the attach target of a struct_ops or LSM program on its return value.
 pub fn returned(env: &Env<'_>) -> Returned {
-    match TypeRules::of(env.context.kind).target {
+    match env.type_rules().target {
         TargetKind::Operation => of_member(env).unwrap_or(Returned::Unknown),
         TargetKind::Hook => Returned::Unknown,
         TargetKind::Nothing | TargetKind::Function | TargetKind::Program => Returned::ByProgramType,
@@ -195,7 +190,7 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     let id = target.btf_id.0;
     let name = ty.name().to_string_lossy();
     match env.context.attach {
-        TRACE_RAW_TP => {
+        Some(AttachType::TraceRawTp) => {
             if ty.kind() != Kind::Typedef {
                 return Err(refuse!(
                     check,
@@ -214,7 +209,14 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
             }
             Ok(())
         }
-        TRACE_ITER | TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | LSM_MAC | LSM_CGROUP => {
+        Some(
+            AttachType::TraceIter
+            | AttachType::TraceFentry
+            | AttachType::TraceFexit
+            | AttachType::ModifyReturn
+            | AttachType::LsmMac
+            | AttachType::LsmCgroup,
+        ) => {
             if !matches!(ty.shape(), Shape::Func(_)) {
                 return Err(refuse!(
                     check,
@@ -223,20 +225,20 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
                     "attach_btf_id {id} is not a function"
                 ));
             }
-            if env.context.attach == TRACE_ITER {
+            if env.context.attach == Some(AttachType::TraceIter) {
                 return Ok(());
             }
             check_function(env, check, &name)
         }
-        attach => Err(unknown_attach_type(attach)),
+        _ => Err(unknown_attach_type(env.program.expected_attach_type())),
     }
 }
 
 /// Refusal of an attach type that tracing programs of this kernel do not have. The kernel's log
 /// stays empty.
-fn unknown_attach_type(attach: u32) -> Stop {
-    let known = AttachType::from_number(attach);
-    let name = known.map_or_else(|| attach.to_string(), |attach| attach.name().to_owned());
+fn unknown_attach_type(number: u32) -> Stop {
+    let known = AttachType::from_number(number);
+    let name = known.map_or_else(|| number.to_string(), |attach| attach.name().to_owned());
     let since = known.map(|attach| attach.since().release);
     let since = since.filter(|release| *release > RULES);
     let since = since.map_or_else(String::new, |release| format!(": it needs Linux {release}"));
@@ -269,7 +271,6 @@ fn find<'b>(
 /// order is that of the source.
 fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
     let lists = &env.registry.lists;
-    let attach = env.context.attach;
     let is_sleepable = env.program.flags().has(LoadFlags::SLEEPABLE);
     let is_lsm = env.program.kind() == ProgramType::Lsm;
     if is_lsm && is_sleepable && !lists.lsm_sleepable.contains(name) {
@@ -291,7 +292,11 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Resul
             "Attaching tracing programs to function '{name}' is rejected."
         ));
     }
-    if matches!(attach, TRACE_FEXIT | MODIFY_RETURN) && lists.noreturn.contains(name) {
+    let runs_after = matches!(
+        env.context.attach,
+        Some(AttachType::TraceFexit | AttachType::ModifyReturn)
+    );
+    if runs_after && lists.noreturn.contains(name) {
         return Err(refuse!(
             check,
             EINVAL,

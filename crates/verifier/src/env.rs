@@ -9,6 +9,7 @@ use spec::registry::{ProgramContext, Registry};
 use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{MapRef, TypeRef};
+use crate::type_rules::TypeRules;
 
 /// Read-only input of a verification.
 pub struct Env<'a> {
@@ -63,15 +64,9 @@ impl Env<'_> {
             .is_some_and(|traits| traits.has_direct_value)
     }
 
-    /// True if the kernel passes the context to programs of this type as it stands, so
-    /// that helpers may use it as memory (`convert_ctx_access` is missing).
-    pub fn has_plain_context(&self) -> bool {
-        // kprobe, tracepoint, raw_tracepoint, raw_tracepoint_writable, tracing, lsm,
-        // struct_ops, syscall, netfilter, lirc_mode2, cgroup_device
-        matches!(
-            self.context.kind.number(),
-            2 | 5 | 17 | 24 | 26 | 29 | 27 | 31 | 32 | 20 | 15
-        )
+    /// Rules that go by the program's type.
+    pub(crate) const fn type_rules(&self) -> TypeRules {
+        TypeRules::of(self.context.kind)
     }
 
     /// The BTF object of a type.

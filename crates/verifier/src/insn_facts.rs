@@ -30,7 +30,7 @@ mod upper_half;
 use isa::ebpf::Reg;
 
 use crate::domain::Scalar;
-use crate::state::{MapRef, RegKind, RegState};
+use crate::state::{MapRef, RegBase, RegKind, RegState};
 
 pub(crate) use collect::{Collector, enter, leave, pruned};
 pub(crate) use unwritten::{
@@ -160,8 +160,21 @@ impl Value {
             RegKind::FlowKeys => PointerKind::FlowKeys,
             RegKind::Mem { size, .. } => PointerKind::Memory { size },
             RegKind::Func { subprog } => PointerKind::Function { subprog },
-            kind => PointerKind::Other {
-                number: kind.number(),
+            RegKind::NotInit
+            | RegKind::Scalar
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::TpBuffer
+            | RegKind::XdpSock
+            | RegKind::BtfId { .. }
+            | RegKind::Arena
+            | RegKind::Buf
+            | RegKind::ConstDynptr { .. }
+            | RegKind::Dynptr { .. }
+            | RegKind::Iter { .. }
+            | RegKind::Irq { .. } => PointerKind::Other {
+                base: reg.kind.base(),
             },
         };
         let off = i64::from(reg.off);
@@ -290,10 +303,10 @@ pub enum PointerKind {
         /// Number of the subprogram.
         subprog: u32,
     },
-    /// Another object, by the number of `enum bpf_reg_type`.
+    /// Another object.
     Other {
-        /// The number.
-        number: u32,
+        /// Base of the pointer's type.
+        base: RegBase,
     },
 }
 

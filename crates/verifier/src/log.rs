@@ -33,7 +33,7 @@ use crate::state::State;
 pub use insn::{verbose_insn, verbose_linfo};
 pub use lists::{RegList, SlotList};
 pub use output::{LogOutput, LogTail};
-pub use reg::{TnumText, reg_type_str};
+pub use reg::reg_type_str;
 pub use state::{print_insn_state, print_verifier_state};
 pub use statistics::print_statistics;
 

@@ -18,7 +18,7 @@
 //! | `region` | bounds of regions of known size |
 //! | `atomic` | atomic instructions |
 //! | `helper_mem` | buffers of helpers |
-//! | `registers`, `names` | writing registers, names of their types |
+//! | `registers` | writing registers |
 
 mod align;
 mod atomic;
@@ -27,7 +27,6 @@ mod context_btf;
 pub(crate) mod helper_mem;
 mod kptr;
 pub(crate) mod map_value;
-pub(crate) mod names;
 pub(crate) mod object;
 pub(crate) mod packet;
 pub(crate) mod region;
@@ -38,13 +37,13 @@ pub(crate) mod stack;
 use isa::ebpf::{Insn, Operand, Reg};
 
 use crate::Result;
-use crate::state::{RegKind, RegState, TypeFlags};
+use crate::log::reg_type_str;
+use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::walk::{RegArg, Walk};
 
 pub(crate) use align::check_ptr_alignment;
 pub use packet::{check_ld_abs, check_skb_loads};
 
-use names::type_name;
 use registers::set_unknown;
 
 /// Bytes of stack of a frame.
@@ -123,7 +122,7 @@ fn check_load(
 ) -> Result<()> {
     walk.check_reg_arg(base, RegArg::Src)?;
     walk.check_reg_arg(dst, RegArg::DstNoMark)?;
-    let code = walk.reg(base).type_code();
+    let ty = walk.reg(base).reg_type();
     check_mem_access(
         walk,
         MemAccess {
@@ -136,7 +135,7 @@ fn check_load(
             signed,
         },
     )?;
-    save_ptr_type(walk, code, allow_trust_mismatch)
+    save_ptr_type(walk, ty, allow_trust_mismatch)
 }
 
 /// Checks a store of a register, or of an immediate if there is no `value`
@@ -153,7 +152,7 @@ fn check_store(
         walk.check_reg_arg(value, RegArg::Src)?;
     }
     walk.check_reg_arg(base, RegArg::Src)?;
-    let code = walk.reg(base).type_code();
+    let ty = walk.reg(base).reg_type();
     check_mem_access(
         walk,
         MemAccess {
@@ -166,7 +165,7 @@ fn check_store(
             signed: false,
         },
     )?;
-    save_ptr_type(walk, code, false)
+    save_ptr_type(walk, ty, false)
 }
 
 /// True if the register holds what unprivileged programs may not disclose.
@@ -192,9 +191,15 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
     let off = access.off.wrapping_add(reg.off);
     // A stored pointer must not become readable to others.
     let leaks = !is_read && value.is_some_and(|value| is_pointer_value(walk, value));
-    let plain = reg.flags == TypeFlags::NONE;
+    let takes_modifiers = matches!(
+        reg.kind,
+        RegKind::Mem { .. } | RegKind::BtfId { .. } | RegKind::Buf
+    );
+    if reg.may_be_null() || !takes_modifiers && !reg.flags.is_empty() {
+        return Err(refuse_type(walk, ptr));
+    }
     match reg.kind {
-        RegKind::MapKey { map, .. } if plain => {
+        RegKind::MapKey { map, .. } => {
             if !is_read {
                 return Err(refuse!(
                     walk,
@@ -207,7 +212,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
             region::check_region(walk, ptr, off, bytes, key_size, false)?;
             load_unknown(walk, value);
         }
-        RegKind::MapValue { map, .. } if plain => {
+        RegKind::MapValue { map, .. } => {
             if leaks {
                 return Err(refuse_leak(walk, value, "map"));
             }
@@ -215,9 +220,6 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
         }
         RegKind::Mem { size: mem_size, .. } => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
-            if reg.may_be_null() {
-                return Err(refuse_type(walk, ptr));
-            }
             if !is_read && is_rdonly {
                 return Err(refuse_write(walk, ptr));
             }
@@ -231,20 +233,20 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
                 load_unknown(walk, value);
             }
         }
-        RegKind::Ctx if plain => {
+        RegKind::Ctx => {
             if leaks {
                 return Err(refuse_leak(walk, value, "ctx"));
             }
             context::check_access(walk, access, off)?;
         }
-        RegKind::Stack { .. } if plain => {
+        RegKind::Stack { .. } => {
             stack::check_bounds(walk, ptr, off, bytes, direction)?;
             match direction {
                 Access::Read => stack::check_read(walk, ptr, off, size, value)?,
                 Access::Write => stack::check_write(walk, ptr, off, size, value)?,
             }
         }
-        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if plain => {
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
             if !is_read && !packet::may_access(walk, None, Access::Write) {
                 return Err(refuse!(walk, EACCES, Forbidden, "cannot write into packet"));
             }
@@ -256,7 +258,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
                 load_unknown(walk, value);
             }
         }
-        RegKind::FlowKeys if plain => {
+        RegKind::FlowKeys => {
             if leaks {
                 return Err(refuse_leak(walk, value, "flow keys"));
             }
@@ -272,26 +274,26 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
                 load_unknown(walk, value);
             }
         }
-        kind if kind.is_socket() && plain => {
+        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock => {
             if !is_read {
                 return Err(refuse_write(walk, ptr));
             }
             socket::check_access(walk, access, off)?;
             load_unknown(walk, value);
         }
-        RegKind::TpBuffer if plain => {
+        RegKind::TpBuffer => {
             region::check_buffer(walk, ptr, off, bytes, "tracepoint")?;
             if is_read {
                 load_unknown(walk, value);
             }
         }
-        RegKind::BtfId { ty } if !reg.may_be_null() => {
+        RegKind::BtfId { ty } => {
             object::check_access(walk, access, ty, off)?;
         }
-        RegKind::MapPtr { map, .. } if plain => {
+        RegKind::MapPtr { map, .. } => {
             object::check_map_access(walk, access, map, off)?;
         }
-        RegKind::Buf if !reg.may_be_null() => {
+        RegKind::Buf => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
             if is_rdonly && !is_read {
                 return Err(refuse_write(walk, ptr));
@@ -302,12 +304,19 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
                 load_unknown(walk, value);
             }
         }
-        RegKind::Arena if plain => {
+        RegKind::Arena => {
             if is_read {
                 load_unknown(walk, value);
             }
         }
-        _ => return Err(refuse_type(walk, ptr)),
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::PacketEnd
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. }
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => return Err(refuse_type(walk, ptr)),
     }
     if let Some(value) = value
         && is_read
@@ -342,7 +351,7 @@ fn refuse_leak(walk: &mut Walk<'_>, value: Option<Reg>, where_to: &str) -> crate
 
 fn refuse_type(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
     let reg = *walk.reg(ptr);
-    let name = type_name(&reg);
+    let name = reg_type_str(reg.reg_type());
     if reg.may_be_null() {
         return refuse!(
             walk,
@@ -362,7 +371,7 @@ fn refuse_type(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
 }
 
 fn refuse_write(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
-    let name = type_name(walk.reg(ptr));
+    let name = reg_type_str(walk.reg(ptr).reg_type());
     refuse!(
         walk,
         EACCES,
@@ -372,38 +381,32 @@ fn refuse_write(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
     )
 }
 
-/// True if pointers of this type need rewriting, so that one instruction must not mix
-/// them with others (`reg_type_mismatch_ok` negated).
-fn is_rewritten(code: u32) -> bool {
-    // ctx, sock, sock_common, tcp_sock, xdp_sock, BTF pointers, arena.
-    matches!(code & 0xff, 2 | 11 | 12 | 13 | 15 | 16 | 18)
-}
-
-/// True for memory and BTF pointers.
-fn is_mem_or_btf(code: u32) -> bool {
-    matches!(code & 0xff, 16 | 17)
-}
-
 /// Notes the type of the pointer that the instruction goes through; refuses a type that
 /// needs another rewriting than on an earlier path (`save_aux_ptr_type`).
+#[doc(alias = "save_aux_ptr_type")]
 pub(crate) fn save_ptr_type(
     walk: &mut Walk<'_>,
-    code: u32,
+    ty: RegType,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
-    let index = walk.insn_idx as usize;
-    let before = walk.aux[index].ptr_type;
-    if before == 0 {
-        walk.aux[index].ptr_type = code;
+    const TRUST: TypeFlags = TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RDONLY);
+    let noted = &mut walk.aux[walk.insn_idx as usize].ptr_type;
+    let Some(before) = *noted else {
+        *noted = Some(ty);
+        return Ok(());
+    };
+    let bases = [ty.base, before.base];
+    let is_rewritten = |base| RegRules::of(base).is_rewritten();
+    if ty == before || !bases.into_iter().any(is_rewritten) {
         return Ok(());
     }
-    if code == before || !is_rewritten(code) && !is_rewritten(before) {
-        return Ok(());
-    }
-    if allow_trust_mismatch && is_mem_or_btf(code) && is_mem_or_btf(before) {
-        let is_mem = code & 0xff == 17 || before & 0xff == 17;
-        let kept = TypeFlags::PTR_UNTRUSTED.0 | TypeFlags::MEM_RDONLY.0;
-        walk.aux[index].ptr_type = if is_mem { 17 } else { 16 } | (code | before) & kept;
+    let is_mem_or_btf = |base| matches!(base, RegBase::PtrToMem | RegBase::PtrToBtfId);
+    if allow_trust_mismatch && bases.into_iter().all(is_mem_or_btf) {
+        let base = match bases.contains(&RegBase::PtrToMem) {
+            true => RegBase::PtrToMem,
+            false => RegBase::PtrToBtfId,
+        };
+        *noted = Some(base.with((ty.flags | before.flags).and(TRUST)));
         return Ok(());
     }
     Err(refuse!(

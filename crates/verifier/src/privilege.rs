@@ -4,20 +4,26 @@
 //! CAP_BPF load nothing.
 
 use spec::kernel::Privileges;
-use spec::programs::ProgramType;
 
 use crate::env::Env;
+use crate::type_rules::Loader;
 use crate::verdict::{RefusalKind, Result, Stop, errno};
 
 /// Checks the number of instructions and the program type, in the kernel's order.
 pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
     check_size(env)?;
-    let kind = env.context.kind;
-    let missing = if !privileges.has_bpf() && !is_for_all(kind) {
+    let (net_admin, perfmon) = match env.type_rules().loader {
+        Loader::Anyone => return Ok(()),
+        Loader::Bpf => (false, false),
+        Loader::NetAdmin => (true, false),
+        Loader::Perfmon => (false, true),
+        Loader::NetAdminAndPerfmon => (true, true),
+    };
+    let missing = if !privileges.has_bpf() {
         "CAP_BPF"
-    } else if !privileges.has_net_admin() && needs_net_admin(kind) {
+    } else if net_admin && !privileges.has_net_admin() {
         "CAP_NET_ADMIN"
-    } else if !privileges.has_perfmon() && needs_perfmon(kind) {
+    } else if perfmon && !privileges.has_perfmon() {
         "CAP_PERFMON"
     } else {
         return Ok(());
@@ -51,50 +57,4 @@ fn check_size(env: &Env<'_>) -> Result<()> {
         None,
         format_args!("program of {count} instructions: 1 to {most} are allowed{whose}"),
     ))
-}
-
-/// True for program types that every caller may load.
-const fn is_for_all(kind: ProgramType) -> bool {
-    matches!(kind, ProgramType::SocketFilter | ProgramType::CgroupSkb)
-}
-
-/// True for program types that need CAP_NET_ADMIN (`is_net_admin_prog_type`).
-const fn needs_net_admin(kind: ProgramType) -> bool {
-    matches!(
-        kind,
-        ProgramType::SchedCls
-            | ProgramType::SchedAct
-            | ProgramType::Xdp
-            | ProgramType::LwtIn
-            | ProgramType::LwtOut
-            | ProgramType::LwtXmit
-            | ProgramType::LwtSeg6local
-            | ProgramType::SkSkb
-            | ProgramType::SkMsg
-            | ProgramType::FlowDissector
-            | ProgramType::CgroupDevice
-            | ProgramType::CgroupSock
-            | ProgramType::CgroupSockAddr
-            | ProgramType::CgroupSockopt
-            | ProgramType::CgroupSysctl
-            | ProgramType::SockOps
-            | ProgramType::Ext
-            | ProgramType::Netfilter
-    )
-}
-
-/// True for program types that need CAP_PERFMON (`is_perfmon_prog_type`).
-const fn needs_perfmon(kind: ProgramType) -> bool {
-    matches!(
-        kind,
-        ProgramType::Kprobe
-            | ProgramType::Tracepoint
-            | ProgramType::PerfEvent
-            | ProgramType::RawTracepoint
-            | ProgramType::RawTracepointWritable
-            | ProgramType::Tracing
-            | ProgramType::Lsm
-            | ProgramType::StructOps
-            | ProgramType::Ext
-    )
 }

@@ -7,7 +7,8 @@
 mod btf_var;
 mod maps;
 
-use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn, Row};
+use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
+use spec::maps::MapKind;
 
 pub use maps::{Map, Maps};
 
@@ -18,12 +19,8 @@ use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop};
 
-/// Opcode of the first slot of a wide immediate.
-const LD_IMM64: u8 = 0x18;
 /// Offsets into map values must stay below this.
 const MAX_VAR_OFF: u32 = 1 << 29;
-/// `BPF_MAP_TYPE_ARENA`.
-const ARENA: u32 = 33;
 
 /// Context of [`refuse!`] before the walk.
 pub(crate) struct Refuser<'s, 'l> {
@@ -42,9 +39,7 @@ pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     while index < insns.len() {
         let insn = insns[index];
         walk.insn_idx = index as u32;
-        let class = insn.code & 7;
-        let mode = insn.code & 0xe0;
-        if class == 1 && (mode != 0x60 && mode != 0x80 || insn.imm != 0) {
+        if insn.is_of_load_class() && (!insn.is_memory_load() || insn.imm != 0) {
             return Err(refuse!(
                 walk,
                 EINVAL,
@@ -52,7 +47,7 @@ pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
                 "BPF_LDX uses reserved fields"
             ));
         }
-        if insn.code == LD_IMM64 {
+        if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
                 return Err(refuse!(walk, EINVAL, Encoding, "invalid bpf_ld_imm64 insn"));
             };
@@ -60,7 +55,7 @@ pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
             index += 2;
             continue;
         }
-        if Row::with_code(insn.code).all(|row| row.group == Group::Later) {
+        if insn.row().is_none_or(|row| row.group == Group::Later) {
             return Err(refuse!(
                 walk,
                 EINVAL,
@@ -139,7 +134,7 @@ fn check_wide(
             ));
         }
         let value_size = info.value_size();
-        let is_arena = info.map_type() == ARENA;
+        let is_arena = info.kind() == Some(MapKind::Arena);
         let limit = match is_arena {
             true => u64::from(info.max_entries()) * 4096,
             false => value_size.into(),
@@ -212,7 +207,7 @@ pub fn check_ld_imm(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
         }
         Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
             let map = MapRef(index as u32);
-            if walk.env.maps[map].map_type() == ARENA {
+            if walk.env.maps[map].kind() == Some(MapKind::Arena) {
                 set_unknown(walk, dst);
                 return Ok(());
             }

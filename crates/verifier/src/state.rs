@@ -13,6 +13,7 @@
 mod frame;
 mod reference;
 mod reg;
+mod reg_rules;
 mod registers;
 mod slot;
 mod stack;
@@ -22,8 +23,9 @@ pub use frame::{Frame, MAIN_CALLSITE};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
     ADD_CONST, ADD_CONST32, ADD_CONST64, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END,
-    RegKind, RegState, TypeFlags, TypeRef,
+    RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
 };
+pub(crate) use reg_rules::{Offsets, RegRules};
 pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;

@@ -28,6 +28,63 @@ pub(crate) enum TargetKind {
     Program,
 }
 
+/// Capabilities that loading a program needs (`is_net_admin_prog_type`,
+/// `is_perfmon_prog_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loader {
+    /// None.
+    Anyone,
+    /// CAP_BPF.
+    Bpf,
+    /// CAP_BPF and CAP_NET_ADMIN.
+    NetAdmin,
+    /// CAP_BPF and CAP_PERFMON.
+    Perfmon,
+    /// All three.
+    NetAdminAndPerfmon,
+}
+
+/// What an argument tagged `arg:ctx` may point to beside the context's own structure
+/// (`btf_validate_prog_ctx_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaggedContext {
+    /// Nothing else.
+    Context,
+    /// `struct pt_regs` and `bpf_user_pt_regs_t`.
+    Registers,
+    /// Words of 64 bits.
+    Words,
+    /// What the attach type says.
+    ByAttachType,
+    /// Anything.
+    Any,
+}
+
+/// Direct access to packets (`may_access_direct_pkt_data`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketAccess {
+    /// None.
+    None,
+    /// Reads.
+    Read,
+    /// Reads and writes.
+    Write,
+    /// Reads and writes of a socket option's value, which is no packet.
+    Optval,
+}
+
+/// Rules that a type has or has not.
+#[derive(Clone, Copy)]
+enum Trait {
+    /// Programs get the context as it stands, so that helpers may use it as memory
+    /// (`convert_ctx_access` is missing).
+    PlainContext,
+    /// Packet loads of classic BPF are allowed (`may_access_skb`).
+    PacketLoads,
+    /// Some objects of the kernel may be written (`btf_struct_access`).
+    WritesObjects,
+}
+
 /// Rules of one program type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeRules {
@@ -38,10 +95,42 @@ pub(crate) struct TypeRules {
     pub(crate) private_stack: Applies,
     /// Kind of attach target (`check_attach_btf_id`).
     pub(crate) target: TargetKind,
+    /// Capabilities that loading needs.
+    pub(crate) loader: Loader,
+    /// Structure that BTF has for the context (include/linux/bpf_types.h); `None` where a
+    /// context is `void *` or a number.
+    pub(crate) context: Option<&'static str>,
+    /// What an argument tagged `arg:ctx` may point to.
+    pub(crate) tagged_context: TaggedContext,
+    /// Direct access to packets.
+    pub(crate) packet: PacketAccess,
+    traits: u8,
+}
+
+impl TypeRules {
+    /// True if programs get the context as it stands, so that helpers may use it as memory.
+    pub(crate) const fn has_plain_context(self) -> bool {
+        self.has(Trait::PlainContext)
+    }
+
+    /// True if packet loads of classic BPF are allowed.
+    pub(crate) const fn has_packet_loads(self) -> bool {
+        self.has(Trait::PacketLoads)
+    }
+
+    /// True if some objects of the kernel may be written.
+    pub(crate) const fn writes_objects(self) -> bool {
+        self.has(Trait::WritesObjects)
+    }
+
+    const fn has(self, one: Trait) -> bool {
+        self.traits & 1 << one as u8 != 0
+    }
 }
 
 macro_rules! type_rules {
-    ($($kind:ident $sleepable:ident $private_stack:ident $target:ident;)*) => {
+    ($($kind:ident $sleepable:ident $private_stack:ident $target:ident $loader:ident
+        $context:tt $tagged:ident $packet:ident [$($trait:ident)*];)*) => {
         impl TypeRules {
             /// Rules of a program type.
             pub(crate) const fn of(kind: ProgramType) -> TypeRules {
@@ -50,6 +139,11 @@ macro_rules! type_rules {
                         sleepable: Applies::$sleepable,
                         private_stack: Applies::$private_stack,
                         target: TargetKind::$target,
+                        loader: Loader::$loader,
+                        context: structure!($context),
+                        tagged_context: TaggedContext::$tagged,
+                        packet: PacketAccess::$packet,
+                        traits: 0 $(| 1 << Trait::$trait as u8)*,
                     },)*
                 }
             }
@@ -57,38 +151,49 @@ macro_rules! type_rules {
     };
 }
 
+/// A structure by name, or `_` for none.
+macro_rules! structure {
+    (_) => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
 type_rules! {
-    // type, sleepable, private stack, attach target
-    SocketFilter          Never        Never        Nothing;
-    Kprobe                Always       Always       Nothing;
-    SchedCls              Never        Never        Nothing;
-    SchedAct              Never        Never        Nothing;
-    Tracepoint            Never        Always       Nothing;
-    Xdp                   Never        Never        Nothing;
-    PerfEvent             Never        Always       Nothing;
-    CgroupSkb             Never        Never        Nothing;
-    CgroupSock            Never        Never        Nothing;
-    LwtIn                 Never        Never        Nothing;
-    LwtOut                Never        Never        Nothing;
-    LwtXmit               Never        Never        Nothing;
-    SockOps               Never        Never        Nothing;
-    SkSkb                 Never        Never        Nothing;
-    CgroupDevice          Never        Never        Nothing;
-    SkMsg                 Never        Never        Nothing;
-    RawTracepoint         Never        Always       Nothing;
-    CgroupSockAddr        Never        Never        Nothing;
-    LwtSeg6local          Never        Never        Nothing;
-    LircMode2             Never        Never        Nothing;
-    SkReuseport           Never        Never        Nothing;
-    FlowDissector         Never        Never        Nothing;
-    CgroupSysctl          Never        Never        Nothing;
-    RawTracepointWritable Never        Never        Nothing;
-    CgroupSockopt         Never        Never        Nothing;
-    Tracing               ByAttachType ByAttachType Function;
-    StructOps             Always       Never        Operation;
-    Ext                   Never        Never        Program;
-    Lsm                   Always       Never        Hook;
-    SkLookup              Never        Never        Nothing;
-    Syscall               Never        Never        Nothing;
-    Netfilter             Never        Never        Nothing;
+    // type, sleepable, private stack, attach target, loader, context, tagged context, packet,
+    // traits
+    SocketFilter          Never        Never        Nothing   Anyone             "__sk_buff"               Context      None   [PacketLoads];
+    Kprobe                Always       Always       Nothing   Perfmon            "pt_regs"                 Registers    None   [PlainContext];
+    SchedCls              Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [PacketLoads WritesObjects];
+    SchedAct              Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [PacketLoads WritesObjects];
+    Tracepoint            Never        Always       Nothing   Perfmon            _                         Any          None   [PlainContext];
+    Xdp                   Never        Never        Nothing   NetAdmin           "xdp_md"                  Context      Write  [WritesObjects];
+    PerfEvent             Never        Always       Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   [];
+    CgroupSkb             Never        Never        Nothing   Anyone             "__sk_buff"               Context      Read   [];
+    CgroupSock            Never        Never        Nothing   NetAdmin           "bpf_sock"                Context      None   [];
+    LwtIn                 Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
+    LwtOut                Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
+    LwtXmit               Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [];
+    SockOps               Never        Never        Nothing   NetAdmin           "bpf_sock_ops"            Context      None   [];
+    SkSkb                 Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [];
+    CgroupDevice          Never        Never        Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   [PlainContext];
+    SkMsg                 Never        Never        Nothing   NetAdmin           "sk_msg_md"               Context      Write  [];
+    RawTracepoint         Never        Always       Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
+    CgroupSockAddr        Never        Never        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   [];
+    LwtSeg6local          Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
+    LircMode2             Never        Never        Nothing   Bpf                _                         Context      None   [PlainContext];
+    SkReuseport           Never        Never        Nothing   Bpf                "sk_reuseport_md"         Context      Read   [];
+    FlowDissector         Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
+    CgroupSysctl          Never        Never        Nothing   NetAdmin           "bpf_sysctl"              Context      None   [];
+    RawTracepointWritable Never        Never        Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
+    CgroupSockopt         Never        Never        Nothing   NetAdmin           "bpf_sockopt"             Context      Optval [];
+    Tracing               ByAttachType ByAttachType Function  Perfmon            _                         ByAttachType None   [PlainContext];
+    StructOps             Always       Never        Operation Perfmon            _                         Words        None   [PlainContext WritesObjects];
+    Ext                   Never        Never        Program   NetAdminAndPerfmon _                         Any          None   [];
+    Lsm                   Always       Never        Hook      Perfmon            _                         Words        None   [PlainContext];
+    SkLookup              Never        Never        Nothing   Bpf                "bpf_sk_lookup"           Context      None   [];
+    Syscall               Never        Never        Nothing   Bpf                _                         Any          None   [PlainContext];
+    Netfilter             Never        Never        Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   [PlainContext];
 }

@@ -10,6 +10,7 @@ use program::creation::RefusedMap;
 pub mod errno {
     pub const EPERM: i32 = 1;
     pub const ENOENT: i32 = 2;
+    pub const ESRCH: i32 = 3;
     pub const EEXIST: i32 = 17;
     pub const E2BIG: i32 = 7;
     pub const EAGAIN: i32 = 11;

@@ -18,8 +18,8 @@ use crate::facts::{Facts, LiveStack, SubprogFacts};
 use crate::log::Sink;
 use crate::speculation::Barriers;
 use crate::state::{
-    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, State,
-    StateId,
+    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, RegType,
+    State, StateId,
 };
 
 /// Next step of the walk after an instruction.
@@ -53,9 +53,9 @@ pub enum RegArg {
 pub struct InsnAux {
     /// The walk was here.
     pub seen: bool,
-    /// Type code of the pointer that a load or store went through; all paths must agree
-    /// where context is rewritten.
-    pub ptr_type: u32,
+    /// Type of the pointer that a load or store went through; all paths must agree where
+    /// Linux rewrites the access.
+    pub ptr_type: Option<RegType>,
     /// The map that a call was given, if all paths agree.
     pub map: MapUse,
     /// Constant key of map calls (kernel: `map_key_state`).

@@ -242,7 +242,7 @@ impl ValueRow {
             PointerKind::PacketEnd => String::from("packet end"),
             PointerKind::Memory { size } => format!("memory of {size} bytes"),
             PointerKind::Function { subprog } => format!("function {subprog}"),
-            PointerKind::Other { number } => format!("object (type {number})"),
+            PointerKind::Other { base } => format!("object (type {})", base as u32),
         };
         ValueRow::Pointer {
             to,

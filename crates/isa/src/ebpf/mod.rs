@@ -43,6 +43,7 @@ pub mod eval;
 pub mod facts;
 mod frequent;
 mod insn;
+mod opcode;
 mod operands;
 mod pseudo;
 pub mod table;

@@ -1,6 +1,6 @@
 //! kfuncs: functions of the kernel that programs call by BTF id.
 
-use crate::programs::ProgramType;
+use crate::programs::{AttachType, ProgramType};
 
 /// Flags of a kfunc: `KF_*` of `include/linux/btf.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -86,14 +86,15 @@ pub struct Kfunc {
     pub flags: KfuncFlags,
     /// Program types that may call it.
     pub program_types: ProgramTypes,
-    /// Attach types, by number, of program types whose programs may call it although
+    /// Attach types of program types whose programs may call it although
     /// [`Kfunc::program_types`] says that they may not, or the other way round.
-    pub exceptions: Vec<(ProgramType, u32)>,
+    pub exceptions: Vec<(ProgramType, AttachType)>,
 }
 
 impl Kfunc {
     /// True if programs of this type and expected attach type may call it.
-    pub fn is_for(&self, kind: ProgramType, attach: u32) -> bool {
-        self.program_types.has(kind) != self.exceptions.contains(&(kind, attach))
+    pub fn is_for(&self, kind: ProgramType, attach: Option<AttachType>) -> bool {
+        let is_exception = attach.is_some_and(|attach| self.exceptions.contains(&(kind, attach)));
+        self.program_types.has(kind) != is_exception
     }
 }

@@ -34,26 +34,18 @@ pub use signature::kfunc_signature;
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;
-use crate::programs::ProgramType;
+use crate::programs::{AttachType, ProgramType};
 
 /// Offset of the first field that programs of tracepoints may read.
 const TRACEPOINT_FIRST: i32 = 8;
-/// `BPF_TRACE_RAW_TP`.
-const TRACE_RAW_TP: u32 = 23;
-/// `BPF_TRACE_FENTRY`.
-const TRACE_FENTRY: u32 = 24;
-/// `BPF_TRACE_FEXIT`.
-const TRACE_FEXIT: u32 = 25;
-/// `BPF_TRACE_ITER`.
-const TRACE_ITER: u32 = 28;
 
 /// Properties of a program that decide about its helpers, context and return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramContext<'a> {
     /// Program type; of a freplace program, that of its target.
     pub kind: ProgramType,
-    /// Expected attach type as a number.
-    pub attach: u32,
+    /// Expected attach type; `None` for a number that no release has.
+    pub attach: Option<AttachType>,
     /// True if the program is sleepable.
     pub sleepable: bool,
     /// True if the caller has CAP_BPF.
@@ -159,7 +151,7 @@ pub struct RegistryData {
     pub rewriting: Rewriting,
     /// Rules by program type and attach type; `None` for types whose rules do not depend
     /// on the attach type.
-    pub programs: BTreeMap<(ProgramType, Option<u32>), ProgramRules>,
+    pub programs: BTreeMap<(ProgramType, Option<AttachType>), ProgramRules>,
     /// Targets of iterators by name, without `bpf_iter_`.
     pub iterators: BTreeMap<Box<str>, IteratorTarget>,
     /// Map kinds.
@@ -186,7 +178,7 @@ fn needs_cap_bpf(kind: ProgramType, query: CtxQuery) -> bool {
 impl RegistryData {
     /// Rules for a program; `None` for unknown program types.
     pub fn rules(&self, program: &ProgramContext<'_>) -> Option<&ProgramRules> {
-        let by_attach = self.programs.get(&(program.kind, Some(program.attach)));
+        let by_attach = self.programs.get(&(program.kind, program.attach));
         by_attach.or_else(|| self.programs.get(&(program.kind, None)))
     }
 
@@ -228,11 +220,13 @@ impl RegistryData {
         let is_allowed = match proto.restriction {
             None => true,
             Some(Restriction::DPath) => {
-                program.attach == TRACE_ITER || self.lists.d_path.contains(target)
+                program.attach == Some(AttachType::TraceIter) || self.lists.d_path.contains(target)
             }
             Some(Restriction::SkStorageTracing) => match program.attach {
-                TRACE_ITER | TRACE_RAW_TP => true,
-                TRACE_FENTRY | TRACE_FEXIT => !target.starts_with("bpf_sk_storage"),
+                Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
+                Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
+                    !target.starts_with("bpf_sk_storage")
+                }
                 _ => false,
             },
         };
@@ -268,7 +262,8 @@ impl RegistryData {
 
     /// The iterator that a program is for.
     pub fn iterator(&self, program: &ProgramContext<'_>) -> Option<&IteratorTarget> {
-        let is_iterator = program.kind == ProgramType::Tracing && program.attach == TRACE_ITER;
+        let is_iterator =
+            program.kind == ProgramType::Tracing && program.attach == Some(AttachType::TraceIter);
         let name = program.attach_target?.strip_prefix("bpf_iter_")?;
         self.iterators.get(name).filter(|_| is_iterator)
     }

@@ -92,6 +92,12 @@ impl TypeFlags {
         TypeFlags(self.0 | other.0)
     }
 
+    /// Intersection of both.
+    #[must_use]
+    pub const fn and(self, other: TypeFlags) -> TypeFlags {
+        TypeFlags(self.0 & other.0)
+    }
+
     /// Difference: flags of `self` that are not in `other`.
     #[must_use]
     pub const fn without(self, other: TypeFlags) -> TypeFlags {
@@ -153,6 +159,16 @@ macro_rules! kinds {
                     $($base::$variant => $name,)*
                 }
             }
+
+            /// The type of this base without modifiers.
+            pub const fn plain(self) -> $whole {
+                self.with(TypeFlags::NONE)
+            }
+
+            /// The type of this base with modifiers.
+            pub const fn with(self, flags: TypeFlags) -> $whole {
+                $whole::new(self, flags)
+            }
         }
 
         $(#[$about])*
@@ -191,7 +207,7 @@ macro_rules! kinds {
 
         impl From<$base> for $whole {
             fn from(base: $base) -> $whole {
-                $whole::new(base, TypeFlags::NONE)
+                base.plain()
             }
         }
     };

@@ -3,7 +3,7 @@
 
 use btf::{Btf, Kind};
 use isa::ebpf::RawInsn;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::ReturnRange;
 use sys::Errno;
 use sys::bpf::{BtfObject, LogLevel, ProgLoad};
@@ -24,6 +24,11 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Its expected attach type.
+    pub const fn attach_type(&self) -> Option<AttachType> {
+        AttachType::from_number(self.attach)
+    }
+
     /// False for the sleepable variant of a kind of program: kfuncs that may sleep, and
     /// maps that programs that sleep may not use, are refused for that alone.
     pub fn has_own_rules(&self) -> bool {

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use btf::{Btf, Kind, TypeId};
 use spec::helpers;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
     KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
@@ -93,7 +93,7 @@ pub fn build() -> io::Result<Built> {
             prologue,
             is_confirmed: true,
         };
-        let key = (subject.kind, Some(subject.attach));
+        let key = (subject.kind, subject.attach_type());
         if let Some(other) = registry.programs.insert(key, rules)
             && other != rules
         {
@@ -144,7 +144,7 @@ fn sockmap_changes(
                 subject.kind, subject.attach
             ));
         }
-        let key = (subject.kind, Some(subject.attach));
+        let key = (subject.kind, subject.attach_type());
         if let Some(rules) = registry.programs.get_mut(&key) {
             rules.updates_sockmap =
                 update.unwrap_or_else(|| source::may_update_sockmap(subject.kind, subject.attach));
@@ -167,7 +167,11 @@ fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
 fn merge_attach_types(registry: &mut RegistryData, subjects: &[Subject]) {
     let kinds: BTreeSet<ProgramType> = subjects.iter().map(|subject| subject.kind).collect();
     for kind in kinds {
-        let Some(rules) = registry.programs.get(&(kind, Some(0))).copied() else {
+        let Some(rules) = registry
+            .programs
+            .get(&(kind, AttachType::from_number(0)))
+            .copied()
+        else {
             continue;
         };
         registry.programs.retain(|&(other, attach), theirs| {
@@ -388,7 +392,7 @@ fn iterators(
 ) {
     let rules = registry
         .programs
-        .get(&(ProgramType::Tracing, Some(targets::TRACE_ITER)))
+        .get(&(ProgramType::Tracing, Some(AttachType::TraceIter)))
         .copied();
     for target in targets::iterators(btf) {
         if !asker.can_ask(&target.subject) {
@@ -435,7 +439,8 @@ fn kfuncs(
                 program_types = program_types.with(subject.kind);
             }
             if is_for != of_kind {
-                exceptions.push((subject.kind, subject.attach));
+                let attach = subject.attach_type();
+                exceptions.extend(attach.map(|attach| (subject.kind, attach)));
             }
         }
         let Some(name) = btf.at(TypeId(id)).name().to_str() else {

@@ -129,7 +129,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
         .filter(|(_, rules)| !rules.is_confirmed);
     comparison.unasked = rules
         .map(|((kind, attach), _)| match attach {
-            Some(attach) => format!("{kind}, attach type {attach}"),
+            Some(attach) => format!("{kind}, attach type {}", attach.number()),
             None => kind.to_string(),
         })
         .collect();
@@ -140,7 +140,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
 fn context(subject: &Subject) -> ProgramContext<'static> {
     ProgramContext {
         kind: subject.kind,
-        attach: subject.attach,
+        attach: subject.attach_type(),
         sleepable: subject.sleepable,
         has_cap_bpf: true,
         has_cap_perfmon: true,
@@ -514,7 +514,7 @@ fn compare_kfuncs(
             }
             let id = btf.find(Kind::Func, &kfunc.name).map(|ty| ty.id().0);
             let theirs = id.is_some_and(|id| asker.has_kfunc(subject, id));
-            let ours = kfunc.is_for(subject.kind, subject.attach);
+            let ours = kfunc.is_for(subject.kind, subject.attach_type());
             let words = || {
                 format!(
                     "{} {}: kfunc {}: kernel {theirs}, registry {ours}",

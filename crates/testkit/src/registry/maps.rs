@@ -356,7 +356,7 @@ fn socket_in_context(registry: &RegistryData, subject: &Subject) -> Option<Objec
 fn context(subject: &Subject) -> ProgramContext<'static> {
     ProgramContext {
         kind: subject.kind,
-        attach: subject.attach,
+        attach: subject.attach_type(),
         sleepable: subject.sleepable,
         has_cap_bpf: true,
         has_cap_perfmon: true,

@@ -2,7 +2,7 @@
 //! source of Linux 6.18. Every entry is counted among what was not asked.
 
 use spec::maps::MapKind;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, Capability, HelperProto, Layout, ProgramRules, ProgramTypes,
     RegistryData, RetBase, ReturnRange, TypeFlags,
@@ -245,7 +245,7 @@ pub const UNASKED_CALLS: [(u32, u8, &str); 4] = [
 pub fn add_unasked(registry: &mut RegistryData, not_asked: &mut Vec<String>) {
     let tracing = registry
         .programs
-        .get(&(ProgramType::Tracing, Some(23)))
+        .get(&(ProgramType::Tracing, Some(AttachType::TraceRawTp)))
         .copied();
     let Some(tracing) = tracing else {
         return;
@@ -262,30 +262,33 @@ pub fn add_unasked(registry: &mut RegistryData, not_asked: &mut Vec<String>) {
         ..tracing
     };
     let zero = Some(ReturnRange { min: 0, max: 0 });
-    let mut add = |kind: ProgramType, attach: Option<u32>, rules: ProgramRules, from: &str| {
-        registry.programs.insert((kind, attach), rules);
-        let attach = attach.map_or("any attach type".to_owned(), |attach| attach.to_string());
-        not_asked.push(format!("{kind} {attach}: {from}"));
-    };
+    let mut add =
+        |kind: ProgramType, attach: Option<AttachType>, rules: ProgramRules, from: &str| {
+            registry.programs.insert((kind, attach), rules);
+            let attach = attach.map_or("any attach type".to_owned(), |attach| {
+                attach.number().to_string()
+            });
+            not_asked.push(format!("{kind} {attach}: {from}"));
+        };
     let fentry = ProgramRules {
         returns: zero,
         ..unasked
     };
     add(
         ProgramType::Tracing,
-        Some(24),
+        Some(AttachType::TraceFentry),
         fentry,
         "as tp_btf, returns 0",
     );
     add(
         ProgramType::Tracing,
-        Some(25),
+        Some(AttachType::TraceFexit),
         fentry,
         "as tp_btf, returns 0",
     );
     add(
         ProgramType::Tracing,
-        Some(26),
+        Some(AttachType::ModifyReturn),
         unasked,
         "as tp_btf, any return value",
     );

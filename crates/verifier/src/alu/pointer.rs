@@ -10,7 +10,7 @@ use super::symbol;
 use crate::domain::Scalar;
 use crate::log::reg_type_str;
 use crate::speculation::PointerMove;
-use crate::state::{RegKind, RegState, TypeFlags};
+use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
 
@@ -56,7 +56,7 @@ pub(super) fn check(
             MaybeNull,
             "R{} pointer arithmetic on {} prohibited, null-check it first",
             dst.number(),
-            reg_type_str(pointer.kind, pointer.flags)
+            reg_type_str(pointer.reg_type())
         ));
     }
     let is_memory = matches!(pointer.kind, RegKind::Mem { .. });
@@ -70,7 +70,7 @@ pub(super) fn check(
             PointerArithmetic,
             "R{} pointer arithmetic on {} prohibited",
             dst.number(),
-            reg_type_str(pointer.kind, pointer.flags)
+            reg_type_str(pointer.reg_type())
         ));
     }
     check_sane_offset(walk, scalar, pointer)?;
@@ -131,33 +131,11 @@ pub(super) fn check(
 
 /// True if pointers of the kind take offsets, some only constant ones or none but 0.
 fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
-    let adds_zero = num.is_const() && num.smin == 0 && op == AluOp::Add;
-    match kind {
-        RegKind::Ctx
-        | RegKind::MapValue { .. }
-        | RegKind::MapKey { .. }
-        | RegKind::Stack { .. }
-        | RegKind::PacketMeta { .. }
-        | RegKind::Packet { .. }
-        | RegKind::TpBuffer
-        | RegKind::BtfId { .. }
-        | RegKind::Mem { .. }
-        | RegKind::Buf
-        | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. } => true,
-        RegKind::FlowKeys => num.is_const() || adds_zero,
-        RegKind::MapPtr { .. } => adds_zero,
-        RegKind::NotInit
-        | RegKind::Scalar
-        | RegKind::PacketEnd
-        | RegKind::Socket
-        | RegKind::SockCommon
-        | RegKind::TcpSock
-        | RegKind::XdpSock
-        | RegKind::Arena
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => false,
+    match RegRules::of(kind.base()).offsets {
+        Offsets::None => false,
+        Offsets::Zero => num.is_const() && num.smin == 0 && op == AluOp::Add,
+        Offsets::Constant => num.is_const(),
+        Offsets::Any => true,
     }
 }
 
@@ -285,7 +263,7 @@ fn sane_refusal(
     named: &RegState,
     message: impl FnOnce(&str) -> String,
 ) -> Stop {
-    let ty = reg_type_str(named.kind, named.flags).to_string();
+    let ty = reg_type_str(named.reg_type()).to_string();
     let message = message(&ty);
     refuse!(walk, EINVAL, Unbounded, "{message}")
 }

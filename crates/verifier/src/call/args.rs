@@ -2,17 +2,17 @@
 
 use btf::Kind;
 use isa::ebpf::Reg;
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::functions::{self, SK_RELEASE, SPIN_LOCK, SPIN_UNLOCK};
 use super::{constant, lock};
+use crate::log::reg_type_str;
 use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
-use crate::mem::names::{name_of, type_name};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
-use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, insn_facts, refuse};
 
@@ -45,59 +45,88 @@ pub(crate) struct CallMeta {
     pub(crate) object: Option<TypeRef>,
 }
 
-/// Kinds of arguments by what registers they take (`compatible_reg_types`).
-struct Compatible {
-    types: &'static [u32],
-    is_mem: bool,
-}
-
-const BTF_ID: u32 = 16;
-const TRUSTED: u32 = TypeFlags::PTR_TRUSTED.0;
-const RCU: u32 = TypeFlags::MEM_RCU.0;
-const PERCPU: u32 = TypeFlags::MEM_PERCPU.0;
-const ALLOC: u32 = TypeFlags::MEM_ALLOC.0;
-const RINGBUF: u32 = TypeFlags::MEM_RINGBUF.0;
-
-fn compatible(base: ArgBase) -> Option<Compatible> {
-    const MEM: &[u32] = &[6, 8, 7, 5, 4, 17, 17 | RINGBUF, 19, BTF_ID | TRUSTED];
-    let types: &[u32] = match base {
-        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => MEM,
-        ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => &[1],
-        ArgBase::ConstMapPtr => &[3],
-        ArgBase::PtrToCtx => &[2],
-        ArgBase::PtrToSockCommon => &[12, 11, 13, 15],
-        ArgBase::PtrToBtfIdSockCommon => &[12, 11, 13, 15, BTF_ID, BTF_ID | TRUSTED],
-        ArgBase::PtrToSocket => &[11],
-        ArgBase::PtrToBtfId => &[BTF_ID, BTF_ID | TRUSTED, BTF_ID | RCU],
-        ArgBase::PtrToSpinLock => &[4, BTF_ID | ALLOC],
-        ArgBase::PtrToRingbufMem => &[17 | RINGBUF],
-        ArgBase::PtrToPercpuBtfId => &[
-            BTF_ID | PERCPU,
-            BTF_ID | PERCPU | RCU,
-            BTF_ID | PERCPU | TRUSTED,
-        ],
-        ArgBase::PtrToFunc => &[20],
-        ArgBase::PtrToStack => &[6],
-        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => &[4],
-        ArgBase::KptrXchgDest => &[4, BTF_ID | ALLOC],
-        ArgBase::PtrToDynptr => &[6, 21],
+/// Types of registers that an argument takes, in the order in which refusals list them;
+/// `None` for arguments without such a list (`compatible_reg_types`).
+#[doc(alias = "compatible_reg_types")]
+fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
+    use RegBase::*;
+    const TRUSTED: RegType = PtrToBtfId.with(TypeFlags::PTR_TRUSTED);
+    const RCU: RegType = PtrToBtfId.with(TypeFlags::MEM_RCU);
+    const PERCPU: TypeFlags = TypeFlags::MEM_PERCPU;
+    const ALLOCATED: RegType = PtrToBtfId.with(TypeFlags::MEM_ALLOC);
+    const RECORD: RegType = PtrToMem.with(TypeFlags::MEM_RINGBUF);
+    Some(match arg {
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => {
+            &const {
+                [
+                    PtrToStack.plain(),
+                    PtrToPacket.plain(),
+                    PtrToPacketMeta.plain(),
+                    PtrToMapKey.plain(),
+                    PtrToMapValue.plain(),
+                    PtrToMem.plain(),
+                    RECORD,
+                    PtrToBuf.plain(),
+                    TRUSTED,
+                ]
+            }
+        }
+        ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => {
+            &const { [Scalar.plain()] }
+        }
+        ArgBase::ConstMapPtr => &const { [ConstPtrToMap.plain()] },
+        ArgBase::PtrToCtx => &const { [PtrToCtx.plain()] },
+        ArgBase::PtrToSockCommon => {
+            &const {
+                [
+                    PtrToSockCommon.plain(),
+                    PtrToSocket.plain(),
+                    PtrToTcpSock.plain(),
+                    PtrToXdpSock.plain(),
+                ]
+            }
+        }
+        ArgBase::PtrToBtfIdSockCommon => {
+            &const {
+                [
+                    PtrToSockCommon.plain(),
+                    PtrToSocket.plain(),
+                    PtrToTcpSock.plain(),
+                    PtrToXdpSock.plain(),
+                    PtrToBtfId.plain(),
+                    TRUSTED,
+                ]
+            }
+        }
+        ArgBase::PtrToSocket => &const { [PtrToSocket.plain()] },
+        ArgBase::PtrToBtfId => &const { [PtrToBtfId.plain(), TRUSTED, RCU] },
+        ArgBase::PtrToSpinLock | ArgBase::KptrXchgDest => {
+            &const { [PtrToMapValue.plain(), ALLOCATED] }
+        }
+        ArgBase::PtrToRingbufMem => &const { [RECORD] },
+        ArgBase::PtrToPercpuBtfId => {
+            &const {
+                [
+                    PtrToBtfId.with(PERCPU),
+                    PtrToBtfId.with(PERCPU.with(TypeFlags::MEM_RCU)),
+                    PtrToBtfId.with(PERCPU.with(TypeFlags::PTR_TRUSTED)),
+                ]
+            }
+        }
+        ArgBase::PtrToFunc => &const { [PtrToFunc.plain()] },
+        ArgBase::PtrToStack => &const { [PtrToStack.plain()] },
+        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => &const { [PtrToMapValue.plain()] },
+        ArgBase::PtrToDynptr => &const { [PtrToStack.plain(), ConstPtrToDynptr.plain()] },
         ArgBase::DontCare | ArgBase::Anything | ArgBase::PtrToArena => return None,
-    };
-    let is_mem = matches!(
-        base,
-        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem
-    );
-    Some(Compatible { types, is_mem })
+    })
 }
 
 /// Flags that say which dynptr a slice came from.
-const DYNPTR_FLAGS: TypeFlags = TypeFlags(
-    TypeFlags::DYNPTR_TYPE_LOCAL.0
-        | TypeFlags::DYNPTR_TYPE_RINGBUF.0
-        | TypeFlags::DYNPTR_TYPE_SKB.0
-        | TypeFlags::DYNPTR_TYPE_XDP.0
-        | TypeFlags::DYNPTR_TYPE_SKB_META.0,
-);
+const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
+    .with(TypeFlags::DYNPTR_TYPE_RINGBUF)
+    .with(TypeFlags::DYNPTR_TYPE_SKB)
+    .with(TypeFlags::DYNPTR_TYPE_XDP)
+    .with(TypeFlags::DYNPTR_TYPE_SKB_META);
 
 /// Checks that the register is of a type that the argument takes (`check_reg_type`).
 pub(super) fn check_reg_type(
@@ -109,7 +138,7 @@ pub(super) fn check_reg_type(
 ) -> Result<()> {
     let reg = *walk.reg(ptr);
     let number = ptr.number();
-    let Some(compatible) = compatible(arg.base) else {
+    let Some(compatible) = compatible_types(arg.base) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
     let mut flags = reg.flags;
@@ -121,26 +150,26 @@ pub(super) fn check_reg_type(
     if arg.base == ArgBase::PtrToMem {
         flags = flags.without(DYNPTR_FLAGS);
     }
-    let code = reg.kind.number() | flags.0;
-    if !compatible.types.contains(&code) {
-        let expected: Vec<String> = compatible
-            .types
-            .iter()
-            .map(|code| name_of(code & 0xff, TypeFlags(code & !0xff)))
-            .collect();
+    if !compatible.contains(&reg.kind.base().with(flags)) {
+        let names = compatible.iter().map(|ty| reg_type_str(*ty).to_string());
+        let expected: Vec<String> = names.collect();
         return Err(refuse!(
             walk,
             EACCES,
             Argument,
             "R{number} type={} expected={}",
-            type_name(&reg),
+            reg_type_str(reg.reg_type()),
             expected.join(", ")
         ));
     }
     let RegKind::BtfId { ty } = reg.kind else {
         return Ok(());
     };
-    if compatible.is_mem {
+    let is_memory = matches!(
+        arg.base,
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem
+    );
+    if is_memory {
         if arg.flags.has(TypeFlags::MEM_RDONLY) {
             return Ok(());
         }
@@ -150,7 +179,7 @@ pub(super) fn check_reg_type(
             Argument,
             "{}() may write into memory pointed by R{number} type={}",
             walk.env.registry.helper_name(func),
-            type_name(&reg)
+            reg_type_str(reg.reg_type())
         ));
     }
     if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
@@ -211,7 +240,7 @@ pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) 
     let reg = *walk.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
         let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
-        if is_dynptr && reg.type_code() == 6 {
+        if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
         if reg.off != 0 {
@@ -225,37 +254,26 @@ pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) 
         }
         return check_ptr_off(walk, &reg, ptr, false);
     }
-    const RDONLY: u32 = TypeFlags::MEM_RDONLY.0;
-    const NON_OWN: u32 = TypeFlags::NON_OWN_REF.0;
-    let code = reg.type_code();
-    let is_free = [
-        6,
-        8,
-        7,
-        5,
-        4,
-        17,
-        17 | RDONLY,
-        17 | RINGBUF,
-        19,
-        19 | RDONLY,
-        18,
-        1,
-    ]
-    .contains(&code);
-    if is_free {
+    let RegType { base, flags } = reg.reg_type();
+    let is_free = match base {
+        RegBase::PtrToMem => flags == TypeFlags::MEM_RDONLY || flags == TypeFlags::MEM_RINGBUF,
+        RegBase::PtrToBuf => flags == TypeFlags::MEM_RDONLY,
+        _ => false,
+    };
+    if is_free || flags.is_empty() && RegRules::of(base).has_free_offset() {
         return Ok(());
     }
-    let is_fixed_ok = [
-        BTF_ID,
-        BTF_ID | ALLOC,
-        BTF_ID | TRUSTED,
-        BTF_ID | RCU,
-        BTF_ID | ALLOC | NON_OWN,
-        BTF_ID | ALLOC | NON_OWN | RCU,
-    ]
-    .contains(&code);
-    check_ptr_off(walk, &reg, ptr, is_fixed_ok)
+    const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);
+    const OBJECTS: [TypeFlags; 6] = [
+        TypeFlags::NONE,
+        TypeFlags::MEM_ALLOC,
+        TypeFlags::PTR_TRUSTED,
+        TypeFlags::MEM_RCU,
+        OWNED,
+        OWNED.with(TypeFlags::MEM_RCU),
+    ];
+    let is_object = base == RegBase::PtrToBtfId;
+    check_ptr_off(walk, &reg, ptr, is_object && OBJECTS.contains(&flags))
 }
 
 /// Notes that a call may read the stack by a pointer that is not checked, so many bytes at most.
@@ -282,7 +300,7 @@ pub(super) fn check_arg(
         return Ok(());
     }
     walk.check_reg_arg(ptr, RegArg::Src)?;
-    if arg == ArgType::from(ArgBase::Anything) {
+    if arg == ArgBase::Anything.plain() {
         if is_pointer_value(walk, ptr) {
             return Err(refuse!(
                 walk,
@@ -430,14 +448,11 @@ pub(super) fn check_arg(
     }
 }
 
-/// Flag of arrays whose size may differ from the template's (`BPF_F_INNER_MAP`).
-const INNER_MAP: u32 = 1 << 12;
-
 /// True for the arrays whose lookups do not fail within bounds
 /// (`can_elide_value_nullness`).
 pub(super) fn never_fails(map: &Map) -> bool {
     let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
-    is_array && map.def().params.flags.0 & INNER_MAP == 0
+    is_array && !map.def().params.flags.has(MapFlags::INNER_MAP)
 }
 
 fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
@@ -449,17 +464,19 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// (`resolve_map_arg_type`).
 fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
     let (map, _) = map_of(meta)?;
-    match walk.env.maps[map].map_type() {
-        15 | 18 if arg == ArgType::from(ArgBase::PtrToMapValue) => {
-            Ok(ArgType::from(ArgBase::PtrToBtfIdSockCommon))
+    match walk.env.maps[map].kind() {
+        Some(kind) if kind.holds_sockets() && arg == ArgBase::PtrToMapValue.plain() => {
+            Ok(ArgBase::PtrToBtfIdSockCommon.plain())
         }
-        15 | 18 => Err(refuse!(
+        Some(kind) if kind.holds_sockets() => Err(refuse!(
             walk,
             EINVAL,
             Argument,
             "invalid arg_type for sockmap/sockhash"
         )),
-        30 if meta.func == functions::MAP_PEEK_ELEM => Ok(ArgType::from(ArgBase::PtrToMapValue)),
+        Some(MapKind::BloomFilter) if meta.func == functions::MAP_PEEK_ELEM => {
+            Ok(ArgBase::PtrToMapValue.plain())
+        }
         _ => Ok(arg),
     }
 }

@@ -5,6 +5,7 @@
 
 use btf::Kind;
 use isa::ebpf::Reg;
+use spec::maps::MapKind;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
 use crate::state::{
@@ -126,7 +127,7 @@ fn set_args(
             let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("callback without map".into()));
             };
-            if !has_for_each(walk.env.maps[map].map_type()) {
+            if !walk.env.maps[map].kind().is_some_and(MapKind::has_for_each) {
                 return Err(refuse!(
                     walk,
                     ENOTSUPP,
@@ -177,10 +178,4 @@ fn set_element(regs: &mut Registers, map: MapRef) {
     let value = RegKind::MapValue { map, uid: 0 };
     regs[2] = RegState::pointer(key, TypeFlags::NONE);
     regs[3] = RegState::pointer(value, TypeFlags::NONE);
-}
-
-/// True for maps whose elements can be visited (`map_for_each_callback`): hashes and
-/// arrays, with or without one value for each CPU.
-fn has_for_each(map_type: u32) -> bool {
-    matches!(map_type, 1 | 2 | 5 | 6 | 9 | 10)
 }

@@ -11,8 +11,7 @@ use crate::{Result, refuse};
 pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
     let info = &walk.env.maps[map];
-    let map_type = info.map_type();
-    let is_of_sockets = matches!(info.kind(), Some(MapKind::Sockmap | MapKind::Sockhash));
+    let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);
     let is_taken = match id {
         MAP_UPDATE_ELEM | MAP_DELETE_ELEM if is_of_sockets => may_change_sockmap(walk, id),
         _ => {
@@ -28,7 +27,8 @@ pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result
         walk,
         EINVAL,
         Map,
-        "cannot pass map_type {map_type} into func {name}#{id}"
+        "cannot pass map_type {} into func {name}#{id}",
+        walk.env.maps[map].def().params.map_type
     ))
 }
 

@@ -1,5 +1,7 @@
 //! Helpers with rules of their own, by number (`enum bpf_func_id`).
 
+use spec::maps::MapKind;
+
 macro_rules! helpers {
     ($($constant:ident = $name:literal;)*) => {
         $(
@@ -114,8 +116,8 @@ helpers! {
 
 /// True if the helper returns a reference that must be released
 /// (`is_acquire_function`).
-pub fn is_acquire(id: i32, map_type: Option<u32>) -> bool {
-    let is_sockmap = matches!(map_type, Some(15 | 18));
+pub fn is_acquire(id: i32, map: Option<MapKind>) -> bool {
+    let is_sockmap = map.is_some_and(MapKind::holds_sockets);
     matches!(
         id,
         SK_LOOKUP_TCP | SK_LOOKUP_UDP | SKC_LOOKUP_TCP | RINGBUF_RESERVE | KPTR_XCHG

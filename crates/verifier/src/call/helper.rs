@@ -2,7 +2,8 @@
 //! (`check_helper_call`).
 
 use isa::ebpf::Reg;
-use spec::programs::ProgramType;
+use spec::maps::MapKind;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::Unavailable;
 
 use super::args::{CallMeta, check_arg};
@@ -196,7 +197,7 @@ fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
         return Ok(());
     }
     let map = meta.map.map(|(map, _)| map);
-    let Some(map) = map.filter(|map| walk.env.maps[*map].map_type() == 3) else {
+    let Some(map) = map.filter(|map| walk.env.maps[*map].kind() == Some(MapKind::ProgArray)) else {
         // The kernel ends this line of the log with its statistics.
         const REASON: &str = "expected prog array map for tail call";
         verbose!(walk, "{REASON}");
@@ -285,8 +286,7 @@ fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
     let name = walk.env.registry.helper_name(GET_FUNC_IP);
     match walk.env.program.kind() {
         ProgramType::Kprobe => Ok(()),
-        // BPF_TRACE_FENTRY, BPF_TRACE_FEXIT, BPF_MODIFY_RETURN
-        ProgramType::Tracing if matches!(walk.env.context.attach, 24..=26) => Ok(()),
+        ProgramType::Tracing if has_trampoline(walk.env.context.attach) => Ok(()),
         ProgramType::Tracing => Err(refuse!(
             walk,
             ENOTSUPP,
@@ -301,4 +301,12 @@ fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
             kind.number()
         )),
     }
+}
+
+/// True for the attach types of programs that run at the entry or exit of a function.
+const fn has_trampoline(attach: Option<AttachType>) -> bool {
+    matches!(
+        attach,
+        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
+    )
 }

@@ -10,9 +10,12 @@ use std::fmt;
 
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
+use spec::programs::{AttachType, ProgramType};
 
 use crate::env::Env;
+use crate::errno;
 use crate::reason::{ParameterFault, SignatureFault};
+use crate::type_rules::{TaggedContext, TypeRules};
 
 /// The most arguments in registers.
 const MAX_ARGS: usize = 5;
@@ -85,8 +88,8 @@ pub(crate) fn arguments(
         vmlinux: env.vmlinux,
         func: func.type_id,
         subprog,
-        prog_type: env.context.kind.number(),
-        attach_type: env.context.attach,
+        kind: env.context.kind,
+        attach: env.context.attach,
     };
     Some(question.arguments())
 }
@@ -101,35 +104,47 @@ struct Question<'a> {
     pub func: TypeId,
     /// The number of the subprogram.
     pub subprog: u32,
-    /// The program type, by number.
-    pub prog_type: u32,
-    /// The expected attach type, by number.
-    pub attach_type: u32,
+    /// The program type.
+    pub kind: ProgramType,
+    /// The expected attach type.
+    pub attach: Option<AttachType>,
 }
 
-const EINVAL: i32 = 22;
-const EFAULT: i32 = 14;
-const ENOENT: i32 = 2;
-const ESRCH: i32 = 3;
-const EOPNOTSUPP: i32 = 95;
+/// Tags of an argument, as a set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Tags(u8);
 
-const TAG_CTX: u32 = 1;
-const TAG_NONNULL: u32 = 2;
-const TAG_TRUSTED: u32 = 4;
-const TAG_UNTRUSTED: u32 = 8;
-const TAG_NULLABLE: u32 = 16;
-const TAG_ARENA: u32 = 32;
+impl Tags {
+    const NONE: Tags = Tags(0);
+    const CTX: Tags = Tags(1);
+    const NONNULL: Tags = Tags(2);
+    const TRUSTED: Tags = Tags(4);
+    const UNTRUSTED: Tags = Tags(8);
+    const NULLABLE: Tags = Tags(16);
+    const ARENA: Tags = Tags(32);
 
-const KPROBE: u32 = 2;
-const TRACEPOINT: u32 = 5;
-const PERF_EVENT: u32 = 7;
-const RAW_TRACEPOINT: u32 = 17;
-const RAW_TRACEPOINT_WRITABLE: u32 = 24;
-const TRACING: u32 = 26;
-const STRUCT_OPS: u32 = 27;
-const EXT: u32 = 28;
-const LSM: u32 = 29;
-const SYSCALL: u32 = 31;
+    /// The tag of a name behind `arg:`.
+    fn named(name: &[u8]) -> Option<Tags> {
+        Some(match name {
+            b"ctx" => Tags::CTX,
+            b"trusted" => Tags::TRUSTED,
+            b"untrusted" => Tags::UNTRUSTED,
+            b"nonnull" => Tags::NONNULL,
+            b"nullable" => Tags::NULLABLE,
+            b"arena" => Tags::ARENA,
+            _ => return None,
+        })
+    }
+
+    const fn has(self, tag: Tags) -> bool {
+        self.0 & tag.0 != 0
+    }
+
+    /// True if a tag other than this one is set.
+    const fn has_others(self, tag: Tags) -> bool {
+        self.0 & !tag.0 != 0
+    }
+}
 
 fn fail<T>(
     errno: i32,
@@ -148,16 +163,16 @@ impl Question<'_> {
     fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
         let not_a_func = format!("BTF of func#{} doesn't point to KIND_FUNC", self.subprog);
         let Some(func_type) = self.btf.get(self.func) else {
-            return fail(EFAULT, SignatureFault::NotFunction, not_a_func);
+            return fail(errno::EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let Shape::Func(func) = func_type.shape() else {
-            return fail(EFAULT, SignatureFault::NotFunction, not_a_func);
+            return fail(errno::EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let is_global = func.linkage == Linkage::GLOBAL;
         let name = func_type.name();
         let Some(Shape::Proto(proto)) = self.btf.get(func.proto).map(|ty| ty.shape()) else {
             let message = format!("Invalid type of function {name}()");
-            return fail(EFAULT, SignatureFault::NotFunction, message);
+            return fail(errno::EFAULT, SignatureFault::NotFunction, message);
         };
         let count = proto.params().len();
         if count > MAX_ARGS {
@@ -165,7 +180,7 @@ impl Question<'_> {
                 format!("Global function {name}() with {count} > {MAX_ARGS} args. Buggy compiler.");
             let fault = SignatureFault::TooManyArguments(count);
             return fail(
-                EINVAL,
+                errno::EINVAL,
                 fault,
                 if is_global { message } else { String::new() },
             );
@@ -176,7 +191,7 @@ impl Question<'_> {
             );
             let fault = SignatureFault::Result(self.text(proto.returns));
             return fail(
-                EINVAL,
+                errno::EINVAL,
                 fault,
                 if is_global { message } else { String::new() },
             );
@@ -254,8 +269,8 @@ impl Question<'_> {
     }
 
     /// The tags of argument `index`.
-    fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<u32, PrototypeError> {
-        let mut tags = 0;
+    fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
+        let mut tags = Tags::NONE;
         let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
@@ -263,20 +278,13 @@ impl Question<'_> {
             };
             if !is_global {
                 let message = format!("arg#{index} type tag is not supported in static functions");
-                return fail(EOPNOTSUPP, bad(), message);
+                return fail(errno::EOPNOTSUPP, bad(), message);
             }
-            tags |= match tag {
-                b"ctx" => TAG_CTX,
-                b"trusted" => TAG_TRUSTED,
-                b"untrusted" => TAG_UNTRUSTED,
-                b"nonnull" => TAG_NONNULL,
-                b"nullable" => TAG_NULLABLE,
-                b"arena" => TAG_ARENA,
-                _ => {
-                    let message = format!("arg#{index} has unsupported set of tags");
-                    return fail(EOPNOTSUPP, bad(), message);
-                }
+            let Some(tag) = Tags::named(tag) else {
+                let message = format!("arg#{index} has unsupported set of tags");
+                return fail(errno::EOPNOTSUPP, bad(), message);
             };
+            tags.0 |= tag.0;
         }
         Ok(tags)
     }
@@ -285,16 +293,16 @@ impl Question<'_> {
         &self,
         ty: TypeId,
         index: usize,
-        tags: u32,
+        tags: Tags,
         is_global: bool,
         func: &Type<'_>,
     ) -> Result<SubprogArg, PrototypeError> {
         let stripped = self.btf.at(self.strip(ty));
         let fault = |fault| self.fault(ty, index, fault);
         let Shape::Ptr(target) = stripped.shape() else {
-            if tags != 0 {
+            if tags != Tags::NONE {
                 let message = format!("arg#{index} has pointer tag, but is not a pointer type");
-                return fail(EINVAL, fault(ParameterFault::Tags), message);
+                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             if self.is_number(ty) {
                 return Ok(SubprogArg::Scalar);
@@ -305,45 +313,45 @@ impl Question<'_> {
                 func.name()
             );
             let message = if is_global { message } else { String::new() };
-            return fail(EINVAL, fault(ParameterFault::Kind), message);
+            return fail(errno::EINVAL, fault(ParameterFault::Kind), message);
         };
         let bad_tags = || {
             fail(
-                EINVAL,
+                errno::EINVAL,
                 fault(ParameterFault::Tags),
                 format!("arg#{index} has invalid combination of tags"),
             )
         };
-        if tags & TAG_CTX != 0 || is_context(self.btf, self.prog_type, target) {
-            if tags & !TAG_CTX != 0 {
+        if tags.has(Tags::CTX) || is_context(self.btf, self.kind, target) {
+            if tags.has_others(Tags::CTX) {
                 return bad_tags();
             }
-            if tags & TAG_CTX != 0 {
+            if tags.has(Tags::CTX) {
                 self.check_context(ty, target, index)?;
             }
             return Ok(SubprogArg::Ctx);
         }
         if self.is_dynptr(target) {
-            if tags != 0 {
+            if tags != Tags::NONE {
                 return bad_tags();
             }
             return Ok(SubprogArg::Dynptr);
         }
-        if tags & TAG_TRUSTED != 0 {
-            if tags & TAG_NONNULL != 0 {
+        if tags.has(Tags::TRUSTED) {
+            if tags.has(Tags::NONNULL) {
                 return bad_tags();
             }
             return Ok(SubprogArg::Btf {
                 id: self.kernel_type(ty, target, index)?,
                 trusted: true,
-                nullable: tags & TAG_NULLABLE != 0,
+                nullable: tags.has(Tags::NULLABLE),
             });
         }
-        if tags & TAG_UNTRUSTED != 0 {
-            if tags & !TAG_UNTRUSTED != 0 {
+        if tags.has(Tags::UNTRUSTED) {
+            if tags.has_others(Tags::UNTRUSTED) {
                 let message =
                     format!("arg#{index} untrusted cannot be combined with any other tags");
-                return fail(EINVAL, fault(ParameterFault::Tags), message);
+                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             let pointee = self.btf.at(self.strip(target));
             if matches!(pointee.kind(), Kind::Void) || self.is_primitive(&pointee) {
@@ -355,17 +363,17 @@ impl Question<'_> {
                 nullable: false,
             });
         }
-        if tags & TAG_ARENA != 0 {
-            if tags & !TAG_ARENA != 0 {
+        if tags.has(Tags::ARENA) {
+            if tags.has_others(Tags::ARENA) {
                 let message = format!("arg#{index} arena cannot be combined with any other tags");
-                return fail(EINVAL, fault(ParameterFault::Tags), message);
+                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             return Ok(SubprogArg::Arena);
         }
         if !is_global {
-            return fail(EINVAL, fault(ParameterFault::Kind), "");
+            return fail(errno::EINVAL, fault(ParameterFault::Kind), "");
         }
-        if tags & TAG_NULLABLE != 0 {
+        if tags.has(Tags::NULLABLE) {
             return bad_tags();
         }
         let pointee = self.btf.at(self.strip(target));
@@ -375,11 +383,11 @@ impl Question<'_> {
                 pointee.kind().name(),
                 pointee.name()
             );
-            return fail(EINVAL, fault(ParameterFault::Unsized), message);
+            return fail(errno::EINVAL, fault(ParameterFault::Unsized), message);
         };
         Ok(SubprogArg::Mem {
             size,
-            nullable: tags & TAG_NONNULL == 0,
+            nullable: !tags.has(Tags::NONNULL),
         })
     }
 
@@ -409,7 +417,8 @@ impl Question<'_> {
         index: usize,
     ) -> Result<(), PrototypeError> {
         let fault = |expected| self.fault(whole, index, ParameterFault::Context(expected));
-        let takes_regs = matches!(self.prog_type, KPROBE | PERF_EVENT);
+        let rules = TypeRules::of(self.kind);
+        let takes_regs = rules.tagged_context == TaggedContext::Registers;
         if takes_regs && is_user_regs(self.btf, target) {
             return Ok(());
         }
@@ -420,42 +429,40 @@ impl Question<'_> {
         let name = ty.name();
         if name.is_empty() {
             let message = format!("arg#{index} type doesn't have a name");
-            return fail(EINVAL, fault(context_struct(self.prog_type)), message);
+            return fail(errno::EINVAL, fault(rules.context), message);
         }
         let is_struct = ty.kind() == Kind::Struct;
         let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
-        let fits = match self.prog_type {
-            KPROBE | PERF_EVENT => is_struct && name == "pt_regs",
-            RAW_TRACEPOINT | RAW_TRACEPOINT_WRITABLE => is_u64,
-            TRACING => match self.attach_type {
-                // BPF_TRACE_RAW_TP
-                23 => is_u64 || is_struct && name == "bpf_raw_tracepoint_args",
-                // BPF_TRACE_FENTRY, BPF_TRACE_FEXIT, BPF_MODIFY_RETURN
-                24..=26 => is_u64,
-                // BPF_TRACE_ITER
-                28 => is_struct && name.as_bytes().starts_with(b"bpf_iter__"),
+        let fits = match rules.tagged_context {
+            TaggedContext::Context => false,
+            TaggedContext::Registers => is_struct && name == "pt_regs",
+            TaggedContext::Words => is_u64,
+            TaggedContext::ByAttachType => match self.attach {
+                Some(AttachType::TraceRawTp) => {
+                    is_u64 || is_struct && name == "bpf_raw_tracepoint_args"
+                }
+                Some(
+                    AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn,
+                ) => is_u64,
+                Some(AttachType::TraceIter) => {
+                    is_struct && name.as_bytes().starts_with(b"bpf_iter__")
+                }
                 _ => false,
             },
-            LSM | STRUCT_OPS => is_u64,
-            TRACEPOINT | SYSCALL | EXT => true,
-            _ => false,
+            TaggedContext::Any => true,
         };
         if fits {
             return Ok(());
         }
-        let wanted = match context_name(self.prog_type) {
-            Context::Struct(name) => name,
-            Context::UserRegs => "pt_regs",
-            Context::Unnamed => {
-                let message = format!("arg#{index} should be void pointer");
-                return fail(EINVAL, fault(None), message);
-            }
+        let Some(wanted) = rules.context else {
+            let message = format!("arg#{index} should be void pointer");
+            return fail(errno::EINVAL, fault(None), message);
         };
         if is_struct && name == *wanted {
             return Ok(());
         }
         let message = format!("arg#{index} should be `struct {wanted} *`");
-        fail(EINVAL, fault(Some(wanted)), message)
+        fail(errno::EINVAL, fault(Some(wanted)), message)
     }
 
     /// The one type of vmlinux with the name and kind of the target.
@@ -479,11 +486,11 @@ impl Question<'_> {
             [id] => Ok(id),
             [] => {
                 let fault = self.fault(whole, index, ParameterFault::NoKernelType);
-                fail(ENOENT, fault, format!("{what} has no matches"))
+                fail(errno::ENOENT, fault, format!("{what} has no matches"))
             }
             _ => {
                 let fault = self.fault(whole, index, ParameterFault::AmbiguousKernelType);
-                fail(ESRCH, fault, format!("{what} is ambiguous"))
+                fail(errno::ESRCH, fault, format!("{what} is ambiguous"))
             }
         }
     }
@@ -503,8 +510,10 @@ fn is_user_regs(btf: &Btf<'_>, target: TypeId) -> bool {
 
 /// True if what a pointer points to has the name of the program type's context
 /// (`btf_is_prog_ctx_type`).
-pub(super) fn is_context(btf: &Btf<'_>, prog_type: u32, target: TypeId) -> bool {
-    if prog_type == KPROBE && is_user_regs(btf, target) {
+#[doc(alias = "btf_is_prog_ctx_type")]
+pub(super) fn is_context(btf: &Btf<'_>, kind: ProgramType, target: TypeId) -> bool {
+    let is_kprobe = kind == ProgramType::Kprobe;
+    if is_kprobe && is_user_regs(btf, target) {
         return true;
     }
     let ty = btf.at(btf.skip_modifiers(target).unwrap_or(TypeId::VOID));
@@ -512,11 +521,12 @@ pub(super) fn is_context(btf: &Btf<'_>, prog_type: u32, target: TypeId) -> bool 
         return false;
     }
     let name = ty.name();
-    match context_name(prog_type) {
-        Context::Struct(context) => name == *context || is_projection(context, name.as_bytes()),
-        Context::UserRegs => name == "bpf_user_pt_regs_t" || name == "pt_regs",
-        Context::Unnamed => false,
-    }
+    let Some(context) = TypeRules::of(kind).context else {
+        return false;
+    };
+    name == *context
+        || is_projection(context, name.as_bytes())
+        || is_kprobe && name == "bpf_user_pt_regs_t"
 }
 
 /// Contexts that BTF may name differently: `__sk_buff` is a projection of `sk_buff`.
@@ -527,45 +537,4 @@ pub(super) fn is_projection(context: &str, name: &[u8]) -> bool {
         "bpf_sock" => name == b"sock",
         _ => false,
     }
-}
-
-/// Name of a program type's context.
-enum Context {
-    /// A structure.
-    Struct(&'static str),
-    /// `bpf_user_pt_regs_t`, which is `struct pt_regs`.
-    UserRegs,
-    /// Nothing: `void *` or a number.
-    Unnamed,
-}
-
-/// The structure that programs of a type have as context, if it has a name of its own.
-pub(crate) fn context_struct(prog_type: u32) -> Option<&'static str> {
-    match context_name(prog_type) {
-        Context::Struct(name) => Some(name),
-        Context::UserRegs => Some("pt_regs"),
-        Context::Unnamed => None,
-    }
-}
-
-/// The context of a program type (include/linux/bpf_types.h).
-fn context_name(prog_type: u32) -> Context {
-    Context::Struct(match prog_type {
-        1 | 3 | 4 | 8 | 10 | 11 | 12 | 14 | 19 | 22 => "__sk_buff",
-        6 => "xdp_md",
-        9 => "bpf_sock",
-        13 => "bpf_sock_ops",
-        16 => "sk_msg_md",
-        KPROBE => return Context::UserRegs,
-        PERF_EVENT => "bpf_perf_event_data",
-        RAW_TRACEPOINT | RAW_TRACEPOINT_WRITABLE => "bpf_raw_tracepoint_args",
-        15 => "bpf_cgroup_dev_ctx",
-        18 => "bpf_sock_addr",
-        21 => "sk_reuseport_md",
-        23 => "bpf_sysctl",
-        25 => "bpf_sockopt",
-        30 => "bpf_sk_lookup",
-        32 => "bpf_nf_ctx",
-        _ => return Context::Unnamed,
-    })
 }

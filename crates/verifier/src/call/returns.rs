@@ -79,10 +79,10 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
     if result.may_be_null() {
         result.id = walk.new_id();
     }
-    let map_type = meta.map.map(|(map, _)| walk.env.maps[map].map_type());
+    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
     if is_ptr_cast(id) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if is_acquire(id, map_type) {
+    } else if is_acquire(id, map) {
         let reference = reference::acquire(walk);
         result.id = reference;
         result.ref_obj_id = reference;
@@ -93,8 +93,8 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
 fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let map_type = meta.map.map(|(map, _)| walk.env.maps[map].map_type());
-    if is_acquire(meta.func, map_type) {
+    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
+    if is_acquire(meta.func, map) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())

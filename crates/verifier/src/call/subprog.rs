@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use isa::ebpf::Reg;
 use spec::programs::ProgramType;
-use spec::registry::{ArgBase, ArgType};
+use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
 use super::clear_caller_saved;
@@ -222,7 +222,7 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
         SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
         SubprogArg::Ctx => {
             check_offset(walk, ptr, None)?;
-            if reg.type_code() != RegKind::Ctx.number() {
+            if !reg.is_plain(RegBase::PtrToCtx) {
                 return Err(refuse!(
                     walk,
                     EINVAL,

@@ -1,6 +1,6 @@
 //! One instruction: decides which module checks it (`do_check_insn`).
 
-use isa::ebpf::{AddrSpaceCast, Fault, Field, Insn, RawInsn, Reg, Row};
+use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, RawInsn, Reg, Row};
 
 use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
@@ -45,8 +45,7 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
             call::check_call(walk, callee)
         }
         Insn::Invalid { raw, fault } => {
-            let is_jump = matches!(raw.code & 7, JMP | JMP32);
-            walk.explorer.jmps_processed += u32::from(is_jump);
+            walk.explorer.jmps_processed += u32::from(raw.is_of_jump_class());
             Err(refuse_invalid(walk, raw, fault))
         }
     }
@@ -60,8 +59,8 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
     match fault {
         Fault::UnknownOpcode => refuse!(walk, EINVAL, Encoding, "unknown opcode {code:02x}"),
         Fault::RegisterOutOfRange => {
-            let (dst, src) = (raw.regs & 15, raw.regs >> 4);
-            let stop = match is_branch(code) {
+            let (dst, src) = (raw.dst(), raw.src());
+            let stop = match is_branch(raw) {
                 true => Ok(()),
                 false => check_before_fields(walk, raw),
             };
@@ -69,7 +68,7 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
                 return stop;
             }
             let reads_src = Row::with_code(code).any(|row| row.src == Field::Any);
-            let order = match is_branch(code) {
+            let order = match is_branch(raw) {
                 true => [Some(dst), Some(src)],
                 false => [reads_src.then_some(src), Some(dst)],
             };
@@ -88,86 +87,81 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
             if let Err(stop) = check_before_fields(walk, raw) {
                 return stop;
             }
-            match (code & 7, code & 0xf0) {
-                (JMP | JMP32, 0xe0) => {
-                    refuse!(walk, EINVAL, Encoding, "invalid may_goto imm {imm}")
-                }
-                (STX, _) if code & 0xe0 == ATOMIC && is_atomic_rmw(imm) => {
-                    refuse!(walk, EINVAL, Encoding, "invalid atomic operand size")
-                }
-                (STX, _) if code & 0xe0 == ATOMIC => {
-                    refuse!(
+            if raw.is_atomic() {
+                return match is_atomic_rmw(imm) {
+                    true => refuse!(walk, EINVAL, Encoding, "invalid atomic operand size"),
+                    false => refuse!(
                         walk,
                         EINVAL,
                         Encoding,
                         "BPF_ATOMIC uses invalid atomic opcode {imm:02x}"
-                    )
-                }
-                (class, operation) => {
-                    let name = match (class, operation) {
-                        (LD, _) if code == LD_IMM64 => "BPF_LD_IMM64",
-                        (LD, _) => "BPF_LD_[ABS|IND]",
-                        (JMP | JMP32, 0x80) => "BPF_CALL",
-                        (JMP | JMP32, 0x90) => "BPF_EXIT",
-                        (JMP | JMP32, 0x00) => "BPF_JA",
-                        (JMP | JMP32, _) => "BPF_JMP/JMP32",
-                        (ST, _) => "BPF_ST",
-                        (STX, _) => "BPF_STX",
-                        (ALU | ALU64, 0x80) => "BPF_NEG",
-                        (ALU | ALU64, 0xd0) => "BPF_END",
-                        (ALU | ALU64, 0xb0) => "BPF_MOV",
-                        (ALU | ALU64, _) => "BPF_ALU",
-                        _ => "BPF_LDX",
-                    };
-                    refuse!(walk, EINVAL, Encoding, "{name} uses reserved fields")
-                }
+                    ),
+                };
             }
+            let name = match of_opcode(raw) {
+                Insn::MayGoto { .. } => {
+                    return refuse!(walk, EINVAL, Encoding, "invalid may_goto imm {imm}");
+                }
+                Insn::LoadImm64 { .. } => "BPF_LD_IMM64",
+                Insn::PacketAbs { .. } | Insn::PacketInd { .. } => "BPF_LD_[ABS|IND]",
+                Insn::Call(_) | Insn::CallReg { .. } => "BPF_CALL",
+                Insn::Exit => "BPF_EXIT",
+                Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::GotoReg { .. } => "BPF_JA",
+                Insn::Jump { .. } => "BPF_JMP/JMP32",
+                Insn::Store { src, .. } => match src {
+                    Operand::Imm(_) => "BPF_ST",
+                    Operand::Reg(_) => "BPF_STX",
+                },
+                Insn::Neg { .. } => "BPF_NEG",
+                Insn::Endian { .. } => "BPF_END",
+                Insn::Alu { op: AluOp::Mov, .. } | Insn::MovSx { .. } | Insn::Cast { .. } => {
+                    "BPF_MOV"
+                }
+                Insn::Alu { .. } => "BPF_ALU",
+                Insn::Load { .. } => "BPF_LDX",
+                Insn::Atomic { .. }
+                | Insn::LoadAcquire { .. }
+                | Insn::StoreRelease { .. }
+                | Insn::Imm64High
+                | Insn::Invalid { .. } => return Stop::Bug(format!("{raw:?} has no fields")),
+            };
+            refuse!(walk, EINVAL, Encoding, "{name} uses reserved fields")
         }
     }
 }
 
 /// Checks of an instruction before those of its reserved fields.
 fn check_before_fields(walk: &mut Walk<'_>, raw: RawInsn) -> Result<()> {
-    match raw.code & 7 {
-        _ if is_branch(raw.code) => match Reg::new(raw.regs & 15) {
+    if is_branch(raw) {
+        return match Reg::new(raw.dst()) {
             Some(dst) => walk.check_reg_arg(dst, RegArg::Src),
             None => Ok(()),
-        },
-        LD if raw.code != LD_IMM64 => mem::check_skb_loads(walk),
-        ALU64 if raw.code == MOV64 && raw.off == ADDR_SPACE_CAST => {
-            alu::check_address_spaces(walk, AddrSpaceCast::from_imm(raw.imm))
-        }
-        _ => Ok(()),
+        };
     }
+    if raw.is_packet_load() {
+        return mem::check_skb_loads(walk);
+    }
+    let cast = Op::AddrSpaceCast.row();
+    if raw.code == cast.code && cast.off.admits(raw.off.into()) {
+        return alu::check_address_spaces(walk, AddrSpaceCast::from_imm(raw.imm));
+    }
+    Ok(())
+}
+
+/// An instruction of the same opcode whose reserved fields are as they have to be.
+fn of_opcode(raw: RawInsn) -> Insn {
+    let slot = raw.row().map_or(raw, |row| row.slot(0, 0, 0, 0));
+    Insn::decode_one(slot, Some(RawInsn::default()))
 }
 
 /// True for the opcode of a conditional jump.
-const fn is_branch(code: u8) -> bool {
-    matches!(code & 7, JMP | JMP32) && !matches!(code & 0xf0, 0x00 | 0x80 | 0x90 | MAY_GOTO)
+fn is_branch(raw: RawInsn) -> bool {
+    let row = raw.row();
+    row.is_some_and(|row| row.effect == Effect::Branch && row.op != Op::MayGoto)
 }
 
 /// True for an operation that an atomic instruction of 4 and 8 bytes has.
-const fn is_atomic_rmw(imm: i32) -> bool {
-    matches!(
-        imm,
-        0x00 | 0x01 | 0x40 | 0x41 | 0x50 | 0x51 | 0xa0 | 0xa1 | 0xe1 | 0xf1
-    )
+fn is_atomic_rmw(imm: i32) -> bool {
+    let mut rows = Row::with_code(Op::AtomicAdd64.row().code);
+    rows.any(|row| row.effect == Effect::Atomic && row.imm.admits(imm))
 }
-
-/// Classes of opcodes.
-const LD: u8 = 0;
-const ST: u8 = 2;
-const STX: u8 = 3;
-const ALU: u8 = 4;
-const JMP: u8 = 5;
-const JMP32: u8 = 6;
-const ALU64: u8 = 7;
-/// Opcode of a move between registers, and the offset that makes it a cast.
-const MOV64: u8 = 0xbf;
-const ADDR_SPACE_CAST: i16 = 1;
-/// Operation of `may_goto`.
-const MAY_GOTO: u8 = 0xe0;
-/// Mode of atomic instructions.
-const ATOMIC: u8 = 0xc0;
-/// Opcode of a 64-bit immediate load.
-const LD_IMM64: u8 = 0x18;

@@ -307,7 +307,28 @@ fn is_reg_state_safe(
                 && old.num.contains(&cur.num)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
-        _ => is_reg_exact(old, cur, ids),
+        (
+            RegKind::Scalar
+            | RegKind::Ctx
+            | RegKind::MapPtr { .. }
+            | RegKind::Stack { .. }
+            | RegKind::PacketMeta { .. }
+            | RegKind::Packet { .. }
+            | RegKind::PacketEnd
+            | RegKind::FlowKeys
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::XdpSock
+            | RegKind::BtfId { .. }
+            | RegKind::Arena
+            | RegKind::Func { .. }
+            | RegKind::ConstDynptr { .. }
+            | RegKind::Dynptr { .. }
+            | RegKind::Iter { .. }
+            | RegKind::Irq { .. },
+            _,
+        ) => is_reg_exact(old, cur, ids),
     }
 }
 

@@ -7,11 +7,6 @@ use spec::registry::{KfuncFlags, RetBase};
 
 use crate::env::Env;
 
-/// Opcode of calls.
-pub(super) const CALL: u8 = 0x85;
-/// Opcode of loads of a 64-bit immediate.
-pub(super) const LD_IMM64: u8 = 0x18;
-
 /// Number of `bpf_tail_call`.
 pub(super) const TAIL_CALL: i32 = 12;
 /// Number of `bpf_get_smp_processor_id`, which the x86-64 kernel inlines.

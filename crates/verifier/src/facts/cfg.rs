@@ -11,30 +11,35 @@
 //!
 //! Linear in instructions and edges.
 
-use isa::ebpf::RawInsn;
+use isa::ebpf::{Flow, RawInsn};
 
 use super::calls::{self, is_function_address};
 use super::subprogs::slots;
 use super::{Facts, Pass};
 use crate::env::Env;
-use crate::{Result, Stop, log, refuse};
+use crate::{Result, log, refuse};
 
-/// States of an instruction during the search; `DISCOVERED` is combined with the edge
-/// last followed.
-const UNSEEN: u8 = 0;
-const DISCOVERED: u8 = 0x10;
-const EXPLORED: u8 = 0x20;
-const FALLTHROUGH: u8 = 1;
-const BRANCH: u8 = 2;
+/// Edge from an instruction, in the order in which they are followed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    Fallthrough,
+    Branch,
+}
 
-/// Marks of `may_goto`.
-const MAY_GOTO: u8 = 0xe5;
+/// State of an instruction during the search.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Visit {
+    Unseen,
+    /// On the stack, with the edge last followed.
+    Discovered(Option<Edge>),
+    Explored,
+}
 
 struct Search<'s, 'e, 'p, 'l> {
     env: &'s Env<'e>,
     pass: &'s mut Pass<'p, 'l>,
     facts: &'s mut Facts,
-    state: Vec<u8>,
+    state: Vec<Visit>,
     stack: Vec<u32>,
 }
 
@@ -45,7 +50,7 @@ pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) -
         env,
         pass,
         facts,
-        state: vec![UNSEEN; count],
+        state: vec![Visit::Unseen; count],
         stack: Vec::with_capacity(count),
     };
     search.walk(0)?;
@@ -58,11 +63,11 @@ pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) -
 impl Search<'_, '_, '_, '_> {
     /// Explores what is reached from an instruction.
     fn walk(&mut self, from: u32) -> Result<()> {
-        self.state[from as usize] = DISCOVERED;
+        self.state[from as usize] = Visit::Discovered(None);
         self.stack.push(from);
         while let Some(&top) = self.stack.last() {
             if !self.visit(top)? {
-                self.state[top as usize] = EXPLORED;
+                self.state[top as usize] = Visit::Explored;
                 self.stack.pop();
             }
         }
@@ -75,39 +80,35 @@ impl Search<'_, '_, '_, '_> {
         if is_function_address(insn) {
             return self.visit_call(index, insn, true);
         }
-        if !matches!(insn.code & 7, 5 | 6) {
-            return self.push(index, i64::from(index + slots(insn)), FALLTHROUGH);
-        }
         let here = i64::from(index);
-        match insn.code & 0xf0 {
-            0x90 => Ok(false),
-            0x80 => {
-                if self.state[index as usize] == DISCOVERED {
+        match insn.opcode_flow() {
+            Flow::Exit | Flow::Nowhere => Ok(false),
+            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => {
+                self.push(index, here + i64::from(slots(insn)), Edge::Fallthrough)
+            }
+            Flow::Call(target) => {
+                if self.state[index as usize] == Visit::Discovered(None) {
                     self.mark_call(index, insn);
                 }
-                self.visit_call(index, insn, calls::is_local_call(insn))
+                self.visit_call(index, insn, target.is_some())
             }
-            0x00 => {
-                let offset = match insn.code & 7 {
-                    5 => i32::from(insn.off),
-                    _ => insn.imm,
-                };
+            Flow::Goto(offset) => {
                 let target = here + i64::from(offset) + 1;
-                if self.push(index, target, FALLTHROUGH)? {
+                if self.push(index, target, Edge::Fallthrough)? {
                     return Ok(true);
                 }
                 self.mark_join(target as u32);
                 Ok(false)
             }
-            _ => {
+            Flow::Branch(offset) => {
                 self.facts.insns[index as usize].prune_point = true;
-                if insn.code == MAY_GOTO && insn.src() == 0 {
+                if insn.is_may_goto() {
                     self.facts.insns[index as usize].force_checkpoint = true;
                 }
-                if self.push(index, here + 1, FALLTHROUGH)? {
+                if self.push(index, here + 1, Edge::Fallthrough)? {
                     return Ok(true);
                 }
-                self.push(index, here + i64::from(insn.off) + 1, BRANCH)
+                self.push(index, here + i64::from(offset) + 1, Edge::Branch)
             }
         }
     }
@@ -137,7 +138,7 @@ impl Search<'_, '_, '_, '_> {
 
     fn visit_call(&mut self, index: u32, insn: RawInsn, enters: bool) -> Result<bool> {
         let next = index + slots(insn);
-        if self.push(index, i64::from(next), FALLTHROUGH)? {
+        if self.push(index, i64::from(next), Edge::Fallthrough)? {
             return Ok(true);
         }
         self.mark_join(next);
@@ -147,7 +148,7 @@ impl Search<'_, '_, '_, '_> {
         let target = i64::from(index) + i64::from(insn.imm) + 1;
         self.facts.insns[index as usize].prune_point = true;
         self.inherit_effects(index, target as u32);
-        self.push(index, target, BRANCH)
+        self.push(index, target, Edge::Branch)
     }
 
     fn inherit_effects(&mut self, caller: u32, callee: u32) {
@@ -168,8 +169,8 @@ impl Search<'_, '_, '_, '_> {
 
     /// Follows an edge unless it was followed; true if its target is to be explored
     /// first (`push_insn`).
-    fn push(&mut self, from: u32, to: i64, edge: u8) -> Result<bool> {
-        if self.state[from as usize] >= DISCOVERED | edge {
+    fn push(&mut self, from: u32, to: i64, edge: Edge) -> Result<bool> {
+        if self.state[from as usize] >= Visit::Discovered(Some(edge)) {
             return Ok(false);
         }
         let Some(target) = usize::try_from(to)
@@ -185,21 +186,21 @@ impl Search<'_, '_, '_, '_> {
                 "jump out of range from insn {from} to {to}"
             ));
         };
-        if edge == BRANCH {
+        if edge == Edge::Branch {
             self.mark_join(target as u32);
         }
         match self.state[target] {
-            UNSEEN => {
-                self.state[from as usize] = DISCOVERED | edge;
-                self.state[target] = DISCOVERED;
+            Visit::Unseen => {
+                self.state[from as usize] = Visit::Discovered(Some(edge));
+                self.state[target] = Visit::Discovered(None);
                 self.stack.push(target as u32);
                 Ok(true)
             }
-            EXPLORED => {
-                self.state[from as usize] = DISCOVERED | edge;
+            Visit::Explored => {
+                self.state[from as usize] = Visit::Discovered(Some(edge));
                 Ok(false)
             }
-            state if state & 0xf0 == DISCOVERED => {
+            Visit::Discovered(_) => {
                 if self.env.bpf_capable {
                     return Ok(false);
                 }
@@ -218,7 +219,6 @@ impl Search<'_, '_, '_, '_> {
                     "back-edge from insn {from} to {target}"
                 ))
             }
-            _ => Err(Stop::Bug("state of the control-flow search".into())),
         }
     }
 
@@ -227,7 +227,7 @@ impl Search<'_, '_, '_, '_> {
         let mut index = 0;
         while index < self.state.len() {
             self.pass.insn_idx = index as u32;
-            if self.state[index] != EXPLORED {
+            if self.state[index] != Visit::Explored {
                 return Err(refuse!(
                     self.pass,
                     EINVAL,
@@ -240,7 +240,7 @@ impl Search<'_, '_, '_, '_> {
                 && self
                     .state
                     .get(index + 1)
-                    .is_some_and(|state| *state != UNSEEN)
+                    .is_some_and(|state| *state != Visit::Unseen)
             {
                 return Err(refuse!(
                     self.pass,

@@ -6,17 +6,12 @@
 //! function. Pairs are matched outwards from the call; where they are the only users of
 //! their slots, the verifier drops them and the slots.
 
-use isa::ebpf::RawInsn;
+use isa::ebpf::{Op, RawInsn, Reg};
 
-use super::calls::CALL;
 use super::{Facts, calls};
 use crate::env::Env;
 
-/// `*(u64 *)(rX + off) = rY`.
-const STORE: u8 = 0x7b;
-/// `rX = *(u64 *)(rY + off)`.
-const LOAD: u8 = 0x79;
-const FRAME_POINTER: u8 = 10;
+const FRAME_POINTER: u8 = Reg::R10.number();
 const CALLER_SAVED: u8 = 0b11_1111;
 
 /// Marks the patterns of every subprogram.
@@ -28,15 +23,20 @@ pub(super) fn mark(env: &Env<'_>, facts: &mut Facts) {
             .filter(|insn| is_spill(**insn))
             .fold(0, |lowest, insn| lowest.min(insn.off));
         for index in range {
-            if env.program.insns()[index as usize].code == CALL {
+            if env.program.insns()[index as usize].is_call() {
                 mark_call(env, facts, number, index as usize, lowest);
             }
         }
     }
 }
 
+/// True for the opcode of an operation that has one of its own.
+fn is_op(insn: RawInsn, op: Op) -> bool {
+    insn.row().is_some_and(|row| row.op == op)
+}
+
 fn is_spill(insn: RawInsn) -> bool {
-    insn.code == STORE && insn.dst() == FRAME_POINTER
+    is_op(insn, Op::StoreReg64) && insn.dst() == FRAME_POINTER
 }
 
 fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowest: i16) {
@@ -59,7 +59,7 @@ fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowe
         };
         let spill = env.program.insns()[before];
         let is_pair = is_spill(spill)
-            && fill.code == LOAD
+            && is_op(fill, Op::Load64)
             && fill.src() == FRAME_POINTER
             && spill.src() == fill.dst()
             && spill.src() < 8

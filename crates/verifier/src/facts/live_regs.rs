@@ -2,7 +2,7 @@
 //! textbook backward data flow over the postorder, iterated to a fixpoint
 //! (`compute_live_registers`).
 
-use isa::ebpf::RawInsn;
+use isa::ebpf::{Insn, Op, RawInsn, RegSet, Row};
 
 use super::subprogs::NONE;
 use super::{Facts, Pass, calls};
@@ -11,12 +11,8 @@ use crate::verbose;
 
 /// Computes [`super::InsnFacts::live_regs`], and writes them to the log at level 2.
 pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) {
-    let accesses: Vec<Access> = env
-        .program
-        .insns()
-        .iter()
-        .map(|insn| access(env, *insn))
-        .collect();
+    let slots = env.insns.iter().zip(env.program.insns());
+    let accesses: Vec<Access> = slots.map(|slot| access(env, slot)).collect();
     loop {
         let mut changed = false;
         for &index in &facts.postorder {
@@ -46,41 +42,56 @@ struct Access {
     written: u16,
 }
 
-const ALL: u16 = 0xffff;
-const CALLER_SAVED: u16 = 0b11_1111;
-
-fn access(env: &Env<'_>, insn: RawInsn) -> Access {
-    let (dst, src) = (1 << insn.dst(), 1 << insn.src());
-    let is_register = insn.code & 8 != 0;
-    let (read, written) = match (insn.code & 7, insn.code & 0xe0, insn.code & 0xf0) {
-        // Loads of immediates; legacy packet loads read what they may.
-        (0, 0x00, _) if insn.code & 0x18 == 0x18 => (0, dst),
-        (1, 0x60 | 0x80, _) => (src, dst),
-        (2, 0x60, _) => (dst, 0),
-        (3, 0x60, _) => (dst | src, 0),
-        (3, 0xc0, _) => match insn.imm {
-            0xf1 => (1 | dst | src, 1),
-            0x100 => (src, dst),
-            0x110 => (dst | src, 0),
-            fetch if fetch & 1 != 0 => (dst | src, src),
-            _ => (dst | src, 0),
-        },
-        (4 | 7, _, 0xd0) => (dst, dst),
-        (4 | 7, _, 0xb0) => (if is_register { src } else { 0 }, dst),
-        (4 | 7, ..) => (if is_register { dst | src } else { dst }, dst),
-        (5 | 6, _, 0x00 | 0xe0) => (0, 0),
-        (5 | 6, _, 0x90) => (1, 0),
-        (5 | 6, _, 0x80) => {
-            let arguments = match calls::summary(env, insn) {
-                Some(call) => (2 << call.params) - 2,
-                None => CALLER_SAVED & !1,
-            };
-            (arguments, CALLER_SAVED)
-        }
-        (5 | 6, ..) => (if is_register { dst | src } else { dst }, 0),
-        _ => (ALL, 0),
+impl Access {
+    /// Where Linux knows nothing: all are read.
+    const UNKNOWN: Access = Access {
+        read: u16::MAX,
+        written: 0,
     };
-    Access { read, written }
+}
+
+/// Bit of an atomic operation that returns the old value (`BPF_FETCH`).
+const FETCH: i32 = 1;
+
+fn access(env: &Env<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
+    if raw.is_call() {
+        let clobbered = RegSet::ARGUMENTS.bits() | 1;
+        let read = match calls::summary(env, *raw) {
+            Some(call) => (2 << call.params) - 2,
+            None => RegSet::ARGUMENTS.bits(),
+        };
+        return Access {
+            read,
+            written: clobbered,
+        };
+    }
+    if raw.is_packet_load() {
+        return Access::UNKNOWN;
+    }
+    if !matches!(insn, Insn::Invalid { .. } | Insn::Imm64High) {
+        return Access {
+            read: insn.reads().bits(),
+            written: insn.writes().bits(),
+        };
+    }
+    // The passes look at opcodes: fields that must be 0 are checked by the walk.
+    let row = match raw.is_atomic() {
+        // Operations are those of 8 bytes, whatever the size.
+        true => Row::with_code(Op::AtomicAdd64.row().code).find(|row| row.imm.admits(raw.imm)),
+        false => raw.row(),
+    };
+    let (dst, src) = (1 << raw.dst(), 1 << raw.src());
+    match row {
+        Some(row) => Access {
+            read: row.reads.resolve(raw.dst(), raw.src()).bits(),
+            written: row.writes.resolve(raw.dst(), raw.src()).bits(),
+        },
+        None if raw.is_atomic() => Access {
+            read: dst | src,
+            written: if raw.imm & FETCH == 0 { 0 } else { src },
+        },
+        None => Access::UNKNOWN,
+    }
 }
 
 fn write(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &Facts) {

@@ -4,14 +4,14 @@
 //! callback, in the order of the instructions, and adds up the rounded stack of the
 //! frames. Programs whose kernel gives them private stacks are limited by frame instead.
 
-use program::Program;
+use spec::programs::AttachType;
 
 use super::calls::{is_function_address, is_local_call, throws};
 use super::{Facts, Pass};
 use crate::env::Env;
 use crate::log::Sink;
 use crate::state::MAX_CALL_FRAMES;
-use crate::type_rules::{Applies, TypeRules};
+use crate::type_rules::Applies;
 use crate::walk::SubprogAux;
 use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
 
@@ -46,7 +46,7 @@ pub fn check_max_stack_depth(
         subprogs,
     };
     let has_tail_call = facts.subprogs.iter().any(|subprog| subprog.has_tail_call);
-    let private = env.private_stack && !has_tail_call && has_private_stack(env.program);
+    let private = env.private_stack && !has_tail_call && has_private_stack(env);
     for root in (0..check.subprogs.len()).rev() {
         if root == 0 || check.subprogs[root].is_async_cb {
             check.walk(root, root == 0 && private)?;
@@ -56,12 +56,11 @@ pub fn check_max_stack_depth(
 }
 
 /// True if the kernel gives the program's functions stacks of their own.
-fn has_private_stack(program: &Program) -> bool {
-    const TRACE_ITER: u32 = 28;
-    match TypeRules::of(program.kind()).private_stack {
+fn has_private_stack(env: &Env<'_>) -> bool {
+    match env.type_rules().private_stack {
         Applies::Never => false,
         Applies::Always => true,
-        Applies::ByAttachType => program.expected_attach_type() != TRACE_ITER,
+        Applies::ByAttachType => env.context.attach != Some(AttachType::TraceIter),
     }
 }
 

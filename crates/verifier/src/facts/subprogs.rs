@@ -7,11 +7,9 @@
 use std::collections::BTreeSet;
 
 use btf::{Kind, TypeId};
-use isa::ebpf::RawInsn;
+use isa::ebpf::{Flow, RawInsn};
 
-use super::calls::{
-    CALL, LD_IMM64, TAIL_CALL, is_function_address, is_helper_call, is_kfunc_call, is_local_call,
-};
+use super::calls::{TAIL_CALL, is_function_address, is_helper_call, is_kfunc_call, is_local_call};
 use super::{Pass, SubprogFacts, func_model};
 use crate::env::Env;
 use crate::{Result, refuse, verbose};
@@ -167,13 +165,13 @@ pub(super) fn check_layout(
             if is_helper_call(insn) && insn.imm == TAIL_CALL {
                 subprog.has_tail_call = true;
             }
-            if is_legacy_load(insn) {
+            if insn.is_packet_load() {
                 subprog.has_ld_abs = true;
             }
-            if insn.code == 0x95 {
+            if insn.is_exit() {
                 subprog.exit_idx = index;
             }
-            if let Some(offset) = jump_offset(insn) {
+            if let Flow::Goto(offset) | Flow::Branch(offset) = insn.opcode_flow() {
                 // Linux computes the target in 32 bits, and prints it so.
                 let target = (index as i32).wrapping_add(offset).wrapping_add(1);
                 if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target.into()) {
@@ -185,7 +183,7 @@ pub(super) fn check_layout(
                     ));
                 }
             }
-            if index == subprog.end - 1 && !matches!(insn.code, 0x95 | 0x05 | 0x06) {
+            if index == subprog.end - 1 && !insn.is_exit() && !insn.is_goto() {
                 return Err(refuse!(
                     pass,
                     EINVAL,
@@ -198,22 +196,9 @@ pub(super) fn check_layout(
     Ok(())
 }
 
-/// Offset of a jump of any kind, in the jump classes whatever the operation.
-fn jump_offset(insn: RawInsn) -> Option<i32> {
-    let is_jump = matches!(insn.code & 7, 5 | 6) && !matches!(insn.code & 0xf0, 0x80 | 0x90);
-    is_jump.then_some(match insn.code {
-        0x06 => insn.imm,
-        _ => i32::from(insn.off),
-    })
-}
-
-fn is_legacy_load(insn: RawInsn) -> bool {
-    insn.code & 7 == 0 && matches!(insn.code & 0xe0, 0x20 | 0x40)
-}
-
 /// Slots that an instruction takes: 2 for loads of a 64-bit immediate.
 pub(super) fn slots(insn: RawInsn) -> u32 {
-    1 + u32::from(insn.code == LD_IMM64)
+    1 + u32::from(insn.is_wide_load())
 }
 
 /// No successor.
@@ -224,13 +209,10 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
     let next = index + slots(insn);
     let target = |offset: i32| (index + 1).wrapping_add_signed(offset);
-    match (insn.code & 7, insn.code & 0xf0) {
-        (5 | 6, 0x90) => [NONE, NONE],
-        (5 | 6, 0x00) => [target(jump_offset(insn).unwrap_or(0)), NONE],
-        (5 | 6, 0x80 | 0xf0) => [next, NONE],
-        (5 | 6, _) => [next, target(insn.off.into())],
-        _ => [next, NONE],
+    match insn.opcode_flow() {
+        Flow::Exit | Flow::Nowhere => [NONE, NONE],
+        Flow::Goto(offset) => [target(offset), NONE],
+        Flow::Branch(offset) => [next, target(offset)],
+        Flow::Next | Flow::SkipOne | Flow::Call(_) | Flow::GotoReg(_) => [next, NONE],
     }
 }
-
-const _: () = assert!(CALL == 0x85);

@@ -116,7 +116,7 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
     }
     if is_subprog && !in_exception {
         if !value.is_scalar() {
-            let name = log::reg_type_str(value.kind, value.flags);
+            let name = log::reg_type_str(value.reg_type());
             return Err(refuse!(
                 walk,
                 EINVAL,
@@ -151,7 +151,7 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
 fn enforce(walk: &mut Walk<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
     let value = *walk.reg(reg);
     if !value.is_scalar() {
-        let name = log::reg_type_str(value.kind, value.flags);
+        let name = log::reg_type_str(value.reg_type());
         return Err(refuse!(
             walk,
             EINVAL,

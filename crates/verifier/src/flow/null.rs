@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 use spec::maps::MapKind;
 
 use crate::env::Env;
-use crate::state::{RegKind, RegState, State, TypeFlags};
+use crate::state::{RegKind, RegRules, RegState, State, TypeFlags};
 use btf::fields::FieldKind;
 
 /// True if the pointer is certainly not null (`reg_not_null`).
@@ -13,23 +13,18 @@ pub(super) fn is_not_null(reg: &RegState) -> bool {
         return false;
     }
     match reg.kind {
-        RegKind::Socket
-        | RegKind::TcpSock
-        | RegKind::MapValue { .. }
-        | RegKind::MapKey { .. }
-        | RegKind::SockCommon
-        | RegKind::MapPtr { .. } => true,
         RegKind::BtfId { .. } => is_trusted(reg),
         RegKind::Mem { .. } => !reg.flags.has(TypeFlags::PTR_UNTRUSTED),
-        _ => false,
+        kind => RegRules::of(kind.base()).is_not_null(),
     }
 }
 
 /// True if the kernel answers for the object that a BTF pointer points to
 /// (`is_trusted_reg`).
 pub(crate) fn is_trusted(reg: &RegState) -> bool {
-    const MODIFIERS: TypeFlags =
-        TypeFlags(TypeFlags::MEM_ALLOC.0 | TypeFlags::PTR_TRUSTED.0 | TypeFlags::NON_OWN_REF.0);
+    const MODIFIERS: TypeFlags = TypeFlags::MEM_ALLOC
+        .with(TypeFlags::PTR_TRUSTED)
+        .with(TypeFlags::NON_OWN_REF);
     let has_others = !reg.flags.without(MODIFIERS).is_empty();
     if reg.ref_obj_id != 0 {
         return true;
@@ -62,7 +57,7 @@ pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
         } else {
             match info.kind() {
                 Some(MapKind::Xskmap) => change_kind(reg, RegKind::XdpSock),
-                Some(MapKind::Sockmap | MapKind::Sockhash) => change_kind(reg, RegKind::Socket),
+                Some(kind) if kind.holds_sockets() => change_kind(reg, RegKind::Socket),
                 _ => {}
             }
         }

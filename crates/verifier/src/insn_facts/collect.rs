@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isa::ebpf::{Callee, Insn, Operand, Reg};
+use spec::maps::MapKind;
 
 use super::coverage::{self, Flow, Uncovered};
 use super::unwritten::StackUses;
@@ -235,8 +236,8 @@ fn call_fact(
     let key = key.map(|key| u64::from(key as u32));
     let is_key_in_bounds = map.zip(key).is_some_and(|(map, key)| {
         let map = &env.maps[map];
-        // BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_ARRAY
-        matches!(map.map_type(), 2 | 6) && key < map.max_entries().into()
+        let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
+        is_array && key < map.max_entries().into()
     });
     CallFact {
         map,

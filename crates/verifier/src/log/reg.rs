@@ -4,17 +4,16 @@ use std::fmt::{self, Write};
 
 use crate::domain::{Scalar, Tnum};
 use crate::env::Env;
-use crate::state::{ADD_CONST, DynptrKind, MapRef, RegKind, RegState, TypeFlags};
+use crate::state::{
+    ADD_CONST, DynptrKind, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags,
+};
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
-pub fn reg_type_str(kind: RegKind, flags: TypeFlags) -> impl fmt::Display {
-    TypeText { kind, flags }
+pub fn reg_type_str(ty: RegType) -> impl fmt::Display {
+    TypeText(ty)
 }
 
-struct TypeText {
-    kind: RegKind,
-    flags: TypeFlags,
-}
+struct TypeText(RegType);
 
 impl fmt::Display for TypeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,47 +26,20 @@ impl fmt::Display for TypeText {
             (TypeFlags::PTR_UNTRUSTED, "untrusted_"),
             (TypeFlags::PTR_TRUSTED, "trusted_"),
         ];
-        if !self.flags.is_empty() {
+        let RegType { base, flags } = self.0;
+        if !flags.is_empty() {
             for (flag, prefix) in PREFIXES {
-                if self.flags.has(flag) {
+                if flags.has(flag) {
                     f.write_str(prefix)?;
                 }
             }
         }
-        f.write_str(base_name(self.kind))?;
-        match (self.flags.has(TypeFlags::PTR_MAYBE_NULL), self.kind) {
+        f.write_str(RegRules::of(base).label)?;
+        match (flags.has(TypeFlags::PTR_MAYBE_NULL), base) {
             (false, _) => Ok(()),
-            (true, RegKind::BtfId { .. }) => f.write_str("or_null_"),
+            (true, RegBase::PtrToBtfId) => f.write_str("or_null_"),
             (true, _) => f.write_str("_or_null"),
         }
-    }
-}
-
-fn base_name(kind: RegKind) -> &'static str {
-    match kind {
-        RegKind::NotInit => "?",
-        RegKind::Scalar => "scalar",
-        RegKind::Ctx => "ctx",
-        RegKind::MapPtr { .. } => "map_ptr",
-        RegKind::MapValue { .. } => "map_value",
-        RegKind::MapKey { .. } => "map_key",
-        RegKind::Stack { .. } => "fp",
-        RegKind::PacketMeta { .. } => "pkt_meta",
-        RegKind::Packet { .. } => "pkt",
-        RegKind::PacketEnd => "pkt_end",
-        RegKind::FlowKeys => "flow_keys",
-        RegKind::Socket => "sock",
-        RegKind::SockCommon => "sock_common",
-        RegKind::TcpSock => "tcp_sock",
-        RegKind::TpBuffer => "tp_buffer",
-        RegKind::XdpSock => "xdp_sock",
-        RegKind::BtfId { .. } => "ptr_",
-        RegKind::Mem { .. } => "mem",
-        RegKind::Arena => "arena",
-        RegKind::Buf => "buf",
-        RegKind::Func { .. } => "func",
-        RegKind::ConstDynptr { .. } | RegKind::Dynptr { .. } => "dynptr_ptr",
-        RegKind::Iter { .. } | RegKind::Irq { .. } => "?",
     }
 }
 
@@ -95,14 +67,12 @@ impl fmt::Display for Signed {
     }
 }
 
-/// A tnum, as `(value; mask)` or the constant (`tnum_strn`).
-pub struct TnumText(pub Tnum);
-
-impl fmt::Display for TnumText {
+/// `(value; mask)`, or the constant (`tnum_strn`).
+impl fmt::Display for Tnum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.mask {
-            0 => Unsigned(self.0.value).fmt(f),
-            mask => write!(f, "({:#x}; {mask:#x})", self.0.value),
+        match self.mask {
+            0 => Unsigned(self.value).fmt(f),
+            mask => write!(f, "({:#x}; {mask:#x})", self.value),
         }
     }
 }
@@ -145,7 +115,7 @@ pub(super) fn write_reg(
         let _ = write!(out, "{}", Signed(bits.value as i64));
         return;
     }
-    let _ = write!(out, "{}", reg_type_str(reg.kind, reg.flags));
+    let _ = write!(out, "{}", reg_type_str(reg.reg_type()));
     match reg.kind {
         RegKind::Arena if reg.flags.is_empty() => return,
         RegKind::Stack { frame } if reg.flags.is_empty() => {
@@ -211,7 +181,7 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
     }
     write_ranges(list, &reg.num);
     if !bits.is_unknown() {
-        list.item(format_args!("var_off={}", TnumText(bits)));
+        list.item(format_args!("var_off={bits}"));
     }
 }
 

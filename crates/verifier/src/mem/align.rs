@@ -3,7 +3,7 @@
 
 use crate::Result;
 use crate::domain::Tnum;
-use crate::state::{RegKind, RegState, TypeFlags};
+use crate::state::{RegKind, RegRules, RegState, TypeFlags};
 use crate::walk::Walk;
 
 /// Bytes before a packet's network header that strict alignment assumes
@@ -26,15 +26,11 @@ pub(crate) fn check_ptr_alignment(
             return check_packet(walk, reg, off, size, is_strict);
         }
         RegKind::Arena if is_plain => return Ok(()),
-        RegKind::Stack { .. } if is_plain => (true, "stack "),
-        RegKind::FlowKeys if is_plain => (is_strict, "flow keys "),
-        RegKind::MapKey { .. } if is_plain => (is_strict, "key "),
-        RegKind::MapValue { .. } if is_plain => (is_strict, "value "),
-        RegKind::Ctx if is_plain => (is_strict, "context "),
-        RegKind::Socket if is_plain => (is_strict, "sock "),
-        RegKind::SockCommon if is_plain => (is_strict, "sock_common "),
-        RegKind::TcpSock if is_plain => (is_strict, "tcp_sock "),
-        RegKind::XdpSock if is_plain => (is_strict, "xdp_sock "),
+        kind if is_plain => {
+            let is_stack = matches!(kind, RegKind::Stack { .. });
+            let label = RegRules::of(kind.base()).alignment_label;
+            (is_strict || is_stack, label)
+        }
         _ => (is_strict, ""),
     };
     if !is_strict || size == 1 {

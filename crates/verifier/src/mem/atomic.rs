@@ -2,10 +2,10 @@
 
 use isa::ebpf::{AtomicOp, Insn, Reg};
 
-use super::names::type_name;
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
+use crate::log::reg_type_str;
 use crate::state::{RegKind, TypeFlags};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop};
@@ -102,8 +102,8 @@ fn check_rmw(
         )?;
     }
     if walk.reg(base).kind == RegKind::Arena {
-        let code = walk.reg(base).type_code();
-        save_ptr_type(walk, code, false)?;
+        let ty = walk.reg(base).reg_type();
+        save_ptr_type(walk, ty, false)?;
     }
     check_mem_access(
         walk,
@@ -131,7 +131,7 @@ fn refuse_leak(walk: &mut Walk<'_>, reg: Reg) -> Stop {
 }
 
 fn refuse_pointer(walk: &mut Walk<'_>, base: Reg, what: &str) -> Stop {
-    let name = type_name(walk.reg(base));
+    let name = reg_type_str(walk.reg(base).reg_type());
     refuse!(
         walk,
         EACCES,

@@ -6,7 +6,7 @@
 //! index of an argument in the whole prototype and the type behind that index.
 
 use btf::{Btf, Kind, Shape, TypeId};
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
@@ -14,10 +14,6 @@ use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
 
-/// `BPF_TRACE_RAW_TP`.
-const RAW_TP: u32 = 23;
-/// `BPF_TRACE_ITER`.
-const ITER: u32 = 28;
 /// Prefix of the types of tracepoints.
 const TRACEPOINT: &str = "btf_trace_";
 
@@ -97,7 +93,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
     let tracepoint = match walk.env.context.attach {
-        RAW_TP => walk.env.registry.lists.tracepoint_arg(name, index),
+        Some(AttachType::TraceRawTp) => walk.env.registry.lists.tracepoint_arg(name, index),
         _ => TracepointArg::default(),
     };
     if tracepoint.may_be_null {
@@ -159,7 +155,8 @@ fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
         .attach_target()
         .filter(|target| target.module == 0)
         .map(|target| target.btf_id);
-    let (ProgramType::Tracing, RAW_TP | ITER, Some(id)) = (walk.env.context.kind, attach, id)
+    let (ProgramType::Tracing, Some(AttachType::TraceRawTp | AttachType::TraceIter), Some(id)) =
+        (walk.env.context.kind, attach, id)
     else {
         return Err(Stop::unsupported("context typed by BTF"));
     };
@@ -187,7 +184,7 @@ fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
         name: name.strip_prefix(TRACEPOINT).unwrap_or(&name).to_owned(),
         params: params.collect(),
         returns: proto.returns,
-        skipped: usize::from(attach == RAW_TP),
+        skipped: usize::from(attach == Some(AttachType::TraceRawTp)),
     })
 }
 

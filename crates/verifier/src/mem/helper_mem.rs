@@ -3,10 +3,10 @@
 use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
-use super::names::{name_of, type_name};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
 use crate::Result;
-use crate::state::{RegKind, TypeFlags};
+use crate::log::reg_type_str;
+use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::walk::Walk;
 
 /// Variable sizes must stay below this (`BPF_MAX_VAR_SIZ`).
@@ -79,7 +79,7 @@ pub(crate) fn check_helper_mem(
             ty,
             reg.off,
         ),
-        RegKind::Ctx if walk.env.has_plain_context() => {
+        RegKind::Ctx if walk.env.type_rules().has_plain_context() => {
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),
@@ -99,18 +99,34 @@ pub(crate) fn check_helper_mem(
                 },
             )
         }
-        _ => {
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::Ctx
+        | RegKind::MapPtr { .. }
+        | RegKind::PacketEnd
+        | RegKind::FlowKeys
+        | RegKind::Socket
+        | RegKind::SockCommon
+        | RegKind::TcpSock
+        | RegKind::TpBuffer
+        | RegKind::XdpSock
+        | RegKind::Arena
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. }
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => {
             if is_zero_ok && size == 0 && reg.is_null() {
                 return Ok(());
             }
-            let expected = name_of(RegKind::Stack { frame: 0 }.number(), TypeFlags::NONE);
+            let expected = reg_type_str(RegBase::PtrToStack.plain());
             Err(refuse!(
                 walk,
                 EACCES,
                 Argument,
                 "R{} type={} expected={expected}",
                 ptr.number(),
-                type_name(&reg)
+                reg_type_str(reg.reg_type())
             ))
         }
     }

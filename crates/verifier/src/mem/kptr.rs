@@ -4,16 +4,13 @@ use btf::Kind;
 use isa::ebpf::{Insn, Operand, Reg};
 
 use super::MemAccess;
-use super::names::name_of;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
-use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
+use crate::log::reg_type_str;
+use crate::state::{RegBase, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
-
-/// Base type of pointers to kernel objects (`PTR_TO_BTF_ID`).
-const BTF_ID: u32 = 16;
 
 /// Checks a load or store of exactly the pointer in a field.
 pub(super) fn check_access(
@@ -137,12 +134,12 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
             return Ok(());
         }
     }
-    let found = name_of(reg.kind.number(), reg.flags);
-    let wanted = name_of(BTF_ID, TypeFlags::NONE);
+    let found = reg_type_str(reg.reg_type());
+    let wanted = reg_type_str(RegBase::PtrToBtfId.plain());
     let or_untrusted = match is_unref {
         true => format!(
             " or {}{expected_name}",
-            name_of(BTF_ID, TypeFlags::PTR_UNTRUSTED)
+            reg_type_str(RegBase::PtrToBtfId.with(TypeFlags::PTR_UNTRUSTED))
         ),
         false => String::new(),
     };

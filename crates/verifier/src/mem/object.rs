@@ -76,8 +76,7 @@ pub(super) fn check_access(
         return Err(Stop::unsupported("access to an allocated object"));
     }
     if access.access == Access::Write {
-        // sched_cls, sched_act, xdp, struct_ops have writable objects of their own
-        if matches!(walk.env.context.kind.number(), 3 | 4 | 6 | 27) {
+        if walk.env.type_rules().writes_objects() {
             return Err(Stop::unsupported("write to a kernel object"));
         }
         return Err(refuse!(walk, EACCES, Forbidden, "only read is supported"));
@@ -151,12 +150,10 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
 
 /// Flags of a pointer read from member `field` of an object in `reg`.
 fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) -> TypeFlags {
-    const TRUSTED: TypeFlags = TypeFlags(
-        TypeFlags::MEM_ALLOC.0
-            | TypeFlags::PTR_TRUSTED.0
-            | TypeFlags::NON_OWN_REF.0
-            | TypeFlags::MEM_RCU.0,
-    );
+    const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
+        .with(TypeFlags::PTR_TRUSTED)
+        .with(TypeFlags::NON_OWN_REF)
+        .with(TypeFlags::MEM_RCU);
     if reg.flags.has(TypeFlags::PTR_UNTRUSTED) {
         return TypeFlags::PTR_UNTRUSTED;
     }
@@ -207,8 +204,9 @@ pub(super) fn check_map_access(
     off: i32,
 ) -> Result<()> {
     let number = access.ptr.number();
-    let kind = walk.env.maps[map].map_type();
-    let name = struct_of_map(kind);
+    let name = walk.env.maps[map]
+        .kind()
+        .map_or("bpf_map", MapKind::structure);
     if !walk.env.allow_ptr_leaks {
         return Err(refuse!(
             walk,
@@ -254,9 +252,4 @@ pub(super) fn check_map_access(
         *walk.reg_mut(access.ptr) = saved;
     }
     result
-}
-
-/// Name of the kernel's structure of a map of this number.
-fn struct_of_map(kind: u32) -> &'static str {
-    MapKind::from_number(kind).map_or("bpf_map", MapKind::structure)
 }

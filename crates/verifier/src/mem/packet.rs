@@ -11,30 +11,26 @@ use super::region::{check_fixed, check_ptr_off};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
-use crate::state::{RegKind, RegState};
+use crate::state::{RegBase, RegKind, RegState};
+use crate::type_rules::PacketAccess;
 use crate::walk::{Outcome, RegArg, Walk};
 
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
 pub(crate) fn may_access(walk: &mut Walk<'_>, pkt_access: Option<bool>, access: Access) -> bool {
     let is_write = access == Access::Write;
-    match walk.env.context.kind.number() {
-        // lwt_in, lwt_out, lwt_seg6local, sk_reuseport, flow_dissector, cgroup_skb
-        10 | 11 | 19 | 21 | 22 | 8 if is_write => false,
-        // ... and sched_cls, sched_act, xdp, lwt_xmit, sk_skb, sk_msg
-        10 | 11 | 19 | 21 | 22 | 8 | 3 | 4 | 6 | 12 | 14 | 16 => {
-            if let Some(pkt_access) = pkt_access {
-                return pkt_access;
-            }
+    match (walk.env.type_rules().packet, pkt_access) {
+        (PacketAccess::None, _) => false,
+        (PacketAccess::Read, _) if is_write => false,
+        (PacketAccess::Read | PacketAccess::Write, Some(pkt_access)) => pkt_access,
+        (PacketAccess::Read | PacketAccess::Write, None) => {
             walk.seen_direct_write = true;
             true
         }
-        // cgroup_sockopt
-        25 => {
+        (PacketAccess::Optval, _) => {
             walk.seen_direct_write |= is_write;
             true
         }
-        _ => false,
     }
 }
 
@@ -83,8 +79,7 @@ pub(super) fn check_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 pub fn check_skb_loads(walk: &mut Walk<'_>) -> Result<()> {
-    // socket_filter, sched_cls, sched_act
-    if matches!(walk.env.context.kind.number(), 1 | 3 | 4) {
+    if walk.env.type_rules().has_packet_loads() {
         return Ok(());
     }
     Err(refuse!(
@@ -101,7 +96,7 @@ pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
     walk.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(walk, false, true, "BPF_LD_[ABS|IND]")?;
     let ctx = *walk.reg(Reg::R6);
-    if ctx.type_code() != RegKind::Ctx.number() {
+    if !ctx.is_plain(RegBase::PtrToCtx) {
         return Err(refuse!(
             walk,
             EINVAL,

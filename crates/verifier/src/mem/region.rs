@@ -4,8 +4,8 @@
 use isa::ebpf::Reg;
 
 use super::MAX_VAR_OFF;
-use super::names::type_name;
 use crate::Result;
+use crate::log::reg_type_str;
 use crate::state::{RegKind, RegState};
 use crate::walk::Walk;
 
@@ -123,7 +123,7 @@ pub(crate) fn check_ptr_off(
             EACCES,
             PointerArithmetic,
             "negative offset {} ptr R{number} off={off} disallowed",
-            type_name(reg)
+            reg_type_str(reg.reg_type())
         ));
     }
     if !is_fixed_ok && off != 0 {
@@ -132,7 +132,7 @@ pub(crate) fn check_ptr_off(
             EACCES,
             PointerArithmetic,
             "dereference of modified {} ptr R{number} off={off} disallowed",
-            type_name(reg)
+            reg_type_str(reg.reg_type())
         ));
     }
     if !var_off.equals(0) {
@@ -141,7 +141,7 @@ pub(crate) fn check_ptr_off(
             EACCES,
             PointerArithmetic,
             "variable {} access var_off={var_off} disallowed",
-            type_name(reg)
+            reg_type_str(reg.reg_type())
         ));
     }
     Ok(())

@@ -1,12 +1,11 @@
 //! Fields of sockets that helpers return (net/core/filter.c): `struct bpf_sock`,
 //! `struct bpf_tcp_sock`, `struct bpf_xdp_sock`, by the registry.
 
-use spec::registry::{CtxQuery, RegBase};
+use spec::registry::CtxQuery;
 
 use super::MemAccess;
-use super::names::type_name;
 use crate::Result;
-use crate::state::RegKind;
+use crate::log::reg_type_str;
 use crate::walk::Walk;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
@@ -28,26 +27,14 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
         write: false,
         signed: access.signed,
     };
-    let base = base_of(reg.kind);
-    if base.is_some_and(|base| walk.env.registry.reads_socket(base, query)) {
+    if walk.env.registry.reads_socket(reg.kind.base(), query) {
         return Ok(());
     }
-    let name = type_name(&reg);
+    let name = reg_type_str(reg.reg_type());
     Err(refuse!(
         walk,
         EACCES,
         OutOfBounds,
         "R{number} invalid {name} access off={off} size={size}"
     ))
-}
-
-/// The registry's name of a kind of socket.
-pub(crate) fn base_of(kind: RegKind) -> Option<RegBase> {
-    match kind {
-        RegKind::Socket => Some(RegBase::PtrToSocket),
-        RegKind::SockCommon => Some(RegBase::PtrToSockCommon),
-        RegKind::TcpSock => Some(RegBase::PtrToTcpSock),
-        RegKind::XdpSock => Some(RegBase::PtrToXdpSock),
-        _ => None,
-    }
 }

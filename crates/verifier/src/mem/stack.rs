@@ -13,7 +13,7 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
-use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegState, SlotKind, StackSlot};
+use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::walk::Walk;
 use crate::{Result, Stop, insn_facts, log};
 
@@ -613,16 +613,7 @@ fn check_no_object(slot: &StackSlot) -> Result<()> {
 
 /// True if a register of this kind can be spilled (`is_spillable_regtype`).
 pub(crate) fn is_spillable(reg: &RegState) -> bool {
-    !matches!(
-        reg.kind,
-        RegKind::NotInit
-            | RegKind::Scalar
-            | RegKind::TpBuffer
-            | RegKind::ConstDynptr { .. }
-            | RegKind::Dynptr { .. }
-            | RegKind::Iter { .. }
-            | RegKind::Irq { .. }
-    )
+    RegRules::of(reg.kind.base()).is_spillable()
 }
 
 /// Bytes of the register spilled in a slot.

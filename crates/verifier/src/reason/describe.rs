@@ -2,7 +2,7 @@
 
 use super::explanation::{KnownValue, PointerTarget};
 use crate::env::Env;
-use crate::mem::names::type_name;
+use crate::log::reg_type_str;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
 /// The known value of a register of frame `frame`.
@@ -16,7 +16,7 @@ pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> KnownValue {
             variable: (!reg.num.var_off.is_const()).then_some(reg.num),
             maybe_null: reg.may_be_null(),
             acquired: reg.ref_obj_id != 0,
-            name: type_name(reg),
+            name: reg_type_str(reg.reg_type()).to_string(),
         },
     }
 }
@@ -61,7 +61,16 @@ pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> Point
             record: reg.flags.has(TypeFlags::MEM_RINGBUF),
         },
         RegKind::Func { .. } => PointerTarget::Function,
-        _ => PointerTarget::Other(type_name(reg)),
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::FlowKeys
+        | RegKind::TpBuffer
+        | RegKind::Arena
+        | RegKind::Buf
+        | RegKind::ConstDynptr { .. }
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => PointerTarget::Other(reg_type_str(reg.reg_type()).to_string()),
     }
 }
 

@@ -91,7 +91,7 @@ impl PacketExtent {
 /// offsets from its base.
 fn holders(scene: &Scene<'_>, pointer: &RegState) -> Vec<(Holder, i64)> {
     let is_same = |reg: &RegState| {
-        reg.kind.number() == pointer.kind.number()
+        reg.kind.base() == pointer.kind.base()
             && reg.id == pointer.id
             && reg.num.is_const() == pointer.num.is_const()
     };

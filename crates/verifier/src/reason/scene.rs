@@ -273,7 +273,7 @@ impl<'a> Scene<'a> {
             let before = self.holder(step, holder);
             let after = self.holder(step + 1, holder);
             match (before, after) {
-                (Some(before), Some(after)) => before.kind.number() != after.kind.number(),
+                (Some(before), Some(after)) => before.kind.base() != after.kind.base(),
                 (Some(_), None) => matches!(holder, Holder::Slot { .. }),
                 _ => false,
             }
@@ -285,7 +285,7 @@ impl<'a> Scene<'a> {
 /// The context, by the kernel's types.
 impl Scene<'_> {
     fn context_type(&self) -> Option<btf::Type<'_>> {
-        let name = crate::call::prototype::context_struct(self.env.context.kind.number())?;
+        let name = self.env.type_rules().context?;
         self.env.vmlinux?.find(btf::Kind::Struct, name)
     }
 

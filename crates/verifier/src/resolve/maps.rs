@@ -14,13 +14,6 @@ use crate::Result;
 use crate::env::Env;
 use crate::state::MapRef;
 
-/// Flag of maps that programs may only read (`BPF_F_RDONLY_PROG`).
-const RDONLY_PROG: u32 = 1 << 7;
-/// Flag of maps that programs may only write (`BPF_F_WRONLY_PROG`).
-const WRONLY_PROG: u32 = 1 << 8;
-/// Most maps of a program (`MAX_USED_MAPS`).
-const MAX_USED_MAPS: usize = 64;
-
 /// One map.
 #[derive(Clone, Debug)]
 pub struct Map {
@@ -40,11 +33,6 @@ impl Map {
     /// The map's definition.
     pub fn def(&self) -> &MapDef {
         &self.def
-    }
-
-    /// Map type, by number.
-    pub fn map_type(&self) -> u32 {
-        self.def.params.map_type
     }
 
     /// Map kind, if the type is known.
@@ -94,18 +82,18 @@ impl Map {
 
     /// True if programs may read its values.
     pub fn can_read(&self) -> bool {
-        self.def.params.flags.0 & WRONLY_PROG == 0
+        !self.def.params.flags.has(MapFlags::WRONLY_PROG)
     }
 
     /// True if programs may write its values.
     pub fn can_write(&self) -> bool {
         let added = self.kind().map_or(MapFlags::default(), added_flags);
-        (self.def.params.flags.0 | added.0) & RDONLY_PROG == 0
+        !self.def.params.flags.with(added).has(MapFlags::RDONLY_PROG)
     }
 
     /// True if nothing changes its values any more (`bpf_map_is_rdonly`).
     pub fn is_rdonly(&self) -> bool {
-        self.def.params.flags.0 & RDONLY_PROG != 0 && self.def.is_frozen()
+        self.def.params.flags.has(MapFlags::RDONLY_PROG) && self.def.is_frozen()
     }
 
     /// `size` bytes at `off` of the value at key 0, extended by zero or sign.
@@ -223,12 +211,13 @@ impl<'e> UsedMaps<'e> {
         if self.used.contains(&map) {
             return Ok(());
         }
-        if self.used.len() >= MAX_USED_MAPS {
+        let limit = self.env.registry.limits.maps;
+        if self.used.len() >= limit as usize {
             return Err(refuse!(
                 walk,
                 E2BIG,
                 Limit,
-                "The total number of maps per program has reached the limit of {MAX_USED_MAPS}"
+                "The total number of maps per program has reached the limit of {limit}"
             ));
         }
         self.check_compatibility(walk, map)?;
@@ -263,7 +252,7 @@ impl<'e> UsedMaps<'e> {
             None
         };
         let mut fault = field.map(|field| format!("{whose} progs cannot use {field} yet"));
-        if fault.is_none() && info.map_type() == MapKind::StructOps.number() {
+        if fault.is_none() && info.kind() == Some(MapKind::StructOps) {
             fault = Some("bpf_struct_ops map cannot be used in prog".to_owned());
         }
         if let Some(fault) = fault {

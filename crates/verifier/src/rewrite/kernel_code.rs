@@ -10,6 +10,7 @@ use isa::ebpf::{
     AluOp, AtomicOp, ByteOrder, Callee, Imm64, Insn, PseudoCall, PseudoLoad, RawInsn, Reg, Size,
     Width, encode,
 };
+use spec::registry::RegBase;
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
 
@@ -99,8 +100,6 @@ pub struct FormSlot {
     pub insns: Option<u32>,
 }
 
-/// `PTR_TO_ARENA`.
-const ARENA: u32 = 18;
 /// The kernel's own register.
 const AX: u8 = 11;
 const FRAME: u8 = 10;
@@ -230,7 +229,9 @@ impl Form<'_> {
         let mut operands = fact.iter().flat_map(|fact| &fact.operands);
         let is_pointer = operands.any(|(_, value)| {
             let kind = value.pointer().map(|pointer| pointer.kind);
-            kind == Some(PointerKind::Other { number: ARENA })
+            kind == Some(PointerKind::Other {
+                base: RegBase::PtrToArena,
+            })
         });
         match is_arithmetic && is_pointer {
             true => RawInsn {

@@ -194,7 +194,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
 
 /// The kind of pointer that an access goes through.
 fn base(aux: &InsnAux) -> Option<RegBase> {
-    RegBase::from_number(aux.ptr_type & 0xff)
+    aux.ptr_type.map(|ty| ty.base)
 }
 
 fn division(raw: RawInsn) -> u32 {

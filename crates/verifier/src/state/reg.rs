@@ -5,7 +5,7 @@
 
 use crate::domain::Scalar;
 
-pub use spec::registry::TypeFlags;
+pub use spec::registry::{RegBase, RegType, TypeFlags};
 
 /// Mark in [`RegState::id`] of a scalar that differs from the other registers of that
 /// id by the constant [`RegState::off`], added in 64 bits (kernel: `BPF_ADD_CONST64`).
@@ -140,35 +140,35 @@ pub enum RegKind {
 }
 
 impl RegKind {
-    /// The kernel's number of the base type (`enum bpf_reg_type`), 0 to 21; slot-only
-    /// kinds have numbers from 32 on.
-    pub const fn number(self) -> u32 {
+    /// Base of the type (`base_type`). Slots have the bases that Linux gives them: a pointer to
+    /// a dynptr, and to the stack for iterators and saved IRQ flags.
+    #[doc(alias = "base_type")]
+    pub const fn base(self) -> RegBase {
         match self {
-            RegKind::NotInit => 0,
-            RegKind::Scalar => 1,
-            RegKind::Ctx => 2,
-            RegKind::MapPtr { .. } => 3,
-            RegKind::MapValue { .. } => 4,
-            RegKind::MapKey { .. } => 5,
-            RegKind::Stack { .. } => 6,
-            RegKind::PacketMeta { .. } => 7,
-            RegKind::Packet { .. } => 8,
-            RegKind::PacketEnd => 9,
-            RegKind::FlowKeys => 10,
-            RegKind::Socket => 11,
-            RegKind::SockCommon => 12,
-            RegKind::TcpSock => 13,
-            RegKind::TpBuffer => 14,
-            RegKind::XdpSock => 15,
-            RegKind::BtfId { .. } => 16,
-            RegKind::Mem { .. } => 17,
-            RegKind::Arena => 18,
-            RegKind::Buf => 19,
-            RegKind::Func { .. } => 20,
-            RegKind::ConstDynptr { .. } => 21,
-            RegKind::Dynptr { .. } => 32,
-            RegKind::Iter { .. } => 33,
-            RegKind::Irq { .. } => 34,
+            RegKind::NotInit => RegBase::NotInit,
+            RegKind::Scalar => RegBase::Scalar,
+            RegKind::Ctx => RegBase::PtrToCtx,
+            RegKind::MapPtr { .. } => RegBase::ConstPtrToMap,
+            RegKind::MapValue { .. } => RegBase::PtrToMapValue,
+            RegKind::MapKey { .. } => RegBase::PtrToMapKey,
+            RegKind::Stack { .. } | RegKind::Iter { .. } | RegKind::Irq { .. } => {
+                RegBase::PtrToStack
+            }
+            RegKind::PacketMeta { .. } => RegBase::PtrToPacketMeta,
+            RegKind::Packet { .. } => RegBase::PtrToPacket,
+            RegKind::PacketEnd => RegBase::PtrToPacketEnd,
+            RegKind::FlowKeys => RegBase::PtrToFlowKeys,
+            RegKind::Socket => RegBase::PtrToSocket,
+            RegKind::SockCommon => RegBase::PtrToSockCommon,
+            RegKind::TcpSock => RegBase::PtrToTcpSock,
+            RegKind::TpBuffer => RegBase::PtrToTpBuffer,
+            RegKind::XdpSock => RegBase::PtrToXdpSock,
+            RegKind::BtfId { .. } => RegBase::PtrToBtfId,
+            RegKind::Mem { .. } => RegBase::PtrToMem,
+            RegKind::Arena => RegBase::PtrToArena,
+            RegKind::Buf => RegBase::PtrToBuf,
+            RegKind::Func { .. } => RegBase::PtrToFunc,
+            RegKind::ConstDynptr { .. } | RegKind::Dynptr { .. } => RegBase::ConstPtrToDynptr,
         }
     }
 
@@ -296,9 +296,14 @@ impl RegState {
         self.flags.has(TypeFlags::PTR_MAYBE_NULL)
     }
 
-    /// The kernel's number of base type and flags together.
-    pub const fn type_code(&self) -> u32 {
-        self.kind.number() | self.flags.0
+    /// Base and modifiers of the type (`bpf_reg_state::type`).
+    pub const fn reg_type(&self) -> RegType {
+        self.kind.base().with(self.flags)
+    }
+
+    /// True for this base without modifiers.
+    pub fn is_plain(&self, base: RegBase) -> bool {
+        self.reg_type() == base.plain()
     }
 }
 

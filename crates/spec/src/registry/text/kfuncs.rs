@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::words::{Words, hex};
-use crate::programs::ProgramType;
+use crate::programs::{AttachType, ProgramType};
 use crate::registry::{Kfunc, KfuncFlags, ProgramTypes};
 
 /// Reads a kfunc.
@@ -19,7 +19,8 @@ pub(super) fn read_kfunc(mut words: Words<'_>) -> Option<Kfunc> {
             let pairs = word.strip_prefix("except=")?.split(',');
             let pairs = pairs.map(|pair| {
                 let (kind, attach) = pair.split_once(':')?;
-                Some((ProgramType::from_name(kind)?, attach.parse().ok()?))
+                let attach = AttachType::from_number(attach.parse().ok()?)?;
+                Some((ProgramType::from_name(kind)?, attach))
             });
             pairs.collect::<Option<_>>()?
         }
@@ -46,7 +47,7 @@ pub(super) fn write_kfunc(kfunc: &Kfunc, out: &mut String) -> fmt::Result {
     write!(out, "kfunc {} {:#x} {types}", kfunc.name, kfunc.flags.0)?;
     for ((kind, attach), index) in kfunc.exceptions.iter().zip(0..) {
         let before = if index == 0 { " except=" } else { "," };
-        write!(out, "{before}{kind}:{attach}")?;
+        write!(out, "{before}{kind}:{}", attach.number())?;
     }
     out.push('\n');
     Ok(())

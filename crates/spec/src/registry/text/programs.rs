@@ -7,18 +7,18 @@
 use std::fmt::{self, Write as _};
 
 use super::words::{Words, hex, kernel_type, read_value, write_value};
-use crate::programs::ProgramType;
+use crate::programs::{AttachType, ProgramType};
 use crate::registry::{IteratorArg, IteratorTarget, ProgramRules, ReturnRange};
 
 /// Program type, and attach type where that decides too.
-pub(super) type ProgramKey = (ProgramType, Option<u32>);
+pub(super) type ProgramKey = (ProgramType, Option<AttachType>);
 
 /// Reads the rules of a program type.
 pub(super) fn read_program(mut words: Words<'_>) -> Option<(ProgramKey, ProgramRules)> {
     let kind = ProgramType::from_name(words.next()?)?;
     let attach = match words.next()? {
         "*" => None,
-        number => Some(number.parse().ok()?),
+        number => Some(AttachType::from_number(number.parse().ok()?)?),
     };
     let mut rules = ProgramRules {
         helpers: words.next()?.strip_prefix("helpers=")?.parse().ok()?,
@@ -63,7 +63,7 @@ pub(super) fn write_program(
 ) -> fmt::Result {
     write!(out, "program {kind} ")?;
     match attach {
-        Some(attach) => write!(out, "{attach}")?,
+        Some(attach) => write!(out, "{}", attach.number())?,
         None => out.push('*'),
     }
     write!(out, " helpers={}", rules.helpers)?;

@@ -4,23 +4,20 @@
 
 use btf::{Btf, Kind, ParamSuffix, Shape, TypeId};
 use isa::ebpf::Reg;
-use spec::registry::{ArgBase, ArgType, KfuncFlags};
+use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
 use super::{Callee, Meta};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::constant;
 use crate::call::prototype::{is_context, is_projection};
+use crate::log::reg_type_str;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::mem::names::{name_of, type_name};
 use crate::state::{RegKind, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
 
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
-
-/// `PTR_TO_BTF_ID`.
-const BTF_ID: u32 = 16;
 
 /// Structures by which a pointer is more than a pointer to memory.
 const UNSUPPORTED_STRUCTS: &[&str] = &[
@@ -177,7 +174,7 @@ fn check_one(
                 EINVAL,
                 Argument,
                 "arg#{index} expected pointer to ctx, but got {}",
-                type_name(&reg)
+                reg_type_str(reg.reg_type())
             ))
         }
         Pointer::ConstString => {
@@ -208,8 +205,8 @@ fn check_one(
             EINVAL,
             Argument,
             "arg#{index} is {} expected {} or socket",
-            type_name(&reg),
-            name_of(BTF_ID, TypeFlags::NONE)
+            reg_type_str(reg.reg_type()),
+            reg_type_str(RegBase::PtrToBtfId.plain())
         )),
         Pointer::Mem => {
             let Some(size) = btf.size_of(target) else {
@@ -299,7 +296,7 @@ fn pointer_kind(
     let reg = *walk.reg(REGS[index]);
     let suffix = ParamSuffix::of(&callee.params[index].1);
     let is_cast = &*callee.kfunc.name == "bpf_cast_to_kern_ctx";
-    if is_cast || is_context(btf, walk.env.context.kind.number(), pointee) {
+    if is_cast || is_context(btf, walk.env.context.kind, pointee) {
         return Ok(Pointer::Ctx);
     }
     let has_size = callee.params.get(index + 1).is_some_and(|(ty, name)| {
@@ -429,22 +426,22 @@ fn check_object(
     index: usize,
     target: TypeId,
 ) -> Result<()> {
-    const TRUSTED: TypeFlags =
-        TypeFlags(TypeFlags::MEM_ALLOC.0 | TypeFlags::PTR_TRUSTED.0 | TypeFlags::NON_OWN_REF.0);
+    const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
+        .with(TypeFlags::PTR_TRUSTED)
+        .with(TypeFlags::NON_OWN_REF);
     let btf = callee.btf;
     let ptr = REGS[index];
     let reg = *walk.reg(ptr);
     let is_unsafe = !reg.flags.without(TRUSTED).is_empty();
     let found = match (reg.kind, stands_for(&reg)) {
         (RegKind::BtfId { .. }, _) if is_unsafe && !reg.flags.has(TypeFlags::MEM_RCU) => {
-            let kept = TypeFlags(reg.flags.0 & TRUSTED.0);
             return Err(refuse!(
                 walk,
                 EINVAL,
                 Argument,
                 "arg#{index} is {} expected {} or socket",
-                type_name(&reg),
-                name_of(reg.kind.number(), kept)
+                reg_type_str(reg.reg_type()),
+                reg_type_str(reg.kind.base().with(reg.flags.and(TRUSTED)))
             ));
         }
         (RegKind::BtfId { ty }, _) if ty.btf == crate::state::TypeRef::VMLINUX => TypeId(ty.id),

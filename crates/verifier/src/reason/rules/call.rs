@@ -5,10 +5,11 @@ use spec::registry::{ArgBase, ProgramContext};
 
 use super::{Finding, bounds, memory, number};
 use crate::call::prototype::{self, PrototypeError, SubprogArg};
+use crate::log::reg_type_str;
 use crate::reason::cause::{Cause, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
-use crate::state::{MapRef, RegKind, RegState, TypeRef};
+use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 
 /// `bpf_get_local_storage`, whose second argument is reserved.
 const GET_LOCAL_STORAGE: i32 = 81;
@@ -54,7 +55,7 @@ fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
     for &(kind, attach) in registry.programs.keys() {
         let program = ProgramContext {
             kind,
-            attach: attach.unwrap_or(0),
+            attach,
             attach_target: None,
             ..scene.env.context
         };
@@ -216,11 +217,8 @@ fn expected(message: &str) -> Vec<String> {
 }
 
 fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<String>) -> Finding {
-    let not_null = RegState {
-        flags: state.flags.without(crate::state::TypeFlags::PTR_MAYBE_NULL),
-        ..*state
-    };
-    let name = crate::mem::names::type_name(&not_null);
+    let flags = state.flags.without(TypeFlags::PTR_MAYBE_NULL);
+    let name = reg_type_str(state.kind.base().with(flags)).to_string();
     if state.may_be_null() && expected.contains(&name) {
         return memory::null_pointer(scene, reg);
     }

@@ -3,10 +3,10 @@
 use spec::registry::{CtxQuery, Widths};
 
 use super::Finding;
-use crate::call::prototype::context_struct;
 use crate::reason::cause::{Cause, ContextFault};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
+use crate::type_rules::TypeRules;
 
 /// An access to the context that the program type does not have.
 pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
     let off = describe::fixed_offset(&state) + i64::from(access.off);
     let size = access.size.bytes();
     let is_write = access.writes;
-    let structure = context_struct(scene.env.context.kind.number()).map(str::to_owned);
+    let structure = scene.env.type_rules().context.map(str::to_owned);
     let cause = Cause::Context {
         off,
         size,
@@ -55,7 +55,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     if !widths.is_empty() {
         return ContextFault::Width(widths);
     }
-    let name = context_struct(own.kind.number());
+    let name = scene.env.type_rules().context;
     if scene
         .context_size()
         .is_some_and(|bytes| off < 0 || off >= i64::from(bytes))
@@ -64,12 +64,12 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     }
     let mut types: Vec<&'static str> = Vec::new();
     for &(kind, attach) in registry.programs.keys() {
-        if name.is_none() || context_struct(kind.number()) != name || kind == own.kind {
+        if name.is_none() || TypeRules::of(kind).context != name || kind == own.kind {
             continue;
         }
         let other = spec::registry::ProgramContext {
             kind,
-            attach: attach.unwrap_or(0),
+            attach,
             ..*own
         };
         if allows(&other, size, is_write) && !types.contains(&kind.name()) {
