@@ -1,9 +1,8 @@
 //! Objects in instances: handles of programs and maps, typed elements, test runs, limits, maps that
 //! outlive a reload.
 
-#[path = "instance/firewall.rs"]
+#[allow(unreachable_pub)]
 mod firewall;
-#[path = "instance/unit_test.rs"]
 mod unit_test;
 
 use std::error::Error as _;

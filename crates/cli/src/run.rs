@@ -102,7 +102,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "ebpf")]
     gotox: bool,
 
-    /// Seed of the random numbers of helpers
+    /// Seed of the random numbers of helpers, of hashes, and of the addresses that programs see
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -241,7 +241,7 @@ fn run_checked(
         ..Limits::default()
     };
     let mut calls = Calls::basic(SplitMix::new(args.seed), clock(args.time));
-    let mut memory = Memory::new();
+    let mut memory = Memory::seeded(args.seed);
     let mut entry = Entry::default();
     regions.map(&mut memory, &mut entry.arguments)?;
     for &(register, value) in &args.registers {

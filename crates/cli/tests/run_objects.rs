@@ -618,3 +618,44 @@ fn a_refusal_is_an_answer_in_json_too() {
     let reason = answer["reason"].as_str().expect("a reason");
     assert!(reason.contains("reference leak"), "{reason}");
 }
+
+#[test]
+fn reads_of_stack_that_was_never_written_are_said_once() {
+    const OBJECT: &str = "crates/beebox/tests/run/unwritten.bpf.o";
+    let answer = |name, engine| {
+        let words = [
+            OBJECT, "--prog", name, "--packet", "zero:64", "--repeat", "9",
+        ];
+        let output = run(&[&words[..], &["--engine", engine, "-j"]].concat());
+        assert!(output.status.success(), "{name}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (said, json["unwritten_stack_reads"].clone())
+    };
+    let (said, json) = answer("direct", "checked");
+    let expected = "beebox: direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:57) \
+                    reads stack memory that the program never wrote\n";
+    assert_eq!(said, expected);
+    let read = &json[0];
+    assert_eq!(
+        (&read["prog"], &read["insn"]),
+        (&"direct".into(), &0.into())
+    );
+    assert_eq!(
+        (&read["certain"], &read["source"]["line"]),
+        (&true.into(), &57.into())
+    );
+    let (said, json) = answer("half", "native");
+    assert!(
+        said.contains("half: may not be comparable with Linux: instruction 2"),
+        "{said}"
+    );
+    assert!(
+        said.contains("--engine checked") && said.lines().count() == 2,
+        "{said}"
+    );
+    assert_eq!(json[0]["certain"], false);
+    for engine in ["checked", "native"] {
+        assert_eq!(answer("written", engine), (String::new(), Value::Null));
+    }
+}

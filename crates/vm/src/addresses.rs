@@ -114,7 +114,7 @@ impl Addresses {
             *place += direct_map + below(PAGES) * PAGE;
         }
         // Places of values have 16 zero bits.
-        places.values += direct_map + (below(PAGES) * PAGE & !0xffff);
+        places.values += direct_map + ((below(PAGES) * PAGE) & !0xffff);
         places.regions_end += direct_map;
         places.values_end += direct_map;
         places.frames += frames + below(PAGES) * PAGE;

@@ -15,6 +15,7 @@ mod redirect;
 mod refused;
 mod spool;
 mod unused;
+mod unwritten;
 mod user_records;
 
 use std::path::{Path, PathBuf};
@@ -344,6 +345,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             }
         };
         report.not_native = not_native;
+        report.unwritten = loaded.unwritten_stack_reads();
+        unwritten::note(&report.unwritten);
         match args.format() {
             RunFormat::Text => write_output(report.text().as_bytes(), None)?,
             RunFormat::Json => write_json(format!("{:#}\n", report.record()).as_bytes())?,
@@ -382,6 +385,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         let taken = (loading.iter()).filter_map(|name| loaded.take_stream(name, stream));
         String::from_utf8_lossy(&taken.collect::<Vec<_>>().concat()).into_owned()
     });
+    let unwritten = loaded.unwritten_stack_reads();
+    unwritten::note(&unwritten);
     let report = Report {
         prog: chosen,
         kind,
@@ -389,6 +394,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         not_native: not_native.map(|(_, what)| what),
         types,
         ran,
+        unwritten,
         outputs,
         streams,
         maps: maps.transpose()?,

@@ -98,6 +98,7 @@ impl Check<'_, '_> {
         let mut report = Report {
             file: file.name.clone(),
             not_native: None,
+            unwritten: Vec::new(),
             runs: 0,
             checked: Vec::new(),
         };

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use beebox::run::UnwrittenRead;
 use serde_json::{Value, json};
 
 use super::output::{not_native_line, one_line};
+use super::unwritten;
 
 /// All results of a file.
 pub(super) struct Report {
@@ -12,6 +14,8 @@ pub(super) struct Report {
     /// A program that runs in the checked engine since native code does not support it, and what
     /// is not supported.
     pub(super) not_native: Option<(String, String)>,
+    /// Reads of stack memory that programs never wrote.
+    pub(super) unwritten: Vec<UnwrittenRead>,
     pub(super) runs: usize,
     pub(super) checked: Vec<Checked>,
 }
@@ -119,6 +123,7 @@ impl Report {
         json!({
             "file": self.file,
             "not_native": not_native,
+            "unwritten_stack_reads": unwritten::record(&self.unwritten),
             "runs": self.runs,
             "expectations": self.checked.len(),
             "differences": differences.collect::<Value>(),

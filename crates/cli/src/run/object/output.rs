@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use beebox::program::ProgramType;
 use beebox::run::{
-    CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, VerdictCount,
-    takes_packet,
+    CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
+    VerdictCount, takes_packet,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use super::outputs::{Outputs, RecordList, TextList};
 use super::records::RecordTypes;
 use super::redirect;
 use super::spool::Spool;
+use super::unwritten;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
 use crate::program_output::{streamed_output, written};
@@ -70,6 +71,8 @@ pub(super) struct Report<'a> {
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
+    /// Reads of stack memory that programs never wrote.
+    pub(super) unwritten: Vec<UnwrittenRead>,
     pub(super) outputs: Outputs,
     /// Text of the programs' streams, standard output and error.
     pub(super) streams: [String; 2],
@@ -236,6 +239,9 @@ impl Serialize for Report<'_> {
         put("engine", json!(self.engine.name()))?;
         if let Some(what) = &self.not_native {
             put("not_native", json!(what))?;
+        }
+        if !self.unwritten.is_empty() {
+            put("unwritten_stack_reads", unwritten::record(&self.unwritten))?;
         }
         match &self.ran {
             Ran::Packet { run, is_cold, .. } => {
