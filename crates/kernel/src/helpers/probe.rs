@@ -23,7 +23,8 @@ pub(super) fn probe_read_kernel<M: MemoryPort>(
     let result = match memory.probe(from, bytes.get_mut()) {
         true => 0,
         false => {
-            bytes.get_mut().fill(0);
+            // Those that nothing was read into take no memory, however many they are.
+            bytes = Bytes::zeroed(size as u32 as usize);
             match absent(from) {
                 // Nothing is read where the kernel may read.
                 EFAULT if bytes.get().is_empty() => 0,

@@ -294,3 +294,26 @@ fn entries_of_maps_are_those_of_the_cpu() {
     assert_eq!(map("update", [8, 125, 0]), Err(125));
     assert_eq!(call(&mut memory, "bpf_map_delete_elem", [0; 5]), Err(0));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn reads_of_more_bytes_than_there_is_room_for_take_no_memory() {
+    let peak = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("the process");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.and_then(|kib| kib.parse::<u64>().ok())
+            .expect("a number")
+    };
+    let (mut memory, before) = (buffer(), peak());
+    for name in [
+        "bpf_probe_read",
+        "bpf_probe_read_kernel",
+        "bpf_probe_read_kernel_str",
+        "bpf_probe_read_user",
+    ] {
+        let read = call(&mut memory, name, [0, u32::MAX.into(), 1 << 60, 0, 0]);
+        assert_eq!(read, Err(0), "{name}");
+    }
+    assert!(peak() - before < 1 << 20, "{} KiB", peak() - before);
+}

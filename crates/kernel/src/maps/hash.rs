@@ -496,7 +496,7 @@ impl Operations for Hash {
     fn covers(&self, address: u64, len: usize) -> bool {
         let covers = |cells| super::special::covers(cells, address, len);
         self.pool.element_at(address).is_some_and(|index| {
-            covers(self.pool.element(index))
+            covers(&self.pool.element(index)[KEY..])
                 || (0..self.copies).any(|cpu| covers(self.value_cells(index, cpu)))
         })
     }

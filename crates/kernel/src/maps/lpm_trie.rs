@@ -408,7 +408,7 @@ impl Operations for LpmTrie {
     fn covers(&self, address: u64, len: usize) -> bool {
         let index = self.pool.element_at(address);
         let element = index.map(|index| self.pool.element(index));
-        element.is_some_and(|element| super::special::covers(element, address, len))
+        element.is_some_and(|element| super::special::covers(&element[DATA..], address, len))
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

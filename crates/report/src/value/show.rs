@@ -11,14 +11,27 @@ pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
     Ordered::List(bytes.iter().map(byte).collect())
 }
 
-/// The value of a type; what has no JSON form, or no bytes, is null.
+/// The value of a type; what has no JSON form, or no bytes, is null, and so is what unions show of
+/// the same bytes beyond [`VALUES_OF_BYTE`].
 pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
-    Reader { types, depth: 0 }.value(ty, bytes)
+    let left = VALUES_OF_BYTE.saturating_mul(bytes.len().max(64));
+    let mut reader = Reader {
+        types,
+        depth: 0,
+        left,
+    };
+    reader.value(ty, bytes)
 }
+
+/// Values within values that are shown for a byte, on average: unions in unions have twice as many
+/// with each level.
+const VALUES_OF_BYTE: usize = 64;
 
 struct Reader<'b> {
     types: &'b Btf<'b>,
     depth: u32,
+    /// Values that may still be shown.
+    left: usize,
 }
 
 const NULL: Ordered = Ordered::Scalar(Value::Null);
@@ -26,7 +39,9 @@ const NULL: Ordered = Ordered::Scalar(Value::Null);
 impl Reader<'_> {
     fn value(&mut self, ty: TypeId, bytes: &[u8]) -> Ordered {
         self.depth += 1;
-        let value = match self.depth > DEEPEST {
+        let is_beyond = self.depth > DEEPEST || self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        let value = match is_beyond {
             true => None,
             false => self.shape(ty, bytes),
         };

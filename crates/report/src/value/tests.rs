@@ -162,3 +162,44 @@ fn members_that_are_written_replace_their_bits_only() {
         assert_eq!(from_json(&types, all, &value, &mut bytes).unwrap_err(), why);
     }
 }
+
+#[test]
+fn unions_in_unions_take_bounded_time() {
+    let mut it = Builder::new();
+    let (size, bits, offset, encoding) = (4, 32, 0, Encoding(0));
+    let int = Int {
+        size,
+        bits,
+        offset,
+        encoding,
+    };
+    let name = it.string("unsigned int");
+    let mut ty = it.int(name, int);
+    let mut name = it.string("a");
+    // Each has the one before twice, the first levels by a name.
+    for level in 0..48 {
+        if level == 24 {
+            name = StrOffset::EMPTY;
+        }
+        let member = Member {
+            name,
+            ty,
+            bit_offset: 0,
+            bits: 0,
+        };
+        ty = it.composite(Kind::Union, StrOffset::EMPTY, 4, &[member, member]);
+    }
+    let types = Btf::parse(it.finish()).expect("types");
+    let start = std::time::Instant::now();
+    let shown = serde_json::to_string(&to_json(&types, ty, &[1, 0, 0, 0])).expect("it is shown");
+    assert!(shown.len() < 1 << 20, "{} bytes", shown.len());
+    for value in [
+        json!({"a": 5}),
+        json!({"a": {"a": 5}}),
+        json!({"b": 5}),
+        json!({}),
+    ] {
+        let _ = fill_from_json(&types, ty, &value, &mut [0; 4]);
+    }
+    assert!(start.elapsed().as_secs() < 60);
+}

@@ -35,6 +35,7 @@ pub fn fill_from_json(
     let mut left_out = LeftOut {
         types,
         names: Vec::new(),
+        left: VISITS_OF_VALUE * (64 + values(value)),
     };
     left_out.of_value(ty, value, "", DEEPEST);
     Ok(left_out.names)
@@ -43,19 +44,36 @@ pub fn fill_from_json(
 /// Members that are listed at most.
 pub const MOST_LEFT_OUT: usize = 8;
 
+/// Visits of a value within a value, on average: it may be one of several unnamed unions in others,
+/// which are twice as many with each level.
+const VISITS_OF_VALUE: usize = 16;
+
+/// The number of values within a value, itself included.
+fn values(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    }
+}
+
 /// Members that a value leaves out.
 struct LeftOut<'b> {
     types: &'b Btf<'b>,
     names: Vec<String>,
+    /// Values that may still be visited.
+    left: usize,
 }
 
 impl LeftOut<'_> {
     fn of_value(&mut self, ty: TypeId, value: &Value, place: &str, depth: u32) {
         let types = self.types;
         let found = types.skip_modifiers(ty).and_then(|ty| types.get(ty));
-        let Some(found) = found.filter(|_| depth > 0 && self.names.len() < MOST_LEFT_OUT) else {
+        let is_over = depth == 0 || self.left == 0 || self.names.len() >= MOST_LEFT_OUT;
+        let Some(found) = found.filter(|_| !is_over) else {
             return;
         };
+        self.left -= 1;
         match (found.shape(), value) {
             (Shape::Array(array), Value::Array(items)) => {
                 for (at, item) in items.iter().enumerate() {
@@ -74,9 +92,7 @@ impl LeftOut<'_> {
                     self.of_member(member, given, place, depth);
                 }
                 if members.is_empty() {
-                    let mut names = Vec::new();
-                    member_names(types, of, DEEPEST, &mut names);
-                    let names = names.join(" or ");
+                    let names = member_names(types, of).join(" or ");
                     self.add(match place {
                         "" => names,
                         place => format!("{place}.{names}"),
@@ -114,10 +130,8 @@ impl LeftOut<'_> {
     /// The members of an unnamed member that are given as if they were those of its structure, or
     /// in an object without a name.
     fn inner(&self, member: &Member, given: &Map<String, Value>) -> Map<String, Value> {
-        let mut names = Vec::new();
-        if let Some(of) = composite_of(self.types, member.ty) {
-            member_names(self.types, of, DEEPEST, &mut names);
-        }
+        let of = composite_of(self.types, member.ty);
+        let names = of.map_or_else(Vec::new, |of| member_names(self.types, of));
         let own = given.iter().filter(|(name, _)| names.contains(name));
         let mut inner: Map<_, _> = own
             .map(|(name, value)| (name.clone(), value.clone()))
@@ -288,8 +302,7 @@ impl Writer<'_> {
                     key => serde_json::json!({ key: value }),
                 };
                 let Some(member) = unnamed_with(types, of, &inner, DEEPEST) else {
-                    let mut names = Vec::new();
-                    member_names(types, of, DEEPEST, &mut names);
+                    let names = member_names(types, of);
                     return Err(format!(
                         "there is no member {key:?}; members are {}",
                         names.join(", ")
@@ -322,15 +335,34 @@ fn composite_of<'b>(types: &'b Btf<'b>, ty: TypeId) -> Option<Composite<'b>> {
     }
 }
 
+/// Members that are looked at for their names: unnamed unions in others have twice as many with
+/// each level.
+const MOST_MEMBERS: usize = 1 << 12;
+
 /// Names of members, with those of unnamed members.
-fn member_names(types: &Btf<'_>, of: Composite<'_>, depth: u32, names: &mut Vec<String>) {
+fn member_names(types: &Btf<'_>, of: Composite<'_>) -> Vec<String> {
+    let (mut names, mut left) = (Vec::new(), MOST_MEMBERS);
+    add_names(types, of, DEEPEST, (&mut names, &mut left));
+    names
+}
+
+fn add_names(
+    types: &Btf<'_>,
+    of: Composite<'_>,
+    depth: u32,
+    (names, left): (&mut Vec<String>, &mut usize),
+) {
     for member in of.members() {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
         match types.string(member.name).to_string() {
             name if !name.is_empty() => names.push(name),
             _ if depth == 0 => {}
             _ => {
                 if let Some(inner) = composite_of(types, member.ty) {
-                    member_names(types, inner, depth - 1, names);
+                    add_names(types, inner, depth - 1, (names, left));
                 }
             }
         }
@@ -345,8 +377,7 @@ fn unnamed_with(types: &Btf<'_>, of: Composite<'_>, object: &Value, depth: u32) 
         let Some(inner) = inner.filter(|_| depth > 0 && types.string(member.name) == *"") else {
             return false;
         };
-        let mut names = Vec::new();
-        member_names(types, inner, depth - 1, &mut names);
+        let names = member_names(types, inner);
         let is_there = |(key, value): (&String, &Value)| match &**key {
             "" => unnamed_with(types, inner, value, depth - 1).is_some(),
             key => names.iter().any(|name| name == key),

@@ -293,6 +293,39 @@ fn maps_that_evict_keep_their_limit_and_lose_no_element() {
     }
 }
 
+/// An update that gets no element is ENOMEM, as in Linux (of 400,000 updates of a map of one entry by
+/// two CPUs of 6.18 some hundred are); no thread waits for the element of another one.
+#[test]
+fn maps_with_fewer_elements_than_threads_evict_or_refuse() {
+    for kind in [MapKind::LruHash, MapKind::LruPercpuHash] {
+        for (entries, threads) in [(1, 2), (1, 8), (2, 8), (3, 8)] {
+            let map = changing(kind, MapFlags(0), entries);
+            in_threads(threads, |cpu, mut random| {
+                let program = map.operations();
+                for _ in 0..rounds(5_000) {
+                    let (key, value) = entry(random.below(4));
+                    match random.below(8) {
+                        0 => drop(program.delete(cpu, &key)),
+                        _ => match program.update(cpu, &key, &value, 0) {
+                            Ok(()) | Err(Errno::ENOMEM) => {}
+                            Err(errno) => panic!("{kind:?}: {errno:?}"),
+                        },
+                    }
+                }
+            });
+            let (guard, program) = (RunGuard::new(), map.operations());
+            for cpu in 0..CPUS {
+                let (key, value) = entry(100 + cpu);
+                assert_eq!(program.update(cpu, &key, &value, NOEXIST), Ok(()));
+                assert!(program.lookup(&guard, cpu, &key).is_some(), "{kind:?}");
+            }
+            drop(guard);
+            let left = empty(&map);
+            assert!((1..=entries).contains(&left), "{kind:?}: {left} entries");
+        }
+    }
+}
+
 /// Removes all entries of a map whose keys and values are those of [`entry`]; their number.
 fn empty(map: &Map) -> u32 {
     let mut removed = 0;
