@@ -165,3 +165,29 @@ fn comparisons_of_nftables_become_ranges() {
     );
     assert_eq!(imported.remarks.len(), 2);
 }
+
+/// A rule that names no protocol with ports, which iptables refuses, would become one that the rule
+/// file cannot express.
+#[test]
+fn ports_without_a_protocol_are_left_out() {
+    let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT ! -p tcp -j ACCEPT\n\
+        -A INPUT -m multiport --dports 80 -j ACCEPT\n-A INPUT -m multiport -j ACCEPT\nCOMMIT\n";
+    let imported = iptables_save(text, None, Variant::Legacy, &Assumptions::default()).unwrap();
+    assert_eq!(
+        rules(&imported),
+        [
+            "pass proto not tcp to 0.0.0.0/0",
+            "drop to 0.0.0.0/0 # policy of INPUT"
+        ]
+    );
+    let reason = "ports without a protocol that has them";
+    assert_eq!(
+        remarks(&imported),
+        [
+            ("line 4", reason, Fate::LeftOut),
+            ("line 5", reason, Fate::LeftOut)
+        ]
+    );
+    let written = imported.set.to_string();
+    assert_eq!(RuleSet::parse(&written).as_ref(), Ok(&imported.set));
+}

@@ -280,6 +280,10 @@ impl Reader<'_> {
             }
             "-m" | "--match" => {
                 let asked = Match::of(value).ok_or_else(|| format!("the match {value}"))?;
+                let has_ports = |rule: &Rule| rule.protocols.have_ports();
+                if asked == Match::Multiport && !self.conditions.iter().all(has_ports) {
+                    return Err("ports without a protocol that has them".to_owned());
+                }
                 if !(self.is_translated && matches!(asked, Match::Tcp | Match::Udp)) {
                     self.ask(asked);
                 }
