@@ -117,6 +117,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "btf",
             "capture",
             "classic",
+            "gateway",
             "interp",
             "isa",
             "object",
