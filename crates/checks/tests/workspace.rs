@@ -119,6 +119,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "btf",
             "capture",
             "classic",
+            "gateway",
             "interp",
             "isa",
             "object",

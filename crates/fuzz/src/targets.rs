@@ -10,7 +10,10 @@ mod ebpf_engines;
 mod ebpf_raw;
 mod ebpf_text;
 mod engines;
+mod gateway_rules;
+mod kernel_image;
 mod linker;
+mod network_file;
 mod object;
 mod seccomp_analysis;
 mod seccomp_expectations;
@@ -41,6 +44,9 @@ pub(crate) const ALL: &[Target] = &[
     linker::TARGET,
     object::TARGET,
     verifier::TARGET,
+    gateway_rules::TARGET,
+    network_file::TARGET,
+    kernel_image::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

@@ -434,6 +434,9 @@ fn number(value: &Value) -> Option<i128> {
 }
 
 fn put(number: i128, size: u32, is_signed: bool, into: &mut [u8]) -> Result<(), String> {
+    if !(1..=16).contains(&size) {
+        return Err(format!("numbers of {size} bytes cannot be written"));
+    }
     let bits = size * 8;
     let fits = match (is_signed, bits) {
         (_, 128) => true,
