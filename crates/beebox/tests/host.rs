@@ -1,6 +1,7 @@
 //! Functions of a host, called by programs as kfuncs: every kind of argument, in both engines,
 //! with the kernel's refusals.
 
+use crate::support::NATIVE;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,9 +104,9 @@ fn helpers() -> (Vec<HostFunction>, Arc<AtomicU64>) {
 #[test]
 fn every_kind_of_argument_arrives_and_goes_back() {
     let runs = [
-        ("all", RunEngine::Native),
+        ("all", NATIVE),
         ("all", RunEngine::Checked),
-        ("helpers", RunEngine::Native),
+        ("helpers", NATIVE),
         ("helpers", RunEngine::Checked),
     ];
     for (name, engine) in runs {
@@ -146,7 +147,7 @@ fn every_kind_of_argument_arrives_and_goes_back() {
 #[test]
 fn a_function_that_no_host_has_is_none() {
     let (functions, _) = functions();
-    let mut loaded = load("optional", RunEngine::Native, &functions).expect("it is loaded");
+    let mut loaded = load("optional", NATIVE, &functions).expect("it is loaded");
     let run = loaded.program("optional").unwrap().test_run(&[0; 64]);
     assert_eq!(run.unwrap().retval, 3);
 }
@@ -154,11 +155,8 @@ fn a_function_that_no_host_has_is_none() {
 #[test]
 fn the_verifier_checks_calls_as_those_of_the_kernel() {
     let (functions, _) = functions();
-    let refused = |program: &str, functions: &[HostFunction]| match load(
-        program,
-        RunEngine::Native,
-        functions,
-    ) {
+    let refused = |program: &str, functions: &[HostFunction]| match load(program, NATIVE, functions)
+    {
         Err(NotLoaded::Refused { refusal, .. }) => refusal.message,
         other => panic!("{other:?}"),
     };
@@ -189,7 +187,7 @@ fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
     let refused = |program: &str, change: fn(&mut Prototype)| {
         let (mut functions, _) = helpers();
         change(functions[0].prototype_mut());
-        match load(program, RunEngine::Native, &functions) {
+        match load(program, NATIVE, &functions) {
             Err(NotLoaded::Refused { refusal, .. }) => refusal.message,
             other => panic!("{other:?}"),
         }
@@ -223,7 +221,7 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
     let with = |change: fn(&mut Prototype)| {
         let (mut functions, _) = functions();
         change(functions[0].prototype_mut());
-        match load("optional", RunEngine::Native, &functions) {
+        match load("optional", NATIVE, &functions) {
             Err(NotLoaded::Functions(bad)) => bad,
             other => panic!("{other:?}"),
         }
@@ -254,7 +252,7 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
     for number in [0, 211, 0xffff, 0x7000_0000, u32::MAX] {
         let (mut functions, _) = functions();
         functions[0].prototype_mut().helper = Some(number);
-        let refused = load("optional", RunEngine::Native, &functions);
+        let refused = load("optional", NATIVE, &functions);
         assert!(matches!(
             refused,
             Err(NotLoaded::Functions(BadFunctions::HelperNumber { number: n, .. })) if n == number
@@ -263,7 +261,7 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
     let (mut functions, _) = helpers();
     functions[1].prototype_mut().helper = Some(65536);
     assert!(matches!(
-        load("optional", RunEngine::Native, &functions),
+        load("optional", NATIVE, &functions),
         Err(NotLoaded::Functions(BadFunctions::HelperNumber {
             number: 65536,
             ..
@@ -276,7 +274,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
     let (mut functions, _) = functions();
     functions.remove(0);
     assert!(matches!(
-        load("all", RunEngine::Native, &functions),
+        load("all", NATIVE, &functions),
         Err(NotLoaded::Link(_))
     ));
 }

@@ -1,10 +1,11 @@
 //! Kernel functions of Linux in programs of an object: as native code and in the checked
 //! engine, and what is said of those that are not run.
 
+use crate::support::ENGINES;
 use std::path::Path;
 
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine};
+use beebox::run::{LoadOptions, LoadedObject, NotLoaded};
 
 fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, NotLoaded> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/kfuncs.bpf.o");
@@ -16,7 +17,7 @@ fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, NotLoaded> 
 
 #[test]
 fn both_engines_run_them() {
-    for engine in [RunEngine::Native, RunEngine::Checked] {
+    for engine in ENGINES {
         let options = LoadOptions {
             engine,
             ..LoadOptions::default()

@@ -2,12 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::file;
+use crate::support::{ENGINES, file, native_code};
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine, RunError, TestRunOutput};
+use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunError, TestRunOutput};
 use spec::kernel::Source;
-
-const ENGINES: [RunEngine; 2] = [RunEngine::Native, RunEngine::Checked];
 
 fn load(name: &str, cpus: u32, options: &LoadOptions) -> Result<LoadedObject, NotLoaded> {
     let bytes = std::fs::read(file("tests/run/limits.bpf.o")).expect("a committed object");
@@ -81,6 +79,9 @@ fn arrays_count_from_the_start_and_variables_do_not() {
 
 #[test]
 fn runs_of_native_code_have_a_limit_of_time() {
+    if !native_code("the limit of time of native code") {
+        return;
+    }
     let options = LoadOptions {
         timeout: Some(Duration::from_millis(50)),
         ..LoadOptions::default()

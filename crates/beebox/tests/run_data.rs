@@ -1,5 +1,6 @@
 //! Variables of loaded objects, printed text, seeds.
 
+use crate::support::NATIVE;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,10 +66,10 @@ fn equal_seeds_give_equal_runs() {
         }
         last
     };
-    let first = random(1, RunEngine::Native);
-    assert_eq!(random(1, RunEngine::Native), first);
+    let first = random(1, NATIVE);
+    assert_eq!(random(1, NATIVE), first);
     assert_eq!(random(1, RunEngine::Checked), first);
-    assert_ne!(random(2, RunEngine::Native), first);
+    assert_ne!(random(2, NATIVE), first);
 }
 
 /// Linux loads programs for entries of device and CPU maps, but does not test-run them.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::support::{file, packets};
+use crate::support::{NATIVE, file, packets};
 use beebox::object::Object;
 use beebox::program::Program;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
@@ -62,7 +62,7 @@ impl Both {
         Some(Both {
             name: name.to_owned(),
             kind: program.kind(),
-            ours: ours(RunEngine::Native),
+            ours: ours(NATIVE),
             checked: ours(RunEngine::Checked),
             theirs,
             maps: loaded.maps,

@@ -1,5 +1,6 @@
 //! Sockets of a network: what programs read of them in each engine, and maps that hold them.
 
+use crate::support::{ENGINES, NATIVE};
 use std::sync::Arc;
 
 use beebox::network::{NetSocket, SocketState, System, TcpFigures};
@@ -87,7 +88,7 @@ fn fields_are_read_in_place_by_native_code() {
         (85, 5000, state, 0),
     ] {
         let program = finding(helper, port, then);
-        for engine in [RunEngine::Native, RunEngine::Checked] {
+        for engine in ENGINES {
             assert_eq!(run(&program, engine), (expected, engine), "{port} {then}");
         }
     }
@@ -109,7 +110,7 @@ fn structures_of_the_kernel_are_read_in_the_checked_engine() {
         "r1 = r7\ncall 137\nif r0 == 0 goto +4\nr8 = *(u16 *)(r0 + 16)\nr8 <<= 8\n\
          r1 = *(u32 *)(r0 + {cwnd})\nr8 += r1"
     );
-    let found = run(&finding(84, 5000, &then), RunEngine::Native);
+    let found = run(&finding(84, 5000, &then), NATIVE);
     assert_eq!(found, (2 << 8 | 10, RunEngine::Checked));
 }
 
@@ -126,7 +127,7 @@ fn maps_hold_sockets_by_their_cookies() {
     let text = "*(u32 *)(r10 - 4) = 1\nr8 = 0\n.8byte 0x5118\n.8byte 0\nr2 = r10\nr2 += -4\ncall 1\n\
                 if r0 == 0 goto out\nr8 = *(u32 *)(r0 + 16)\nr1 = r0\ncall 86\nout:\nr0 = r8\nexit";
     let program = program(text, vec![map]);
-    for engine in [RunEngine::Native, RunEngine::Checked] {
+    for engine in ENGINES {
         let mut loaded = loaded(&program, engine);
         let key = |number: u32| number.to_ne_bytes();
         assert_eq!(loaded.set_socket("servers", &key(1), 1), Ok(()));

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::file;
+use crate::support::{ENGINES, file};
 use beebox::object::Object;
 use beebox::raw::System;
 use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
@@ -121,8 +121,7 @@ fn operations_on_timers_do_what_they_do_in_the_kernel() {
     let Some((theirs, maps)) = in_kernel("operate") else {
         return;
     };
-    let mut engines =
-        [RunEngine::Native, RunEngine::Checked].map(|engine| loaded("operate", engine));
+    let mut engines = ENGINES.map(|engine| loaded("operate", engine));
     let mut random = SplitMix::new(16);
     let mut now = 1_000_000_000_000;
     let mut results = std::collections::BTreeMap::<u32, u32>::new();
@@ -198,7 +197,7 @@ fn calls(object: &LoadedObject) -> (u64, u64) {
 
 #[test]
 fn callbacks_run_between_runs_at_their_times() {
-    for engine in [RunEngine::Native, RunEngine::Checked] {
+    for engine in ENGINES {
         let mut object = loaded("trace", engine);
         let mut behind = vec![0; 6];
         behind.extend(2000u64.to_le_bytes());
@@ -219,7 +218,7 @@ fn callbacks_run_between_runs_at_their_times() {
 
 #[test]
 fn timers_that_never_end_are_an_error() {
-    for engine in [RunEngine::Native, RunEngine::Checked] {
+    for engine in ENGINES {
         let mut object = loaded("forever", engine);
         let mut program = object.program("forever").expect("it is loaded");
         program.set_clock(RunClock::Fixed(100));

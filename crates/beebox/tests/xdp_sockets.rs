@@ -3,6 +3,7 @@
 //! The sockets of the kernel are bound to queues of devices in a network namespace of their own,
 //! where the kernel redirects live frames to them.
 
+use crate::support::ENGINES;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -19,8 +20,6 @@ use testkit::kernel::load::{LoadRequest, load};
 
 const ENTRIES: u32 = 4;
 const STEPS: u32 = 2000;
-const ENGINES: [RunEngine; 2] = [RunEngine::Native, RunEngine::Checked];
-
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`: the kernel does what the program decides.
 const LIVE_FRAMES: u32 = 2;
 

@@ -23,9 +23,9 @@ pub(crate) type Flow = *const Op;
 pub(crate) type Step =
     unsafe fn(*const Op, *mut Machine, *const u8, usize, u64, *mut RunContext<'static>) -> Flow;
 
-/// One operation: 32 bytes, two to a cache line.
+/// One operation: 32 bytes, two to a cache line, whatever the size of a pointer.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub(crate) struct Op {
     pub run: Step,
     /// Immediate, or constant offset of a packet load.

@@ -5,11 +5,12 @@ use spec::SplitMix;
 
 use crate::{Applied, Optimizations, Options};
 
-/// The code generator. On other processors than x86-64 its code is for inspection only.
+/// The code generator. On other processors and systems than x86-64 Linux its code is for
+/// inspection only.
 pub(crate) use crate::x64::X64 as Host;
 
-/// True if this processor runs the code of [`Host`].
-pub(crate) const RUNS_HERE: bool = cfg!(target_arch = "x86_64");
+/// True if this processor runs the code of [`Host`], and this system has pages for it.
+pub(crate) const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// A code generator. The rest of the crate does not depend on the processor.
 pub(crate) trait Backend {

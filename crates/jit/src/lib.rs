@@ -9,6 +9,11 @@
 mod analysis;
 mod backend;
 mod draft;
+// Elsewhere there are no pages, and so nothing that could follow from them.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(unreachable_code, unused_mut, unused_variables)
+)]
 pub mod memory;
 mod native;
 mod optimization;

@@ -36,6 +36,10 @@
 
 mod error;
 mod holes;
+#[cfg(not(target_os = "linux"))]
+#[path = "memory/no_pages.rs"]
+mod pages;
+#[cfg(target_os = "linux")]
 mod pages;
 mod regions;
 
@@ -435,5 +439,5 @@ impl fmt::Debug for Image {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

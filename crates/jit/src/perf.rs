@@ -12,10 +12,18 @@
 //! The formats are those of `tools/perf/Documentation/jit-interface.txt` and
 //! `jitdump-specification.txt` of the Linux tree.
 
+#[cfg(not(target_os = "linux"))]
+mod absent;
+#[cfg(target_os = "linux")]
 mod dump;
+#[cfg(target_os = "linux")]
 mod map;
 
+#[cfg(not(target_os = "linux"))]
+pub use absent::{JitDump, SymbolMap};
+#[cfg(target_os = "linux")]
 pub use dump::JitDump;
+#[cfg(target_os = "linux")]
 pub use map::SymbolMap;
 
 /// Native code with its symbol and lines.
@@ -43,6 +51,7 @@ pub struct Line<'a> {
 }
 
 /// The name with control characters replaced, which would end it in either format.
+#[cfg(target_os = "linux")]
 fn plain(name: &str) -> String {
     let plain = |symbol: char| if symbol.is_control() { '?' } else { symbol };
     name.chars().map(plain).collect()

@@ -1,5 +1,4 @@
 //! Tests of the crate, in one executable.
 
-mod liveness;
 mod structure;
 mod trees;

@@ -21,6 +21,7 @@ impl Errno {
     }
 
     /// Result of a call that returns -1 on failure.
+    #[cfg(target_os = "linux")]
     pub(crate) fn check(answer: libc::c_int) -> Result<libc::c_int, Errno> {
         if answer < 0 {
             Err(Errno::last())
@@ -30,6 +31,7 @@ impl Errno {
     }
 
     /// Result of a call that returns a count, or -1 on failure.
+    #[cfg(target_os = "linux")]
     pub(crate) fn check_len(answer: libc::ssize_t) -> Result<usize, Errno> {
         usize::try_from(answer).map_err(|_| Errno::last())
     }

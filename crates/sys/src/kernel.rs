@@ -120,6 +120,12 @@ fn symbols() -> Symbols {
     })
 }
 
+#[cfg(not(unix))]
+fn page_size() -> u32 {
+    4096
+}
+
+#[cfg(unix)]
 fn page_size() -> u32 {
     // SAFETY: the call returns a number and accesses no memory of the process.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -2,28 +2,57 @@
 //! libseccomp, libbpf and librte_bpf loaded at run time.
 //!
 //! Each function makes one request to the system and returns data or an [`Errno`].
+//!
+//! Elsewhere than on Linux there are files and their mappings only; what describes the running
+//! kernel and compiles filter expressions answers with an error.
 
-pub mod bpf;
-pub mod capabilities;
-pub mod dpdk;
+mod compile_error;
 mod errno;
-pub mod inet;
+#[cfg(unix)]
+pub mod input;
+#[cfg(not(unix))]
+#[path = "input_elsewhere.rs"]
 pub mod input;
 pub mod interruptible;
 pub mod kernel;
-pub mod libbpf;
+#[cfg(target_os = "linux")]
 pub mod libpcap;
-pub mod library;
-pub mod libseccomp;
+#[cfg(not(target_os = "linux"))]
+#[path = "libpcap_elsewhere.rs"]
+pub mod libpcap;
 pub mod mapping;
+
+#[cfg(target_os = "linux")]
+pub mod bpf;
+#[cfg(target_os = "linux")]
+pub mod capabilities;
+#[cfg(target_os = "linux")]
+pub mod dpdk;
+#[cfg(target_os = "linux")]
+pub mod inet;
+#[cfg(target_os = "linux")]
+pub mod libbpf;
+#[cfg(target_os = "linux")]
+pub mod library;
+#[cfg(target_os = "linux")]
+pub mod libseccomp;
+#[cfg(target_os = "linux")]
 pub mod network;
+#[cfg(target_os = "linux")]
 pub mod process;
+#[cfg(target_os = "linux")]
 pub mod ptrace;
+#[cfg(target_os = "linux")]
 pub mod seccomp;
+#[cfg(target_os = "linux")]
 pub mod signals;
+#[cfg(target_os = "linux")]
 pub mod socket;
+#[cfg(target_os = "linux")]
 pub mod tracing;
+#[cfg(target_os = "linux")]
 pub mod unfinished;
+#[cfg(target_os = "linux")]
 pub mod xdp_socket;
 
 pub use errno::Errno;

@@ -5,7 +5,9 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::path::Path;
 
-use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
+use memmap2::{Mmap, MmapOptions};
 
 /// Maps a file for reading.
 ///
@@ -62,6 +64,7 @@ pub fn release(mapping: &Mmap, part: Range<usize>) {
     }
     // SAFETY: the mapping is of a file, shared and never written through, so the call
     // drops page-table entries and no contents. A failure only costs memory.
+    #[cfg(unix)]
     let _ = unsafe {
         mapping.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
     };

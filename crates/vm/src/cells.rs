@@ -61,7 +61,7 @@ enum Memory {
     None,
     /// A leaked box.
     Allocated(*mut [AtomicU64]),
-    Mapped(#[expect(dead_code, reason = "it is unmapped when it is dropped")] MmapMut),
+    Mapped(#[allow(dead_code, reason = "it is unmapped when it is dropped")] MmapMut),
 }
 
 // SAFETY: the memory is only released, by its last owner; any thread may do that.
@@ -88,8 +88,10 @@ impl Cells {
                 cells: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
                 _memory: Arc::new(Memory::None),
             }),
-            // Miri maps no memory, and cells of loom are larger.
-            LARGE.. if !cfg!(any(miri, loom)) => Cells::mapped(count, bytes),
+            // Miri and other systems map no memory, and cells of loom are larger.
+            LARGE.. if cfg!(any(unix, windows)) && !cfg!(any(miri, loom)) => {
+                Cells::mapped(count, bytes)
+            }
             _ => Cells::allocated(count),
         }
     }

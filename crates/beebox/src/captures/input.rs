@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use capture::{Compression, Error, Event, Format, Framing, Interface, Reader};
 use memmap2::Mmap;
 
 use super::part::Place;
+use super::positioned::read_at;
 
 /// A capture whose header is read.
 pub struct Input {
@@ -44,7 +44,7 @@ impl Input {
         let is_whole_file = metadata.is_file() && file.stream_position().is_ok_and(|at| at == 0);
         if is_whole_file {
             let mut start = [0; Compression::MAGIC];
-            let known = file.read_at(&mut start, 0).map_err(failed)?;
+            let known = read_at(&file, &mut start, 0).map_err(failed)?;
             if Compression::detect(&start[..known]) == Compression::None {
                 let file = WholeFile::new(file, metadata.len());
                 return Ok(Input {
@@ -227,7 +227,7 @@ impl Read for FileRange {
         let inside = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let len = if inside > 0 { inside } else { BEYOND };
         let len = len.min(into.len());
-        let count = self.file.read_at(&mut into[..len], self.at)?;
+        let count = read_at(&self.file, &mut into[..len], self.at)?;
         self.at += count as u64;
         Ok(count)
     }

@@ -14,6 +14,7 @@ mod input;
 mod merge;
 mod parallel;
 mod part;
+mod positioned;
 mod programs;
 mod scan;
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use capture::{Error, Event, Fault, Framed, Framing, Problem, Record};
+
+use super::positioned::read_at;
 
 /// Bytes that are read behind a part, for the rest of its last record.
 const BEHIND: u64 = 4 << 10;
@@ -104,7 +105,7 @@ impl Part {
         self.bytes.resize(len, 0);
         while kept < len {
             let offset = self.start + kept as u64;
-            match self.file.read_at(&mut self.bytes[kept..], offset) {
+            match read_at(&self.file, &mut self.bytes[kept..], offset) {
                 Ok(0) => {
                     self.is_last = true;
                     break;

@@ -16,6 +16,8 @@ use engines::{Answer, ENGINES, Engine, Setting};
 use page::{Page, Verdict};
 use program::{Expected, Program};
 
+use crate::support::{HAS_NATIVE_CODE, native_code};
+
 const ROWS: &[(&str, &str)] = &[
     ("arithmetic.txt", include_str!("rows/arithmetic.txt")),
     ("branches.txt", include_str!("rows/branches.txt")),
@@ -39,7 +41,8 @@ fn every_case_is_the_same_on_every_engine_and_on_the_page() {
     assert!(rows.len() > 1_500, "{} rows", rows.len());
     let mut page = Page::new();
     let mut wrong = Vec::new();
-    for engine in ENGINES {
+    let runs_here = |engine: &&Engine| engine.name != "jit" || HAS_NATIVE_CODE;
+    for engine in ENGINES.iter().filter(runs_here) {
         for row in &rows {
             let verdict = judge_row(engine, row);
             note(&mut wrong, engine, &row.place, &verdict);
@@ -57,8 +60,10 @@ fn every_case_is_the_same_on_every_engine_and_on_the_page() {
         wrong.len(),
         wrong.join("\n")
     );
-    page.check_coverage();
-    page.compare_or_write();
+    if native_code("the page of conformance") {
+        page.check_coverage();
+        page.compare_or_write();
+    }
 }
 
 fn note(wrong: &mut Vec<String>, engine: &Engine, place: &str, verdict: &Verdict) {

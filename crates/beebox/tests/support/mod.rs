@@ -5,6 +5,34 @@ pub(crate) mod three;
 use std::path::{Path, PathBuf};
 
 use beebox::captures::{Event, Input};
+use beebox::run::RunEngine;
+
+/// True where Beebox generates native code that runs.
+pub(crate) const HAS_NATIVE_CODE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+
+/// The engine that is compared with the checked one; where there is no native code, the checked
+/// one again, and [`native_code`] reports it.
+pub(crate) const NATIVE: RunEngine = match HAS_NATIVE_CODE {
+    true => RunEngine::Native,
+    false => RunEngine::Checked,
+};
+
+/// Both engines.
+pub(crate) const ENGINES: [RunEngine; 2] = [NATIVE, RunEngine::Checked];
+
+/// True where native code runs; elsewhere what needs it is reported as skipped.
+pub(crate) fn native_code(what: &str) -> bool {
+    let is_there = match HAS_NATIVE_CODE {
+        true => Ok(()),
+        false => Err("no native code for this processor and system"),
+    };
+    oracle::found(what, is_there).is_some()
+}
+
+#[test]
+fn native_code_is_compared_with_the_checked_engine() {
+    native_code("native code beside the checked engine in the tests of runs");
+}
 
 /// A file by its path from the crate.
 pub(crate) fn file(path: &str) -> PathBuf {

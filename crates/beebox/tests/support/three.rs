@@ -7,7 +7,7 @@ use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
 use testkit::kernel::object::ObjectInKernel;
 
-use super::file;
+use super::{ENGINES, NATIVE, file};
 
 const WHAT: &str = "test runs of the kernel";
 
@@ -40,7 +40,7 @@ impl Three {
             loaded.unwrap_or_else(|error| panic!("{path}: {error}"))
         };
         Three {
-            native: ours(RunEngine::Native),
+            native: ours(NATIVE),
             checked: ours(RunEngine::Checked),
             theirs,
             globals: object.globals().collect(),
@@ -60,7 +60,7 @@ impl Three {
     /// Runs a program everywhere on a packet and a context, either empty for none. The result,
     /// or the error number; what comes out is the same everywhere too.
     pub(crate) fn run_on(&mut self, name: &str, packet: &[u8], context: &[u8]) -> Result<u32, i32> {
-        let engines = [RunEngine::Native, RunEngine::Checked];
+        let engines = ENGINES;
         self.run_in(engines, name, packet, context)
     }
 

@@ -18,6 +18,8 @@ pub enum MemoryError {
         /// Requested alignment in bytes.
         align: usize,
     },
+    /// The system is not Linux.
+    NotLinux,
     /// A system call failed.
     Refused {
         /// Name of the system call.
@@ -38,6 +40,9 @@ impl fmt::Display for MemoryError {
                 f,
                 "native code with alignment {align}: the alignment must be a power of two up to a page"
             ),
+            MemoryError::NotLinux => {
+                f.write_str("no executable memory: it is mapped on Linux only")
+            }
             MemoryError::Refused { call, errno } => write!(
                 f,
                 "no executable memory: {call}: {}",

@@ -158,6 +158,17 @@ pub(super) fn page_size() -> usize {
     usize::try_from(size).expect("sysconf(_SC_PAGESIZE) is positive")
 }
 
+/// True if the error says that the system makes no second view of pages.
+pub(super) fn lacks_second_view(error: &MemoryError) -> bool {
+    matches!(
+        error,
+        MemoryError::Refused {
+            call: "mremap" | "madvise",
+            errno: libc::EINVAL | libc::ENOSYS | libc::EPERM,
+        }
+    )
+}
+
 fn check(answer: libc::c_int, call: &'static str) -> Result<(), MemoryError> {
     match answer {
         0 => Ok(()),

@@ -8,7 +8,7 @@
 use std::ptr;
 
 use super::holes::{Block, Holes};
-use super::pages::{Access, Fork, Pages, TemporaryPages};
+use super::pages::{Access, Fork, Pages, TemporaryPages, lacks_second_view};
 use super::{Inner, MemoryError, Placement, TRAP, Writing};
 
 /// Size of a pool's first region in bytes. Each further region is twice as large, up to
@@ -60,10 +60,7 @@ impl Regions {
                 Ok(()) => self
                     .choose(len, align, placement)
                     .expect("a new region is page-aligned and large enough"),
-                Err(MemoryError::Refused {
-                    call: "mremap" | "madvise",
-                    errno: libc::EINVAL | libc::ENOSYS | libc::EPERM,
-                }) => {
+                Err(error) if lacks_second_view(&error) => {
                     self.only_own_pages = true;
                     return Ok(None);
                 }

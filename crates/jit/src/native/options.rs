@@ -37,7 +37,7 @@ pub const ENTRY_SLOT: usize = 5;
 /// Errors of a compilation.
 #[derive(Debug)]
 pub enum CompileError {
-    /// There is no code generator for this processor; the interpreters run on all.
+    /// There is no code generator for this processor and system; the interpreters run on all.
     Processor,
     /// Executable memory could not be allocated.
     Memory(MemoryError),
@@ -48,8 +48,9 @@ impl fmt::Display for CompileError {
         match self {
             CompileError::Processor => write!(
                 f,
-                "native code: Beebox generates none for {} processors",
-                std::env::consts::ARCH
+                "native code: Beebox generates none for {} on {}",
+                std::env::consts::ARCH,
+                std::env::consts::OS
             ),
             CompileError::Memory(error) => write!(f, "native code: {error}"),
         }

@@ -4,15 +4,15 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Features, Native, Optimization, Optimizations, Options};
+use beebox_testkit::generate::Generator;
 use classic::text::{self, Form};
 use classic::{Checked, PlainProgram, Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use jit::memory::Pool;
+use jit::{Features, Native, Optimization, Optimizations, Options};
 use lower::{ClassicFilter, PacketFilter};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
-use testkit::generate::Generator;
 use vm::{Machine, Outcome};
 
 const IS_IPV4: &str = "ldh [12]\njne #0x800, no\n";
@@ -244,7 +244,7 @@ fn any_two_results_are_selected() {
 
 #[test]
 fn only_the_link_layer_protocol_is_a_branch() {
-    let filter = include_str!("../../bench/programs/port-22.asm");
+    let filter = include_str!("../../../bench/programs/port-22.asm");
     agrees(filter);
     assert_eq!(conditional(filter), (1, 11));
 }
@@ -467,7 +467,7 @@ fn generated_filters_agree() {
 
 #[test]
 fn every_optimization_can_be_disabled() {
-    let filter = include_str!("../../bench/programs/port-22.asm");
+    let filter = include_str!("../../../bench/programs/port-22.asm");
     let checked = checked(filter);
     let packets = packets();
     for semantics in [Semantics::Capture, Semantics::Kernel] {

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, ENTRY_SLOT, Features, Native, Options};
+use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use isa::ebpf::{Insn, assemble};
+use jit::memory::Pool;
+use jit::{Draft, ENTRY_SLOT, Features, Native, Options};
 use lower::Lowered;
 use spec::SplitMix;
-use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use vm::{Machine, Outcome, Unchecked};
 
 /// The instructions before the tables and addresses that follow the code.

@@ -4,14 +4,14 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, Features, Native, Options};
+use beebox_testkit::ebpf::reach::Reach;
+use beebox_testkit::ebpf::reference;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 use isa::ebpf::{Insn, assemble};
+use jit::memory::Pool;
+use jit::{Draft, Features, Native, Options};
 use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
-use testkit::ebpf::reach::Reach;
-use testkit::ebpf::reference;
 use vm::{Machine, Outcome, Unchecked};
 
 const MEMORY: usize = 128;

@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, Entered, Features, Native, Options};
+use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
+use beebox_testkit::generate;
 use classic::{Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use isa::ebpf::Insn;
+use jit::memory::Pool;
+use jit::{Draft, Entered, Features, Native, Options};
 use lower::{ClassicFilter, Lowered};
-use testkit::ebpf::{Choices, Dialect, Entry, Generator};
-use testkit::generate;
 
 /// Instructions that need a processor extension.
 const EXTENSIONS: &[Mnemonic] = &[

@@ -1,16 +1,16 @@
 //! Hardened filters return what the plain interpreter returns, and their code contains no
 //! constant of the program.
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Native, NativeCode, Options};
+use beebox_testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
+use beebox_testkit::generate::Dialect;
 use classic::{Checked, PlainProgram, Rules, Semantics, check, convert};
 use isa::classic::SockFilter;
 use isa::ebpf::assemble;
+use jit::memory::Pool;
+use jit::{Native, NativeCode, Options};
 use lower::{ClassicFilter, Lowered, PacketFilter};
 use packet::Packet;
 use spec::SplitMix;
-use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
-use testkit::generate::Dialect;
 use vm::{Machine, Outcome, Unchecked};
 
 /// Pairs of a program and a packet for each of the two semantics.

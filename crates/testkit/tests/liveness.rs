@@ -2,10 +2,10 @@
 //! equations, computed by naive iteration, and generated programs with what the passes over
 //! definitions and uses remove.
 
-use beebox_lower::flow::{Halves, Node};
-use beebox_lower::{Lowered, MemoryProgram, Pass, Passes};
+use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use isa::ebpf::{Insn, assemble};
-use testkit::ebpf::{Choices, Dialect, Entry, Generator};
+use lower::flow::{Halves, Node};
+use lower::{Lowered, MemoryProgram, Pass, Passes};
 use vm::Unchecked;
 
 /// Live-out set of a slot, given the live-in sets of all slots.

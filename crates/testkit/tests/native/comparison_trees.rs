@@ -6,14 +6,14 @@
 
 use std::fmt::Write;
 
-use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, Features, Native, Options};
+use beebox_testkit::ebpf::reach::Reach;
+use beebox_testkit::ebpf::reference;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 use isa::ebpf::{Insn, assemble};
+use jit::memory::Pool;
+use jit::{Draft, Features, Native, Options};
 use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
-use testkit::ebpf::reach::Reach;
-use testkit::ebpf::reference;
 use vm::{Machine, Outcome, Unchecked};
 
 const PROGRAMS: u64 = 1500;
