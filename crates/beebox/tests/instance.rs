@@ -1,6 +1,8 @@
 //! Objects in instances: handles of programs and maps, typed elements, test runs, limits, maps that
 //! outlive a reload.
 
+// It is written as a module of a crate of its own.
+#[allow(unreachable_pub)]
 #[path = "instance/firewall.rs"]
 mod firewall;
 #[path = "instance/unit_test.rs"]

@@ -156,8 +156,12 @@ impl LoadedObject {
     /// all runs since they were taken last; `None` if there is no such program. A stream that
     /// holds almost 100,000 bytes takes no more.
     pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
-        let place = self.shared.place(program)?;
-        Some(self.shared.programs[place].streams.take(stream))
+        Some(self.take_stream_of(self.shared.place(program)?, stream))
+    }
+
+    /// As [`LoadedObject::take_stream`], of the program at a place.
+    pub(crate) fn take_stream_of(&self, place: usize, stream: Stream) -> Vec<u8> {
+        self.shared.programs[place].streams.take(stream)
     }
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.

@@ -64,7 +64,7 @@ impl LoadedObject {
     /// Runs that share maps ([`LoadedObject::shared_maps`]) see each other's writes in any
     /// order. When a run does not end with a value, runs on later packets may have begun.
     pub fn run_capture_parallel(
-        &mut self,
+        &self,
         program: &str,
         input: Input,
         jobs: u32,
