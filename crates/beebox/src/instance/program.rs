@@ -71,9 +71,13 @@ impl Program {
     }
 
     /// A runner on a CPU, which per-CPU maps and `bpf_get_smp_processor_id` see. Threads that run
-    /// at the same time have one each, on different CPUs.
+    /// at the same time have one each, on different CPUs. Only the seed and the CPU decide about
+    /// its random numbers.
     pub fn runner_on(&self, cpu: u32) -> Runner<'_> {
-        Runner::new(self.runnable(cpu))
+        let shared = &self.instance.0;
+        let mut program = shared.loaded.runnable_alone(self.place, cpu);
+        program.set_limits(shared.limits);
+        Runner::new(program)
     }
 
     /// Runs it on each packet of a capture, whose times are those of the runs. Packets that go on

@@ -1,6 +1,6 @@
 //! A loaded object: its programs by name, its maps, and what the host sets between runs.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::process::Process;
@@ -12,6 +12,7 @@ use spec::{Errno, SplitMix};
 use vm::{Stream, System};
 
 use super::kernel_sockets::SocketLayout;
+use super::random::{RunRandom, SharedRandom};
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram, tail_calls};
 
@@ -22,10 +23,7 @@ pub struct LoadedObject {
     /// The programs as program arrays hold them.
     pub(super) stored: tail_calls::Programs,
     pub(super) globals: Vec<Global>,
-    /// Seed of random numbers.
-    pub(super) seed: u64,
-    /// Number of programs that were given random numbers of their own.
-    pub(super) streams: AtomicU64,
+    pub(super) random: SharedRandom,
     pub(super) cpu: u32,
     pub(super) host: Host,
     /// The layout of sockets, as far as the kernel's types are known.
@@ -79,13 +77,21 @@ impl LoadedObject {
         cpu: u32,
         random: &mut SplitMix,
     ) -> Option<RunnableProgram<'_>> {
-        let random = SplitMix::new(random.next_u64());
+        let random = RunRandom::Own(SplitMix::new(random.next_u64()));
         Some(self.shared.program(self.program_place(name)?, cpu, random))
     }
 
-    /// The program at a place, to run on a CPU with random numbers of its own.
+    /// The program at a place, to run on a CPU.
     pub(crate) fn runnable(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
-        self.shared.program(place, cpu, self.random())
+        let random = RunRandom::Shared(&self.random);
+        self.shared.program(place, cpu, random)
+    }
+
+    /// As [`LoadedObject::runnable`], with random numbers that only the seed and the CPU decide
+    /// about.
+    pub(crate) fn runnable_alone(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
+        let random = RunRandom::Own(self.random.of_cpu(cpu));
+        self.shared.program(place, cpu, random)
     }
 
     /// The place of the program of this name.
@@ -121,14 +127,6 @@ impl LoadedObject {
         let types = programs.find_map(|prepared| prepared.program.btf())?;
         types.get(id).filter(|_| id != TypeId::VOID)?;
         RustDump::new(types).refer(id, "", "").ok()
-    }
-
-    /// Random numbers that no other program has. The first ones are those of the seed itself.
-    pub(super) fn random(&self) -> SplitMix {
-        /// An odd number that is not the generator's own step.
-        const APART: u64 = 0xd1b5_4a32_d192_ed03;
-        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
-        SplitMix::new(self.seed.wrapping_add(stream.wrapping_mul(APART)))
     }
 
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail
