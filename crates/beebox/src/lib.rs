@@ -147,8 +147,11 @@ pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use pod::Pod;
-pub use run::{PrintedText, RunClock, RunEngine, RunRecord, UnwrittenRead};
+pub use run::{
+    Arena, CaptureSummary, PacketRun, PrintedText, RunClock, RunEngine, RunRecord, StorageOwner,
+    UnwrittenRead, VerdictCount, Written,
+};
 pub use spec::Errno;
 pub use spec::maps::{MapFlags, MapKind};
 pub use spec::programs::ProgramType;
-pub use vm::Redirect;
+pub use vm::{Redirect, Stream};

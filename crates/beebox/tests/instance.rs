@@ -1,6 +1,7 @@
 //! Objects in instances: handles of programs and maps, typed elements, test runs, limits, maps that
 //! outlive a reload.
 
+// It is written as a module of a crate of its own.
 #[allow(unreachable_pub)]
 mod firewall;
 mod unit_test;

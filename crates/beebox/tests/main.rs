@@ -11,6 +11,7 @@ mod explain;
 mod explain_edits;
 mod host;
 mod instance;
+mod instance_objects;
 mod jobs;
 mod kernel_image;
 mod kfuncs;

@@ -1,14 +1,15 @@
 //! Handles of maps, and their elements as Rust types.
 
 use std::fmt;
+use std::sync::Arc;
 
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 
-use super::{Instance, Program};
+use super::Instance;
 use crate::failure::Error;
 use crate::pod::{self, Pod};
-use crate::run::{DataError, ObjectMap, RunRecord};
+use crate::run::{DataError, ObjectMap};
 
 /// A map of an [`Instance`]. Clones are the same map, and programs of other threads may use it at
 /// the same time.
@@ -18,7 +19,16 @@ use crate::run::{DataError, ObjectMap, RunRecord};
 #[derive(Clone)]
 pub struct Map {
     instance: Instance,
-    place: usize,
+    named: Named,
+}
+
+/// The map that a handle names.
+#[derive(Clone)]
+enum Named {
+    /// A map of the object, by its place.
+    Object(usize),
+    /// A map that fits a map of maps.
+    Inner(Arc<ObjectMap>),
 }
 
 /// Elements that an update may change or add.
@@ -46,12 +56,28 @@ impl UpdateMode {
 impl Map {
     /// The map at a place of an instance.
     pub(super) fn new(instance: Instance, place: usize) -> Map {
-        Map { instance, place }
+        Map {
+            instance,
+            named: Named::Object(place),
+        }
+    }
+
+    /// A map that is made for a map of maps of an instance.
+    pub(super) fn inner(instance: Instance, map: ObjectMap) -> Map {
+        Map {
+            instance,
+            named: Named::Inner(Arc::new(map)),
+        }
     }
 
     pub(super) fn object_map(&self) -> &ObjectMap {
-        let map = self.instance.0.loaded.map_at(self.place);
-        map.expect("a handle of a map names one")
+        match &self.named {
+            Named::Object(place) => {
+                let map = self.instance.0.loaded.map_at(*place);
+                map.expect("a handle of a map names one")
+            }
+            Named::Inner(map) => map,
+        }
     }
 
     /// The instance that it belongs to.
@@ -205,38 +231,6 @@ impl Map {
         let entries = self.entries_bytes()?;
         let typed = |(key, values): &(Vec<u8>, Vec<u8>)| (K::from_bytes(key), self.split(values));
         Ok(entries.iter().map(typed).collect())
-    }
-
-    /// Puts a program of the same instance into a slot of a program array, or empties the slot.
-    /// Tail calls reach it from the next one on.
-    ///
-    /// # Errors
-    /// EINVAL for maps of other kinds, and programs of other instances and of another class than
-    /// the array's; E2BIG beyond the array, ENOENT if the slot is empty already.
-    pub fn set_program(&self, index: u32, program: Option<&Program>) -> Result<(), Error> {
-        let is_array = self.kind() == MapKind::ProgArray;
-        if !is_array || program.is_some_and(|program| !program.is_of(&self.instance)) {
-            return Err(self.failed(Errno::EINVAL));
-        }
-        let loaded = &self.instance.0.loaded;
-        let set = loaded.set_tail_call(self.name(), index, program.map(Program::name));
-        set.map_err(|errno| self.failed(errno))
-    }
-
-    /// Takes the complete records of a ring buffer, or of the perf buffers of a CPU.
-    pub fn take_records(&self, cpu: u32) -> Vec<RunRecord> {
-        self.object_map().take_records(cpu)
-    }
-
-    /// Puts a record into a user ring buffer, for programs that read it
-    /// (`bpf_user_ringbuf_drain`).
-    ///
-    /// # Errors
-    /// EINVAL if it is no user ring buffer, E2BIG if the record is larger than it, ENOSPC if there
-    /// is no room now.
-    pub fn write_user_record(&self, record: &[u8]) -> Result<(), Error> {
-        let loaded = &self.instance.0.loaded;
-        Ok(loaded.write_user_record(self.name(), record)?)
     }
 
     /// The values of all CPUs.

@@ -16,6 +16,7 @@ mod handle;
 mod loader;
 mod map;
 mod map_bytes;
+mod map_objects;
 mod object;
 mod program;
 mod runner;

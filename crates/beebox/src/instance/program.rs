@@ -3,6 +3,7 @@
 use std::fmt;
 
 use spec::programs::ProgramType;
+use vm::Stream;
 
 use super::{Instance, Runner, TestRun, TestRunResult};
 use crate::captures::Input;
@@ -70,9 +71,13 @@ impl Program {
     }
 
     /// A runner on a CPU, which per-CPU maps and `bpf_get_smp_processor_id` see. Threads that run
-    /// at the same time have one each, on different CPUs.
+    /// at the same time have one each, on different CPUs. Only the seed and the CPU decide about
+    /// its random numbers.
     pub fn runner_on(&self, cpu: u32) -> Runner<'_> {
-        Runner::new(self.runnable(cpu))
+        let shared = &self.instance.0;
+        let mut program = shared.loaded.runnable_alone(self.place, cpu);
+        program.set_limits(shared.limits);
+        Runner::new(program)
     }
 
     /// Runs it on each packet of a capture, whose times are those of the runs. Packets that go on
@@ -88,6 +93,31 @@ impl Program {
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
     ) -> Result<CaptureSummary, Error> {
         Ok(self.runnable(0).run_capture(input, output, observe)?)
+    }
+
+    /// As [`Program::run_capture`], in `jobs` threads, which are the CPUs from 0 on, as many as the
+    /// instance has at most. `observe` is called in the order of packets. Runs that share maps see
+    /// each other's writes in any order.
+    ///
+    /// # Errors
+    /// As [`Program::run_capture`].
+    pub fn run_capture_parallel(
+        &self,
+        input: Input,
+        jobs: u32,
+        observe: &mut dyn FnMut(PacketRun<'_>),
+    ) -> Result<CaptureSummary, Error> {
+        let shared = &self.instance.0;
+        let set_up = |program: &mut RunnableProgram<'_>| program.set_limits(shared.limits);
+        let loaded = &shared.loaded;
+        let ended = loaded.run_capture_parallel(self.name(), input, jobs, &set_up, observe);
+        Ok(ended.expect("a handle of a program names one")?)
+    }
+
+    /// Takes the bytes that it wrote into one of its streams (`bpf_stream_vprintk`), in all runs
+    /// since they were taken last. A stream that holds almost 100,000 bytes takes no more.
+    pub fn take_stream(&self, stream: Stream) -> Vec<u8> {
+        self.instance.0.loaded.take_stream_of(self.place, stream)
     }
 
     fn runnable(&self, cpu: u32) -> RunnableProgram<'_> {

@@ -68,6 +68,17 @@ impl LoadedObject {
         Ok(InnerMap(Arc::new(created)))
     }
 
+    /// As [`LoadedObject::create_inner_map`], with the definition that the map of maps states.
+    pub(crate) fn create_inner_of(&self, outer: &ObjectMap) -> Result<ObjectMap, Errno> {
+        let def = outer.def.inner.clone().ok_or(Errno::EINVAL)?;
+        Ok(ObjectMap {
+            map: Arc::new(outer.create_inner(&self.host)?),
+            def,
+            perf_buffers: Vec::new(),
+            inner_has_timers: false,
+        })
+    }
+
     /// Puts a map into a map of maps, in place of the one that is there: each lookup of a
     /// program finds one of them. The map that was there stays as long as runs use it.
     pub fn set_inner_map(
@@ -76,11 +87,23 @@ impl LoadedObject {
         key: &[u8],
         inner: &InnerMap,
     ) -> Result<(), DataError> {
+        let put = self.put_inner(self.outer(outer)?, key, &inner.0);
+        put.map_err(|errno| failed(outer, errno))
+    }
+
+    /// Puts a map into a map of maps.
+    pub(crate) fn put_inner(
+        &self,
+        outer: &ObjectMap,
+        key: &[u8],
+        inner: &Arc<Map>,
+    ) -> Result<(), Errno> {
+        // The update of another map would write a value.
+        outer.def.inner.as_ref().ok_or(Errno::EINVAL)?;
         let id = self.inner_maps.fetch_add(1, Ordering::Relaxed);
         let id = self.shared.maps.len() as u32 + 1 + id;
-        let maps = Maps(vec![Some(stored(id, &inner.0))]);
-        let put = self.outer(outer)?.map.update_with(key, &[0; 4], 0, &maps);
-        put.map_err(|errno| failed(outer, errno))
+        let maps = Maps(vec![Some(stored(id, inner))]);
+        outer.map.update_with(key, &[0; 4], 0, &maps)
     }
 
     fn outer(&self, name: &str) -> Result<&ObjectMap, DataError> {

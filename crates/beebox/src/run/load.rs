@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Host, MapMemory};
 use ::kernel::programs::TestProgram;
@@ -24,6 +24,7 @@ use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
 use super::maps::Creation;
 use super::prepared::{Prepared, Source};
+use super::random::SharedRandom;
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
@@ -234,8 +235,7 @@ impl LoadedObject {
             },
             stored: tail_calls::Programs::default(),
             globals,
-            seed: options.seed,
-            streams: AtomicU64::new(0),
+            random: SharedRandom::new(options.seed),
             cpu: options.cpu,
             host: host.clone(),
             socket_layout: types.map_or_else(SocketLayout::default, SocketLayout::of),

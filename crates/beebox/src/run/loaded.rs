@@ -1,6 +1,6 @@
 //! A loaded object: its programs by name, its maps, and what the host sets between runs.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::process::Process;
@@ -13,6 +13,7 @@ use vm::{Stream, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::prepared::Prepared;
+use super::random::{RunRandom, SharedRandom};
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram, UnwrittenRead, tail_calls};
 
@@ -23,10 +24,7 @@ pub struct LoadedObject {
     /// The programs as program arrays hold them.
     pub(super) stored: tail_calls::Programs,
     pub(super) globals: Vec<Global>,
-    /// Seed of random numbers.
-    pub(super) seed: u64,
-    /// Number of programs that were given random numbers of their own.
-    pub(super) streams: AtomicU64,
+    pub(super) random: SharedRandom,
     pub(super) cpu: u32,
     pub(super) host: Host,
     /// The layout of sockets, as far as the kernel's types are known.
@@ -80,13 +78,21 @@ impl LoadedObject {
         cpu: u32,
         random: &mut SplitMix,
     ) -> Option<RunnableProgram<'_>> {
-        let random = SplitMix::new(random.next_u64());
+        let random = RunRandom::Own(SplitMix::new(random.next_u64()));
         Some(self.shared.program(self.program_place(name)?, cpu, random))
     }
 
-    /// The program at a place, to run on a CPU with random numbers of its own.
+    /// The program at a place, to run on a CPU.
     pub(crate) fn runnable(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
-        self.shared.program(place, cpu, self.random())
+        let random = RunRandom::Shared(&self.random);
+        self.shared.program(place, cpu, random)
+    }
+
+    /// As [`LoadedObject::runnable`], with random numbers that only the seed and the CPU decide
+    /// about.
+    pub(crate) fn runnable_alone(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
+        let random = RunRandom::Own(self.random.of_cpu(cpu));
+        self.shared.program(place, cpu, random)
     }
 
     /// The place of the program of this name.
@@ -124,14 +130,6 @@ impl LoadedObject {
         RustDump::new(types).refer(id, "", "").ok()
     }
 
-    /// Random numbers that no other program has. The first ones are those of the seed itself.
-    pub(super) fn random(&self) -> SplitMix {
-        /// An odd number that is not the generator's own step.
-        const APART: u64 = 0xd1b5_4a32_d192_ed03;
-        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
-        SplitMix::new(self.seed.wrapping_add(stream.wrapping_mul(APART)))
-    }
-
     /// Puts a program of the object into a slot of a program array, or empties the slot: tail
     /// calls reach it from the next one on, those of runs on other threads too.
     ///
@@ -157,8 +155,12 @@ impl LoadedObject {
     /// all runs since they were taken last; `None` if there is no such program. A stream that
     /// holds almost 100,000 bytes takes no more.
     pub fn take_stream(&self, program: &str, stream: Stream) -> Option<Vec<u8>> {
-        let place = self.shared.place(program)?;
-        Some(self.shared.programs[place].streams.take(stream))
+        Some(self.take_stream_of(self.shared.place(program)?, stream))
+    }
+
+    /// As [`LoadedObject::take_stream`], of the program at a place.
+    pub(crate) fn take_stream_of(&self, place: usize, stream: Stream) -> Vec<u8> {
+        self.shared.programs[place].streams.take(stream)
     }
 
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that

@@ -49,6 +49,7 @@ mod prepared;
 mod printed;
 mod process;
 mod program;
+mod random;
 mod records;
 mod reuse;
 mod services;

@@ -5,10 +5,10 @@
 use std::time::Instant;
 
 use packet::{Metadata, Packet};
-use spec::SplitMix;
 use vm::{FiredTimer, RunContext, Timers};
 
 use super::PrintedText;
+use super::random::RunRandom;
 use super::shared::Shared;
 
 /// The clock of the time helpers.
@@ -29,7 +29,7 @@ pub(super) struct Services<'o> {
     shared: &'o Shared,
     /// The timers of the object, if its maps have some.
     pub(super) timers: Option<&'o Timers>,
-    random: SplitMix,
+    random: RunRandom<'o>,
     /// Names the CPU.
     metadata: Metadata,
     clock: RunClock,
@@ -41,7 +41,7 @@ pub(super) struct Services<'o> {
 
 impl<'o> Services<'o> {
     /// Services with the clock of captures.
-    pub(super) fn new(shared: &'o Shared, cpu: u32, random: SplitMix) -> Services<'o> {
+    pub(super) fn new(shared: &'o Shared, cpu: u32, random: RunRandom<'o>) -> Services<'o> {
         Services {
             shared,
             timers: shared.used_timers(),

@@ -8,12 +8,12 @@ use std::time::Duration;
 use ::kernel::maps::MapMemory;
 use ::kernel::process::Process;
 use ::kernel::variables::Variables;
-use spec::SplitMix;
 use vm::{Addresses, MapHandle, Objects, System, Timers};
 
 use super::hook::HookLayout;
 use super::map_structure::MapLayout;
 use super::prepared::Prepared;
+use super::random::RunRandom;
 use super::services::Services;
 use super::task::TaskLayout;
 use super::{ObjectMap, RunnableProgram};
@@ -58,7 +58,12 @@ impl Shared {
     }
 
     /// The program at a place, to run on a CPU with these random numbers.
-    pub(super) fn program(&self, place: usize, cpu: u32, random: SplitMix) -> RunnableProgram<'_> {
+    pub(super) fn program<'o>(
+        &'o self,
+        place: usize,
+        cpu: u32,
+        random: RunRandom<'o>,
+    ) -> RunnableProgram<'o> {
         RunnableProgram::new(self, place, Services::new(self, cpu, random))
     }
 }

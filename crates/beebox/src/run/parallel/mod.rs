@@ -21,6 +21,7 @@ use std::thread;
 use spec::SplitMix;
 use spec::maps::{MapFlags, MapKind};
 
+use super::random::RunRandom;
 use super::{CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunnableProgram};
 use crate::captures::Input;
 use results::{Merger, Results};
@@ -64,7 +65,7 @@ impl LoadedObject {
     /// Runs that share maps ([`LoadedObject::shared_maps`]) see each other's writes in any
     /// order. When a run does not end with a value, runs on later packets may have begun.
     pub fn run_capture_parallel(
-        &mut self,
+        &self,
         program: &str,
         input: Input,
         jobs: u32,
@@ -74,13 +75,12 @@ impl LoadedObject {
         let place = self.program_place(program)?;
         let mut merger = Merger::new(self.program_kind(place), observe);
         let jobs = jobs.clamp(1, self.host.cpus);
-        let mut random = self.random();
-        let seeds: Vec<u64> = (0..jobs).map(|_| random.next_u64()).collect();
+        let seeds: Vec<u64> = (0..jobs).map(|_| self.random.next_seed()).collect();
         let shared = &self.shared;
         let ended = thread::scope(|scope| {
             let start = |work: Box<dyn Work>, cpu: u32| -> Receiver<Results> {
                 let (done, results) = mpsc::sync_channel(WAITING);
-                let random = SplitMix::new(seeds[cpu as usize]);
+                let random = RunRandom::Own(SplitMix::new(seeds[cpu as usize]));
                 scope.spawn(move || {
                     let mut runnable = shared.program(place, cpu, random);
                     set_up(&mut runnable);
