@@ -57,6 +57,7 @@ pub struct Env<'a> {
 impl Env<'_> {
     /// True if the values of a map have addresses that programs may hold
     /// (`map_direct_value_addr`).
+    #[doc(alias = "map_direct_value_addr")]
     pub fn has_direct_value(&self, map: MapRef) -> bool {
         self.maps[map]
             .kind()
@@ -89,6 +90,7 @@ impl Env<'_> {
 
     /// True if a structure of vmlinux has, at `off`, the expected one
     /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
+    #[doc(alias = "btf_struct_ids_match")]
     pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
         let Some(vmlinux) = self.vmlinux else {
             return false;

@@ -36,20 +36,20 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 
-use crate::Result;
 use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::walk::{RegArg, Walk};
+use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
 pub use packet::{check_ld_abs, check_skb_loads};
 
 use registers::set_unknown;
 
-/// Bytes of stack of a frame.
-const MAX_STACK: i64 = 512;
+/// Bytes of stack of a frame (`MAX_BPF_STACK`).
+pub(crate) const MAX_STACK: i64 = LIMITS.stack as i64;
 /// Variable offsets must stay below this (`BPF_MAX_VAR_OFF`).
-const MAX_VAR_OFF: i64 = 1 << 29;
+pub(crate) const MAX_VAR_OFF: i64 = LIMITS.variable_offset as i64;
 /// Bytes of `struct bpf_flow_keys`.
 const FLOW_KEYS_SIZE: i64 = 56;
 
@@ -109,6 +109,7 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
 }
 
 /// Checks a load (`check_load_mem`).
+#[doc(alias = "check_load_mem")]
 #[allow(clippy::too_many_arguments)]
 fn check_load(
     walk: &mut Walk<'_>,
@@ -140,6 +141,7 @@ fn check_load(
 
 /// Checks a store of a register, or of an immediate if there is no `value`
 /// (`check_store_reg`).
+#[doc(alias = "check_store_reg")]
 fn check_store(
     walk: &mut Walk<'_>,
     size: u32,

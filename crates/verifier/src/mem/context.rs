@@ -13,6 +13,7 @@ use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
+#[doc(alias = "check_ctx_access")]
 pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *walk.reg(access.ptr);
     check_ptr_off(walk, &reg, access.ptr, false)?;

@@ -4,13 +4,10 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
-use crate::Result;
 use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::walk::Walk;
-
-/// Variable sizes must stay below this (`BPF_MAX_VAR_SIZ`).
-const MAX_VAR_SIZE: u64 = 1 << 29;
+use crate::{LIMITS, Result};
 
 /// A buffer that may be uninitialised, which the call writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +17,7 @@ pub(crate) struct RawMem {
 }
 
 /// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
+#[doc(alias = "check_helper_mem_access")]
 pub(crate) fn check_helper_mem(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -131,6 +129,7 @@ pub(crate) fn check_helper_mem(
 
 /// Checks the pair of a buffer and its size, which is in the register behind
 /// (`check_mem_size_reg`).
+#[doc(alias = "check_mem_size_reg")]
 pub(crate) fn check_sized_mem(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -160,7 +159,7 @@ pub(crate) fn check_sized_mem(
             num.umax as i64
         ));
     }
-    if num.umax >= MAX_VAR_SIZE {
+    if num.umax >= LIMITS.variable_size.into() {
         return Err(refuse!(
             walk,
             EACCES,
@@ -174,6 +173,7 @@ pub(crate) fn check_sized_mem(
 
 /// Checks that a global function may read and write `size` bytes at `ptr`
 /// (`check_mem_reg`).
+#[doc(alias = "check_mem_reg")]
 pub(crate) fn check_global_mem(walk: &mut Walk<'_>, ptr: Reg, size: u32) -> Result<()> {
     let saved = *walk.reg(ptr);
     if saved.is_null() {

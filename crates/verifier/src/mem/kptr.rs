@@ -12,7 +12,8 @@ use crate::walk::Walk;
 use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
-/// Checks a load or store of exactly the pointer in a field.
+/// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
+#[doc(alias = "check_map_kptr_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -112,6 +113,8 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     Ok(())
 }
 
+/// Linux's `map_kptr_match_type`.
+#[doc(alias = "map_kptr_match_type")]
 fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *walk.reg(value);
     if reg.is_null() {

@@ -13,10 +13,11 @@ use super::{Access, MemAccess};
 use crate::RefusalKind;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
+#[doc(alias = "check_ptr_to_btf_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -94,7 +95,7 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
         Err(fault) => {
             verbose!(walk, "{fault}\n");
             return Err(Stop::refusal(
-                fault.errno(),
+                Errno(fault.errno()),
                 RefusalKind::OutOfBounds,
                 Some(walk.insn_idx),
                 format_args!("{fault}"),
@@ -197,6 +198,7 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
 }
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
+#[doc(alias = "check_ptr_to_map_access")]
 pub(super) fn check_map_access(
     walk: &mut Walk<'_>,
     access: MemAccess,

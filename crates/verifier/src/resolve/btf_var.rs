@@ -10,7 +10,8 @@ use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
-/// Result of a load of the address of `id`.
+/// Result of a load of the address of `id` (`check_pseudo_btf_id`).
+#[doc(alias = "check_pseudo_btf_id")]
 pub(super) fn resolve(
     env: &Env<'_>,
     walk: &mut Refuser<'_, '_>,

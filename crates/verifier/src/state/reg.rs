@@ -65,7 +65,8 @@ pub enum DynptrKind {
 }
 
 /// Kind of value in a register (kernel: `enum bpf_reg_type` without its flags, with
-/// the union of `struct bpf_reg_state` as payload).
+/// the union of `struct bpf_reg_state` as payload) (`bpf_reg_type`).
+#[doc(alias = "bpf_reg_type")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum RegKind {
@@ -217,7 +218,8 @@ impl RegKind {
     }
 }
 
-/// Abstract state of a register (kernel: `struct bpf_reg_state`).
+/// Abstract state of a register (kernel: `struct bpf_reg_state`) (`bpf_reg_state`).
+#[doc(alias = "bpf_reg_state")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegState {
     /// Kind of value with its payload.

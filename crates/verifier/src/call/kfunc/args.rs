@@ -4,7 +4,7 @@
 
 use btf::{Btf, Kind, ParamSuffix, Shape, TypeId};
 use isa::ebpf::Reg;
-use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
+use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase, SpecialKfunc};
 
 use super::{Callee, Meta};
 use crate::call::args::check_offset;
@@ -48,7 +48,8 @@ enum Pointer {
     SizedMem,
 }
 
-/// Checks all arguments.
+/// Checks all arguments (`check_kfunc_args`).
+#[doc(alias = "check_kfunc_args")]
 pub(super) fn check(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<Meta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
@@ -283,7 +284,9 @@ fn check_scalar(
     walk.mark_precise(ptr)
 }
 
-/// Check of a pointer argument; `target` is the pointee below modifiers.
+/// Check of a pointer argument; `target` is the pointee below modifiers
+/// (`get_kfunc_ptr_arg_type`).
+#[doc(alias = "get_kfunc_ptr_arg_type")]
 fn pointer_kind(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
@@ -294,7 +297,7 @@ fn pointer_kind(
     let btf = callee.btf;
     let reg = *walk.reg(REGS[index]);
     let suffix = ParamSuffix::of(&callee.params[index].1);
-    let is_cast = &*callee.kfunc.name == "bpf_cast_to_kern_ctx";
+    let is_cast = callee.is(SpecialKfunc::CastToKernCtx);
     if is_cast || is_context(btf, walk.env.context.kind, pointee) {
         return Ok(Pointer::Ctx);
     }
@@ -362,6 +365,7 @@ fn pointer_kind(
 }
 
 /// The structure that a register of another kind stands for (`reg2btf_ids`).
+#[doc(alias = "reg2btf_ids")]
 fn stands_for(reg: &RegState) -> Option<&'static str> {
     Some(match reg.kind {
         RegKind::Socket => "sock",
@@ -374,6 +378,7 @@ fn stands_for(reg: &RegState) -> Option<&'static str> {
 
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
+#[doc(alias = "__btf_type_is_scalar_struct")]
 fn is_scalar_struct(walk: &mut Walk<'_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
@@ -419,6 +424,7 @@ fn check_rcu(walk: &mut Walk<'_>, callee: &Callee<'_>, ptr: Reg, reg: &RegState)
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
+#[doc(alias = "process_kf_arg_ptr_to_btf_id")]
 fn check_object(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
@@ -476,11 +482,13 @@ fn check_object(
 
 /// True if one name is the other with `___init` behind, which must not be taken for it
 /// (`btf_type_ids_nocast_alias`).
+#[doc(alias = "btf_type_ids_nocast_alias")]
 fn is_nocast_alias(one: &[u8], other: &[u8]) -> bool {
     one.strip_suffix(b"___init") == Some(other) || other.strip_suffix(b"___init") == Some(one)
 }
 
 /// Checks memory whose size is the next argument (`check_kfunc_mem_size_reg`).
+#[doc(alias = "check_kfunc_mem_size_reg")]
 fn check_memory(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
