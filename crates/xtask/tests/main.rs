@@ -1,6 +1,7 @@
 //! Tests of the crate, in one executable.
 
 mod facade;
+mod kernel_names;
 mod public_types;
 mod sample;
 mod workspace;
