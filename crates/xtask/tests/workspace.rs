@@ -493,7 +493,10 @@ fn kinds_are_named() {
     ];
     // Sizes of numbers are listed, too: powers of two.
     let is_listed = |code: &str| {
-        let trim = |word: &str| word.trim_matches(|letter| "(),".contains(letter)).parse();
+        let trim = |word: &str| {
+            word.trim_matches(|letter: char| "(),".contains(letter))
+                .parse()
+        };
         let words: Vec<&str> = code.split_whitespace().collect();
         let mut pairs = words.windows(3).filter(|words| words[1] == "|");
         !code.contains("<<")
