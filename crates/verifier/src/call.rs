@@ -41,6 +41,9 @@ pub use leak::check_resource_leak;
 pub use prototype::{PrototypeError, SubprogArg};
 pub use subprog::set_up_entry_args;
 
+/// Registers of arguments.
+const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+
 /// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].
 pub fn check_call(walk: &mut Walk<'_>, callee: Callee) -> Result<Outcome> {
     check_held_lock(walk, callee)?;

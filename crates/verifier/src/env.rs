@@ -8,7 +8,7 @@ use spec::registry::{ProgramContext, Registry};
 
 use crate::options::Options;
 use crate::resolve::Maps;
-use crate::state::{MapRef, TypeRef};
+use crate::state::{BtfRef, MapRef, TypeRef};
 use crate::type_rules::TypeRules;
 
 /// Read-only input of a verification.
@@ -73,9 +73,8 @@ impl Env<'_> {
     /// The BTF object of a type.
     pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
         match ty.btf {
-            TypeRef::VMLINUX => self.vmlinux,
-            TypeRef::PROGRAM => self.program.btf().map(|btf| &**btf),
-            _ => None,
+            BtfRef::Vmlinux => self.vmlinux,
+            BtfRef::Program => self.program.btf().map(|btf| &**btf),
         }
     }
 

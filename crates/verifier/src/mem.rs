@@ -82,6 +82,21 @@ pub(crate) struct MemAccess {
     pub(crate) signed: bool,
 }
 
+impl MemAccess {
+    /// An access of which no register is loaded or stored.
+    pub(crate) const fn new(ptr: Reg, off: i32, size: u32, access: Access) -> MemAccess {
+        MemAccess {
+            ptr,
+            off,
+            size,
+            access,
+            value: None,
+            strict: false,
+            signed: false,
+        }
+    }
+}
+
 /// Checks a load, store or atomic instruction.
 pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
     match insn {
@@ -127,13 +142,10 @@ fn check_load(
     check_mem_access(
         walk,
         MemAccess {
-            ptr: base,
-            off: off.into(),
-            size,
-            access: Access::Read,
             value: Some(dst),
             strict,
             signed,
+            ..MemAccess::new(base, off.into(), size, Access::Read)
         },
     )?;
     save_ptr_type(walk, ty, allow_trust_mismatch)
@@ -158,13 +170,9 @@ fn check_store(
     check_mem_access(
         walk,
         MemAccess {
-            ptr: base,
-            off: off.into(),
-            size,
-            access: Access::Write,
             value,
             strict,
-            signed: false,
+            ..MemAccess::new(base, off.into(), size, Access::Write)
         },
     )?;
     save_ptr_type(walk, ty, false)

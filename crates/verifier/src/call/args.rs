@@ -12,7 +12,9 @@ use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
-use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
+use crate::state::{
+    BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
+};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, refuse};
 
@@ -221,11 +223,8 @@ fn check_object_type(
     is_strict: bool,
 ) -> Result<()> {
     let off = walk.reg(ptr).off;
-    let expected = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: expected,
-    };
-    if ty.btf == TypeRef::VMLINUX && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
+    let expected = TypeRef::vmlinux(expected);
+    if ty.btf == BtfRef::Vmlinux && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
         return Ok(());
     }
     let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));

@@ -163,10 +163,7 @@ fn set_args(
             let Some(vma) = found else {
                 return Err(Stop::unsupported("callback with a kernel object"));
             };
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: vma.id().0,
-            };
+            let ty = TypeRef::vmlinux(vma.id().0);
             regs[1] = caller.regs[1];
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];

@@ -74,18 +74,7 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
     record_key(walk, &meta)?;
     if let Some((ptr, size)) = meta.raw.planned {
         for off in 0..size {
-            check_mem_access(
-                walk,
-                MemAccess {
-                    ptr,
-                    off,
-                    size: 1,
-                    access: Access::Write,
-                    value: None,
-                    strict: false,
-                    signed: false,
-                },
-            )?;
+            check_mem_access(walk, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
     release(walk, &meta)?;

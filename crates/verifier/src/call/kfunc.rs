@@ -235,9 +235,7 @@ fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
-    let state = &walk.state;
-    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
-    if callee.has(KfuncFlags::RCU_PROTECTED) && !in_rcu {
+    if callee.has(KfuncFlags::RCU_PROTECTED) && !walk.state.in_rcu_section() {
         return Err(refuse!(
             walk,
             EACCES,

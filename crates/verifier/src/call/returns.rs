@@ -52,10 +52,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::Mem {
-                size: meta.mem_size,
-                dynptr_id: 0,
-            };
+            let kind = RegKind::memory(meta.mem_size);
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
@@ -70,10 +67,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                     walk.env.registry.helper_name(id)
                 ));
             };
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: ty.btf_id,
-            };
+            let ty = TypeRef::vmlinux(ty.btf_id);
             RegState::pointer(RegKind::BtfId { ty }, flags)
         }
     };
@@ -124,7 +118,7 @@ fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegSt
     let Some(size) = vmlinux.size_of(target) else {
         return Err(Stop::unsupported("per-CPU object without size"));
     };
-    let kind = RegKind::Mem { size, dynptr_id: 0 };
+    let kind = RegKind::memory(size);
     Ok(RegState::pointer(kind, flags))
 }
 

@@ -7,16 +7,14 @@ use spec::programs::ProgramType;
 use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
-use super::clear_caller_saved;
 use super::prototype::{self, SubprogArg};
+use super::{REGS, clear_caller_saved};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{Outcome, Walk};
 use crate::{Errno, RefusalKind, Result, Stop, log, refuse, verbose};
-
-const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`).
@@ -336,7 +334,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
         SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),
         SubprogArg::Mem { size, nullable } => {
-            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            let kind = RegKind::memory(size);
             if !nullable {
                 return Ok(RegState::pointer(kind, TypeFlags::NONE));
             }
@@ -345,10 +343,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
             value
         }
         SubprogArg::UntrustedMem => {
-            let kind = RegKind::Mem {
-                size: 0,
-                dynptr_id: 0,
-            };
+            let kind = RegKind::memory(0);
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             RegState::pointer(kind, flags)
         }
@@ -364,10 +359,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
             if nullable {
                 flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
             }
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: id.0,
-            };
+            let ty = TypeRef::vmlinux(id.0);
             let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
             value.id = walk.new_id();
             value

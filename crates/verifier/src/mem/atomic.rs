@@ -84,13 +84,8 @@ fn check_rmw(
         walk.check_reg_arg(loaded, RegArg::Dst)?;
     }
     let access = MemAccess {
-        ptr: base,
-        off: off.into(),
-        size,
-        access: Access::Read,
-        value: None,
         strict: true,
-        signed: false,
+        ..MemAccess::new(base, off.into(), size, Access::Read)
     };
     check_mem_access(walk, access)?;
     if loaded.is_some() {

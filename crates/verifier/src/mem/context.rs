@@ -119,10 +119,7 @@ pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<Reg
         RegBase::PtrToXdpSock => RegKind::XdpSock,
         RegBase::PtrToBuf => RegKind::Buf,
         RegBase::PtrToBtfId => RegKind::BtfId {
-            ty: TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: btf.map_or(0, |ty| ty.btf_id),
-            },
+            ty: TypeRef::vmlinux(btf.map_or(0, |ty| ty.btf_id)),
         },
         _ => {
             let what = format!("context field of type {:?}", value.base);

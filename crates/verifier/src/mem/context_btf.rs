@@ -129,10 +129,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         );
         return Ok(Argument::Scalar);
     }
-    let ty = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: object.0,
-    };
+    let ty = TypeRef::vmlinux(object.0);
     let pointer = RegState::pointer(RegKind::BtfId { ty }, flags);
     Ok(Argument::Pointer(pointer))
 }

@@ -62,15 +62,7 @@ pub(crate) fn check_helper_mem(
         }
         RegKind::BtfId { ty } => object::check_access(
             walk,
-            MemAccess {
-                ptr,
-                off: 0,
-                size: size as u32,
-                access: Access::Read,
-                value: None,
-                strict: false,
-                signed: false,
-            },
+            MemAccess::new(ptr, 0, size as u32, Access::Read),
             ty,
             reg.off,
         ),
@@ -81,18 +73,7 @@ pub(crate) fn check_helper_mem(
                     false => Err(refuse!(walk, EACCES, Argument, "")),
                 };
             }
-            check_mem_access(
-                walk,
-                MemAccess {
-                    ptr,
-                    off: size - 1,
-                    size: 1,
-                    access,
-                    value: None,
-                    strict: false,
-                    signed: false,
-                },
-            )
+            check_mem_access(walk, MemAccess::new(ptr, size - 1, 1, access))
         }
         RegKind::NotInit
         | RegKind::Scalar

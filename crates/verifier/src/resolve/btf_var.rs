@@ -67,10 +67,7 @@ pub(super) fn resolve(
         return Ok(memory(0));
     };
     let object = RegKind::BtfId {
-        ty: TypeRef {
-            btf: TypeRef::VMLINUX,
-            id: var.ty.0,
-        },
+        ty: TypeRef::vmlinux(var.ty.0),
     };
     if is_percpu(vmlinux, TypeId(id)) {
         return Ok(RegState::pointer(object, TypeFlags::MEM_PERCPU));
@@ -94,7 +91,7 @@ pub(super) fn resolve(
 }
 
 fn memory(size: u32) -> RegState {
-    RegState::pointer(RegKind::Mem { size, dynptr_id: 0 }, TypeFlags::MEM_RDONLY)
+    RegState::pointer(RegKind::memory(size), TypeFlags::MEM_RDONLY)
 }
 
 /// True if the variable exists once for each CPU.

@@ -319,6 +319,13 @@ impl State {
         self.frame_mut(self.curframe)
     }
 
+    /// True in a section that RCU protects: explicit, under a lock, or in programs that do not
+    /// sleep (`in_rcu_cs`).
+    #[doc(alias = "in_rcu_cs")]
+    pub const fn in_rcu_section(&self) -> bool {
+        self.active_rcu_lock || self.active_locks != 0 || !self.in_sleepable
+    }
+
     /// Enters a frame above the executing one.
     pub fn push_frame(&mut self, frame: Frame) {
         self.curframe += 1;

@@ -8,16 +8,14 @@ use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase, SpecialKfunc};
 
 use super::{Callee, Meta};
 use crate::call::args::check_offset;
-use crate::call::constant;
 use crate::call::prototype::{is_context, is_projection};
+use crate::call::{REGS, constant};
 use crate::log::reg_type_str;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::state::{RegKind, RegState, TypeFlags};
+use crate::state::{BtfRef, RegKind, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
-
-const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Structures by which a pointer is more than a pointer to memory.
 const UNSUPPORTED_STRUCTS: &[&str] = &[
@@ -449,7 +447,7 @@ fn check_object(
                 reg_type_str(reg.kind.base().with(reg.flags.and(TRUSTED)))
             ));
         }
-        (RegKind::BtfId { ty }, _) if ty.btf == crate::state::TypeRef::VMLINUX => TypeId(ty.id),
+        (RegKind::BtfId { ty }, _) if ty.btf == BtfRef::Vmlinux => TypeId(ty.id),
         (_, Some(name)) => match btf.find(Kind::Struct, name) {
             Some(ty) => ty.id(),
             None => return Err(callee.unsupported()),

@@ -61,7 +61,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
             if callee.has(KfuncFlags::RCU_PROTECTED) {
                 flags = flags.with(TypeFlags::MEM_RCU);
             }
-            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            let kind = RegKind::memory(size);
             let mut memory = RegState::pointer(kind, flags);
             memory.ref_obj_id = meta.ref_obj_id;
             memory
@@ -93,10 +93,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
 }
 
 fn object(id: TypeId, flags: TypeFlags) -> RegState {
-    let ty = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: id.0,
-    };
+    let ty = TypeRef::vmlinux(id.0);
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
@@ -137,10 +134,7 @@ fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<Re
         return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
     }
     if ty.kind() == Kind::Void {
-        let kind = RegKind::Mem {
-            size: 0,
-            dynptr_id: 0,
-        };
+        let kind = RegKind::memory(0);
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }

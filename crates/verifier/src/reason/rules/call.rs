@@ -180,10 +180,7 @@ fn parameter(scene: &Scene<'_>, arg: SubprogArg) -> Parameter {
         SubprogArg::Mem { size, nullable } => Parameter::Memory { size, nullable },
         SubprogArg::UntrustedMem => Parameter::Untrusted,
         SubprogArg::Btf { id, nullable, .. } => Parameter::Object {
-            name: scene.env.type_name(TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: id.0,
-            }),
+            name: scene.env.type_name(TypeRef::vmlinux(id.0)),
             nullable,
         },
         SubprogArg::Arena => Parameter::Arena,
