@@ -156,7 +156,7 @@ fn the_kernel_refuses_each_program_with_the_same_last_line() {
     for refusable in refusables(&kernel) {
         let name = refusable.file.display();
         let refusal = refusable.explanation(&kernel).refusal;
-        let ours = Some((refusal.errno, refusal.message));
+        let ours = Some((refusal.errno.0, refusal.message));
         let answer = refusal_of_kernel(&refusable.program);
         if let Some(recorded) = &refusable.recorded {
             if writes {

@@ -1,5 +1,6 @@
 //! Tests of the crate, in one executable.
 
 mod facade;
+mod kernel_names;
 mod public_types;
 mod workspace;

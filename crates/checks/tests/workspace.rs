@@ -498,6 +498,58 @@ fn pseudo_numbers_are_defined_in_isa() {
     }
 }
 
+/// Program types, attach types, map kinds, types of registers, flags, helpers and opcodes have
+/// names in `spec` and `isa`: the verifier and what lowers its programs compare no number of
+/// one, and list none.
+#[test]
+fn kinds_are_named() {
+    const NUMBERS: [&str; 12] = [
+        ".code & ",
+        ".code == 0x",
+        "match insn.code",
+        "kind.number() ",
+        "kind().number() ",
+        "map_type ==",
+        "map_type()",
+        "TypeFlags(",
+        "MapFlags(",
+        "flags.0 &",
+        "imm == 1",
+        "attach == 2",
+    ];
+    // Sizes of numbers are listed, too: powers of two.
+    let is_listed = |code: &str| {
+        let trim = |word: &str| {
+            word.trim_matches(|letter: char| "(),".contains(letter))
+                .parse()
+        };
+        let words: Vec<&str> = code.split_whitespace().collect();
+        let mut pairs = words.windows(3).filter(|words| words[1] == "|");
+        !code.contains("<<")
+            && pairs.any(|words| match (trim(words[0]), trim(words[2])) {
+                (Ok(one), Ok(other)) => [one, other].iter().any(|n: &u64| n.count_ones() > 1),
+                _ => false,
+            })
+    };
+    let mut faults = Faults::default();
+    for (name, path, source) in sources() {
+        if !["verifier", "lower"].contains(&&*name) || is_test(&path) {
+            continue;
+        }
+        for (line, at) in without_tests(&source).lines().zip(1..) {
+            let code = line.split("//").next().unwrap();
+            let number = NUMBERS.iter().find(|number| code.contains(**number));
+            faults.note(number.is_none() && !is_listed(code), || {
+                format!(
+                    "{}:{at}: a kind is a number: {}",
+                    path.display(),
+                    line.trim()
+                )
+            });
+        }
+    }
+}
+
 #[test]
 fn no_file_is_called_utils() {
     let mut faults = Faults::default();

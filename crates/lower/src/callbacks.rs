@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use spec::helpers::HelperId;
 use verifier::{InsnFact, PointerKind, ProgramFacts, Proof, Value};
 use vm::{Call, CallBlock, Callback, MapHandle, begin_calls, next_call};
 
@@ -51,17 +52,9 @@ impl Callbacks {
         let Insn::Call(Callee::Helper(helper)) = insn else {
             return None;
         };
-        // It only notes which function a timer calls.
-        if helper == TIMER_SET_CALLBACK {
-            return None;
-        }
-        let (_, operand) = TAKE_FUNCTIONS
-            .iter()
-            .find(|(number, _)| *number == helper)?;
+        let operand = callback_register(HelperId::from_number(helper)?)?;
         let is_reached = |start: &usize| facts.insns[*start].is_reached;
-        let callees: Vec<usize> = match fact
-            .operand(*operand)
-            .and_then(|value| callee(value, facts))
+        let callees: Vec<usize> = match fact.operand(operand).and_then(|value| callee(value, facts))
         {
             // Functions that no run reaches may be removed.
             Some(start) => [start].into_iter().filter(is_reached).collect(),
@@ -84,22 +77,12 @@ pub(crate) fn reached_callee(value: &Value, facts: &ProgramFacts) -> Option<usiz
     callee(value, facts).filter(|start| facts.insns[*start].is_reached)
 }
 
-/// Helpers that get a function, and the register that it is in.
-const TAKE_FUNCTIONS: [(i32, Reg); 4] = [
-    (helper("bpf_for_each_map_elem"), Reg::R2),
-    (helper("bpf_find_vma"), Reg::R3),
-    (helper("bpf_loop"), Reg::R2),
-    (helper("bpf_user_ringbuf_drain"), Reg::R2),
-];
-
-/// Sets the function that a timer calls between runs.
-const TIMER_SET_CALLBACK: i32 = helper("bpf_timer_set_callback");
-
-/// The number of a helper; a wrong name does not compile.
-const fn helper(name: &str) -> i32 {
-    match spec::helpers::number(name) {
-        Some(number) => number,
-        None => panic!("no helper has this name"),
+/// The register in which a helper gets a function that it calls before it returns.
+const fn callback_register(helper: HelperId) -> Option<Reg> {
+    match helper {
+        HelperId::FindVma => Some(Reg::R3),
+        _ if helper.calls_back() => Some(Reg::R2),
+        _ => None,
     }
 }
 
@@ -127,7 +110,10 @@ fn number_of(start: usize) -> i32 {
 /// The functions of a program that timers call: their first slots.
 pub fn timer_callbacks(proof: &Proof) -> Vec<u32> {
     let (insns, facts) = (proof.program().decode(), proof.facts());
-    let sets = |insn: &Insn| *insn == Insn::Call(Callee::Helper(TIMER_SET_CALLBACK));
+    let sets = |insn: &Insn| match insn {
+        Insn::Call(callee) => HelperId::of_call(*callee).is_some_and(HelperId::calls_back_later),
+        _ => false,
+    };
     if !insns.iter().any(sets) {
         return Vec::new();
     }

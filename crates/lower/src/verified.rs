@@ -9,6 +9,7 @@ use program::{MapDef, Program};
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
+use spec::registry::SpecialKfunc;
 use verifier::{InsnFact, PointerKind, Proof, Value};
 use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
@@ -136,7 +137,9 @@ impl<'a> UsedMaps<'a> {
     }
 }
 
-/// The instructions of a program with a number, for its context and these maps.
+/// The instructions of a program with a number, for its context and these maps
+/// (`do_misc_fixups`).
+#[doc(alias = "do_misc_fixups")]
 pub(crate) fn rewrite(
     proof: &Proof,
     kind: ContextKind,
@@ -171,12 +174,12 @@ fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
     let (Insn::Call(_), KernelFunction::Linux(_)) = (insn, function) else {
         return None;
     };
-    let src = match function.name()? {
-        "bpf_rcu_read_lock"
-        | "bpf_rcu_read_unlock"
-        | "bpf_preempt_disable"
-        | "bpf_preempt_enable" => Operand::Imm(0),
-        "bpf_cast_to_kern_ctx" | "bpf_rdonly_cast" => Operand::Reg(Reg::R1),
+    let src = match SpecialKfunc::named(function.name()?)? {
+        SpecialKfunc::RcuReadLock
+        | SpecialKfunc::RcuReadUnlock
+        | SpecialKfunc::PreemptDisable
+        | SpecialKfunc::PreemptEnable => Operand::Imm(0),
+        SpecialKfunc::CastToKernCtx | SpecialKfunc::RdonlyCast => Operand::Reg(Reg::R1),
         _ => return None,
     };
     Some(Insn::Alu {
@@ -208,6 +211,8 @@ fn has_initial_value(handle: &MapHandle, def: &MapDef) -> bool {
     def.initial_value().map(|image| image.to_vec()) == value
 }
 
+/// Linux's `convert_ctx_accesses`.
+#[doc(alias = "convert_ctx_accesses")]
 fn rewrite_insn(
     insn: &mut Insn,
     slot: usize,
@@ -259,7 +264,8 @@ fn rewrite_insn(
     Ok(())
 }
 
-/// The value of a 64-bit immediate.
+/// The value of a 64-bit immediate (`convert_pseudo_ld_imm64`).
+#[doc(alias = "convert_pseudo_ld_imm64")]
 fn address(imm: Imm64, maps: &UsedMaps<'_>) -> Option<u64> {
     match imm {
         Imm64::Value(value) => Some(value.get()),

@@ -204,6 +204,7 @@ impl Kernel {
         let kfuncs = BitOp::ALL.into_iter().zip(ids).map(|(op, id)| Kfunc {
             name: op.name().into(),
             btf_id: id.0,
+            special: None,
             flags: KfuncFlags::default(),
             program_types: ProgramTypes(u64::MAX),
             exceptions: Vec::new(),

@@ -135,6 +135,7 @@ fn check_operation(
 }
 
 /// Computes the result of an operation on two operands (`adjust_reg_min_max_vals`).
+#[doc(alias = "adjust_reg_min_max_vals")]
 fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) -> Result<()> {
     let dst_reg = *walk.reg(dst);
     if dst_reg.kind == RegKind::Arena {

@@ -6,10 +6,11 @@ use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
+use crate::Errno;
 use crate::env::Env;
 use crate::log::Sink;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
-use crate::verdict::{RefusalKind, errno};
+use crate::verdict::RefusalKind;
 use crate::{RULES, Result, Stop, refuse};
 
 /// The log, with no instruction at hand.
@@ -29,7 +30,8 @@ pub fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachTyp
     }
 }
 
-/// Checks what the program attaches to.
+/// Checks what the program attaches to (`check_attach_btf_id`).
+#[doc(alias = "check_attach_btf_id")]
 pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let mut check = Check { sink, insn_idx: 0 };
     let program = env.program;
@@ -85,6 +87,7 @@ const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_in
 /// `check_struct_ops_btf_id`. Which helpers such programs have depends on the
 /// structure, and the kernel cannot be asked for all: programs that call any are
 /// unsupported.
+#[doc(alias = "check_struct_ops_btf_id")]
 fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     if !env.program.is_gpl_compatible() {
         return Err(refuse!(
@@ -167,6 +170,8 @@ fn of_member(env: &Env<'_>) -> Option<Returned> {
 }
 
 /// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
+#[doc(alias = "bpf_check_attach_target")]
+#[doc(alias = "check_attach_btf_id")]
 fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     let target = env.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
@@ -243,7 +248,7 @@ fn unknown_attach_type(number: u32) -> Stop {
     let since = since.filter(|release| *release > RULES);
     let since = since.map_or_else(String::new, |release| format!(": it needs Linux {release}"));
     Stop::refusal(
-        errno::EINVAL,
+        Errno::EINVAL,
         RefusalKind::AttachTarget,
         None,
         format_args!("the kernel has no attach type {name} for such programs{since}"),
@@ -308,6 +313,7 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Resul
 }
 
 /// `bpf_lsm_verify_prog`.
+#[doc(alias = "bpf_lsm_verify_prog")]
 fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
     let lists = &env.registry.lists;
     if !env.program.is_gpl_compatible() {

@@ -6,7 +6,6 @@
 //! | `args` | arguments against the prototype |
 //! | `returns` | the value in r0 |
 //! | `compat` | which helpers take which map types |
-//! | `functions` | helpers with rules of their own, by number |
 //! | `constant` | constant strings, map keys and formats |
 //! | `lock` | locks and timers in map values |
 //! | `reference` | references that helpers acquire and release |
@@ -22,7 +21,6 @@ mod callback;
 mod compat;
 mod constant;
 mod format;
-pub mod functions;
 mod helper;
 mod kfunc;
 pub mod leak;
@@ -33,6 +31,7 @@ mod returns;
 mod subprog;
 
 use isa::ebpf::{Callee, Reg};
+use spec::helpers::HelperId;
 
 use crate::Result;
 use crate::state::RegState;
@@ -41,6 +40,9 @@ use crate::walk::{Outcome, RegArg, Walk};
 pub use leak::check_resource_leak;
 pub use prototype::{PrototypeError, SubprogArg};
 pub use subprog::set_up_entry_args;
+
+/// Registers of arguments.
+const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].
 pub fn check_call(walk: &mut Walk<'_>, callee: Callee) -> Result<Outcome> {
@@ -53,12 +55,13 @@ pub fn check_call(walk: &mut Walk<'_>, callee: Callee) -> Result<Outcome> {
 }
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).
+#[doc(alias = "do_check_insn")]
 fn check_held_lock(walk: &mut Walk<'_>, callee: Callee) -> Result<()> {
     if walk.state.active_locks == 0 {
         return Ok(());
     }
     let is_allowed = match callee {
-        Callee::Helper(id) => id == functions::SPIN_UNLOCK,
+        Callee::Helper(_) => HelperId::of_call(callee) == Some(HelperId::SpinUnlock),
         Callee::Local(_) => true,
         Callee::Kfunc { id, module } => kfunc::is_allowed_under_lock(walk, id, module),
     };
@@ -74,6 +77,7 @@ fn check_held_lock(walk: &mut Walk<'_>, callee: Callee) -> Result<()> {
 }
 
 /// Makes the caller-saved registers unreadable (`clear_caller_saved_regs`).
+#[doc(alias = "clear_caller_saved_regs")]
 fn clear_caller_saved(walk: &mut Walk<'_>) -> Result<()> {
     for reg in [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5] {
         *walk.reg_mut(reg) = RegState::NOT_INIT;

@@ -8,7 +8,7 @@ use spec::registry::{ProgramContext, Registry};
 
 use crate::options::Options;
 use crate::resolve::Maps;
-use crate::state::{MapRef, TypeRef};
+use crate::state::{BtfRef, MapRef, TypeRef};
 use crate::type_rules::TypeRules;
 
 /// Read-only input of a verification.
@@ -57,6 +57,7 @@ pub struct Env<'a> {
 impl Env<'_> {
     /// True if the values of a map have addresses that programs may hold
     /// (`map_direct_value_addr`).
+    #[doc(alias = "map_direct_value_addr")]
     pub fn has_direct_value(&self, map: MapRef) -> bool {
         self.maps[map]
             .kind()
@@ -72,9 +73,8 @@ impl Env<'_> {
     /// The BTF object of a type.
     pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
         match ty.btf {
-            TypeRef::VMLINUX => self.vmlinux,
-            TypeRef::PROGRAM => self.program.btf().map(|btf| &**btf),
-            _ => None,
+            BtfRef::Vmlinux => self.vmlinux,
+            BtfRef::Program => self.program.btf().map(|btf| &**btf),
         }
     }
 
@@ -89,6 +89,7 @@ impl Env<'_> {
 
     /// True if a structure of vmlinux has, at `off`, the expected one
     /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
+    #[doc(alias = "btf_struct_ids_match")]
     pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
         let Some(vmlinux) = self.vmlinux else {
             return false;

@@ -29,12 +29,10 @@ pub use widen::{find_prev_entry, widen_imprecise_scalars};
 
 use crate::state::State;
 use crate::walk::Walk;
-use crate::{Result, refuse};
-
-/// Most paths that may wait at one time.
-const MAX_PENDING: usize = 8192;
+use crate::{LIMITS, Result, refuse};
 
 /// Puts a copy of the current state on the stack of pending paths (`push_stack`).
+#[doc(alias = "push_stack")]
 pub fn push_branch<'w>(
     walk: &'w mut Walk<'_>,
     insn_idx: u32,
@@ -53,6 +51,7 @@ pub fn push_branch<'w>(
 
 /// Puts a path that starts in a state of its own on the stack of pending paths, as
 /// asynchronous callbacks need it (`push_async_cb`). The state's parent must be `None`.
+#[doc(alias = "push_async_cb")]
 pub fn push_state<'w>(
     walk: &'w mut Walk<'_>,
     state: State,
@@ -73,7 +72,7 @@ fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut 
     let parent = pending.state.parent;
     walk.explorer.pending.push(pending);
     let waiting = walk.explorer.pending.len();
-    if waiting > MAX_PENDING {
+    if waiting > LIMITS.jump_sequence as usize {
         return Err(refuse!(
             walk,
             EFAULT,

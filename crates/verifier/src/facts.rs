@@ -132,16 +132,12 @@ struct Pass<'s, 'l> {
     insn_idx: u32,
 }
 
-/// Runs the passes in the kernel's order.
-pub fn compute(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
-    let mut facts = find_subprogs(env, sink)?;
-    check_cfg(env, sink, &mut facts)?;
-    finish(env, sink, &mut facts);
-    Ok(facts)
-}
-
 /// Finds the subprograms, checks their layout and what BTF says of them
 /// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
+#[doc(alias = "check_btf_info_early")]
+#[doc(alias = "add_subprog_and_kfunc")]
+#[doc(alias = "check_subprogs")]
+#[doc(alias = "check_btf_info")]
 pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
     let mut pass = Pass { sink, insn_idx: 0 };
     btf_info::check_early(env, &mut pass)?;
@@ -166,6 +162,7 @@ pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
 
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
 /// `compute_postorder`).
+#[doc(alias = "compute_postorder")]
 pub fn check_cfg(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) -> Result<()> {
     cfg::check(env, &mut Pass { sink, insn_idx: 0 }, facts)?;
     order::compute_postorder(facts);
@@ -174,6 +171,9 @@ pub fn check_cfg(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) -> Resul
 
 /// Computes strongly connected components, live registers and fastcall patterns
 /// (`compute_scc`, `compute_live_registers`, `mark_fastcall_patterns`).
+#[doc(alias = "compute_scc")]
+#[doc(alias = "compute_live_registers")]
+#[doc(alias = "mark_fastcall_patterns")]
 pub fn finish(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) {
     order::compute_components(facts);
     live_regs::compute(env, &mut Pass { sink, insn_idx: 0 }, facts);

@@ -20,7 +20,7 @@ use isa::ebpf::Insn;
 
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::walk::{Outcome, Walk};
-use crate::{Result, Stop, errno};
+use crate::{Errno, Result, Stop};
 
 /// Checks a jump or exit.
 pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
@@ -50,7 +50,7 @@ fn may_goto(walk: &mut Walk<'_>, off: i16) -> Result<Outcome> {
         find_prev_entry(&walk.explorer, &walk.state, above, idx)
     });
     let branch = walk.push_branch(idx + 1, idx);
-    branch.map_err(|stop| stop.with_errno(errno::ENOMEM))?;
+    branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     let last_id = walk.id_gen;
     walk.explorer.change_last_pending(|explorer, state| {
         state.may_goto_depth += 1;

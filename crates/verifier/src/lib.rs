@@ -68,5 +68,10 @@ pub use recorded::{RecordedState, RecordedStates};
 pub use release::RULES;
 pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
-pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
+pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
+
+pub(crate) use spec::Errno;
+
+/// Limits of the verifier whose rules are here.
+pub(crate) const LIMITS: spec::registry::Limits = spec::registry::Limits::LINUX_6_18;
 pub use verify::{LOG_LIMIT, explain, verify, verify_recorded, verify_to};

@@ -207,12 +207,14 @@ impl<'l> Sink<'l> {
 
     /// True if a register or slot was written since the state was printed
     /// (`verifier_state_scratched`).
+    #[doc(alias = "verifier_state_scratched")]
     #[inline]
     pub fn is_scratched(&self) -> bool {
         self.scratched_regs != 0 || self.scratched_slots != 0
     }
 
     /// Marks every register and slot as written (`mark_verifier_state_scratched`).
+    #[doc(alias = "mark_verifier_state_scratched")]
     pub fn mark_all_scratched(&mut self) {
         self.scratched_regs = !0;
         self.scratched_slots = !0;
@@ -246,7 +248,7 @@ macro_rules! refuse {
             $walk.sink.write(format_args!("\n"));
         }
         $crate::Stop::refusal(
-            $crate::errno::$errno,
+            $crate::Errno::$errno,
             $crate::RefusalKind::$kind,
             Some($walk.insn_idx),
             format_args!($($text)*),

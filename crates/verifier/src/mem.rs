@@ -36,20 +36,20 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 
-use crate::Result;
 use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::walk::{RegArg, Walk};
+use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
 pub use packet::{check_ld_abs, check_skb_loads};
 
 use registers::set_unknown;
 
-/// Bytes of stack of a frame.
-const MAX_STACK: i64 = 512;
+/// Bytes of stack of a frame (`MAX_BPF_STACK`).
+pub(crate) const MAX_STACK: i64 = LIMITS.stack as i64;
 /// Variable offsets must stay below this (`BPF_MAX_VAR_OFF`).
-const MAX_VAR_OFF: i64 = 1 << 29;
+pub(crate) const MAX_VAR_OFF: i64 = LIMITS.variable_offset as i64;
 /// Bytes of `struct bpf_flow_keys`.
 const FLOW_KEYS_SIZE: i64 = 56;
 
@@ -82,6 +82,21 @@ pub(crate) struct MemAccess {
     pub(crate) signed: bool,
 }
 
+impl MemAccess {
+    /// An access of which no register is loaded or stored.
+    pub(crate) const fn new(ptr: Reg, off: i32, size: u32, access: Access) -> MemAccess {
+        MemAccess {
+            ptr,
+            off,
+            size,
+            access,
+            value: None,
+            strict: false,
+            signed: false,
+        }
+    }
+}
+
 /// Checks a load, store or atomic instruction.
 pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
     match insn {
@@ -109,6 +124,7 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
 }
 
 /// Checks a load (`check_load_mem`).
+#[doc(alias = "check_load_mem")]
 #[allow(clippy::too_many_arguments)]
 fn check_load(
     walk: &mut Walk<'_>,
@@ -126,13 +142,10 @@ fn check_load(
     check_mem_access(
         walk,
         MemAccess {
-            ptr: base,
-            off: off.into(),
-            size,
-            access: Access::Read,
             value: Some(dst),
             strict,
             signed,
+            ..MemAccess::new(base, off.into(), size, Access::Read)
         },
     )?;
     save_ptr_type(walk, ty, allow_trust_mismatch)
@@ -140,6 +153,7 @@ fn check_load(
 
 /// Checks a store of a register, or of an immediate if there is no `value`
 /// (`check_store_reg`).
+#[doc(alias = "check_store_reg")]
 fn check_store(
     walk: &mut Walk<'_>,
     size: u32,
@@ -156,13 +170,9 @@ fn check_store(
     check_mem_access(
         walk,
         MemAccess {
-            ptr: base,
-            off: off.into(),
-            size,
-            access: Access::Write,
             value,
             strict,
-            signed: false,
+            ..MemAccess::new(base, off.into(), size, Access::Write)
         },
     )?;
     save_ptr_type(walk, ty, false)

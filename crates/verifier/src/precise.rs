@@ -77,6 +77,7 @@ pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
 
 /// Demands precision of registers and slots by frame
 /// (`mark_chain_precision_batch`).
+#[doc(alias = "mark_chain_precision_batch")]
 pub fn mark_batch(walk: &mut Walk<'_>, wanted: &[PreciseMask]) -> Result<()> {
     if !walk.env.bpf_capable {
         return Ok(());

@@ -5,11 +5,14 @@
 
 use spec::kernel::Privileges;
 
+use crate::Errno;
 use crate::env::Env;
 use crate::type_rules::Loader;
-use crate::verdict::{RefusalKind, Result, Stop, errno};
+use crate::verdict::{RefusalKind, Result, Stop};
 
-/// Checks the number of instructions and the program type, in the kernel's order.
+/// Checks the number of instructions and the program type, in the kernel's order
+/// (`bpf_prog_load`).
+#[doc(alias = "bpf_prog_load")]
 pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
     check_size(env)?;
     let (net_admin, perfmon) = match env.type_rules().loader {
@@ -29,7 +32,7 @@ pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
         return Ok(());
     };
     Err(Stop::refusal(
-        errno::EPERM,
+        Errno::EPERM,
         RefusalKind::Privilege,
         None,
         format_args!("programs of this type are for callers with {missing}"),
@@ -52,7 +55,7 @@ fn check_size(env: &Env<'_>) -> Result<()> {
         false => " without CAP_BPF",
     };
     Err(Stop::refusal(
-        errno::E2BIG,
+        Errno::E2BIG,
         RefusalKind::Limit,
         None,
         format_args!("program of {count} instructions: 1 to {most} are allowed{whose}"),

@@ -12,12 +12,14 @@ use std::collections::BTreeSet;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId};
+use spec::calls::TAIL_CALL;
 use spec::helpers;
 use spec::programs::{AttachType, LoadFlags};
 use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
 
+use crate::Errno;
 use crate::env::Env;
-use crate::verdict::{Refusal, RefusalKind, Verdict, errno};
+use crate::verdict::{Refusal, RefusalKind, Verdict};
 
 /// Release of Linux whose rules this verifier has.
 pub const RULES: Release = Release {
@@ -25,8 +27,6 @@ pub const RULES: Release = Release {
     minor: 18,
 };
 
-/// Number of the helper bpf_tail_call.
-const TAIL_CALL: i32 = 12;
 /// Most instructions of a program before [`Feature::LongPrograms`].
 const FEW_INSNS: usize = 4096;
 
@@ -64,7 +64,7 @@ impl Absent {
             return;
         }
         let refusal = Refusal {
-            errno: errno::EINVAL,
+            errno: Errno::EINVAL,
             insn: insn.map(|insn| insn as u32),
             kind: RefusalKind::Release,
             argument: None,

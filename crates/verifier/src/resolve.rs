@@ -17,10 +17,7 @@ use crate::log::Sink;
 use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::walk::{RegArg, Walk};
-use crate::{Result, Stop};
-
-/// Offsets into map values must stay below this.
-const MAX_VAR_OFF: u32 = 1 << 29;
+use crate::{LIMITS, Result, Stop};
 
 /// Context of [`refuse!`] before the walk.
 pub(crate) struct Refuser<'s, 'l> {
@@ -30,7 +27,8 @@ pub(crate) struct Refuser<'s, 'l> {
     pub(crate) insn_idx: u32,
 }
 
-/// Checks wide immediates, map use and opcodes of the whole program.
+/// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`).
+#[doc(alias = "resolve_pseudo_ldimm64")]
 pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let insns = env.program.insns();
     let mut used = maps::UsedMaps::new(env);
@@ -117,7 +115,7 @@ fn check_wide(
     if is_value {
         let info = &env.maps[map];
         let off = high.imm as u32;
-        if off >= MAX_VAR_OFF {
+        if off >= LIMITS.variable_offset {
             return Err(refuse!(
                 walk,
                 EINVAL,

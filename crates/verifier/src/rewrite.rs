@@ -5,6 +5,7 @@ mod kernel_code;
 mod lengths;
 
 use isa::ebpf::{Callee, Imm64, Insn};
+use spec::calls::TAIL_CALL;
 
 use crate::facts::Facts;
 use crate::walk::{MapUse, SubprogAux, Walk};
@@ -16,8 +17,6 @@ pub use kernel_code::{FormSlot, KernelCode};
 use lengths::Lengths;
 pub(crate) use lengths::note as note_lengths;
 
-/// Number of `bpf_tail_call`.
-const TAIL_CALL: i32 = 12;
 /// Most pairs of spills and fills around a call.
 const MAX_SPILLS: usize = 6;
 
@@ -44,6 +43,7 @@ fn is_seen(walk: &Walk<'_>, at: u32) -> bool {
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
 /// size of one (`do_misc_fixups`).
+#[doc(alias = "do_misc_fixups")]
 fn check_tail_calls(walk: &mut Walk<'_>) -> Result<()> {
     if walk.env.bypass_spec_v1 {
         return Ok(());
@@ -63,6 +63,7 @@ fn check_tail_calls(walk: &mut Walk<'_>) -> Result<()> {
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent
 /// (`fixup_kfunc_call`).
+#[doc(alias = "fixup_kfunc_call")]
 fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
     let is_absent = |insn: &Insn| matches!(insn, Insn::Call(Callee::Kfunc { id: 0, .. }));
     let insns = (0u32..).zip(&walk.env.insns);
@@ -84,6 +85,8 @@ fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
 /// If several functions are left, each address must then be where one of them starts
 /// (`bpf_adj_delta_to_imm`, `jit_subprogs`). The message has its place in the rewritten
 /// program.
+#[doc(alias = "bpf_adj_delta_to_imm")]
+#[doc(alias = "jit_subprogs")]
 fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
     let starts = walk.facts.subprogs.iter().map(|facts| facts.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(walk, start)).collect();
@@ -138,6 +141,7 @@ fn function_address(insn: &Insn) -> Option<i32> {
 
 /// True for spills and fills around calls of the `bpf_fastcall` contract that the kernel
 /// drops (`remove_fastcall_spills_fills`).
+#[doc(alias = "remove_fastcall_spills_fills")]
 pub(crate) fn is_dropped(facts: &Facts, subprogs: &[SubprogAux], slot: usize) -> bool {
     let pairs_around = |call: usize| usize::from(facts.insns[call].fastcall_spills);
     let calls = slot.saturating_sub(MAX_SPILLS)..facts.insns.len().min(slot + MAX_SPILLS + 1);

@@ -13,10 +13,7 @@ use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
 use crate::walk::Walk;
-use crate::{Result, errno};
-
-/// Bytes of stack of a frame.
-const MAX_STACK: u32 = 512;
+use crate::{Errno, LIMITS, Result};
 
 /// Speculation barriers and masks of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,10 +46,11 @@ pub enum OffsetMask {
 
 /// True if a barrier takes the place of this refusal on a speculative path
 /// (`error_recoverable_with_nospec`).
+#[doc(alias = "error_recoverable_with_nospec")]
 pub(crate) fn is_recoverable(stop: &Stop) -> bool {
     match stop {
         Stop::Refused(refusal) => {
-            matches!(refusal.errno, errno::EPERM | errno::EACCES | errno::EINVAL)
+            matches!(refusal.errno, Errno::EPERM | Errno::EACCES | Errno::EINVAL)
         }
         Stop::Unsupported(_) | Stop::Bug(_) => false,
     }
@@ -75,6 +73,7 @@ pub(crate) fn push_untaken(walk: &mut Walk<'_>, target: u32, dst: Reg, src: Oper
 }
 
 /// Notes that an addition or subtraction has two scalars (`sanitize_val_alu`).
+#[doc(alias = "sanitize_val_alu")]
 pub(crate) fn note_scalars(walk: &mut Walk<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
     if !is_masked(op) || can_skip(walk, src) {
         return Ok(());
@@ -112,6 +111,8 @@ enum Unmasked {
 impl PointerMove {
     /// Checks the pointer and its offset before the operation, and adds the path on which
     /// the masked offset is 0 (`sanitize_ptr_alu` without `commit_window`).
+    #[doc(alias = "sanitize_ptr_alu")]
+    #[doc(alias = "commit_window")]
     pub(crate) fn check_before(
         self,
         walk: &mut Walk<'_>,
@@ -163,6 +164,9 @@ impl PointerMove {
 
     /// Checks where the operation put the pointer, and notes by how much it may move
     /// (`sanitize_check_bounds`, `sanitize_ptr_alu` with `commit_window`).
+    #[doc(alias = "sanitize_check_bounds")]
+    #[doc(alias = "sanitize_ptr_alu")]
+    #[doc(alias = "commit_window")]
     pub(crate) fn check_after(
         self,
         walk: &mut Walk<'_>,
@@ -206,7 +210,7 @@ impl PointerMove {
                         "R{dst} variable stack access prohibited for !root, var_off={var_off} off={off}"
                     ));
                 }
-                if !(-(MAX_STACK as i32)..0).contains(&off) {
+                if !(-(LIMITS.stack as i32)..0).contains(&off) {
                     return Err(refuse!(
                         walk,
                         EACCES,
@@ -239,11 +243,13 @@ impl PointerMove {
 }
 
 /// True for operations whose offset is masked (`sanitize_needed`).
+#[doc(alias = "sanitize_needed")]
 const fn is_masked(op: AluOp) -> bool {
     matches!(op, AluOp::Add | AluOp::Sub)
 }
 
 /// True if nothing is masked at the instruction (`can_skip_alu_sanitation`).
+#[doc(alias = "can_skip_alu_sanitation")]
 fn can_skip(walk: &Walk<'_>, src: Operand) -> bool {
     walk.env.bypass_spec_v1
         || matches!(src, Operand::Imm(_))
@@ -252,6 +258,7 @@ fn can_skip(walk: &Walk<'_>, src: Operand) -> bool {
 
 /// Bytes from a pointer to the end of its object in the direction of the offset
 /// (`retrieve_ptr_limit`).
+#[doc(alias = "retrieve_ptr_limit")]
 fn pointer_limit(
     walk: &Walk<'_>,
     pointer: &RegState,
@@ -262,7 +269,7 @@ fn pointer_limit(
         _ if !pointer.flags.is_empty() => return Err(Unmasked::Type),
         RegKind::Stack { .. } => {
             let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
-            (MAX_STACK + u32::from(to_left), off.wrapping_neg())
+            (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
         }
         RegKind::MapValue { map, .. } => {
             let off = match to_left {
@@ -281,6 +288,7 @@ fn pointer_limit(
 }
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
+#[doc(alias = "update_alu_sanitation_state")]
 fn note(walk: &mut Walk<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
     let noted = &mut walk.aux[walk.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
@@ -290,6 +298,7 @@ fn note(walk: &mut Walk<'_>, mask: OffsetMask) -> std::result::Result<(), Unmask
 }
 
 /// The refusal of arithmetic that cannot be masked (`sanitize_err`).
+#[doc(alias = "sanitize_err")]
 fn refuse_alu(
     walk: &mut Walk<'_>,
     why: Unmasked,

@@ -22,8 +22,8 @@ mod verifier_state;
 pub use frame::{Frame, MAIN_CALLSITE};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
-    ADD_CONST, ADD_CONST32, ADD_CONST64, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END,
-    RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
+    ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, IterState, MapRef, PKT_AT_END,
+    PKT_BEYOND_END, RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
 };
 pub(crate) use reg_rules::{Offsets, RegRules};
 pub use registers::Registers;

@@ -30,6 +30,8 @@ pub(crate) enum TargetKind {
 
 /// Capabilities that loading a program needs (`is_net_admin_prog_type`,
 /// `is_perfmon_prog_type`).
+#[doc(alias = "is_net_admin_prog_type")]
+#[doc(alias = "is_perfmon_prog_type")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loader {
     /// None.
@@ -46,6 +48,7 @@ pub(crate) enum Loader {
 
 /// What an argument tagged `arg:ctx` may point to beside the context's own structure
 /// (`btf_validate_prog_ctx_type`).
+#[doc(alias = "btf_validate_prog_ctx_type")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaggedContext {
     /// Nothing else.
@@ -61,6 +64,7 @@ pub(crate) enum TaggedContext {
 }
 
 /// Direct access to packets (`may_access_direct_pkt_data`).
+#[doc(alias = "may_access_direct_pkt_data")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketAccess {
     /// None.
@@ -78,10 +82,13 @@ pub(crate) enum PacketAccess {
 enum Trait {
     /// Programs get the context as it stands, so that helpers may use it as memory
     /// (`convert_ctx_access` is missing).
+    #[doc(alias = "convert_ctx_access")]
     PlainContext,
     /// Packet loads of classic BPF are allowed (`may_access_skb`).
+    #[doc(alias = "may_access_skb")]
     PacketLoads,
     /// Some objects of the kernel may be written (`btf_struct_access`).
+    #[doc(alias = "btf_struct_access")]
     WritesObjects,
 }
 
@@ -89,11 +96,14 @@ enum Trait {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeRules {
     /// Programs that may sleep (`can_be_sleepable`); syscall programs always do.
+    #[doc(alias = "can_be_sleepable")]
     pub(crate) sleepable: Applies,
     /// Programs whose functions have stacks of their own (`bpf_enable_priv_stack`): those
     /// that the kernel guards against recursion.
+    #[doc(alias = "bpf_enable_priv_stack")]
     pub(crate) private_stack: Applies,
     /// Kind of attach target (`check_attach_btf_id`).
+    #[doc(alias = "check_attach_btf_id")]
     pub(crate) target: TargetKind,
     /// Capabilities that loading needs.
     pub(crate) loader: Loader,

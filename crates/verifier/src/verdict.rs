@@ -5,26 +5,7 @@ use std::fmt;
 
 use program::creation::RefusedMap;
 
-/// Error numbers of bpf(2) that refusals carry.
-#[allow(missing_docs)]
-pub mod errno {
-    pub const EPERM: i32 = 1;
-    pub const ENOENT: i32 = 2;
-    pub const ESRCH: i32 = 3;
-    pub const EEXIST: i32 = 17;
-    pub const E2BIG: i32 = 7;
-    pub const EAGAIN: i32 = 11;
-    pub const ENOMEM: i32 = 12;
-    pub const EBADF: i32 = 9;
-    pub const EACCES: i32 = 13;
-    pub const EFAULT: i32 = 14;
-    pub const EBUSY: i32 = 16;
-    pub const EINVAL: i32 = 22;
-    pub const ERANGE: i32 = 34;
-    pub const EDEADLK: i32 = 35;
-    pub const ENOTSUPP: i32 = 524;
-    pub const EOPNOTSUPP: i32 = 95;
-}
+use crate::Errno;
 
 /// Class of a refusal, as explanations group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -104,8 +85,8 @@ pub enum RefusalKind {
 /// Refusal of a program: reason, error number, place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Error number of bpf(2), positive.
-    pub errno: i32,
+    /// Error number of bpf(2).
+    pub errno: Errno,
     /// The instruction at which the walk stood.
     pub insn: Option<u32>,
     /// Class.
@@ -125,7 +106,7 @@ impl Refusal {
             (RefusalKind::Loop, Some(insn), message) if message.starts_with("old state:") => {
                 format!("infinite loop detected at insn {insn}").into()
             }
-            (_, _, "") => format!("the kernel refuses it with error {}", self.errno).into(),
+            (_, _, "") => format!("the kernel refuses it with error {}", self.errno.0).into(),
             (_, _, message) => message.into(),
         }
     }
@@ -159,7 +140,7 @@ pub type Result<T> = std::result::Result<T, Stop>;
 impl Stop {
     /// A refusal; [`crate::refuse!`] is the usual way to make one.
     pub fn refusal(
-        errno: i32,
+        errno: Errno,
         kind: RefusalKind,
         insn: Option<u32>,
         message: fmt::Arguments<'_>,
@@ -177,7 +158,7 @@ impl Stop {
 
     /// The same with another error number, if it is a refusal.
     #[must_use]
-    pub fn with_errno(mut self, errno: i32) -> Stop {
+    pub fn with_errno(mut self, errno: Errno) -> Stop {
         if let Stop::Refused(refusal) = &mut self {
             refusal.errno = errno;
         }
@@ -260,7 +241,7 @@ mod tests {
     #[test]
     fn a_loop_is_named_and_not_its_state() {
         let mut refusal = Refusal {
-            errno: errno::EINVAL,
+            errno: Errno::EINVAL,
             insn: Some(7),
             kind: RefusalKind::Loop,
             message: "old state: R0=1".to_owned(),

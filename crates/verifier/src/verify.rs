@@ -147,6 +147,8 @@ pub(crate) fn mitigates(kernel: &Kernel, which: impl Fn(Mitigations) -> bool) ->
     !kernel.privileges().has_perfmon() && which(kernel.mitigations())
 }
 
+/// Linux's `bpf_check`.
+#[doc(alias = "bpf_check")]
 fn run(
     program: &Program,
     kernel: &Kernel,
@@ -330,7 +332,7 @@ fn compute_facts(
 fn check_maps(env: &Env<'_>) -> Result<()> {
     match env.maps.refused(env.program) {
         Some(map) => Err(Stop::refusal(
-            map.refusal.errno.0,
+            map.refusal.errno,
             RefusalKind::MapCreation,
             None,
             format_args!("{map}"),
@@ -388,6 +390,7 @@ fn note_compiled_stack(walk: &mut Walk<'_>) {
 
 /// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
 /// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
+#[doc(alias = "remove_fastcall_spills_fills")]
 fn drop_fastcall_spills(walk: &mut Walk<'_>) {
     for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
         let insns = &walk.facts.insns[facts.start as usize..facts.end as usize];
@@ -400,6 +403,8 @@ fn drop_fastcall_spills(walk: &mut Walk<'_>) {
 
 /// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`,
 /// `do_misc_fixups`).
+#[doc(alias = "optimize_bpf_loop")]
+#[doc(alias = "do_misc_fixups")]
 fn add_rewritten_stack(walk: &mut Walk<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;
@@ -437,6 +442,7 @@ fn stack_depths(walk: &Walk<'_>, is_accepted: bool) -> Vec<u32> {
 
 /// Verifies global functions that verified functions call, each on its own
 /// (`do_check_subprogs`).
+#[doc(alias = "do_check_subprogs")]
 fn check_global_functions(walk: &mut Walk<'_>) -> Result<()> {
     if walk.env.program.func_info().is_empty() {
         return Ok(());

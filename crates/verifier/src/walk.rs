@@ -48,7 +48,9 @@ pub enum RegArg {
     DstNoMark,
 }
 
-/// Facts of an instruction that the walk collects (kernel: `struct bpf_insn_aux_data`).
+/// Facts of an instruction that the walk collects (kernel: `struct bpf_insn_aux_data`)
+/// (`bpf_insn_aux_data`).
+#[doc(alias = "bpf_insn_aux_data")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InsnAux {
     /// The walk was here.
@@ -96,7 +98,8 @@ pub struct LoopInline {
 }
 
 /// Results of the walk about a subprogram (kernel: `struct bpf_subprog_info`,
-/// `struct bpf_func_info_aux`).
+/// `struct bpf_func_info_aux`) (`bpf_subprog_info`).
+#[doc(alias = "bpf_subprog_info")]
 #[derive(Clone, Debug, Default)]
 pub struct SubprogAux {
     /// Bytes of stack used.
@@ -132,7 +135,8 @@ impl SubprogAux {
     }
 }
 
-/// The current path, with everything that checks read and request.
+/// The current path, with everything that checks read and request (`bpf_verifier_env`).
+#[doc(alias = "bpf_verifier_env")]
 pub struct Walk<'a> {
     /// Program, kernel, options.
     pub env: &'a Env<'a>,
@@ -199,12 +203,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes for the log that a register was written (`mark_reg_scratched`).
+    #[doc(alias = "mark_reg_scratched")]
     #[inline]
     pub fn mark_scratched(&mut self, reg: Reg) {
         self.sink.scratched_regs |= 1 << reg.number();
     }
 
     /// Notes for the log that a slot was written (`mark_stack_slot_scratched`).
+    #[doc(alias = "mark_stack_slot_scratched")]
     #[inline]
     pub fn mark_slot_scratched(&mut self, spi: usize) {
         self.sink.scratched_slots |= 1 << (spi & 63);
@@ -212,12 +218,14 @@ impl<'a> Walk<'a> {
 
     /// Demands that the scalar in a register of the executing frame be precise, here and
     /// wherever its value came from (`mark_chain_precision`).
+    #[doc(alias = "mark_chain_precision")]
     pub fn mark_precise(&mut self, reg: Reg) -> Result<()> {
         crate::precise::mark_chain_precision(self, reg)
     }
 
     /// As [`Walk::mark_precise`], for registers and slots by frame
     /// (`mark_chain_precision_batch`).
+    #[doc(alias = "mark_chain_precision_batch")]
     pub fn mark_batch_precise(&mut self, wanted: &[PreciseMask]) -> Result<()> {
         crate::precise::mark_batch(self, wanted)
     }
@@ -251,6 +259,7 @@ impl<'a> Walk<'a> {
 
     /// Adds to the history what this instruction does, or extends its entry
     /// (`push_jmp_history`).
+    #[doc(alias = "push_jmp_history")]
     pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
         if let Some(index) = self.cur_history {
             let entry = &mut self.state.history[index];
@@ -268,6 +277,7 @@ impl<'a> Walk<'a> {
 
     /// Puts a copy of the current state on the work list, to be explored from `insn_idx`
     /// after the paths that follow (`push_stack`), and returns it for changes.
+    #[doc(alias = "push_stack")]
     pub fn push_branch(&mut self, insn_idx: u32, prev_insn_idx: u32) -> Result<&mut State> {
         crate::explore::push_branch(self, insn_idx, prev_insn_idx)
     }

@@ -20,7 +20,7 @@ impl ProgramVerifier for KernelVerifier {
             Err(verification) => verification,
         };
         Err(match verification.verdict {
-            Verdict::Refused(refusal) => Errno(refusal.errno),
+            Verdict::Refused(refusal) => refusal.errno,
             // Programs that the verifier does not support cannot be loaded.
             Verdict::Unsupported(_) | Verdict::Bug(_) | Verdict::Accepted => Errno::ENOTSUPP,
         })

@@ -390,7 +390,7 @@ fn fill(row: &mut Row, done: Verification) {
     (row.verdict, row.reason) = match done.verdict {
         verify::Verdict::Accepted => (Verdict::Success, String::new()),
         verify::Verdict::Refused(refusal) => {
-            row.errno = Some(refusal.errno);
+            row.errno = Some(refusal.errno.0);
             (Verdict::Failure, refusal.reason().into_owned())
         }
         verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),

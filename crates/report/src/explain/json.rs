@@ -43,7 +43,7 @@ pub fn json(explanation: &Explanation) -> Json {
         "program_type": explanation.program_type,
         "class": class_name(&format!("{:?}", refusal.kind)),
         "cause": words.name,
-        "errno": refusal.errno,
+        "errno": refusal.errno.0,
         "reason": refusal.message,
         "log": explanation.log,
         "missing_capabilities": explanation.missing.as_ref().map(missing_json),

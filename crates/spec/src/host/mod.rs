@@ -427,6 +427,7 @@ impl Kernel {
         let kfuncs = functions.iter().zip(ids).map(|(function, id)| Kfunc {
             name: function.name.as_str().into(),
             btf_id: id.0,
+            special: None,
             flags: function.flags,
             program_types: function.programs,
             exceptions: Vec::new(),

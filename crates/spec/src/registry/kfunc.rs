@@ -1,5 +1,6 @@
 //! kfuncs: functions of the kernel that programs call by BTF id.
 
+use super::SpecialKfunc;
 use crate::programs::{AttachType, ProgramType};
 
 /// Flags of a kfunc: `KF_*` of `include/linux/btf.h`.
@@ -55,6 +56,17 @@ impl KfuncFlags {
     pub const fn has(self, other: KfuncFlags) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// True if at least one of `other` is set.
+    pub const fn has_any(self, other: KfuncFlags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Union of both.
+    #[must_use]
+    pub const fn with(self, other: KfuncFlags) -> KfuncFlags {
+        KfuncFlags(self.0 | other.0)
+    }
 }
 
 /// A set of program types, one bit by number.
@@ -84,6 +96,8 @@ pub struct Kfunc {
     pub btf_id: u32,
     /// Flags (`KF_*`).
     pub flags: KfuncFlags,
+    /// The kfunc, if it is one of Linux with rules of its own.
+    pub special: Option<SpecialKfunc>,
     /// Program types that may call it.
     pub program_types: ProgramTypes,
     /// Attach types of program types whose programs may call it although

@@ -17,6 +17,7 @@ mod map;
 mod resolve;
 mod rewriting;
 mod signature;
+mod special_kfunc;
 pub mod text;
 pub mod types;
 
@@ -31,6 +32,7 @@ pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
+pub use special_kfunc::SpecialKfunc;
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;

@@ -138,7 +138,7 @@ impl ProgramVerifier for KernelVerifier {
         match Proof::of(program, &self.0, &self.1) {
             Ok(_) => Ok(()),
             Err(verification) => match verification.verdict {
-                Verdict::Refused(refusal) => Err(Errno(refusal.errno)),
+                Verdict::Refused(refusal) => Err(refusal.errno),
                 verdict => panic!("{verdict:?}"),
             },
         }

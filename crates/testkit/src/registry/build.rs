@@ -9,7 +9,7 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
     KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
-    SafeList, TypeFlags,
+    SafeList, SpecialKfunc, TypeFlags,
 };
 
 use super::ask::{Asker, Subject, subjects};
@@ -452,6 +452,7 @@ fn kfuncs(
                 name: name.into(),
                 btf_id: 0,
                 flags: KfuncFlags(flags),
+                special: SpecialKfunc::named(name),
                 program_types: source::with_unasked_types(name, program_types),
                 exceptions,
             };

@@ -392,7 +392,7 @@ fn answer(done: Verification) -> Result<Answer, String> {
     };
     match done.verdict {
         Verdict::Accepted => Ok(answer(0, String::new())),
-        Verdict::Refused(refusal) => Ok(answer(refusal.errno, refusal.message)),
+        Verdict::Refused(refusal) => Ok(answer(refusal.errno.0, refusal.message)),
         Verdict::Unsupported(what) => Err(what),
         Verdict::Bug(what) => Err(format!("bug: {what}")),
     }

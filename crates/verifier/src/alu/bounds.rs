@@ -7,6 +7,7 @@ use crate::{Result, refuse, verbose};
 /// Forgets the ranges of a value that contradicts itself, with the kernel's complaint in
 /// the log (`reg_bounds_sanity_check`). With `BPF_F_TEST_REG_INVARIANTS` the program is
 /// refused.
+#[doc(alias = "reg_bounds_sanity_check")]
 pub(crate) fn check_bounds(walk: &mut Walk<'_>, num: &mut Scalar, context: &str) -> Result<()> {
     let Some(violation) = num.violation() else {
         return Ok(());

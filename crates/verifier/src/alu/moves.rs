@@ -107,6 +107,7 @@ fn copy(walk: &mut Walk<'_>, src: Reg, keeps_value: bool) -> RegState {
 /// Gives a scalar that is about to be copied an identity, unless it is a constant
 /// (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as
 /// only one is tracked.
+#[doc(alias = "assign_scalar_id_before_mov")]
 pub(crate) fn assign_scalar_id(walk: &mut Walk<'_>, reg: Reg) {
     let state = walk.reg(reg);
     if !state.is_scalar() {

@@ -9,16 +9,15 @@ use isa::ebpf::{AluOp, Operand, Reg, Width};
 use super::symbol;
 use crate::domain::Scalar;
 use crate::log::reg_type_str;
+use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
 
-/// Bound of fixed and variable offsets.
-const MAX_OFFSET: i64 = 1 << 29;
-
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
-/// destination.
+/// destination (`adjust_ptr_min_max_vals`).
+#[doc(alias = "adjust_ptr_min_max_vals")]
 pub(super) fn check(
     walk: &mut Walk<'_>,
     op: AluOp,
@@ -230,10 +229,11 @@ fn forget_range(reg: &mut RegState) {
 
 /// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the
 /// pointer that the message names.
+#[doc(alias = "check_reg_sane_offset")]
 fn check_sane_offset(walk: &mut Walk<'_>, reg: &RegState, named: &RegState) -> Result<()> {
     let num = &reg.num;
     let value = num.var_off.value as i64;
-    let is_sane = |offset: i64| -MAX_OFFSET < offset && offset < MAX_OFFSET;
+    let is_sane = |offset: i64| -MAX_VAR_OFF < offset && offset < MAX_VAR_OFF;
     let refusal = if num.is_const() && !is_sane(value) {
         sane_refusal(walk, named, |ty| {
             format!("math between {ty} pointer and {value} is not allowed")

@@ -8,7 +8,9 @@ use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 use crate::walk::Walk;
 
-/// Checks `dst op= operand` of scalars, where the operand has the value `src`.
+/// Checks `dst op= operand` of scalars, where the operand has the value `src`
+/// (`adjust_scalar_min_max_vals`).
+#[doc(alias = "adjust_scalar_min_max_vals")]
 pub(super) fn check(
     walk: &mut Walk<'_>,
     op: AluOp,
@@ -47,6 +49,7 @@ pub(super) fn check(
 
 /// A value that is 0 or -1 is followed as each of them, because masks are made so
 /// (`maybe_fork_scalars`): the branch with 0 executes the instruction again.
+#[doc(alias = "maybe_fork_scalars")]
 fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
     let reg = *walk.reg(dst);
     let is_wide = reg.num.smin == -1 && reg.num.smax == 0;

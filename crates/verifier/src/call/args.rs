@@ -2,25 +2,30 @@
 
 use btf::Kind;
 use isa::ebpf::Reg;
+use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
-use super::functions::{self, SK_RELEASE, SPIN_LOCK, SPIN_UNLOCK};
 use super::{constant, lock};
 use crate::log::reg_type_str;
 use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
-use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
+use crate::state::{
+    BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
+};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, insn_facts, refuse};
 
-/// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`).
+/// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`) (`bpf_call_arg_meta`).
+#[doc(alias = "bpf_call_arg_meta")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallMeta {
     /// Number of the helper; 0 for a subprogram.
     pub(crate) func: i32,
+    /// The helper, if it is one of Linux.
+    pub(crate) helper: Option<HelperId>,
     /// The map, with the identity of the lookup that it came from.
     pub(crate) map: Option<(MapRef, u32)>,
     /// The prototype says `pkt_access`.
@@ -197,7 +202,7 @@ pub(super) fn check_reg_type(
             "Possibly NULL pointer passed to helper arg{number}"
         ));
     }
-    let is_strict = is_release && func != SK_RELEASE;
+    let is_strict = is_release && HelperId::from_number(func) != Some(HelperId::SkRelease);
     // A prototype that names no type takes sockets.
     let sock_common = || {
         let vmlinux = walk.env.vmlinux?;
@@ -218,11 +223,8 @@ fn check_object_type(
     is_strict: bool,
 ) -> Result<()> {
     let off = walk.reg(ptr).off;
-    let expected = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: expected,
-    };
-    if ty.btf == TypeRef::VMLINUX && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
+    let expected = TypeRef::vmlinux(expected);
+    if ty.btf == BtfRef::Vmlinux && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
         return Ok(());
     }
     let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));
@@ -236,6 +238,7 @@ fn check_object_type(
 }
 
 /// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
+#[doc(alias = "check_func_arg_reg_off")]
 pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *walk.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
@@ -285,6 +288,7 @@ pub(super) fn note_unchecked_read(walk: &mut Walk<'_>, ptr: Reg, size: u64) {
 }
 
 /// Checks argument `index` of a helper (`check_func_arg`).
+#[doc(alias = "check_func_arg")]
 pub(super) fn check_arg(
     walk: &mut Walk<'_>,
     proto: &HelperProto,
@@ -309,8 +313,8 @@ pub(super) fn check_arg(
                 "R{number} leaks addr into helper function"
             ));
         }
-        let size = match meta.func {
-            functions::PROBE_READ | functions::PROBE_READ_KERNEL => walk.reg(Reg::R2).num.umax,
+        let size = match meta.helper {
+            Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => walk.reg(Reg::R2).num.umax,
             // Texts have no size.
             _ => u64::MAX,
         };
@@ -375,9 +379,9 @@ pub(super) fn check_arg(
             meta.object = Some(ty);
             Ok(())
         }
-        ArgBase::PtrToSpinLock => match meta.func {
-            SPIN_LOCK => lock::check_spin_lock(walk, ptr, true),
-            SPIN_UNLOCK => lock::check_spin_lock(walk, ptr, false),
+        ArgBase::PtrToSpinLock => match meta.helper {
+            Some(HelperId::SpinLock) => lock::check_spin_lock(walk, ptr, true),
+            Some(HelperId::SpinUnlock) => lock::check_spin_lock(walk, ptr, false),
             _ => Err(Stop::Bug("lock argument of another helper".into())),
         },
         ArgBase::PtrToTimer => {
@@ -450,6 +454,7 @@ pub(super) fn check_arg(
 
 /// True for the arrays whose lookups do not fail within bounds
 /// (`can_elide_value_nullness`).
+#[doc(alias = "can_elide_value_nullness")]
 pub(super) fn never_fails(map: &Map) -> bool {
     let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
     is_array && !map.def().params.flags.has(MapFlags::INNER_MAP)
@@ -462,6 +467,7 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 
 /// Type of a map value argument in maps of sockets and in Bloom filters
 /// (`resolve_map_arg_type`).
+#[doc(alias = "resolve_map_arg_type")]
 fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
     let (map, _) = map_of(meta)?;
     match walk.env.maps[map].kind() {
@@ -474,7 +480,7 @@ fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Resu
             Argument,
             "invalid arg_type for sockmap/sockhash"
         )),
-        Some(MapKind::BloomFilter) if meta.func == functions::MAP_PEEK_ELEM => {
+        Some(MapKind::BloomFilter) if meta.helper == Some(HelperId::MapPeekElem) => {
             Ok(ArgBase::PtrToMapValue.plain())
         }
         _ => Ok(arg),

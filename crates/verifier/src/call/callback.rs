@@ -12,7 +12,7 @@ use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
 };
 use crate::walk::Walk;
-use crate::{Result, Stop, errno, refuse, verbose};
+use crate::{Errno, Result, Stop, refuse, verbose};
 
 /// Caller of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,9 @@ pub(super) fn push_loop(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
 }
 
 /// Notes whether the call can be inlined: always the same callback, never flags
-/// (`update_loop_inline_state`).
+/// (`update_loop_inline_state`) (`loop_flag_is_zero`).
+#[doc(alias = "loop_flag_is_zero")]
+#[doc(alias = "update_loop_inline_state")]
 fn note_inline(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     let index = walk.insn_idx as usize;
     let before = walk.aux[index].loop_inline;
@@ -71,7 +73,8 @@ fn note_inline(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     Ok(())
 }
 
-/// Enters a callback on a path of its own.
+/// Enters a callback on a path of its own (`push_callback_call`).
+#[doc(alias = "push_callback_call")]
 pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Result<()> {
     // A prototype that does not fit only makes the function's BTF unreliable.
     check_args_by_btf(walk, subprog)?.ok();
@@ -96,7 +99,7 @@ pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Res
     // The kernel counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
     let branch = walk.push_branch(start, insn_idx);
-    branch.map_err(|stop| stop.with_errno(errno::ENOMEM))?;
+    branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     check_frame_limit(walk)?;
     set_args(walk, &caller, &mut frame, callback)?;
     walk.explorer.change_last_pending(|_, state| {
@@ -108,7 +111,8 @@ pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Res
     Ok(())
 }
 
-/// Sets the arguments and the allowed results of a callback.
+/// Sets the arguments and the allowed results of a callback (`set_callee_state_cb`).
+#[doc(alias = "set_callee_state_cb")]
 fn set_args(
     walk: &mut Walk<'_>,
     caller: &Frame,
@@ -159,10 +163,7 @@ fn set_args(
             let Some(vma) = found else {
                 return Err(Stop::unsupported("callback with a kernel object"));
             };
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: vma.id().0,
-            };
+            let ty = TypeRef::vmlinux(vma.id().0);
             regs[1] = caller.regs[1];
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];

@@ -1,19 +1,22 @@
 //! Compatibility of helpers and map kinds, by the registry (`check_map_func_compatibility`).
 
+use spec::helpers::HelperId;
 use spec::maps::MapKind;
 
-use super::functions::*;
 use crate::state::MapRef;
 use crate::walk::Walk;
 use crate::{Result, refuse};
 
-/// Checks that a helper takes a map.
+/// Checks that a helper takes a map (`check_map_func_compatibility`).
+#[doc(alias = "check_map_func_compatibility")]
 pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
     let info = &walk.env.maps[map];
     let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);
-    let is_taken = match id {
-        MAP_UPDATE_ELEM | MAP_DELETE_ELEM if is_of_sockets => may_change_sockmap(walk, id),
+    let is_taken = match HelperId::from_number(id) {
+        Some(helper @ (HelperId::MapUpdateElem | HelperId::MapDeleteElem)) if is_of_sockets => {
+            may_change_sockmap(walk, helper)
+        }
         _ => {
             let kind = info.kind().and_then(|kind| walk.env.registry.map(kind));
             kind.is_none_or(|kind| kind.allows_helper(id as u32))
@@ -34,10 +37,11 @@ pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result
 
 /// True if the program may change sockets in a map; says so in the log if not
 /// (`may_update_sockmap`).
-fn may_change_sockmap(walk: &mut Walk<'_>, id: i32) -> bool {
+#[doc(alias = "may_update_sockmap")]
+fn may_change_sockmap(walk: &mut Walk<'_>, helper: HelperId) -> bool {
     let rules = walk.env.registry.rules(&walk.env.context);
-    let is_allowed = rules.is_some_and(|rules| match id {
-        MAP_DELETE_ELEM => rules.deletes_sockmap,
+    let is_allowed = rules.is_some_and(|rules| match helper {
+        HelperId::MapDeleteElem => rules.deletes_sockmap,
         _ => rules.updates_sockmap,
     });
     if !is_allowed {

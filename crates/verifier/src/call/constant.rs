@@ -10,6 +10,7 @@ use crate::{Result, refuse};
 
 /// Checks that a pointer points at a string that nothing changes
 /// (`check_reg_const_str`).
+#[doc(alias = "check_reg_const_str")]
 pub(super) fn check_string(walk: &mut Walk<'_>, ptr: Reg) -> Result<()> {
     let reg = *walk.reg(ptr);
     let number = ptr.number();
@@ -69,6 +70,7 @@ pub(super) fn check_string(walk: &mut Walk<'_>, ptr: Reg) -> Result<()> {
 }
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
+#[doc(alias = "check_bpf_snprintf_call")]
 pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
     let size = walk.reg(Reg::R5).num.var_off.value;
     if !size.is_multiple_of(8) {
@@ -91,6 +93,7 @@ pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
 
 /// The value of a map key on the stack, if it is known; it then counts as precise
 /// (`get_constant_map_key`).
+#[doc(alias = "get_constant_map_key")]
 pub(super) fn map_key(walk: &mut Walk<'_>, key: Reg, key_size: u32) -> Result<Option<i64>> {
     let reg = *walk.reg(key);
     let RegKind::Stack { frame } = reg.kind else {

@@ -1,7 +1,9 @@
 //! Format strings of `bpf_snprintf` and its kin: what the kernel's parser accepts
 //! (`bpf_bprintf_prepare` in kernel/bpf/helpers.c). One pass over the bytes.
 
-/// True if the format, up to its first NUL, is valid for `args` arguments.
+/// True if the format, up to its first NUL, is valid for `args` arguments
+/// (`bpf_bprintf_prepare`).
+#[doc(alias = "bpf_bprintf_prepare")]
 pub(super) fn is_valid(format: &[u8], args: usize) -> bool {
     let Some(end) = format.iter().position(|&byte| byte == 0) else {
         return false;

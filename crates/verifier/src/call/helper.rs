@@ -2,17 +2,17 @@
 //! (`check_helper_call`).
 
 use isa::ebpf::Reg;
+use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::Unavailable;
 
 use super::args::{CallMeta, check_arg};
 use super::callback::{self, Callback};
-use super::functions::*;
 use super::{clear_caller_saved, compat, constant, leak, reference, returns};
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::walk::{MapUse, Outcome, Walk};
-use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
+use crate::{Errno, RefusalKind, Result, Stop, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
 const KEY_POISON: u64 = 1 << 63;
@@ -59,9 +59,11 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
         ));
     }
     check_sleep(walk, id, proto.might_sleep)?;
-    let mut changes_data = changes_pkt_data(id);
+    let helper = HelperId::from_number(id);
+    let mut changes_data = helper.is_some_and(HelperId::changes_packet);
     let mut meta = CallMeta {
         func: id,
+        helper,
         pkt_access: proto.pkt_access,
         ..CallMeta::default()
     };
@@ -72,18 +74,7 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
     record_key(walk, &meta)?;
     if let Some((ptr, size)) = meta.raw.planned {
         for off in 0..size {
-            check_mem_access(
-                walk,
-                MemAccess {
-                    ptr,
-                    off,
-                    size: 1,
-                    access: Access::Write,
-                    value: None,
-                    strict: false,
-                    signed: false,
-                },
-            )?;
+            check_mem_access(walk, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
     release(walk, &meta)?;
@@ -91,11 +82,11 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
     clear_caller_saved(walk)?;
     returns::set_result(walk, proto, &meta)?;
     compat::check(walk, meta.map.map(|(map, _)| map), id)?;
-    if id == GET_FUNC_IP {
-        check_get_func_ip(walk)?;
+    if helper == Some(HelperId::GetFuncIp) {
+        check_get_func_ip(walk, id)?;
     }
     let mut outcome = Outcome::Next;
-    if id == TAIL_CALL {
+    if helper == Some(HelperId::TailCall) {
         if walk.state.curframe == 0 {
             changes_data = false;
         } else {
@@ -146,7 +137,8 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
             "sleepable helper {name}#{id} in {region} region"
         ));
     }
-    if is_storage_get(id) && (where_it_is.is_some() || !walk.state.in_sleepable) {
+    let gets_storage = HelperId::from_number(id).is_some_and(HelperId::gets_storage);
+    if gets_storage && (where_it_is.is_some() || !walk.state.in_sleepable) {
         walk.aux[walk.insn_idx as usize].storage_get_atomic = true;
     }
     Ok(())
@@ -154,31 +146,15 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
 
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
+#[doc(alias = "record_func_map")]
 fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let is_recorded = matches!(
-        meta.func,
-        TAIL_CALL
-            | MAP_LOOKUP_ELEM
-            | MAP_UPDATE_ELEM
-            | MAP_DELETE_ELEM
-            | MAP_PUSH_ELEM
-            | MAP_POP_ELEM
-            | MAP_PEEK_ELEM
-            | FOR_EACH_MAP_ELEM
-            | REDIRECT_MAP
-            | MAP_LOOKUP_PERCPU_ELEM
-    );
-    if !is_recorded {
+    let Some(helper) = meta.helper.filter(|helper| helper.names_map()) else {
         return Ok(());
-    }
+    };
     let Some((map, _)) = meta.map else {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
-    let is_change = matches!(
-        meta.func,
-        MAP_DELETE_ELEM | MAP_UPDATE_ELEM | MAP_PUSH_ELEM | MAP_POP_ELEM
-    );
-    if is_change && !walk.env.maps[map].can_write() {
+    if helper.changes_map() && !walk.env.maps[map].can_write() {
         return Err(refuse!(walk, EACCES, Map, "write into map forbidden"));
     }
     let used = &mut walk.aux[walk.insn_idx as usize].map;
@@ -192,8 +168,9 @@ fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 
 /// Notes the key of a tail call, so that it can become a direct jump
 /// (`record_func_key`).
+#[doc(alias = "record_func_key")]
 fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    if meta.func != TAIL_CALL {
+    if meta.helper != Some(HelperId::TailCall) {
         return Ok(());
     }
     let map = meta.map.map(|(map, _)| map);
@@ -202,7 +179,7 @@ fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
         const REASON: &str = "expected prog array map for tail call";
         verbose!(walk, "{REASON}");
         return Err(Stop::refusal(
-            errno::EINVAL,
+            Errno::EINVAL,
             RefusalKind::Map,
             Some(walk.insn_idx),
             format_args!("{REASON}"),
@@ -231,7 +208,7 @@ fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     let Some(released) = meta.release else {
         return Ok(());
     };
-    if meta.func == KPTR_XCHG {
+    if meta.helper == Some(HelperId::KptrXchg) {
         return Err(Stop::unsupported("kernel pointer in a map value"));
     }
     let is_released = match meta.ref_obj_id {
@@ -253,9 +230,12 @@ fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
 /// effects of their prototypes only.
 fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    match meta.func {
-        TAIL_CALL => leak::check_resource_leak(walk, false, true, "tail_call"),
-        GET_LOCAL_STORAGE => {
+    let Some(helper) = meta.helper else {
+        return Ok(());
+    };
+    match helper {
+        HelperId::TailCall => leak::check_resource_leak(walk, false, true, "tail_call"),
+        HelperId::GetLocalStorage => {
             if walk.reg(Reg::R2).is_null() {
                 return Ok(());
             }
@@ -266,24 +246,26 @@ fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
                 "get_local_storage() doesn't support non-zero flags"
             ))
         }
-        FOR_EACH_MAP_ELEM => callback::push(walk, meta.subprog, Callback::MapElement),
-        TIMER_SET_CALLBACK => callback::push(walk, meta.subprog, Callback::Timer),
-        FIND_VMA => callback::push(walk, meta.subprog, Callback::FindVma),
-        USER_RINGBUF_DRAIN => callback::push(walk, meta.subprog, Callback::UserRingbuf),
-        LOOP => callback::push_loop(walk, meta.subprog),
-        SNPRINTF => constant::check_snprintf(walk),
-        SET_RETVAL if walk.env.program.kind() == ProgramType::Lsm => {
+        HelperId::ForEachMapElem => callback::push(walk, meta.subprog, Callback::MapElement),
+        HelperId::TimerSetCallback => callback::push(walk, meta.subprog, Callback::Timer),
+        HelperId::FindVma => callback::push(walk, meta.subprog, Callback::FindVma),
+        HelperId::UserRingbufDrain => callback::push(walk, meta.subprog, Callback::UserRingbuf),
+        HelperId::Loop => callback::push_loop(walk, meta.subprog),
+        HelperId::Snprintf => constant::check_snprintf(walk),
+        HelperId::SetRetval if walk.env.program.kind() == ProgramType::Lsm => {
             Err(Stop::unsupported("bpf_set_retval in LSM programs"))
         }
-        DYNPTR_FROM_MEM | DYNPTR_DATA | DYNPTR_WRITE => Err(Stop::unsupported("dynptr")),
+        HelperId::DynptrFromMem | HelperId::DynptrData | HelperId::DynptrWrite => {
+            Err(Stop::unsupported("dynptr"))
+        }
         _ => Ok(()),
     }
 }
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
-    let name = walk.env.registry.helper_name(GET_FUNC_IP);
+fn check_get_func_ip(walk: &mut Walk<'_>, id: i32) -> Result<()> {
+    let name = walk.env.registry.helper_name(id);
     match walk.env.program.kind() {
         ProgramType::Kprobe => Ok(()),
         ProgramType::Tracing if has_trampoline(walk.env.context.attach) => Ok(()),
@@ -291,13 +273,13 @@ fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
             walk,
             ENOTSUPP,
             Unavailable,
-            "func {name}#{GET_FUNC_IP} supported only for fentry/fexit/fmod_ret programs"
+            "func {name}#{id} supported only for fentry/fexit/fmod_ret programs"
         )),
         kind => Err(refuse!(
             walk,
             ENOTSUPP,
             Unavailable,
-            "func {name}#{GET_FUNC_IP} not supported for program type {}",
+            "func {name}#{id} not supported for program type {}",
             kind.number()
         )),
     }

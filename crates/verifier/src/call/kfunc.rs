@@ -10,21 +10,13 @@ mod returns;
 use btf::{Btf, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::bits::BitOp;
-use spec::registry::{Kfunc, KfuncFlags, TypeFlags};
+use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{clear_caller_saved, leak, reference};
 use crate::domain::Scalar;
 use crate::mem::packet;
 use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop, refuse};
-
-/// Kfuncs with effects of their own that are unsupported, whatever their arguments.
-const UNSUPPORTED: &[&str] = &[
-    "bpf_obj_new_impl",
-    "bpf_percpu_obj_new_impl",
-    "bpf_session_cookie",
-    "bpf_session_is_return",
-];
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
@@ -43,12 +35,18 @@ impl Callee<'_> {
         self.kfunc.flags.has(flag)
     }
 
+    fn is(&self, special: SpecialKfunc) -> bool {
+        self.kfunc.special == Some(special)
+    }
+
     fn unsupported(&self) -> Stop {
         Stop::unsupported(format!("kfunc {}", self.kfunc.name))
     }
 }
 
-/// Facts from the arguments of a call (kernel: `struct bpf_kfunc_call_arg_meta`).
+/// Facts from the arguments of a call (kernel: `struct bpf_kfunc_call_arg_meta`)
+/// (`bpf_kfunc_call_arg_meta`).
+#[doc(alias = "bpf_kfunc_call_arg_meta")]
 #[derive(Debug, Default)]
 struct Meta {
     /// The constant among the arguments.
@@ -80,7 +78,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
         ));
     };
     let name = &*kfunc.name;
-    if &*kfunc.name == "__bpf_trap" {
+    if kfunc.special == Some(SpecialKfunc::Trap) {
         return Err(refuse!(
             walk,
             EFAULT,
@@ -100,14 +98,14 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     let meta = args::check(walk, &callee)?;
     change_sections(walk, &callee)?;
     release(walk, &callee, &meta, id)?;
-    let throws = &*kfunc.name == "bpf_throw";
+    let throws = kfunc.special == Some(SpecialKfunc::Throw);
     // The default callback returns the cookie.
     if throws && walk.facts.exception_callback.is_none() {
         crate::flow::check_thrown(walk)?;
     }
     clear_caller_saved(walk)?;
     returns::set_result(walk, &callee, &meta)?;
-    if &*kfunc.name == "bpf_xdp_pull_data" {
+    if kfunc.special.is_some_and(SpecialKfunc::changes_packet) {
         packet::clear_pointers(walk);
     }
     if throws {
@@ -128,7 +126,8 @@ fn most(walk: &Walk<'_>, id: i32, module: i16) -> Option<u64> {
 }
 
 /// The BTF that has a kernel function, that of vmlinux or of a module, and the function as a
-/// kfunc.
+/// kfunc (`fetch_kfunc_meta`).
+#[doc(alias = "fetch_kfunc_meta")]
 fn find<'e>(
     walk: &Walk<'e>,
     id: i32,
@@ -153,9 +152,11 @@ fn find<'e>(
 fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = btf.ok_or_else(unsupported)?;
-    const ITERATORS: KfuncFlags =
-        KfuncFlags(KfuncFlags::ITER_NEW.0 | KfuncFlags::ITER_NEXT.0 | KfuncFlags::ITER_DESTROY.0);
-    if kfunc.flags.0 & ITERATORS.0 != 0 || UNSUPPORTED.contains(&&*kfunc.name) {
+    const ITERATORS: KfuncFlags = KfuncFlags::ITER_NEW
+        .with(KfuncFlags::ITER_NEXT)
+        .with(KfuncFlags::ITER_DESTROY);
+    let is_unsupported = kfunc.special.is_some_and(SpecialKfunc::is_unsupported);
+    if kfunc.flags.has_any(ITERATORS) || is_unsupported {
         return Err(unsupported());
     }
     let func = btf.get(TypeId(id as u32)).map(|ty| ty.shape());
@@ -181,11 +182,8 @@ fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Resul
 fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
     let name = &callee.kfunc.name;
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
-    let (locks, unlocks) = match &**name {
-        "bpf_rcu_read_lock" => (true, false),
-        "bpf_rcu_read_unlock" => (false, true),
-        _ => (false, false),
-    };
+    let locks = callee.is(SpecialKfunc::RcuReadLock);
+    let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
     if walk.state.active_rcu_lock {
         if locks {
             return Err(refuse!(
@@ -216,9 +214,9 @@ fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
             "unmatched rcu read unlock (kernel function {name})"
         ));
     }
-    match &**name {
-        "bpf_preempt_disable" => walk.state.active_preempt_locks += 1,
-        "bpf_preempt_enable" if walk.state.active_preempt_locks == 0 => {
+    match callee.kfunc.special {
+        Some(SpecialKfunc::PreemptDisable) => walk.state.active_preempt_locks += 1,
+        Some(SpecialKfunc::PreemptEnable) if walk.state.active_preempt_locks == 0 => {
             return Err(refuse!(
                 walk,
                 EINVAL,
@@ -226,7 +224,7 @@ fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
                 "unmatched attempt to enable preemption (kernel function {name})"
             ));
         }
-        "bpf_preempt_enable" => walk.state.active_preempt_locks -= 1,
+        Some(SpecialKfunc::PreemptEnable) => walk.state.active_preempt_locks -= 1,
         _ if sleepable && walk.state.active_preempt_locks != 0 => {
             return Err(refuse!(
                 walk,
@@ -237,9 +235,7 @@ fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
-    let state = &walk.state;
-    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
-    if callee.has(KfuncFlags::RCU_PROTECTED) && !in_rcu {
+    if callee.has(KfuncFlags::RCU_PROTECTED) && !walk.state.in_rcu_section() {
         return Err(refuse!(
             walk,
             EACCES,
@@ -292,33 +288,9 @@ fn name_of(walk: &Walk<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
 
 /// True if the kernel function may be called while a lock is held
 /// (`kfunc_spin_allowed`).
+#[doc(alias = "kfunc_spin_allowed")]
 pub(super) fn is_allowed_under_lock(walk: &Walk<'_>, id: i32, module: i16) -> bool {
-    let allowed = [
-        "bpf_list_push_front_impl",
-        "bpf_list_push_back_impl",
-        "bpf_list_pop_front",
-        "bpf_list_pop_back",
-        "bpf_list_front",
-        "bpf_list_back",
-        "bpf_rbtree_add_impl",
-        "bpf_rbtree_remove",
-        "bpf_rbtree_first",
-        "bpf_rbtree_root",
-        "bpf_rbtree_left",
-        "bpf_rbtree_right",
-        "bpf_refcount_acquire_impl",
-        "bpf_iter_num_new",
-        "bpf_iter_num_next",
-        "bpf_iter_num_destroy",
-        "bpf_res_spin_lock",
-        "bpf_res_spin_unlock",
-        "bpf_res_spin_lock_irqsave",
-        "bpf_res_spin_unlock_irqrestore",
-    ];
-    module == 0
-        && walk
-            .env
-            .registry
-            .kfunc(id as u32)
-            .is_some_and(|kfunc| allowed.contains(&&*kfunc.name))
+    let kfunc = walk.env.registry.kfunc(id as u32);
+    let special = kfunc.and_then(|kfunc| kfunc.special);
+    module == 0 && special.is_some_and(SpecialKfunc::is_allowed_under_lock)
 }

@@ -55,6 +55,7 @@ pub fn check_resource_leak(
 
 /// True if an acquired reference is left; logs those that are (`check_reference_leak`).
 /// Functions that return to a caller may keep them.
+#[doc(alias = "check_reference_leak")]
 fn has_leaked(walk: &mut Walk<'_>, is_exception: bool) -> bool {
     if !is_exception && walk.frame().frameno != 0 {
         return false;

@@ -5,10 +5,11 @@ use isa::ebpf::Reg;
 use super::reference::{acquire_lock, release_lock};
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
 use crate::walk::Walk;
-use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
+use crate::{Errno, RefusalKind, Result, Stop, refuse, verbose};
 use btf::fields::FieldKind;
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
+#[doc(alias = "process_spin_lock")]
 pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
     let reg = *walk.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
@@ -54,6 +55,7 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
 
 /// Checks that a pointer points at the timer of a map value, and returns the map with
 /// its identity (`process_timer_func`).
+#[doc(alias = "process_timer_func")]
 pub(super) fn check_timer(walk: &mut Walk<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
     let RegKind::MapValue { map, uid } = walk.reg(ptr).kind else {
         check_constant_offset(walk, ptr, &TIMER)?;
@@ -121,7 +123,7 @@ fn check_constant_offset(walk: &mut Walk<'_>, ptr: Reg, field: &SpecialField) ->
 fn refuse_address(walk: &mut Walk<'_>, field: &SpecialField, message: &str) -> Stop {
     verbose!(walk, "{message}\n");
     Stop::refusal(
-        errno::EINVAL,
+        Errno::EINVAL,
         field.refusal,
         Some(walk.insn_idx),
         format_args!("{message}"),

@@ -12,8 +12,8 @@ use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 use spec::programs::{AttachType, ProgramType};
 
+use crate::Errno;
 use crate::env::Env;
-use crate::errno;
 use crate::reason::{ParameterFault, SignatureFault};
 use crate::type_rules::{TaggedContext, TypeRules};
 
@@ -55,7 +55,7 @@ pub enum SubprogArg {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrototypeError {
     /// The error number, positive.
-    pub errno: i32,
+    pub errno: Errno,
     /// Lines of the log, without the last line feed; empty where the kernel is silent.
     pub message: String,
     /// The fault.
@@ -68,7 +68,7 @@ impl fmt::Display for PrototypeError {
             "" => write!(
                 f,
                 "the kernel refuses the prototype with error {}",
-                self.errno
+                self.errno.0
             ),
             message => f.write_str(message),
         }
@@ -77,7 +77,8 @@ impl fmt::Display for PrototypeError {
 
 impl std::error::Error for PrototypeError {}
 
-/// The arguments of a subprogram; `None` without BTF.
+/// The arguments of a subprogram; `None` without BTF (`btf_prepare_func_args`).
+#[doc(alias = "btf_prepare_func_args")]
 pub(crate) fn arguments(
     env: &Env<'_>,
     subprog: u32,
@@ -147,7 +148,7 @@ impl Tags {
 }
 
 fn fail<T>(
-    errno: i32,
+    errno: Errno,
     fault: SignatureFault,
     message: impl Into<String>,
 ) -> Result<T, PrototypeError> {
@@ -163,16 +164,16 @@ impl Question<'_> {
     fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
         let not_a_func = format!("BTF of func#{} doesn't point to KIND_FUNC", self.subprog);
         let Some(func_type) = self.btf.get(self.func) else {
-            return fail(errno::EFAULT, SignatureFault::NotFunction, not_a_func);
+            return fail(Errno::EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let Shape::Func(func) = func_type.shape() else {
-            return fail(errno::EFAULT, SignatureFault::NotFunction, not_a_func);
+            return fail(Errno::EFAULT, SignatureFault::NotFunction, not_a_func);
         };
         let is_global = func.linkage == Linkage::GLOBAL;
         let name = func_type.name();
         let Some(Shape::Proto(proto)) = self.btf.get(func.proto).map(|ty| ty.shape()) else {
             let message = format!("Invalid type of function {name}()");
-            return fail(errno::EFAULT, SignatureFault::NotFunction, message);
+            return fail(Errno::EFAULT, SignatureFault::NotFunction, message);
         };
         let count = proto.params().len();
         if count > MAX_ARGS {
@@ -180,7 +181,7 @@ impl Question<'_> {
                 format!("Global function {name}() with {count} > {MAX_ARGS} args. Buggy compiler.");
             let fault = SignatureFault::TooManyArguments(count);
             return fail(
-                errno::EINVAL,
+                Errno::EINVAL,
                 fault,
                 if is_global { message } else { String::new() },
             );
@@ -191,7 +192,7 @@ impl Question<'_> {
             );
             let fault = SignatureFault::Result(self.text(proto.returns));
             return fail(
-                errno::EINVAL,
+                Errno::EINVAL,
                 fault,
                 if is_global { message } else { String::new() },
             );
@@ -278,11 +279,11 @@ impl Question<'_> {
             };
             if !is_global {
                 let message = format!("arg#{index} type tag is not supported in static functions");
-                return fail(errno::EOPNOTSUPP, bad(), message);
+                return fail(Errno::EOPNOTSUPP, bad(), message);
             }
             let Some(tag) = Tags::named(tag) else {
                 let message = format!("arg#{index} has unsupported set of tags");
-                return fail(errno::EOPNOTSUPP, bad(), message);
+                return fail(Errno::EOPNOTSUPP, bad(), message);
             };
             tags.0 |= tag.0;
         }
@@ -302,7 +303,7 @@ impl Question<'_> {
         let Shape::Ptr(target) = stripped.shape() else {
             if tags != Tags::NONE {
                 let message = format!("arg#{index} has pointer tag, but is not a pointer type");
-                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
+                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             if self.is_number(ty) {
                 return Ok(SubprogArg::Scalar);
@@ -313,11 +314,11 @@ impl Question<'_> {
                 func.name()
             );
             let message = if is_global { message } else { String::new() };
-            return fail(errno::EINVAL, fault(ParameterFault::Kind), message);
+            return fail(Errno::EINVAL, fault(ParameterFault::Kind), message);
         };
         let bad_tags = || {
             fail(
-                errno::EINVAL,
+                Errno::EINVAL,
                 fault(ParameterFault::Tags),
                 format!("arg#{index} has invalid combination of tags"),
             )
@@ -351,7 +352,7 @@ impl Question<'_> {
             if tags.has_others(Tags::UNTRUSTED) {
                 let message =
                     format!("arg#{index} untrusted cannot be combined with any other tags");
-                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
+                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             let pointee = self.btf.at(self.strip(target));
             if matches!(pointee.kind(), Kind::Void) || self.is_primitive(&pointee) {
@@ -366,12 +367,12 @@ impl Question<'_> {
         if tags.has(Tags::ARENA) {
             if tags.has_others(Tags::ARENA) {
                 let message = format!("arg#{index} arena cannot be combined with any other tags");
-                return fail(errno::EINVAL, fault(ParameterFault::Tags), message);
+                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
             }
             return Ok(SubprogArg::Arena);
         }
         if !is_global {
-            return fail(errno::EINVAL, fault(ParameterFault::Kind), "");
+            return fail(Errno::EINVAL, fault(ParameterFault::Kind), "");
         }
         if tags.has(Tags::NULLABLE) {
             return bad_tags();
@@ -383,7 +384,7 @@ impl Question<'_> {
                 pointee.kind().name(),
                 pointee.name()
             );
-            return fail(errno::EINVAL, fault(ParameterFault::Unsized), message);
+            return fail(Errno::EINVAL, fault(ParameterFault::Unsized), message);
         };
         Ok(SubprogArg::Mem {
             size,
@@ -429,7 +430,7 @@ impl Question<'_> {
         let name = ty.name();
         if name.is_empty() {
             let message = format!("arg#{index} type doesn't have a name");
-            return fail(errno::EINVAL, fault(rules.context), message);
+            return fail(Errno::EINVAL, fault(rules.context), message);
         }
         let is_struct = ty.kind() == Kind::Struct;
         let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
@@ -456,13 +457,13 @@ impl Question<'_> {
         }
         let Some(wanted) = rules.context else {
             let message = format!("arg#{index} should be void pointer");
-            return fail(errno::EINVAL, fault(None), message);
+            return fail(Errno::EINVAL, fault(None), message);
         };
         if is_struct && name == *wanted {
             return Ok(());
         }
         let message = format!("arg#{index} should be `struct {wanted} *`");
-        fail(errno::EINVAL, fault(Some(wanted)), message)
+        fail(Errno::EINVAL, fault(Some(wanted)), message)
     }
 
     /// The one type of vmlinux with the name and kind of the target.
@@ -486,11 +487,11 @@ impl Question<'_> {
             [id] => Ok(id),
             [] => {
                 let fault = self.fault(whole, index, ParameterFault::NoKernelType);
-                fail(errno::ENOENT, fault, format!("{what} has no matches"))
+                fail(Errno::ENOENT, fault, format!("{what} has no matches"))
             }
             _ => {
                 let fault = self.fault(whole, index, ParameterFault::AmbiguousKernelType);
-                fail(errno::ESRCH, fault, format!("{what} is ambiguous"))
+                fail(Errno::ESRCH, fault, format!("{what} is ambiguous"))
             }
         }
     }
@@ -529,7 +530,9 @@ pub(super) fn is_context(btf: &Btf<'_>, kind: ProgramType, target: TypeId) -> bo
         || is_kprobe && name == "bpf_user_pt_regs_t"
 }
 
-/// Contexts that BTF may name differently: `__sk_buff` is a projection of `sk_buff`.
+/// Contexts that BTF may name differently: `__sk_buff` is a projection of `sk_buff`
+/// (`btf_is_projection_of`).
+#[doc(alias = "btf_is_projection_of")]
 pub(super) fn is_projection(context: &str, name: &[u8]) -> bool {
     match context {
         "__sk_buff" => name == b"sk_buff",

@@ -4,6 +4,7 @@ use crate::state::{LockOwner, Reference, ReferenceKind};
 use crate::walk::Walk;
 
 /// Acquires a reference and returns its identity (`acquire_reference`).
+#[doc(alias = "acquire_reference")]
 pub fn acquire(walk: &mut Walk<'_>) -> u32 {
     let id = walk.new_id();
     let insn_idx = walk.insn_idx;
@@ -18,6 +19,7 @@ pub fn acquire(walk: &mut Walk<'_>) -> u32 {
 
 /// Releases a reference without touching registers; false if it is not held
 /// (`release_reference_nomark`).
+#[doc(alias = "release_reference_nomark")]
 pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
     match walk.state.refs.iter().position(is_it) {
@@ -31,6 +33,7 @@ pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
 
 /// Releases a reference and invalidates all registers that hold it
 /// (`release_reference`); false if it is not held.
+#[doc(alias = "release_reference")]
 pub fn release(walk: &mut Walk<'_>, id: u32) -> bool {
     if !release_only(walk, id) {
         return false;
@@ -40,6 +43,7 @@ pub fn release(walk: &mut Walk<'_>, id: u32) -> bool {
 }
 
 /// Takes a lock (`acquire_lock_state`).
+#[doc(alias = "acquire_lock_state")]
 pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
     let insn_idx = walk.insn_idx;
     let state = &mut walk.state;
@@ -56,6 +60,7 @@ pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: Lo
 
 /// Releases a lock; the one taken before becomes the innermost
 /// (`release_lock_state`). False if it is not held.
+#[doc(alias = "release_lock_state")]
 pub fn release_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) -> bool {
     let state = &mut walk.state;
     let is_it = |found: &Reference| found.kind == kind && found.id == id && found.owner == owner;

@@ -1,10 +1,11 @@
 //! The value in r0 after a helper call.
 
 use isa::ebpf::Reg;
+use spec::helpers::HelperId;
+use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
 
 use super::args::{CallMeta, never_fails};
-use super::functions::*;
 use super::reference;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -33,7 +34,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                 return Err(Stop::Bug("map value without map".into()));
             };
             let info = &walk.env.maps[map];
-            let is_found = id == MAP_LOOKUP_ELEM
+            let is_found = meta.helper == Some(HelperId::MapLookupElem)
                 && never_fails(info)
                 && (0..i64::from(info.max_entries())).contains(&meta.const_key);
             if is_found {
@@ -51,10 +52,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::Mem {
-                size: meta.mem_size,
-                dynptr_id: 0,
-            };
+            let kind = RegKind::memory(meta.mem_size);
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
@@ -69,20 +67,16 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                     walk.env.registry.helper_name(id)
                 ));
             };
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: ty.btf_id,
-            };
+            let ty = TypeRef::vmlinux(ty.btf_id);
             RegState::pointer(RegKind::BtfId { ty }, flags)
         }
     };
     if result.may_be_null() {
         result.id = walk.new_id();
     }
-    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
-    if is_ptr_cast(id) {
+    if meta.helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if is_acquire(id, map) {
+    } else if acquires(walk, meta) {
         let reference = reference::acquire(walk);
         result.id = reference;
         result.ref_obj_id = reference;
@@ -93,11 +87,20 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
 fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
-    if is_acquire(meta.func, map) {
+    if acquires(walk, meta) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())
+}
+
+/// True if the call returns a reference that must be released (`is_acquire_function`).
+#[doc(alias = "is_acquire_function")]
+fn acquires(walk: &Walk<'_>, meta: &CallMeta) -> bool {
+    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
+    match meta.helper {
+        Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
+        helper => helper.is_some_and(HelperId::acquires),
+    }
 }
 
 /// The object or memory behind a per-CPU pointer.
@@ -115,20 +118,17 @@ fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegSt
     let Some(size) = vmlinux.size_of(target) else {
         return Err(Stop::unsupported("per-CPU object without size"));
     };
-    let kind = RegKind::Mem { size, dynptr_id: 0 };
+    let kind = RegKind::memory(size);
     Ok(RegState::pointer(kind, flags))
 }
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
+#[doc(alias = "do_refine_retval_range")]
 fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
     let cpus = walk.env.cpus;
     let num = &mut walk.reg_mut(Reg::R0).num;
-    match meta.func {
-        GET_STACK
-        | GET_TASK_STACK
-        | PROBE_READ_STR
-        | PROBE_READ_KERNEL_STR
-        | PROBE_READ_USER_STR => {
+    match meta.helper {
+        Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;
             num.smin = (-MAX_ERRNO).into();
@@ -136,7 +136,7 @@ fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
             num.sync();
         }
         // 0: unknown.
-        GET_SMP_PROCESSOR_ID if cpus > 0 => {
+        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
             let last = cpus - 1;
             num.umin = 0;
             num.umax = last.into();

@@ -7,16 +7,14 @@ use spec::programs::ProgramType;
 use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
-use super::clear_caller_saved;
 use super::prototype::{self, SubprogArg};
+use super::{REGS, clear_caller_saved};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{Outcome, Walk};
-use crate::{RefusalKind, Result, Stop, errno, log, refuse, verbose};
-
-const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+use crate::{Errno, RefusalKind, Result, Stop, log, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`).
@@ -97,7 +95,8 @@ pub(super) fn check_frame_limit(walk: &mut Walk<'_>) -> Result<()> {
     ))
 }
 
-/// Enters a frame for a static function.
+/// Enters a frame for a static function (`setup_func_entry`).
+#[doc(alias = "setup_func_entry")]
 fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     check_frame_limit(walk)?;
     let curframe = walk.state.curframe;
@@ -127,27 +126,28 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Misfit {
     /// The error number with which a call of a global function is refused.
-    errno: i32,
+    errno: Errno,
     /// Number from 1 of the first argument that does not fit.
     number: Option<u8>,
 }
 
 /// Checks the arguments of a call against the BTF of the function
 /// (`btf_check_subprog_call`). A misfit makes the BTF unreliable from then on.
+#[doc(alias = "btf_check_subprog_call")]
 pub(super) fn check_args_by_btf(
     walk: &mut Walk<'_>,
     subprog: u32,
 ) -> Result<std::result::Result<(), Misfit>> {
     let index = subprog as usize;
     let unreliable = Misfit {
-        errno: errno::EINVAL,
+        errno: Errno::EINVAL,
         number: None,
     };
     if walk.env.program.func_info().is_empty() || walk.subprogs[index].unreliable {
         return Ok(Err(unreliable));
     }
     let fits = match arguments(walk, subprog) {
-        Err(Stop::Refused(refusal)) if refusal.errno == errno::EFAULT => {
+        Err(Stop::Refused(refusal)) if refusal.errno == Errno::EFAULT => {
             return Err(Stop::Refused(refusal));
         }
         Err(Stop::Refused(refusal)) => Err(Misfit {
@@ -201,6 +201,7 @@ fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
 
 /// Checks registers against the arguments of a function (`btf_check_func_arg_match`); the
 /// number of the first that does not fit, with the refusal.
+#[doc(alias = "btf_check_func_arg_match")]
 fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> std::result::Result<(), (u8, Stop)> {
     for (&arg, ptr) in args.iter().zip(REGS) {
         match_arg(walk, arg, ptr).map_err(|stop| (ptr.number(), stop))?;
@@ -234,7 +235,7 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
         SubprogArg::Mem { size, nullable } => {
             check_offset(walk, ptr, None)?;
             let checked = check_global_mem(walk, ptr, size);
-            checked.map_err(|stop| stop.with_errno(errno::EINVAL))?;
+            checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?;
             if !nullable && reg.may_be_null() {
                 return Err(refuse!(
                     walk,
@@ -292,6 +293,7 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
 
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
+#[doc(alias = "do_check_common")]
 pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     walk.sink.mark_all_scratched();
     let is_ext = walk.env.program.kind() == ProgramType::Ext;
@@ -332,7 +334,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
         SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),
         SubprogArg::Mem { size, nullable } => {
-            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            let kind = RegKind::memory(size);
             if !nullable {
                 return Ok(RegState::pointer(kind, TypeFlags::NONE));
             }
@@ -341,10 +343,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
             value
         }
         SubprogArg::UntrustedMem => {
-            let kind = RegKind::Mem {
-                size: 0,
-                dynptr_id: 0,
-            };
+            let kind = RegKind::memory(0);
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             RegState::pointer(kind, flags)
         }
@@ -360,10 +359,7 @@ fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
             if nullable {
                 flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
             }
-            let ty = TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: id.0,
-            };
+            let ty = TypeRef::vmlinux(id.0);
             let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
             value.id = walk.new_id();
             value

@@ -13,7 +13,8 @@ use isa::ebpf::{AluOp, ByteOrder, Size, Width};
 impl Scalar {
     /// `self op other` at `width`, synchronised; `None` if the result is
     /// unknown: divisions, remainders, and shifts by a count that is not a
-    /// constant below the width. `Mov` is the caller's.
+    /// constant below the width. `Mov` is the caller's (`adjust_scalar_min_max_vals`).
+    #[doc(alias = "adjust_scalar_min_max_vals")]
     pub fn alu(mut self, op: AluOp, width: Width, other: &Scalar) -> Option<Scalar> {
         let narrow = width == Width::W32;
         match op {
@@ -84,7 +85,8 @@ impl Scalar {
         self.var_off = self.var_off.add(other.var_off);
     }
 
-    /// Subtracts without synchronising, as pointer arithmetic needs it.
+    /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`).
+    #[doc(alias = "scalar_min_max_sub")]
     pub(crate) fn sub(&mut self, other: &Scalar) {
         let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
         let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
@@ -114,7 +116,8 @@ impl Scalar {
     }
 
     /// The ranges of the sum. Signed ranges are kept if neither end overflows,
-    /// unsigned ones if both ends do or neither does.
+    /// unsigned ones if both ends do or neither does (`scalar_min_max_add`).
+    #[doc(alias = "scalar_min_max_add")]
     #[inline]
     fn add_ranges(&mut self, other: &Scalar) {
         let (s32_min, low) = self.s32_min.overflowing_add(other.s32_min);
@@ -143,6 +146,8 @@ impl Scalar {
         };
     }
 
+    /// Linux's `scalar_min_max_mul`.
+    #[doc(alias = "scalar_min_max_mul")]
     fn mul(&mut self, other: &Scalar) {
         self.var_off = self.var_off.mul(other.var_off);
         (self.u32_min, self.u32_max) = self
@@ -173,6 +178,8 @@ impl Scalar {
         (self.smin, self.smax) = extremes(products).unwrap_or((i64::MIN, i64::MAX));
     }
 
+    /// Linux's `scalar_min_max_and`.
+    #[doc(alias = "scalar_min_max_and")]
     fn and(&mut self, other: &Scalar) {
         self.var_off = self.var_off.and(other.var_off);
         // The smallest value has the known bits alone, the largest is at most
@@ -183,6 +190,8 @@ impl Scalar {
         self.set_bitwise64(other, low, high);
     }
 
+    /// Linux's `scalar_min_max_or`.
+    #[doc(alias = "scalar_min_max_or")]
     fn or(&mut self, other: &Scalar) {
         self.var_off = self.var_off.or(other.var_off);
         let (low, high) = (self.u32_min.max(other.u32_min), self.var_off.max());
@@ -191,6 +200,8 @@ impl Scalar {
         self.set_bitwise64(other, low, high);
     }
 
+    /// Linux's `scalar_min_max_xor`.
+    #[doc(alias = "scalar_min_max_xor")]
     fn xor(&mut self, other: &Scalar) {
         self.var_off = self.var_off.xor(other.var_off);
         let (low, high) = (self.var_off.value, self.var_off.max());
@@ -231,6 +242,8 @@ impl Scalar {
         self.update_from_bits();
     }
 
+    /// Linux's `scalar_min_max_lsh`.
+    #[doc(alias = "scalar_min_max_lsh")]
     fn lsh64(&mut self, count: u32) {
         // A shift by 32 is half of a sign extension: the low half's sign becomes
         // the value's.
@@ -250,6 +263,8 @@ impl Scalar {
         self.update_from_bits();
     }
 
+    /// Linux's `scalar32_min_max_lsh`.
+    #[doc(alias = "scalar32_min_max_lsh")]
     fn lsh32(&mut self, count: u32) {
         self.lsh32_ranges(count);
         self.var_off = self.var_off.subreg().lsh(count).subreg();
@@ -270,6 +285,8 @@ impl Scalar {
         }
     }
 
+    /// Linux's `scalar_min_max_rsh`.
+    #[doc(alias = "scalar_min_max_rsh")]
     fn rsh64(&mut self, count: u32) {
         self.smin = i64::MIN;
         self.smax = i64::MAX;
@@ -280,6 +297,8 @@ impl Scalar {
         self.update_from_bits();
     }
 
+    /// Linux's `scalar32_min_max_rsh`.
+    #[doc(alias = "scalar32_min_max_rsh")]
     fn rsh32(&mut self, count: u32) {
         self.s32_min = i32::MIN;
         self.s32_max = i32::MAX;
@@ -290,6 +309,8 @@ impl Scalar {
         self.update32_from_bits();
     }
 
+    /// Linux's `scalar_min_max_arsh`.
+    #[doc(alias = "scalar_min_max_arsh")]
     fn arsh64(&mut self, count: u32) {
         self.smin >>= count;
         self.smax >>= count;
@@ -300,6 +321,8 @@ impl Scalar {
         self.update_from_bits();
     }
 
+    /// Linux's `scalar32_min_max_arsh`.
+    #[doc(alias = "scalar32_min_max_arsh")]
     fn arsh32(&mut self, count: u32) {
         self.s32_min >>= count;
         self.s32_max >>= count;

@@ -5,7 +5,8 @@ use super::{Scalar, Tnum};
 use isa::ebpf::{Cond, Width};
 
 /// Outcome of `a cond b`, if the values decide it. The two are different
-/// registers, or a register and an immediate.
+/// registers, or a register and an immediate (`is_scalar_branch_taken`).
+#[doc(alias = "is_scalar_branch_taken")]
 pub fn decide(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> {
     let narrow = width == Width::W32;
     let (bits_a, bits_b) = match narrow {
@@ -98,7 +99,8 @@ fn decide_equal(narrow: bool, a: &Scalar, b: &Scalar, bits_a: Tnum, bits_b: Tnum
 
 /// Narrows two values by `a cond b` having the given outcome. The values are not
 /// synchronised afterwards and may contradict themselves
-/// ([`Scalar::violation`]).
+/// ([`Scalar::violation`]) (`reg_set_min_max`).
+#[doc(alias = "reg_set_min_max")]
 pub fn refine(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, b: &mut Scalar) {
     let mut pair = [*a, *b];
     refine_at(cond, outcome, width, &mut pair, 0, 1);
@@ -157,7 +159,8 @@ const fn relation(cond: Cond, outcome: bool) -> (Relation, bool) {
     }
 }
 
-/// Refines `pair[a]` and `pair[b]`, which may be the same element.
+/// Refines `pair[a]` and `pair[b]`, which may be the same element (`regs_refine_cond_op`).
+#[doc(alias = "regs_refine_cond_op")]
 fn refine_at(cond: Cond, outcome: bool, width: Width, pair: &mut [Scalar; 2], a: usize, b: usize) {
     let (relation, exchanged) = relation(cond, outcome);
     let (a, b) = if exchanged { (b, a) } else { (a, b) };

@@ -72,7 +72,8 @@ impl Scalar {
     /// Zero.
     pub const ZERO: Scalar = Scalar::constant(0);
 
-    /// One value.
+    /// One value (`___mark_reg_known`).
+    #[doc(alias = "___mark_reg_known")]
     #[inline]
     pub const fn constant(value: u64) -> Scalar {
         Scalar {
@@ -155,7 +156,8 @@ impl Scalar {
             && low <= self.u32_max
     }
 
-    /// True if every range and the tnum of `other` lie within this one's.
+    /// True if every range and the tnum of `other` lie within this one's (`range_within`).
+    #[doc(alias = "range_within")]
     #[inline]
     pub const fn contains(&self, other: &Scalar) -> bool {
         self.umin <= other.umin
@@ -175,7 +177,8 @@ impl Scalar {
         64 - self.umax.leading_zeros()
     }
 
-    /// Makes every range unbounded; known bits stay.
+    /// Makes every range unbounded; known bits stay (`__mark_reg_unbounded`).
+    #[doc(alias = "__mark_reg_unbounded")]
     #[inline]
     pub const fn unbound(&mut self) {
         *self = Scalar {
@@ -184,7 +187,8 @@ impl Scalar {
         };
     }
 
-    /// Makes the 64-bit ranges unbounded.
+    /// Makes the 64-bit ranges unbounded (`__mark_reg64_unbounded`).
+    #[doc(alias = "__mark_reg64_unbounded")]
     #[inline]
     pub const fn unbound64(&mut self) {
         self.smin = i64::MIN;
@@ -193,7 +197,8 @@ impl Scalar {
         self.umax = u64::MAX;
     }
 
-    /// Makes the 32-bit ranges unbounded.
+    /// Makes the 32-bit ranges unbounded (`__mark_reg32_unbounded`).
+    #[doc(alias = "__mark_reg32_unbounded")]
     #[inline]
     pub const fn unbound32(&mut self) {
         self.s32_min = i32::MIN;
@@ -202,7 +207,9 @@ impl Scalar {
         self.u32_max = u32::MAX;
     }
 
-    /// Sets the low half to a constant; the 64-bit ranges stay as they are.
+    /// Sets the low half to a constant; the 64-bit ranges stay as they are
+    /// (`__mark_reg32_known`).
+    #[doc(alias = "__mark_reg32_known")]
     #[inline]
     pub const fn set_const32(&mut self, value: u32) {
         self.var_off = self.var_off.with_subreg(Tnum::constant(value as u64));
@@ -214,7 +221,8 @@ impl Scalar {
 
     /// Propagates knowledge between the components, as far as the kernel does:
     /// ranges from bits, three rounds of ranges from ranges, bits from ranges,
-    /// and ranges from bits again.
+    /// and ranges from bits again (`reg_bounds_sync`).
+    #[doc(alias = "reg_bounds_sync")]
     pub fn sync(&mut self) {
         if self.var_off.mask == 0 && *self == Scalar::constant(self.var_off.value) {
             return;
@@ -232,13 +240,16 @@ impl Scalar {
         self.update_from_bits();
     }
 
-    /// Tightens the ranges by the known bits.
+    /// Tightens the ranges by the known bits (`__update_reg_bounds`).
+    #[doc(alias = "__update_reg_bounds")]
     #[inline]
     pub(super) fn update_from_bits(&mut self) {
         self.update32_from_bits();
         self.update64_from_bits();
     }
 
+    /// Linux's `__update_reg32_bounds`.
+    #[doc(alias = "__update_reg32_bounds")]
     #[inline]
     pub(super) fn update32_from_bits(&mut self) {
         let (value, mask) = (self.var_off.value as u32, self.var_off.mask as u32);
@@ -249,6 +260,8 @@ impl Scalar {
         self.u32_max = self.u32_max.min(value | mask);
     }
 
+    /// Linux's `__update_reg64_bounds`.
+    #[doc(alias = "__update_reg64_bounds")]
     fn update64_from_bits(&mut self) {
         let bits = self.var_off;
         let sign = bits.mask & (1 << 63);
@@ -275,7 +288,8 @@ impl Scalar {
         }
     }
 
-    /// Tightens each range by the others.
+    /// Tightens each range by the others (`__reg_deduce_bounds`).
+    #[doc(alias = "__reg_deduce_bounds")]
     #[inline]
     fn deduce_bounds(&mut self) {
         self.deduce32();
@@ -283,7 +297,8 @@ impl Scalar {
         self.deduce_mixed();
     }
 
-    /// The 32-bit ranges from the 64-bit ranges and from each other.
+    /// The 32-bit ranges from the 64-bit ranges and from each other (`__reg32_deduce_bounds`).
+    #[doc(alias = "__reg32_deduce_bounds")]
     #[inline]
     fn deduce32(&mut self) {
         let (umin, umax) = (self.umin, self.umax);
@@ -328,7 +343,8 @@ impl Scalar {
         }
     }
 
-    /// The 64-bit ranges from each other.
+    /// The 64-bit ranges from each other (`__reg64_deduce_bounds`).
+    #[doc(alias = "__reg64_deduce_bounds")]
     #[inline]
     fn deduce64(&mut self) {
         if self.umin as i64 <= self.umax as i64 {
@@ -347,7 +363,8 @@ impl Scalar {
         }
     }
 
-    /// The 64-bit ranges from the 32-bit ranges.
+    /// The 64-bit ranges from the 32-bit ranges (`__reg_deduce_mixed_bounds`).
+    #[doc(alias = "__reg_deduce_mixed_bounds")]
     #[inline]
     fn deduce_mixed(&mut self) {
         let (low, high) = (u64::from(self.u32_min), u64::from(self.u32_max));
@@ -367,7 +384,8 @@ impl Scalar {
         }
     }
 
-    /// Tightens the known bits by the unsigned ranges.
+    /// Tightens the known bits by the unsigned ranges (`__reg_bound_offset`).
+    #[doc(alias = "__reg_bound_offset")]
     #[inline]
     fn update_bits(&mut self) {
         let bits = self.var_off.intersect(Tnum::range(self.umin, self.umax));
@@ -426,7 +444,8 @@ impl Scalar {
     }
 
     /// Clears the upper half: the bits, and the 64-bit ranges from the 32-bit
-    /// ranges. Does not synchronise.
+    /// ranges. Does not synchronise (`zext_32_to_64`).
+    #[doc(alias = "zext_32_to_64")]
     #[inline]
     pub const fn zero_extend32(&mut self) {
         self.var_off = self.var_off.subreg();
@@ -442,7 +461,8 @@ impl Scalar {
     }
 
     /// Keeps the low `bytes` bytes (1, 2 or 4) and clears the others, as a load
-    /// of that size does. Synchronises.
+    /// of that size does. Synchronises (`coerce_reg_to_size`).
+    #[doc(alias = "coerce_reg_to_size")]
     pub fn truncate(&mut self, bytes: u32) {
         let keep = (1u64 << (bytes * 8)) - 1;
         self.var_off = self.var_off.truncated(bytes);
@@ -462,7 +482,8 @@ impl Scalar {
     }
 
     /// Sign-extends the low `bytes` bytes (1, 2 or 4) to 64 bits. Does not
-    /// synchronise.
+    /// synchronise (`coerce_reg_to_size_sx`).
+    #[doc(alias = "coerce_reg_to_size_sx")]
     pub fn sign_extend64(&mut self, bytes: u32) {
         let bits = bytes * 8;
         let unused = 64 - bits;
@@ -501,7 +522,8 @@ impl Scalar {
 
     /// Sign-extends the low `bytes` bytes (1 or 2) to 32 bits, as the move with
     /// sign extension to a 32-bit register does. The upper half is left for
-    /// [`Scalar::zero_extend32`]; does not synchronise.
+    /// [`Scalar::zero_extend32`]; does not synchronise (`coerce_subreg_to_size_sx`).
+    #[doc(alias = "coerce_subreg_to_size_sx")]
     pub fn sign_extend32(&mut self, bytes: u32) {
         let bits = bytes * 8;
         let unused = 32 - bits;

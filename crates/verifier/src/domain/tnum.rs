@@ -20,13 +20,15 @@ impl Tnum {
     /// No bit known.
     pub const UNKNOWN: Tnum = Tnum { value: 0, mask: !0 };
 
-    /// All bits known.
+    /// All bits known (`tnum_const`).
+    #[doc(alias = "tnum_const")]
     #[inline]
     pub const fn constant(value: u64) -> Tnum {
         Tnum { value, mask: 0 }
     }
 
-    /// The smallest tnum that contains every value of `min..=max`.
+    /// The smallest tnum that contains every value of `min..=max` (`tnum_range`).
+    #[doc(alias = "tnum_range")]
     #[inline]
     pub const fn range(min: u64, max: u64) -> Tnum {
         let differing = min ^ max;
@@ -82,25 +84,29 @@ impl Tnum {
         value & !self.mask == self.value
     }
 
-    /// True if every member of `other` is a member of this.
+    /// True if every member of `other` is a member of this (`tnum_in`).
+    #[doc(alias = "tnum_in")]
     #[inline]
     pub const fn contains(self, other: Tnum) -> bool {
         other.mask & !self.mask == 0 && self.value == other.value & !self.mask
     }
 
-    /// True if some value is a member of both.
+    /// True if some value is a member of both (`tnum_overlap`).
+    #[doc(alias = "tnum_overlap")]
     #[inline]
     pub const fn overlaps(self, other: Tnum) -> bool {
         (self.value ^ other.value) & !self.mask & !other.mask == 0
     }
 
-    /// True if every member is a multiple of `size`, a power of two or 0.
+    /// True if every member is a multiple of `size`, a power of two or 0 (`tnum_is_aligned`).
+    #[doc(alias = "tnum_is_aligned")]
     #[inline]
     pub const fn is_aligned(self, size: u64) -> bool {
         size == 0 || self.max() & (size - 1) == 0
     }
 
-    /// Shifted left.
+    /// Shifted left (`tnum_lshift`).
+    #[doc(alias = "tnum_lshift")]
     #[inline]
     pub const fn lsh(self, shift: u32) -> Tnum {
         Tnum {
@@ -109,7 +115,8 @@ impl Tnum {
         }
     }
 
-    /// Shifted right, with zeroes from above.
+    /// Shifted right, with zeroes from above (`tnum_rshift`).
+    #[doc(alias = "tnum_rshift")]
     #[inline]
     pub const fn rsh(self, shift: u32) -> Tnum {
         Tnum {
@@ -118,7 +125,8 @@ impl Tnum {
         }
     }
 
-    /// Shifted right, with copies of the sign bit from above.
+    /// Shifted right, with copies of the sign bit from above (`tnum_arshift`).
+    #[doc(alias = "tnum_arshift")]
     #[inline]
     pub const fn arsh(self, shift: u32) -> Tnum {
         Tnum {
@@ -136,7 +144,8 @@ impl Tnum {
         }
     }
 
-    /// The sum, wrapping.
+    /// The sum, wrapping (`tnum_add`).
+    #[doc(alias = "tnum_add")]
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub const fn add(self, other: Tnum) -> Tnum {
@@ -149,7 +158,8 @@ impl Tnum {
         }
     }
 
-    /// The difference, wrapping.
+    /// The difference, wrapping (`tnum_sub`).
+    #[doc(alias = "tnum_sub")]
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub const fn sub(self, other: Tnum) -> Tnum {
@@ -163,14 +173,16 @@ impl Tnum {
         }
     }
 
-    /// The two's complement.
+    /// The two's complement (`tnum_neg`).
+    #[doc(alias = "tnum_neg")]
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub const fn neg(self) -> Tnum {
         Tnum::constant(0).sub(self)
     }
 
-    /// Bitwise and.
+    /// Bitwise and (`tnum_and`).
+    #[doc(alias = "tnum_and")]
     #[inline]
     pub const fn and(self, other: Tnum) -> Tnum {
         let value = self.value & other.value;
@@ -180,7 +192,8 @@ impl Tnum {
         }
     }
 
-    /// Bitwise or.
+    /// Bitwise or (`tnum_or`).
+    #[doc(alias = "tnum_or")]
     #[inline]
     pub const fn or(self, other: Tnum) -> Tnum {
         let value = self.value | other.value;
@@ -190,7 +203,8 @@ impl Tnum {
         }
     }
 
-    /// Bitwise exclusive or.
+    /// Bitwise exclusive or (`tnum_xor`).
+    #[doc(alias = "tnum_xor")]
     #[inline]
     pub const fn xor(self, other: Tnum) -> Tnum {
         let mask = self.mask | other.mask;
@@ -202,7 +216,8 @@ impl Tnum {
 
     /// The product, wrapping, by long multiplication: for each bit of `self` the
     /// shifted `other` is added, or, where the bit is unknown, united with what
-    /// results when it is not.
+    /// results when it is not (`tnum_mul`).
+    #[doc(alias = "tnum_mul")]
     pub const fn mul(self, other: Tnum) -> Tnum {
         let (mut a, mut b) = (self, other);
         if a.mask == 0 && b.mask == 0 {
@@ -225,7 +240,9 @@ impl Tnum {
         product
     }
 
-    /// Bits that are known by either; where they disagree on a bit it becomes 1.
+    /// Bits that are known by either; where they disagree on a bit it becomes 1
+    /// (`tnum_intersect`).
+    #[doc(alias = "tnum_intersect")]
     #[inline]
     pub const fn intersect(self, other: Tnum) -> Tnum {
         let mask = self.mask & other.mask;
@@ -235,7 +252,8 @@ impl Tnum {
         }
     }
 
-    /// The smallest tnum that contains the members of both.
+    /// The smallest tnum that contains the members of both (`tnum_union`).
+    #[doc(alias = "tnum_union")]
     #[inline]
     pub const fn union(self, other: Tnum) -> Tnum {
         let mask = (self.value ^ other.value) | self.mask | other.mask;
@@ -245,7 +263,8 @@ impl Tnum {
         }
     }
 
-    /// The low `bytes` bytes, 1, 2 or 4, with zeroes above.
+    /// The low `bytes` bytes, 1, 2 or 4, with zeroes above (`tnum_cast`).
+    #[doc(alias = "tnum_cast")]
     #[inline]
     pub const fn truncated(self, bytes: u32) -> Tnum {
         let keep = (1u64 << (bytes * 8)) - 1;
@@ -255,7 +274,8 @@ impl Tnum {
         }
     }
 
-    /// The low half, with zeroes above.
+    /// The low half, with zeroes above (`tnum_subreg`).
+    #[doc(alias = "tnum_subreg")]
     #[inline]
     pub const fn subreg(self) -> Tnum {
         Tnum {
@@ -264,7 +284,8 @@ impl Tnum {
         }
     }
 
-    /// This with the low half of `subreg`.
+    /// This with the low half of `subreg` (`tnum_with_subreg`).
+    #[doc(alias = "tnum_with_subreg")]
     #[inline]
     pub const fn with_subreg(self, subreg: Tnum) -> Tnum {
         const HIGH: u64 = 0xffff_ffff_0000_0000;

@@ -5,7 +5,8 @@ use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, R
 use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
-/// Checks the instruction that the walk stands at.
+/// Checks the instruction that the walk stands at (`do_check_insn`).
+#[doc(alias = "do_check_insn")]
 pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
     let insn = walk.env.insns[walk.insn_idx as usize];
     match insn {

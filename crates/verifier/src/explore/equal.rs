@@ -38,8 +38,9 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// True if the checkpoint covers the current state (`states_equal`). On a difference
-    /// in a register of the innermost frame the checkpoint's hint is set.
+    /// True if the checkpoint covers the current state (`states_equal`, `func_states_equal`).
+    /// On a difference in a register of the innermost frame the checkpoint's hint is set.
+    #[doc(alias = "func_states_equal")]
     pub(super) fn states_equal(
         &self,
         old: &mut Checkpoint,
@@ -126,6 +127,8 @@ impl Comparison<'_> {
         self.is_reg_state_safe(old, precise, cur, ids, exact)
     }
 
+    /// Linux's `stacksafe`.
+    #[doc(alias = "stacksafe")]
     fn is_stack_safe(
         &self,
         old: &Frame,
@@ -240,6 +243,7 @@ impl Comparison<'_> {
 }
 
 /// True if all known facts are equal, up to identities (`regs_exact`).
+#[doc(alias = "regs_exact")]
 pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> bool {
     old.kind == cur.kind
         && old.flags == cur.flags
@@ -251,6 +255,7 @@ pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> b
 }
 
 /// True if what is safe with the one register is safe with the other (`regsafe`).
+#[doc(alias = "regsafe")]
 fn is_reg_state_safe(
     old: &RegState,
     precise: bool,
@@ -333,6 +338,7 @@ fn is_reg_state_safe(
 }
 
 /// True if references and locks correspond (`refsafe`).
+#[doc(alias = "refsafe")]
 fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
     ids.check(old.active_irq_id, cur.active_irq_id)
         && ids.check(old.active_lock_id, cur.active_lock_id)
@@ -345,6 +351,7 @@ fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
 
 /// True if the registers of the innermost frames are identical, identities included
 /// (`states_maybe_looping`).
+#[doc(alias = "states_maybe_looping")]
 pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
     old.curframe == cur.curframe
         && old

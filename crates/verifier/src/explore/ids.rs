@@ -15,7 +15,9 @@ impl IdMap {
         self.pairs.clear();
     }
 
-    /// True if the identities correspond: both 0, or a pair that agrees with all others.
+    /// True if the identities correspond: both 0, or a pair that agrees with all others
+    /// (`check_ids`).
+    #[doc(alias = "check_ids")]
     pub(crate) fn check(&mut self, old: u32, cur: u32) -> bool {
         if old == 0 || cur == 0 {
             return old == cur;
@@ -34,7 +36,9 @@ impl IdMap {
 
     /// As [`IdMap::check`] for scalars: an explored scalar without identity covers every
     /// one, and one with identity covers a scalar without, which then is its only
-    /// counterpart. Scalars that differ by a constant also compare what they differ from.
+    /// counterpart. Scalars that differ by a constant also compare what they differ from
+    /// (`check_scalar_ids`).
+    #[doc(alias = "check_scalar_ids")]
     pub(crate) fn check_scalar(&mut self, old: u32, cur: u32) -> bool {
         if old == 0 {
             return true;

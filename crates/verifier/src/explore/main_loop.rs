@@ -4,12 +4,10 @@ use super::dispatch::check_insn;
 use super::{scc, visited};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{Outcome, Walk, assert_invariants};
-use crate::{Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
-
-/// Most instructions that are walked over.
-const MAX_INSNS: u32 = 1_000_000;
+use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
+#[doc(alias = "do_check_common")]
 pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     let start = walk.facts.subprogs[subprog as usize].start;
     walk.state = State::new(
@@ -31,7 +29,8 @@ pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     Ok(())
 }
 
-/// Explores every path from the current state.
+/// Explores every path from the current state (`do_check`).
+#[doc(alias = "do_check")]
 fn explore(walk: &mut Walk<'_>) -> Result<()> {
     let mut prev_insn_idx = -1;
     let mut prints_state = false;
@@ -53,7 +52,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         }
         let statistics = &mut walk.explorer.statistics;
         statistics.insns_processed += 1;
-        if statistics.insns_processed > MAX_INSNS {
+        if statistics.insns_processed > LIMITS.insns_processed {
             let processed = statistics.insns_processed;
             return Err(refuse!(
                 walk,
@@ -187,7 +186,9 @@ fn speculative(state: &State) -> &'static str {
 }
 
 /// Ends the current path and goes on with a pending one; its previous instruction, or
-/// `None` if there is no path left (`process_bpf_exit`).
+/// `None` if there is no path left (`process_bpf_exit`) (`pop_stack`).
+#[doc(alias = "pop_stack")]
+#[doc(alias = "process_bpf_exit")]
 fn next_path(walk: &mut Walk<'_>) -> Result<Option<i32>> {
     walk.sink.mark_all_scratched();
     scc::finish_path(walk)?;

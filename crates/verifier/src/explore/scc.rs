@@ -57,6 +57,7 @@ impl Visits {
 
 impl Explorer {
     /// True if marks of a checkpoint may be incomplete (`incomplete_read_marks`).
+    #[doc(alias = "incomplete_read_marks")]
     pub(super) fn has_incomplete_marks(&self, id: StateId) -> bool {
         match self.checkpoint(id).visit {
             Some(visit) => !self.visits.list[visit as usize].backedges.is_empty(),
@@ -67,6 +68,7 @@ impl Explorer {
 
 /// The component that a state is in, with the call sites that lead there
 /// (`compute_scc_callchain`).
+#[doc(alias = "compute_scc_callchain")]
 fn callchain(facts: &Facts, state: &State) -> Option<Callchain> {
     if facts.scc_count == 0 {
         return None;
@@ -95,6 +97,7 @@ fn format_callchain(chain: &Callchain) -> String {
 
 /// Notes that a new checkpoint is in a component, and that it is the entry if the visit
 /// has none (`maybe_enter_scc`).
+#[doc(alias = "maybe_enter_scc")]
 pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
     let Some(chain) = callchain(walk.facts, walk.explorer.state(id)) else {
         return;
@@ -119,6 +122,7 @@ pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
 }
 
 /// Completes the visit that a finished checkpoint entered (`maybe_exit_scc`).
+#[doc(alias = "maybe_exit_scc")]
 fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
     let Some(index) = walk.explorer.checkpoint(id).visit else {
         return Ok(());
@@ -141,6 +145,7 @@ fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
 
 /// Carries precision over the back edges of a visit until nothing changes, then drops
 /// them (`propagate_backedges`).
+#[doc(alias = "propagate_backedges")]
 fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
     let backedges = std::mem::take(&mut walk.explorer.visits.list[visit as usize].backedges);
     let mut round = 0;
@@ -169,6 +174,7 @@ fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
 }
 
 /// Keeps the current state as a back edge to a checkpoint (`add_scc_backedge`).
+#[doc(alias = "add_scc_backedge")]
 pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<()> {
     let Some(index) = walk.explorer.checkpoint(checkpoint).visit else {
         return Err(Stop::Bug(
@@ -193,6 +199,7 @@ pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<(
 
 /// Ends the current path: checkpoints above it whose last path this was are finished
 /// (`update_branch_counts`).
+#[doc(alias = "update_branch_counts")]
 pub(super) fn finish_path(walk: &mut Walk<'_>) -> Result<()> {
     walk.state.branches = walk.state.branches.saturating_sub(1);
     let mut next = walk.state.parent;
@@ -210,6 +217,7 @@ pub(super) fn finish_path(walk: &mut Walk<'_>) -> Result<()> {
 }
 
 /// Frees an evicted checkpoint that nothing refers to (`maybe_free_verifier_state`).
+#[doc(alias = "maybe_free_verifier_state")]
 pub(super) fn free_if_unused(walk: &mut Walk<'_>, id: StateId) {
     let explorer = &mut walk.explorer;
     let checkpoint = explorer.checkpoint(id);

@@ -20,7 +20,8 @@ enum Answer {
     Miss,
 }
 
-/// True if a checkpoint covers the current state, so that the path ends.
+/// True if a checkpoint covers the current state, so that the path ends (`is_state_visited`).
+#[doc(alias = "is_state_visited")]
 pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
     let insn_idx = walk.insn_idx;
     let facts = walk.facts.insns[insn_idx as usize];
@@ -210,6 +211,7 @@ fn prune(walk: &mut Walk<'_>, id: StateId, loops: bool) -> Result<()> {
 }
 
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
+#[doc(alias = "clean_live_states")]
 fn clean_checkpoints(walk: &mut Walk<'_>, bucket: usize) {
     for position in (0..walk.explorer.buckets[bucket].len()).rev() {
         let entry = walk.explorer.buckets[bucket][position];
@@ -230,6 +232,7 @@ fn clean_checkpoints(walk: &mut Walk<'_>, bucket: usize) {
 
 /// Notes which slots and precise marks of a checkpoint are dead (`clean_verifier_state`).
 /// Dead registers need no mark: comparisons look at live ones only.
+#[doc(alias = "clean_verifier_state")]
 fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
     let checkpoint = walk.explorer.checkpoint_mut(id);
     let state = &mut checkpoint.state;

@@ -10,7 +10,9 @@ use super::{Pass, SubprogFacts};
 use crate::env::Env;
 use crate::{Result, refuse};
 
-/// Checks the records of functions on their own; comes before subprograms are found.
+/// Checks the records of functions on their own; comes before subprograms are found
+/// (`check_btf_info_early`).
+#[doc(alias = "check_btf_info_early")]
 pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
     let Some(types) = env.program.btf() else {
         return Ok(());
@@ -55,7 +57,8 @@ pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> 
     Ok(())
 }
 
-/// Checks the records against the subprograms, and notes names and linkage.
+/// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`).
+#[doc(alias = "check_btf_info")]
 pub(super) fn check(
     env: &Env<'_>,
     pass: &mut Pass<'_, '_>,
@@ -75,6 +78,7 @@ pub(super) fn check(
 
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
+#[doc(alias = "check_abnormal_return")]
 fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogFacts]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
@@ -97,6 +101,8 @@ fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogFacts]) -> Re
     Ok(())
 }
 
+/// Linux's `check_btf_func`.
+#[doc(alias = "check_btf_func")]
 fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
@@ -164,10 +170,13 @@ fn returns_scalar(types: &Btf<'_>, proto: TypeId) -> bool {
 }
 
 /// `btf_type_is_small_int`.
+#[doc(alias = "btf_type_is_small_int")]
 fn is_small(int: Int) -> bool {
     int.offset == 0 && matches!(int.bits, 8 | 16 | 32 | 64)
 }
 
+/// Linux's `check_btf_line`.
+#[doc(alias = "check_btf_line")]
 fn check_lines(
     env: &Env<'_>,
     types: &Btf<'_>,

@@ -3,44 +3,10 @@
 
 use btf::{Shape, TypeId};
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
-use spec::registry::{KfuncFlags, RetBase};
+use spec::helpers::HelperId;
+use spec::registry::{KfuncFlags, RetBase, SpecialKfunc};
 
 use crate::env::Env;
-
-/// Number of `bpf_tail_call`.
-pub(super) const TAIL_CALL: i32 = 12;
-/// Number of `bpf_get_smp_processor_id`, which the x86-64 kernel inlines.
-const GET_SMP_PROCESSOR_ID: i32 = 8;
-/// `bpf_timer_set_callback`.
-const TIMER_SET_CALLBACK: i32 = 170;
-/// `bpf_for_each_map_elem`, `bpf_find_vma`, `bpf_loop`, `bpf_user_ringbuf_drain`.
-const SYNC_CALLBACKS: [i32; 4] = [164, 180, 181, 209];
-/// Helpers after which pointers into the packet are invalid.
-const CHANGES_PACKET: [i32; 23] = [
-    9,   // skb_store_bytes
-    10,  // l3_csum_replace
-    11,  // l4_csum_replace
-    12,  // tail_call: the program called may be any
-    13,  // clone_redirect
-    18,  // skb_vlan_push
-    19,  // skb_vlan_pop
-    31,  // skb_change_proto
-    38,  // skb_change_tail
-    39,  // skb_pull_data
-    43,  // skb_change_head
-    44,  // xdp_adjust_head
-    50,  // skb_adjust_room
-    54,  // xdp_adjust_meta
-    62,  // msg_pull_data
-    65,  // xdp_adjust_tail
-    73,  // lwt_push_encap
-    74,  // lwt_seg6_store_bytes
-    75,  // lwt_seg6_adjust_srh
-    76,  // lwt_seg6_action
-    90,  // msg_push_data
-    91,  // msg_pop_data
-    143, // store_hdr_opt
-];
 
 /// A call of the kernel: its prototype as far as liveness needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,26 +42,21 @@ pub(super) fn is_function_address(insn: RawInsn) -> bool {
     insn.pseudo_load() == Some(PseudoLoad::Func)
 }
 
-/// True if the helper changes the packet (`bpf_helper_changes_pkt_data`).
-pub fn helper_changes_packet(id: i32) -> bool {
-    CHANGES_PACKET.contains(&id)
+/// The helper of Linux that a slot calls.
+pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
+    HelperId::from_number(insn.imm).filter(|_| is_helper_call(insn))
 }
 
 /// True if the call runs a callback before it returns.
 pub fn calls_sync_callback(env: &Env<'_>, insn: RawInsn) -> bool {
-    is_helper_call(insn) && SYNC_CALLBACKS.contains(&insn.imm)
-        || is_kfunc_call(insn) && is_named(env, insn, &["bpf_rbtree_add_impl"])
+    called_helper(insn).is_some_and(HelperId::calls_back)
+        || special_kfunc(env, insn).is_some_and(SpecialKfunc::calls_back)
 }
 
 /// True if the call registers a callback that runs later.
 pub fn calls_async_callback(env: &Env<'_>, insn: RawInsn) -> bool {
-    const KFUNCS: [&str; 3] = [
-        "bpf_wq_set_callback_impl",
-        "bpf_task_work_schedule_signal_impl",
-        "bpf_task_work_schedule_resume_impl",
-    ];
-    is_helper_call(insn) && insn.imm == TIMER_SET_CALLBACK
-        || is_kfunc_call(insn) && is_named(env, insn, &KFUNCS)
+    called_helper(insn).is_some_and(HelperId::calls_back_later)
+        || special_kfunc(env, insn).is_some_and(SpecialKfunc::calls_back_later)
 }
 
 /// True if the call advances an open-coded iterator.
@@ -105,13 +66,13 @@ pub(super) fn advances_iterator(env: &Env<'_>, insn: RawInsn) -> bool {
 
 /// True if the call changes the packet.
 pub(super) fn changes_packet(env: &Env<'_>, insn: RawInsn) -> bool {
-    is_helper_call(insn) && helper_changes_packet(insn.imm)
-        || is_kfunc_call(insn) && is_named(env, insn, &["bpf_xdp_pull_data"])
+    called_helper(insn).is_some_and(HelperId::changes_packet)
+        || special_kfunc(env, insn).is_some_and(SpecialKfunc::changes_packet)
 }
 
 /// True if the call throws an exception.
 pub(super) fn throws(env: &Env<'_>, insn: RawInsn) -> bool {
-    is_kfunc_call(insn) && is_named(env, insn, &["bpf_throw"])
+    special_kfunc(env, insn) == Some(SpecialKfunc::Throw)
 }
 
 fn kfunc<'e>(env: &'e Env<'_>, insn: RawInsn) -> Option<&'e spec::registry::Kfunc> {
@@ -119,8 +80,9 @@ fn kfunc<'e>(env: &'e Env<'_>, insn: RawInsn) -> Option<&'e spec::registry::Kfun
     (insn.off == 0).then(|| env.registry.kfunc(id))?
 }
 
-fn is_named(env: &Env<'_>, insn: RawInsn, names: &[&str]) -> bool {
-    kfunc(env, insn).is_some_and(|kfunc| names.contains(&&*kfunc.name))
+/// The kfunc with rules of its own that a slot calls.
+fn special_kfunc(env: &Env<'_>, insn: RawInsn) -> Option<SpecialKfunc> {
+    kfunc(env, insn).filter(|_| is_kfunc_call(insn))?.special
 }
 
 /// Number of parameters of a kfunc, and whether it returns nothing.
@@ -138,7 +100,8 @@ fn kfunc_arity(env: &Env<'_>, btf_id: u32) -> Option<(u8, bool)> {
 }
 
 /// The summary of a call of a helper or kfunc that the program may make; `None` for
-/// other instructions and for calls that the walk will refuse.
+/// other instructions and for calls that the walk will refuse (`get_call_summary`).
+#[doc(alias = "get_call_summary")]
 pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;
@@ -146,7 +109,9 @@ pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
         return Some(CallSummary {
             params: proto.arg_count() as u8,
             is_void: proto.ret.base == RetBase::Void,
-            fastcall: proto.allow_fastcall && insn.imm == GET_SMP_PROCESSOR_ID,
+            // The kernel inlines one such helper on x86-64.
+            fastcall: proto.allow_fastcall
+                && called_helper(insn) == Some(HelperId::GetSmpProcessorId),
             might_sleep: proto.might_sleep,
         });
     }

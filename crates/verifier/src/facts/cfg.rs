@@ -43,7 +43,8 @@ struct Search<'s, 'e, 'p, 'l> {
     stack: Vec<u32>,
 }
 
-/// Checks control flow and marks prune points.
+/// Checks control flow and marks prune points (`check_cfg`).
+#[doc(alias = "check_cfg")]
 pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) -> Result<()> {
     let count = env.program.insns().len();
     let mut search = Search {
@@ -74,7 +75,8 @@ impl Search<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Follows the next edge of an instruction; false if none is left.
+    /// Follows the next edge of an instruction; false if none is left (`visit_insn`).
+    #[doc(alias = "visit_insn")]
     fn visit(&mut self, index: u32) -> Result<bool> {
         let insn = self.env.program.insns()[index as usize];
         if is_function_address(insn) {
@@ -136,6 +138,8 @@ impl Search<'_, '_, '_, '_> {
         subprog.changes_pkt_data |= calls::changes_packet(env, insn);
     }
 
+    /// Linux's `visit_func_call_insn`.
+    #[doc(alias = "visit_func_call_insn")]
     fn visit_call(&mut self, index: u32, insn: RawInsn, enters: bool) -> Result<bool> {
         let next = index + slots(insn);
         if self.push(index, i64::from(next), Edge::Fallthrough)? {
@@ -160,6 +164,8 @@ impl Search<'_, '_, '_, '_> {
         caller.might_sleep |= sleeps;
     }
 
+    /// Linux's `mark_prune_point`.
+    #[doc(alias = "mark_prune_point")]
     fn mark_join(&mut self, index: u32) {
         if let Some(facts) = self.facts.insns.get_mut(index as usize) {
             facts.prune_point = true;
@@ -169,6 +175,7 @@ impl Search<'_, '_, '_, '_> {
 
     /// Follows an edge unless it was followed; true if its target is to be explored
     /// first (`push_insn`).
+    #[doc(alias = "push_insn")]
     fn push(&mut self, from: u32, to: i64, edge: Edge) -> Result<bool> {
         if self.state[from as usize] >= Visit::Discovered(Some(edge)) {
             return Ok(false);

@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::{Result, refuse};
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
+#[doc(alias = "bpf_find_exception_callback_insn_off")]
 pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<Option<u32>> {
     let (Some(types), Some(main)) = (env.program.btf(), env.program.func_info().first()) else {
         return Ok(None);

@@ -14,7 +14,8 @@ use crate::env::Env;
 const FRAME_POINTER: u8 = Reg::R10.number();
 const CALLER_SAVED: u8 = 0b11_1111;
 
-/// Marks the patterns of every subprogram.
+/// Marks the patterns of every subprogram (`mark_fastcall_patterns`).
+#[doc(alias = "mark_fastcall_patterns")]
 pub(super) fn mark(env: &Env<'_>, facts: &mut Facts) {
     for number in 0..facts.subprogs.len() {
         let range = facts.subprogs[number].start..facts.subprogs[number].end;
@@ -39,6 +40,8 @@ fn is_spill(insn: RawInsn) -> bool {
     is_op(insn, Op::StoreReg64) && insn.dst() == FRAME_POINTER
 }
 
+/// Linux's `mark_fastcall_pattern_for_call`.
+#[doc(alias = "mark_fastcall_pattern_for_call")]
 fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowest: i16) {
     let Some(call) = calls::summary(env, env.program.insns()[index]) else {
         return;

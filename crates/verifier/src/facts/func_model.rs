@@ -12,10 +12,11 @@ const MAX_ARGUMENTS: usize = 12;
 /// Largest argument that is passed by value, in bytes.
 const MAX_ARGUMENT_SIZE: u32 = 16;
 
-/// Checks the prototype of a kernel function that a program calls.
+/// Checks the prototype of a kernel function that a program calls (`btf_distill_func_proto`).
 ///
 /// # Errors
 /// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
+#[doc(alias = "btf_distill_func_proto")]
 pub(super) fn check(pass: &mut Pass<'_, '_>, types: &Btf<'_>, func: Type<'_>) -> Result<()> {
     let name = func.name();
     let Shape::Func(shape) = func.shape() else {

@@ -9,7 +9,9 @@ use super::{Facts, Pass, calls};
 use crate::env::Env;
 use crate::verbose;
 
-/// Computes [`super::InsnFacts::live_regs`], and writes them to the log at level 2.
+/// Computes [`super::InsnFacts::live_regs`], and writes them to the log at level 2
+/// (`compute_live_registers`).
+#[doc(alias = "compute_live_registers")]
 pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) {
     let slots = env.insns.iter().zip(env.program.insns());
     let accesses: Vec<Access> = slots.map(|slot| access(env, slot)).collect();
@@ -53,6 +55,8 @@ impl Access {
 /// Bit of an atomic operation that returns the old value (`BPF_FETCH`).
 const FETCH: i32 = 1;
 
+/// Linux's `compute_insn_live_regs`.
+#[doc(alias = "compute_insn_live_regs")]
 fn access(env: &Env<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
     if raw.is_call() {
         let clobbered = RegSet::ARGUMENTS.bits() | 1;

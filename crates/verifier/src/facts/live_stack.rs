@@ -122,7 +122,8 @@ impl Instance {
     }
 }
 
-/// Live stack slots of all function instances of a verification.
+/// Live stack slots of all function instances of a verification (`propagate_liveness`).
+#[doc(alias = "propagate_liveness")]
 #[derive(Debug, Default)]
 pub struct LiveStack {
     instances: Vec<Instance>,
@@ -140,6 +141,7 @@ pub struct LiveStack {
 
 impl LiveStack {
     /// Begins an instruction (`bpf_reset_stack_write_marks`).
+    #[doc(alias = "bpf_reset_stack_write_marks")]
     #[inline]
     pub fn reset_write_marks(&mut self, facts: &Facts, state: &State, insn_idx: u32) {
         let current = self.ensure_current(facts, state);
@@ -148,6 +150,7 @@ impl LiveStack {
     }
 
     /// Notes reads of slots of a frame (`bpf_mark_stack_read`).
+    #[doc(alias = "bpf_mark_stack_read")]
     #[inline]
     pub fn mark_read(
         &mut self,
@@ -163,6 +166,7 @@ impl LiveStack {
 
     /// Notes writes of slots of a frame by the executing instruction
     /// (`bpf_mark_stack_write`).
+    #[doc(alias = "bpf_mark_stack_write")]
     #[inline]
     pub fn mark_write(&mut self, frameno: usize, slots: u64) {
         self.written[frameno] |= slots;
@@ -170,6 +174,7 @@ impl LiveStack {
 
     /// Ends the instruction (`bpf_commit_stack_write_marks`). Does nothing if the path
     /// ended or entered another frame since.
+    #[doc(alias = "bpf_commit_stack_write_marks")]
     #[inline]
     pub fn commit_write_marks(&mut self) {
         if let Some(current) = self.current {
@@ -179,6 +184,7 @@ impl LiveStack {
 
     /// Forgets which instance executes, because a frame is entered
     /// (`bpf_reset_live_stack_callchain`).
+    #[doc(alias = "bpf_reset_live_stack_callchain")]
     #[inline]
     pub fn reset_callchain(&mut self) {
         self.current = None;
@@ -186,6 +192,7 @@ impl LiveStack {
 
     /// Propagates what changed in the instances of the state's frames, innermost first
     /// (`bpf_update_live_stack`). Called when a path ends and when a frame is left.
+    #[doc(alias = "bpf_update_live_stack")]
     pub fn update(&mut self, facts: &Facts, sink: &mut Sink<'_>, state: &State) -> Result<()> {
         self.reset_callchain();
         for frame in (0..=state.curframe).rev() {
@@ -200,6 +207,7 @@ impl LiveStack {
     }
 
     /// Prepares questions about a state (`bpf_live_stack_query_init`).
+    #[doc(alias = "bpf_live_stack_query_init")]
     pub fn query_init(&mut self, facts: &Facts, state: &State) {
         let top = state.curframe;
         let innermost = self.lookup(facts, state, top);
@@ -221,13 +229,6 @@ impl LiveStack {
             }
         }
         self.alive = alive;
-    }
-
-    /// True if the slot may be read from the state of [`LiveStack::query_init`] on
-    /// (`bpf_stack_slot_alive`).
-    #[inline]
-    pub fn is_slot_alive(&self, frameno: usize, spi: usize) -> bool {
-        self.alive[frameno] >> (spi & 63) & 1 != 0
     }
 
     /// All slots of a frame that may be read, one bit each.
@@ -311,6 +312,7 @@ impl LiveStack {
 
     /// Runs the data flow of an instance to its fixpoint and carries the result of its
     /// entry to its caller (`update_instance`).
+    #[doc(alias = "update_instance")]
     fn propagate(&mut self, facts: &Facts, sink: &mut Sink<'_>, number: usize) -> Result<()> {
         let instance = &mut self.instances[number];
         let depth = instance.depth();

@@ -40,6 +40,7 @@ pub(super) fn compute_postorder(facts: &mut Facts) {
 /// Numbers the strongly connected components that have a cycle from 1 on
 /// (`compute_scc`), by Tarjan's algorithm with an explicit stack, in Pearce's form: the
 /// smallest reachable preorder number is taken from successors visited or not.
+#[doc(alias = "compute_scc")]
 pub(super) fn compute_components(facts: &mut Facts) {
     const NOT_ON_STACK: u32 = u32::MAX;
     let count = facts.insns.len();

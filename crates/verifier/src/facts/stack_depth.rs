@@ -13,10 +13,8 @@ use crate::log::Sink;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::Applies;
 use crate::walk::SubprogAux;
-use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
+use crate::{Errno, LIMITS, RefusalKind, Result, Stop, refuse, verbose};
 
-/// Bytes of stack along a chain of calls, or of a frame with a private stack.
-const MAX_STACK: u32 = 512;
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
 /// Stack from which a function gets a private one.
@@ -78,6 +76,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// Follows all calls from one function (`check_max_stack_depth_subprog`).
+    #[doc(alias = "check_max_stack_depth_subprog")]
     fn walk(&mut self, root: usize, private: bool) -> Result<()> {
         let mut returns: [(u32, usize); MAX_CALL_FRAMES] = Default::default();
         let (mut frame, mut depth) = (0, 0);
@@ -148,7 +147,7 @@ impl Check<'_, '_, '_> {
             self.modes[subprog] = StackMode::Private;
         }
         if self.modes[subprog] == StackMode::Private {
-            if own > MAX_STACK {
+            if own > LIMITS.stack {
                 return Err(refuse!(
                     self.pass,
                     EACCES,
@@ -159,7 +158,7 @@ impl Check<'_, '_, '_> {
             return Ok(());
         }
         *depth += own;
-        if *depth > MAX_STACK {
+        if *depth > LIMITS.stack {
             return Err(refuse!(
                 self.pass,
                 EACCES,
@@ -208,7 +207,7 @@ impl Check<'_, '_, '_> {
                 let reason = format!("insn {index} cannot call exception cb directly");
                 verbose!(self.pass, "{reason}");
                 return Err(Stop::refusal(
-                    errno::EINVAL,
+                    Errno::EINVAL,
                     RefusalKind::Other,
                     Some(self.pass.insn_idx),
                     format_args!("{reason}"),

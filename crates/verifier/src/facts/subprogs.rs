@@ -8,14 +8,17 @@ use std::collections::BTreeSet;
 
 use btf::{Kind, TypeId};
 use isa::ebpf::{Flow, RawInsn};
+use spec::helpers::HelperId;
+use spec::registry::SpecialKfunc;
 
-use super::calls::{TAIL_CALL, is_function_address, is_helper_call, is_kfunc_call, is_local_call};
+use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
 use super::{Pass, SubprogFacts, func_model};
 use crate::env::Env;
 use crate::{Result, refuse, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
 /// is one, called or not.
+#[doc(alias = "add_subprog_and_kfunc")]
 pub(super) fn find(
     env: &Env<'_>,
     pass: &mut Pass<'_, '_>,
@@ -68,15 +71,9 @@ pub(super) fn find(
         .collect())
 }
 
-/// Kfuncs that read what a network device says of a packet, for programs bound to one.
-const DEVICE_BOUND: [&str; 3] = [
-    "bpf_xdp_metadata_rx_timestamp",
-    "bpf_xdp_metadata_rx_hash",
-    "bpf_xdp_metadata_rx_vlan_tag",
-];
-
 /// Checks a kfunc that the program calls for the first time (`add_kfunc_call`). Those of
 /// modules are left to the walk.
+#[doc(alias = "add_kfunc_call")]
 fn add_kfunc(
     env: &Env<'_>,
     pass: &mut Pass<'_, '_>,
@@ -119,7 +116,8 @@ fn add_kfunc(
             id as u32
         ));
     };
-    if DEVICE_BOUND.iter().any(|name| func.name() == *name) {
+    let special = func.name().to_str().and_then(SpecialKfunc::named);
+    if special.is_some_and(SpecialKfunc::is_device_bound) {
         return Err(refuse!(
             pass,
             EINVAL,
@@ -130,6 +128,8 @@ fn add_kfunc(
     func_model::check(pass, types, func)
 }
 
+/// Linux's `add_subprog`.
+#[doc(alias = "add_subprog")]
 fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
     let Some(start) = u32::try_from(target)
         .ok()
@@ -153,6 +153,7 @@ fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i6
 
 /// Checks that jumps stay within their subprogram and that none falls through into the
 /// next (`check_subprogs`). Notes tail calls and legacy packet loads.
+#[doc(alias = "check_subprogs")]
 pub(super) fn check_layout(
     env: &Env<'_>,
     pass: &mut Pass<'_, '_>,
@@ -162,7 +163,7 @@ pub(super) fn check_layout(
         for index in subprog.start..subprog.end {
             pass.insn_idx = index;
             let insn = env.program.insns()[index as usize];
-            if is_helper_call(insn) && insn.imm == TAIL_CALL {
+            if called_helper(insn) == Some(HelperId::TailCall) {
                 subprog.has_tail_call = true;
             }
             if insn.is_packet_load() {
@@ -206,6 +207,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Instructions that control may reach next within the subprogram: the one behind it
 /// first, then the target (`bpf_insn_successors`).
+#[doc(alias = "bpf_insn_successors")]
 pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
     let next = index + slots(insn);
     let target = |offset: i32| (index + 1).wrapping_add_signed(offset);

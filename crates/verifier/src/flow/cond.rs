@@ -9,7 +9,8 @@ use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, log, refuse, speculation};
 
-/// Checks `if dst cond src goto off`.
+/// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
+#[doc(alias = "check_cond_jmp_op")]
 pub(super) fn check(
     walk: &mut Walk<'_>,
     cond: Cond,

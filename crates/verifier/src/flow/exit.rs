@@ -11,6 +11,7 @@ use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
+#[doc(alias = "process_bpf_exit_full")]
 pub fn check_exit(walk: &mut Walk<'_>) -> Result<Outcome> {
     let is_outermost = walk.state.curframe == 0;
     check_resource_leak(
@@ -168,6 +169,7 @@ fn enforce(walk: &mut Walk<'_>, reg: Reg, range: (i32, i32), context: &str) -> R
 }
 
 /// True if the value is within a range (`retval_range_within`).
+#[doc(alias = "retval_range_within")]
 fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
     if in_32_bits {
         reg.num.s32_min >= min && reg.num.s32_max <= max
@@ -177,6 +179,7 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
 }
 
 /// `verbose_invalid_scalar`.
+#[doc(alias = "verbose_invalid_scalar")]
 fn refuse_value(walk: &mut Walk<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = walk.reg(reg).num;
     let mut known = String::new();

@@ -6,6 +6,7 @@ use crate::walk::Walk;
 
 /// Adds the live registers and the spilled scalars of an identity to the set; what finds
 /// no room loses its identity (`collect_linked_regs`).
+#[doc(alias = "collect_linked_regs")]
 pub(super) fn collect(walk: &mut Walk<'_>, id: u32, linked: &mut LinkedRegs) {
     let id = id & !ADD_CONST;
     for number in (0..=walk.state.curframe).rev() {
@@ -35,6 +36,7 @@ pub(super) fn collect(walk: &mut Walk<'_>, id: u32, linked: &mut LinkedRegs) {
 
 /// Gives linked scalars what is known of a register of the executing frame
 /// (`sync_linked_regs`).
+#[doc(alias = "sync_linked_regs")]
 pub(super) fn sync(state: &mut State, reg: usize, linked: LinkedRegs) {
     let curframe = state.curframe;
     let known = state.frame(curframe).regs[reg];

@@ -8,6 +8,7 @@ use crate::state::{RegKind, RegRules, RegState, State, TypeFlags};
 use btf::fields::FieldKind;
 
 /// True if the pointer is certainly not null (`reg_not_null`).
+#[doc(alias = "reg_not_null")]
 pub(super) fn is_not_null(reg: &RegState) -> bool {
     if reg.may_be_null() {
         return false;
@@ -21,6 +22,7 @@ pub(super) fn is_not_null(reg: &RegState) -> bool {
 
 /// True if the kernel answers for the object that a BTF pointer points to
 /// (`is_trusted_reg`).
+#[doc(alias = "is_trusted_reg")]
 pub(crate) fn is_trusted(reg: &RegState) -> bool {
     const MODIFIERS: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
@@ -46,6 +48,7 @@ fn change_kind(reg: &mut RegState, kind: RegKind) {
 }
 
 /// The pointer is not null: it becomes what it points to (`mark_ptr_not_null_reg`).
+#[doc(alias = "mark_ptr_not_null_reg")]
 pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
     if let RegKind::MapValue { map, uid } = reg.kind {
         let info = &env.maps[map];
@@ -101,6 +104,7 @@ pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null
 }
 
 /// True if the object has a lock (`reg_may_point_to_spin_lock`).
+#[doc(alias = "reg_may_point_to_spin_lock")]
 fn may_point_to_lock(env: &Env<'_>, reg: &RegState) -> bool {
     match reg.kind {
         RegKind::MapValue { map, .. } => {

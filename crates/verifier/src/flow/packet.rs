@@ -14,6 +14,7 @@ pub(super) fn is_any(reg: &RegState) -> bool {
 }
 
 /// Outcome of a comparison that earlier ones decided (`is_pkt_ptr_branch_taken`).
+#[doc(alias = "is_pkt_ptr_branch_taken")]
 pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool> {
     let (pkt, cond) = if src.kind == RegKind::PacketEnd {
         (dst, cond)
@@ -36,6 +37,7 @@ pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool>
 
 /// Learns from a comparison of packet pointers; `this` falls through, `other` jumps.
 /// False if it is none (`try_match_pkt_pointers`).
+#[doc(alias = "try_match_pkt_pointers")]
 pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &mut State) -> bool {
     let (dst_reg, src_reg) = (*this.reg(dst), *this.reg(src));
     let (pointer, number, cond) = if is_pointer(&dst_reg, &src_reg) {
@@ -74,6 +76,7 @@ fn is_pointer(pointer: &RegState, end: &RegState) -> bool {
 
 /// Pointers of the same identity may read up to the compared pointer
 /// (`find_good_pkt_pointers`); one byte more if that pointer is before the end.
+#[doc(alias = "find_good_pkt_pointers")]
 fn mark_good(state: &mut State, pointer: &RegState, is_open: bool) {
     if pointer.off < 0 || pointer.off == 0 && is_open {
         return;
@@ -100,6 +103,7 @@ fn mark_good(state: &mut State, pointer: &RegState, is_open: bool) {
 }
 
 /// The pointer is at or beyond the end (`mark_pkt_end`).
+#[doc(alias = "mark_pkt_end")]
 fn mark_end(state: &mut State, reg: Reg, is_beyond: bool) {
     if let RegKind::Packet { range } = &mut state.reg_mut(reg).kind {
         *range = if is_beyond {

@@ -44,6 +44,7 @@ impl fmt::Display for TypeText {
 }
 
 /// A number: decimal if it is short, else hexadecimal (`verbose_unum`).
+#[doc(alias = "verbose_unum")]
 struct Unsigned(u64);
 
 impl fmt::Display for Unsigned {
@@ -56,6 +57,7 @@ impl fmt::Display for Unsigned {
 }
 
 /// A signed number: decimal if it is short, else the hexadecimal bits (`verbose_snum`).
+#[doc(alias = "verbose_snum")]
 struct Signed(i64);
 
 impl fmt::Display for Signed {
@@ -99,6 +101,7 @@ impl List<'_> {
 }
 
 /// Appends a register of frame `frameno` (`print_reg_state`).
+#[doc(alias = "print_reg_state")]
 pub(super) fn write_reg(
     env: &Env<'_>,
     out: &mut String,

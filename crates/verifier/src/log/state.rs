@@ -161,19 +161,12 @@ fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::sta
     let RegKind::Iter {
         type_id,
         state,
-        program_btf,
+        btf,
     } = reg.kind
     else {
         return;
     };
-    let ty = TypeRef {
-        btf: match program_btf {
-            true => TypeRef::PROGRAM,
-            false => TypeRef::VMLINUX,
-        },
-        id: type_id,
-    };
-    let name = env.type_name(ty);
+    let name = env.type_name(TypeRef { btf, id: type_id });
     let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
     let state = match state {
         IterState::Invalid => "<invalid>",

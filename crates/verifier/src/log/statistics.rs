@@ -4,11 +4,9 @@ use super::Sink;
 use crate::verbose;
 use crate::verdict::Statistics;
 
-/// Instructions that a verification may walk over.
-const INSN_LIMIT: u32 = 1_000_000;
-
 /// Writes the counts, and at level 4 the time and the stack depths
 /// (`print_verification_stats`).
+#[doc(alias = "print_verification_stats")]
 pub fn print_statistics(
     sink: &mut Sink<'_>,
     statistics: &Statistics,
@@ -30,8 +28,9 @@ pub fn print_statistics(
     }
     verbose!(
         out,
-        "processed {} insns (limit {INSN_LIMIT}) max_states_per_insn {} total_states {} peak_states {} mark_read {}\n",
+        "processed {} insns (limit {}) max_states_per_insn {} total_states {} peak_states {} mark_read {}\n",
         statistics.insns_processed,
+        crate::LIMITS.insns_processed,
         statistics.max_states_per_insn,
         statistics.total_states,
         statistics.peak_states,

@@ -49,6 +49,7 @@ pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
 }
 
 /// Checks a read-modify-write instruction (`check_atomic_rmw`).
+#[doc(alias = "check_atomic_rmw")]
 fn check_rmw(
     walk: &mut Walk<'_>,
     op: AtomicOp,
@@ -83,13 +84,8 @@ fn check_rmw(
         walk.check_reg_arg(loaded, RegArg::Dst)?;
     }
     let access = MemAccess {
-        ptr: base,
-        off: off.into(),
-        size,
-        access: Access::Read,
-        value: None,
         strict: true,
-        signed: false,
+        ..MemAccess::new(base, off.into(), size, Access::Read)
     };
     check_mem_access(walk, access)?;
     if loaded.is_some() {
@@ -115,6 +111,7 @@ fn check_rmw(
 }
 
 /// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
+#[doc(alias = "atomic_ptr_type_ok")]
 fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
     let reg = walk.reg(base);
     let is_plain = reg.flags == TypeFlags::NONE;

@@ -13,6 +13,7 @@ use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
+#[doc(alias = "check_ctx_access")]
 pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *walk.reg(access.ptr);
     check_ptr_off(walk, &reg, access.ptr, false)?;
@@ -118,10 +119,7 @@ pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<Reg
         RegBase::PtrToXdpSock => RegKind::XdpSock,
         RegBase::PtrToBuf => RegKind::Buf,
         RegBase::PtrToBtfId => RegKind::BtfId {
-            ty: TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: btf.map_or(0, |ty| ty.btf_id),
-            },
+            ty: TypeRef::vmlinux(btf.map_or(0, |ty| ty.btf_id)),
         },
         _ => {
             let what = format!("context field of type {:?}", value.base);

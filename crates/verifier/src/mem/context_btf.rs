@@ -37,7 +37,8 @@ struct Target {
     skipped: usize,
 }
 
-/// Finds what a read of `size` bytes at `off` of the context yields.
+/// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
+#[doc(alias = "btf_ctx_access")]
 pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument> {
     let Some(vmlinux) = walk.env.vmlinux else {
         return Err(Stop::unsupported(
@@ -128,10 +129,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         );
         return Ok(Argument::Scalar);
     }
-    let ty = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: object.0,
-    };
+    let ty = TypeRef::vmlinux(object.0);
     let pointer = RegState::pointer(RegKind::BtfId { ty }, flags);
     Ok(Argument::Pointer(pointer))
 }
@@ -191,6 +189,7 @@ fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
 impl Target {
     /// Index of the argument at an offset; that behind the last for the return value,
     /// one more for what lies behind it (`btf_ctx_arg_idx`).
+    #[doc(alias = "btf_ctx_arg_idx")]
     fn index_of(&self, vmlinux: &Btf<'_>, off: i32) -> usize {
         let mut end = 0i64;
         let ids = self.params.iter().map(|(ty, _)| *ty).chain([self.returns]);

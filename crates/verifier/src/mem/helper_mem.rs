@@ -4,13 +4,10 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
-use crate::Result;
 use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::walk::Walk;
-
-/// Variable sizes must stay below this (`BPF_MAX_VAR_SIZ`).
-const MAX_VAR_SIZE: u64 = 1 << 29;
+use crate::{LIMITS, Result};
 
 /// A buffer that may be uninitialised, which the call writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +20,7 @@ pub(crate) struct RawMem {
 }
 
 /// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
+#[doc(alias = "check_helper_mem_access")]
 pub(crate) fn check_helper_mem(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -67,15 +65,7 @@ pub(crate) fn check_helper_mem(
         }
         RegKind::BtfId { ty } => object::check_access(
             walk,
-            MemAccess {
-                ptr,
-                off: 0,
-                size: size as u32,
-                access: Access::Read,
-                value: None,
-                strict: false,
-                signed: false,
-            },
+            MemAccess::new(ptr, 0, size as u32, Access::Read),
             ty,
             reg.off,
         ),
@@ -86,18 +76,7 @@ pub(crate) fn check_helper_mem(
                     false => Err(refuse!(walk, EACCES, Argument, "")),
                 };
             }
-            check_mem_access(
-                walk,
-                MemAccess {
-                    ptr,
-                    off: size - 1,
-                    size: 1,
-                    access,
-                    value: None,
-                    strict: false,
-                    signed: false,
-                },
-            )
+            check_mem_access(walk, MemAccess::new(ptr, size - 1, 1, access))
         }
         RegKind::NotInit
         | RegKind::Scalar
@@ -134,6 +113,7 @@ pub(crate) fn check_helper_mem(
 
 /// Checks the pair of a buffer and its size, which is in the register behind
 /// (`check_mem_size_reg`).
+#[doc(alias = "check_mem_size_reg")]
 pub(crate) fn check_sized_mem(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -162,7 +142,7 @@ pub(crate) fn check_sized_mem(
             num.umax as i64
         ));
     }
-    if num.umax >= MAX_VAR_SIZE {
+    if num.umax >= LIMITS.variable_size.into() {
         return Err(refuse!(
             walk,
             EACCES,
@@ -189,6 +169,7 @@ pub(crate) fn check_sized_mem(
 
 /// Checks that a global function may read and write `size` bytes at `ptr`
 /// (`check_mem_reg`).
+#[doc(alias = "check_mem_reg")]
 pub(crate) fn check_global_mem(walk: &mut Walk<'_>, ptr: Reg, size: u32) -> Result<()> {
     let saved = *walk.reg(ptr);
     if saved.is_null() {

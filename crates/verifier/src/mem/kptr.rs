@@ -7,12 +7,13 @@ use super::MemAccess;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
 use crate::log::reg_type_str;
-use crate::state::{RegBase, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
-/// Checks a load or store of exactly the pointer in a field.
+/// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
+#[doc(alias = "check_map_kptr_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -74,10 +75,7 @@ fn target(walk: &Walk<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
         .vmlinux
         .and_then(|vmlinux| vmlinux.find(Kind::Struct, &name))
         .ok_or_else(unknown)?;
-    let ty = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: found.id().0,
-    };
+    let ty = TypeRef::vmlinux(found.id().0);
     Ok((ty, name))
 }
 
@@ -85,20 +83,18 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = walk.env.program.btf();
         let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
-        let kind = RegKind::Mem { size, dynptr_id: 0 };
+        let kind = RegKind::memory(size);
         let mut value = RegState::pointer(kind, TypeFlags::PTR_MAYBE_NULL);
         value.id = walk.new_id();
         set_reg(walk, dst, value);
         return Ok(());
     }
     let (ty, name) = target(walk, field)?;
-    let state = &walk.state;
-    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
     let is_safe = field.kind == FieldKind::KptrPercpu
         || field.kind == FieldKind::KptrRef
             && walk.env.registry.lists.rcu_protected.contains(&*name);
     let mut flags = TypeFlags::PTR_MAYBE_NULL;
-    if is_safe && in_rcu {
+    if is_safe && walk.state.in_rcu_section() {
         flags = flags.with(TypeFlags::MEM_RCU);
         if field.kind == FieldKind::KptrPercpu {
             flags = flags.with(TypeFlags::MEM_PERCPU);
@@ -112,6 +108,8 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     Ok(())
 }
 
+/// Linux's `map_kptr_match_type`.
+#[doc(alias = "map_kptr_match_type")]
 fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *walk.reg(value);
     if reg.is_null() {
@@ -129,7 +127,7 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     {
         name = walk.env.type_name(ty);
         check_ptr_off(walk, &reg, value, true)?;
-        let is_kernels = ty.btf == TypeRef::VMLINUX;
+        let is_kernels = ty.btf == BtfRef::Vmlinux;
         if is_kernels && walk.env.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
             return Ok(());
         }

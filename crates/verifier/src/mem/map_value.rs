@@ -18,7 +18,8 @@ pub(crate) enum Source {
     Helper,
 }
 
-/// Checks a load or store at `off`, the pointer's fixed offset included.
+/// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
+#[doc(alias = "check_map_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -54,6 +55,7 @@ pub(super) fn check_access(
 }
 
 /// Checks the map's flags for programs (`check_map_access_type`).
+#[doc(alias = "check_map_access_type")]
 pub(super) fn check_capability(
     walk: &mut Walk<'_>,
     map: MapRef,
@@ -79,6 +81,7 @@ pub(super) fn check_capability(
 }
 
 /// Checks bounds and special fields (`check_map_access`).
+#[doc(alias = "check_map_access")]
 pub(crate) fn check_bounds(
     walk: &mut Walk<'_>,
     ptr: Reg,

@@ -11,12 +11,13 @@ use spec::registry::SafeList;
 use super::registers::{set_pointer, set_reg, set_unknown};
 use super::{Access, MemAccess};
 use crate::RefusalKind;
-use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
+#[doc(alias = "check_ptr_to_btf_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -34,7 +35,7 @@ pub(super) fn check_access(
             "'struct {name}' access is allowed only to CAP_PERFMON and CAP_SYS_ADMIN"
         ));
     }
-    if !walk.env.program.is_gpl_compatible() && ty.btf != TypeRef::PROGRAM {
+    if !walk.env.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
         return Err(refuse!(
             walk,
             EINVAL,
@@ -72,7 +73,7 @@ pub(super) fn check_access(
             ));
         }
     }
-    if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != TypeRef::VMLINUX {
+    if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
         return Err(Stop::unsupported("access to an allocated object"));
     }
     if access.access == Access::Write {
@@ -94,7 +95,7 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
         Err(fault) => {
             verbose!(walk, "{fault}\n");
             return Err(Stop::refusal(
-                fault.errno(),
+                Errno(fault.errno()),
                 RefusalKind::OutOfBounds,
                 Some(walk.insn_idx),
                 format_args!("{fault}"),
@@ -107,10 +108,7 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
     match found {
         FoundAt::Scalar => set_unknown(walk, value),
         FoundAt::OtherPointer => {
-            let kind = RegKind::Mem {
-                size: 0,
-                dynptr_id: 0,
-            };
+            let kind = RegKind::memory(0);
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             set_pointer(walk, value, kind, flags);
         }
@@ -133,10 +131,7 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
             };
             let flags = trust(walk, &reg, id, &field.to_string_lossy(), flags);
             let kind = RegKind::BtfId {
-                ty: TypeRef {
-                    btf: TypeRef::VMLINUX,
-                    id: target.0,
-                },
+                ty: TypeRef::vmlinux(target.0),
             };
             let mut pointer = RegState::pointer(kind, flags);
             if pointer.may_be_null() {
@@ -160,10 +155,7 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
     if !crate::flow::is_trusted(reg) && !reg.flags.has(TypeFlags::MEM_RCU) {
         return flags.without(TRUSTED);
     }
-    let name = walk.env.type_name(TypeRef {
-        btf: TypeRef::VMLINUX,
-        id,
-    });
+    let name = walk.env.type_name(TypeRef::vmlinux(id));
     let is_listed = |list: SafeList| {
         let entry = (list, name.as_str().into(), field.into());
         walk.env.registry.lists.safe_fields.contains(&entry)
@@ -174,9 +166,7 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
     if is_listed(SafeList::TrustedOrNull) {
         return flags | TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
     }
-    let state = &walk.state;
-    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
-    if !in_rcu || reg.may_be_null() {
+    if !walk.state.in_rcu_section() || reg.may_be_null() {
         return TypeFlags::PTR_UNTRUSTED;
     }
     if is_listed(SafeList::Rcu) {
@@ -197,6 +187,7 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
 }
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
+#[doc(alias = "check_ptr_to_map_access")]
 pub(super) fn check_map_access(
     walk: &mut Walk<'_>,
     access: MemAccess,
@@ -242,10 +233,7 @@ pub(super) fn check_map_access(
     let id = ty.id().0;
     let saved = *walk.reg(access.ptr);
     walk.reg_mut(access.ptr).kind = RegKind::BtfId {
-        ty: TypeRef {
-            btf: TypeRef::VMLINUX,
-            id,
-        },
+        ty: TypeRef::vmlinux(id),
     };
     let result = load(walk, access, id, off);
     if access.value != Some(access.ptr) {

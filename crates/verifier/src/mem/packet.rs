@@ -17,6 +17,7 @@ use crate::walk::{Outcome, RegArg, Walk};
 
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
+#[doc(alias = "may_access_direct_pkt_data")]
 pub(crate) fn may_access(walk: &mut Walk<'_>, pkt_access: Option<bool>, access: Access) -> bool {
     let is_write = access == Access::Write;
     match (walk.env.type_rules().packet, pkt_access) {
@@ -36,6 +37,7 @@ pub(crate) fn may_access(walk: &mut Walk<'_>, pkt_access: Option<bool>, access: 
 
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
+#[doc(alias = "check_packet_access")]
 pub(super) fn check_access(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -78,6 +80,7 @@ pub(super) fn check_access(
 
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
+#[doc(alias = "may_access_skb")]
 pub fn check_skb_loads(walk: &mut Walk<'_>) -> Result<()> {
     if walk.env.type_rules().has_packet_loads() {
         return Ok(());
@@ -133,6 +136,7 @@ fn scratch(walk: &mut Walk<'_>, number: u8) -> Result<()> {
 }
 
 /// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
+#[doc(alias = "clear_all_pkt_pointers")]
 pub(crate) fn clear_pointers(walk: &mut Walk<'_>) {
     super::invalidate_where(walk, |reg| {
         reg.kind.is_packet() || reg.kind == RegKind::PacketEnd

@@ -16,6 +16,7 @@ fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
 }
 
 /// Logs that an access is outside (`__check_mem_access`); the caller adds the last line.
+#[doc(alias = "__check_mem_access")]
 pub(super) fn log_outside(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: i32, mem_size: u32) {
     let reg = walk.reg(ptr);
     let (kind, id) = (reg.kind, reg.id);
@@ -61,6 +62,7 @@ pub(super) fn check_fixed(
 
 /// Checks an access at `ptr + off`, whose variable part may have any value of its range
 /// (`check_mem_region_access`).
+#[doc(alias = "check_mem_region_access")]
 pub(super) fn check_region(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -110,6 +112,7 @@ pub(super) fn check_region(
 
 /// Checks that a pointer is used unmodified, or with a fixed offset where that is allowed
 /// (`__check_ptr_off_reg`).
+#[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
     walk: &mut Walk<'_>,
     reg: &RegState,
@@ -149,6 +152,7 @@ pub(crate) fn check_ptr_off(
 
 /// Checks an access to a buffer whose size is known when the program is attached
 /// (`__check_buffer_access`).
+#[doc(alias = "__check_buffer_access")]
 pub(super) fn check_buffer(
     walk: &mut Walk<'_>,
     ptr: Reg,

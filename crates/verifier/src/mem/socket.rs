@@ -9,6 +9,7 @@ use crate::log::reg_type_str;
 use crate::walk::Walk;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
+#[doc(alias = "check_sock_access")]
 pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *walk.reg(access.ptr);
     let number = access.ptr.number();

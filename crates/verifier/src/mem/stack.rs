@@ -27,6 +27,7 @@ pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
 
 /// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to
 /// cover it (`check_stack_access_within_bounds`).
+#[doc(alias = "check_stack_access_within_bounds")]
 pub(super) fn check_bounds(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -85,7 +86,7 @@ pub(super) fn check_bounds(
         && begins_on_stack
         && max > 0
     {
-        refusal.errno = crate::errno::EINVAL;
+        refusal.errno = crate::Errno::EINVAL;
     }
     Err(refusal)
 }
@@ -105,6 +106,7 @@ fn grow(walk: &mut Walk<'_>, frame: usize, bytes: usize) {
 
 /// Gives up the removal of fastcall spills in a subprogram that touches them otherwise
 /// (`check_fastcall_stack_contract`).
+#[doc(alias = "check_fastcall_stack_contract")]
 fn check_fastcall_contract(walk: &mut Walk<'_>, frame: usize, off: i32) {
     let subprog = walk.state.frame(frame).subprogno as usize;
     let is_pattern = walk.facts.insns[walk.insn_idx as usize].fastcall_pattern;
@@ -115,6 +117,7 @@ fn check_fastcall_contract(walk: &mut Walk<'_>, frame: usize, off: i32) {
 }
 
 /// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
+#[doc(alias = "check_stack_read")]
 pub(super) fn check_read(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -147,6 +150,7 @@ pub(super) fn check_read(
 
 /// Reads at a fixed offset; restores a spilled register where the slot has one
 /// (`check_stack_read_fixed_off`).
+#[doc(alias = "check_stack_read_fixed_off")]
 fn read_fixed(
     walk: &mut Walk<'_>,
     frame: usize,
@@ -247,6 +251,7 @@ fn refuse_read(walk: &mut Walk<'_>, off: i32, index: u32, size: u32) -> Stop {
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
+#[doc(alias = "mark_reg_stack_read")]
 fn read_bytes(walk: &mut Walk<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
     for at in min..max {
         let slot = (-at - 1) as usize;
@@ -260,6 +265,7 @@ fn read_bytes(walk: &mut Walk<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
 }
 
 /// Writes `size` bytes at `ptr + off` from `value` (`check_stack_write`).
+#[doc(alias = "check_stack_write")]
 pub(super) fn check_write(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -291,6 +297,7 @@ fn stored_imm(walk: &Walk<'_>) -> Option<i32> {
 }
 
 /// Writes at a fixed offset; spills where it can (`check_stack_write_fixed_off`).
+#[doc(alias = "check_stack_write_fixed_off")]
 fn write_fixed(
     walk: &mut Walk<'_>,
     frame: usize,
@@ -399,6 +406,7 @@ fn write_fixed(
 }
 
 /// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
+#[doc(alias = "check_stack_write_var_off")]
 fn write_var(
     walk: &mut Walk<'_>,
     frame: usize,
@@ -465,6 +473,7 @@ fn write_var(
 /// Checks that a helper, or a read at a variable offset, may use
 /// `[ptr + off, ptr + off + size)` (`check_stack_range_initialized`). With `raw` the bytes
 /// need not be initialised, and the call writes them.
+#[doc(alias = "check_stack_range_initialized")]
 pub(super) fn check_range(
     walk: &mut Walk<'_>,
     ptr: Reg,
@@ -612,6 +621,7 @@ fn check_no_object(slot: &StackSlot) -> Result<()> {
 }
 
 /// True if a register of this kind can be spilled (`is_spillable_regtype`).
+#[doc(alias = "is_spillable_regtype")]
 pub(crate) fn is_spillable(reg: &RegState) -> bool {
     RegRules::of(reg.kind.base()).is_spillable()
 }
@@ -627,6 +637,7 @@ fn spill_size(kinds: &[SlotKind; 8]) -> u32 {
 
 /// Puts a register into the upper `size` bytes of a slot; initialised bytes below become
 /// data (`save_register_state`).
+#[doc(alias = "save_register_state")]
 fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
     slot.reg = reg;
     let (low, high) = slot.kinds.split_at_mut(8 - size);

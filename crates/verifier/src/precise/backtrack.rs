@@ -2,6 +2,7 @@
 //! after it (`backtrack_insn`).
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use spec::calls::TAIL_CALL;
 
 use super::ARGS;
 use crate::env::Env;
@@ -9,10 +10,8 @@ use crate::facts::Facts;
 use crate::log::{self, Sink};
 use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
 
-/// Helper `bpf_tail_call`.
-const TAIL_CALL: i32 = 12;
-
-/// Requested registers and slots by frame (kernel: `struct backtrack_state`).
+/// Requested registers and slots by frame (kernel: `struct backtrack_state`) (`backtrack_state`).
+#[doc(alias = "backtrack_state")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backtrack {
     pub(super) frame: usize,
@@ -59,7 +58,8 @@ impl Backtrack {
     }
 
     /// Goes back over instruction `idx`; `subseq_idx` was executed after it, -1 if
-    /// unknown.
+    /// unknown (`backtrack_insn`).
+    #[doc(alias = "backtrack_insn")]
     pub(super) fn step(
         &mut self,
         env: &Env<'_>,
@@ -299,6 +299,7 @@ impl Backtrack {
 
     /// Requests all registers and slots that were linked at the instruction if one of
     /// them is requested (`bt_sync_linked_regs`).
+    #[doc(alias = "bt_sync_linked_regs")]
     fn sync_linked(&mut self, entry: Option<&HistoryEntry>) {
         let Some(entry) = entry.filter(|entry| !entry.linked.is_empty()) else {
             return;

@@ -21,7 +21,9 @@ pub(super) struct Tracker<'w, 'a> {
 }
 
 impl Tracker<'_, '_> {
-    /// Marks what the requested registers and slots come from; true if a mark is new.
+    /// Marks what the requested registers and slots come from; true if a mark is new
+    /// (`__mark_chain_precision`).
+    #[doc(alias = "__mark_chain_precision")]
     pub(super) fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
         let mut changed = false;
         if bt.is_empty() {

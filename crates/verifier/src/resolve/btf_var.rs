@@ -10,7 +10,8 @@ use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
-/// Result of a load of the address of `id`.
+/// Result of a load of the address of `id` (`check_pseudo_btf_id`).
+#[doc(alias = "check_pseudo_btf_id")]
 pub(super) fn resolve(
     env: &Env<'_>,
     walk: &mut Refuser<'_, '_>,
@@ -66,10 +67,7 @@ pub(super) fn resolve(
         return Ok(memory(0));
     };
     let object = RegKind::BtfId {
-        ty: TypeRef {
-            btf: TypeRef::VMLINUX,
-            id: var.ty.0,
-        },
+        ty: TypeRef::vmlinux(var.ty.0),
     };
     if is_percpu(vmlinux, TypeId(id)) {
         return Ok(RegState::pointer(object, TypeFlags::MEM_PERCPU));
@@ -93,7 +91,7 @@ pub(super) fn resolve(
 }
 
 fn memory(size: u32) -> RegState {
-    RegState::pointer(RegKind::Mem { size, dynptr_id: 0 }, TypeFlags::MEM_RDONLY)
+    RegState::pointer(RegKind::memory(size), TypeFlags::MEM_RDONLY)
 }
 
 /// True if the variable exists once for each CPU.

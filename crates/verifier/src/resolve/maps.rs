@@ -92,6 +92,7 @@ impl Map {
     }
 
     /// True if nothing changes its values any more (`bpf_map_is_rdonly`).
+    #[doc(alias = "bpf_map_is_rdonly")]
     pub fn is_rdonly(&self) -> bool {
         self.def.params.flags.has(MapFlags::RDONLY_PROG) && self.def.is_frozen()
     }
@@ -207,6 +208,7 @@ impl<'e> UsedMaps<'e> {
     }
 
     /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
+    #[doc(alias = "__add_used_map")]
     pub(super) fn add(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
@@ -226,6 +228,7 @@ impl<'e> UsedMaps<'e> {
     }
 
     /// `check_map_prog_compatibility`.
+    #[doc(alias = "check_map_prog_compatibility")]
     fn check_compatibility(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
         let env = self.env;
         let info = &env.maps[map];

@@ -21,7 +21,8 @@ pub struct LiveCode {
     pub new_slots: Vec<Option<u32>>,
 }
 
-/// Instructions to remove from a program.
+/// Instructions to remove from a program (`opt_remove_dead_code`).
+#[doc(alias = "opt_remove_dead_code")]
 #[derive(Clone, Debug)]
 pub(super) struct Removal {
     /// The instructions, with branches of one outcome made unconditional.
@@ -88,6 +89,7 @@ impl Removal {
     /// Target of an address of a function, as the kernel adjusts it when the ranges have been
     /// removed, one after the other: an address inside a range stays as it was
     /// (`bpf_adj_delta_to_imm`).
+    #[doc(alias = "bpf_adj_delta_to_imm")]
     pub(super) fn place_of(&self, address: u32) -> u32 {
         self.passes.iter().fold(address, |address, ranges| {
             let (mut place, mut removed) = (address, 0);

@@ -7,8 +7,8 @@
 //! classic BPF, calls that the kernel may inline. Linear in the instructions.
 
 use isa::ebpf::{
-    AluOp, AtomicOp, ByteOrder, Callee, Imm64, Insn, PseudoCall, PseudoLoad, RawInsn, Reg, Size,
-    Width, encode,
+    AluOp, AtomicOp, ByteOrder, Callee, Effect, Flow, Imm64, Insn, Op, Operand, PseudoCall,
+    PseudoLoad, RawInsn, Reg, Size, Width, encode,
 };
 use spec::registry::RegBase;
 
@@ -76,17 +76,25 @@ impl KernelCode {
 
 /// The distance in an instruction, and true if it is in `off`.
 fn led(insn: &RawInsn) -> Option<(i64, bool)> {
-    const EXIT: u8 = 0x95;
     let is_call = insn.pseudo_call() == Some(PseudoCall::Local);
     if is_call || insn.pseudo_load() == Some(PseudoLoad::Func) {
         return Some((insn.imm.into(), false));
     }
-    match insn.code {
-        CALL | EXIT => None,
-        code if code == JMP32 | JA => Some((insn.imm.into(), false)),
-        code if matches!(code & 7, JMP | JMP32) => Some((insn.off.into(), true)),
-        _ => None,
+    match insn.opcode_flow() {
+        Flow::Goto(distance) => Some((distance.into(), !is_long(insn))),
+        Flow::Branch(distance) => Some((distance.into(), true)),
+        Flow::Next
+        | Flow::SkipOne
+        | Flow::GotoReg(_)
+        | Flow::Call(_)
+        | Flow::Exit
+        | Flow::Nowhere => None,
     }
+}
+
+/// True for `gotol`, whose distance is in `imm`.
+fn is_long(insn: &RawInsn) -> bool {
+    insn.row().is_some_and(|row| row.effect == Effect::GotoLong)
 }
 
 /// A slot of the kernel's form.
@@ -102,45 +110,19 @@ pub struct FormSlot {
 
 /// The kernel's own register.
 const AX: u8 = 11;
-const FRAME: u8 = 10;
+const FRAME: u8 = Reg::R10.number();
 /// Iterations of `may_goto` until the clock is read (`BPF_MAX_TIMED_LOOPS`).
 const ITERATIONS: i32 = 0xffff;
 /// Bytes of stack that hold the remaining iterations and the time of the first one.
 const LOOP_STATE: u32 = 16;
 
-// Classes and operations of instructions.
-const ALU: u8 = 0x04;
-const ALU64: u8 = 0x07;
-const JMP: u8 = 0x05;
-const JMP32: u8 = 0x06;
-const BY_REGISTER: u8 = 0x08;
-const ADD: u8 = 0x00;
-const SUB: u8 = 0x10;
-const DIV: u8 = 0x30;
-const NEG: u8 = 0x80;
-const MOD: u8 = 0x90;
-const XOR: u8 = 0xa0;
-const MOV: u8 = 0xb0;
-const JA: u8 = 0x00;
-const JEQ: u8 = 0x10;
-const JGT: u8 = 0x20;
-const JNE: u8 = 0x50;
-const CALL: u8 = 0x85;
-/// Loads and stores of 64 bits.
-const LOAD: u8 = 0x79;
-const STORE: u8 = 0x7b;
-const STORE_IMM: u8 = 0x7a;
-
-const fn raw(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
-    RawInsn {
-        code,
-        regs: dst | src << 4,
-        off,
-        imm,
-    }
+/// A slot of an operation; registers may be [`AX`].
+fn raw(op: Op, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
+    op.row().slot(dst, src, off, imm)
 }
 
-/// The kernel's form of what is left of a program.
+/// The kernel's form of what is left of a program (`do_misc_fixups`).
+#[doc(alias = "do_misc_fixups")]
 pub(super) fn kernel_code(live: &LiveCode, facts: &ProgramFacts) -> KernelCode {
     let insns = encode(&live.insns).unwrap_or_default();
     let old_slots = (0u32..).zip(&live.new_slots);
@@ -187,12 +169,12 @@ impl Form<'_> {
         self.entries.push(self.slots.len());
         if let Some(depth) = self.loop_stack_from(old) {
             let place = -(depth as i16);
-            self.push(raw(STORE_IMM, FRAME, 0, place, ITERATIONS));
-            self.push(raw(STORE_IMM, FRAME, 0, place + 8, 0));
+            self.push(raw(Op::StoreImm64, FRAME, 0, place, ITERATIONS));
+            self.push(raw(Op::StoreImm64, FRAME, 0, place + 8, 0));
         }
         self.begins.push(self.slots.len());
         let decoded = self.live.insns[slot];
-        if let Some(guarded) = guarded_division(insn) {
+        if let Some(guarded) = guarded_division(decoded) {
             guarded.into_iter().for_each(|insn| self.push(insn));
         } else if let Insn::MayGoto { off } = decoded {
             self.add_may_goto(slot, off, old);
@@ -216,15 +198,19 @@ impl Form<'_> {
             });
             if self.extends(decoded, slot) {
                 // `imm` 1 marks the kernel's own zero-extensions.
-                self.push(raw(ALU | MOV | BY_REGISTER, 0, 0, 0, 1));
+                self.push(RawInsn {
+                    imm: 1,
+                    ..raw(Op::MovReg32, 0, 0, 0, 0)
+                });
             }
         }
     }
 
     /// The instruction, computed in 32 bits if an operand is a pointer into an arena.
     fn narrowed(&self, insn: RawInsn, decoded: Insn, old: u32) -> RawInsn {
-        let is_arithmetic =
-            insn.code & 7 == ALU64 && matches!(decoded, Insn::Alu { op, .. } if op != AluOp::Mov);
+        let Insn::Alu { op, dst, src, .. } = decoded else {
+            return insn;
+        };
         let fact = self.facts.insns.get(old as usize);
         let mut operands = fact.iter().flat_map(|fact| &fact.operands);
         let is_pointer = operands.any(|(_, value)| {
@@ -233,12 +219,17 @@ impl Form<'_> {
                 base: RegBase::PtrToArena,
             })
         });
-        match is_arithmetic && is_pointer {
-            true => RawInsn {
-                code: insn.code & !7 | ALU,
-                ..insn
-            },
-            false => insn,
+        let width = Width::W32;
+        let narrow = Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        }
+        .encode();
+        match narrow.filter(|_| op != AluOp::Mov && is_pointer) {
+            Some((narrow, _)) => narrow,
+            None => insn,
         }
     }
 
@@ -253,16 +244,16 @@ impl Form<'_> {
     /// Counts the iterations, and calls the kernel for more when they are used up.
     fn add_may_goto(&mut self, slot: usize, off: i16, old: u32) {
         let place = -(self.stack_of(old) as i16);
-        self.push(raw(LOAD, AX, FRAME, place, 0));
+        self.push(raw(Op::Load64, AX, FRAME, place, 0));
         let target = (slot + 1).saturating_add_signed(off.into());
         self.jumps.push((self.slots.len(), target));
-        self.push(raw(JMP | JEQ, AX, 0, 0, 0));
-        self.push(raw(ALU64 | SUB, AX, 0, 0, 1));
-        self.push(raw(JMP | JNE, AX, 0, 2, 0));
-        self.push(raw(ALU64 | MOV, AX, 0, 0, place.into()));
+        self.push(raw(Op::IfEqImm64, AX, 0, 0, 0));
+        self.push(raw(Op::SubImm64, AX, 0, 0, 1));
+        self.push(raw(Op::IfNeImm64, AX, 0, 2, 0));
+        self.push(raw(Op::MovImm64, AX, 0, 0, place.into()));
         // The address of the kernel's function is not known.
-        self.push(raw(CALL, 0, 0, 0, 0));
-        self.push(raw(STORE, FRAME, AX, place, 0));
+        self.push(raw(Op::CallHelper, 0, 0, 0, 0));
+        self.push(raw(Op::StoreReg64, FRAME, AX, place, 0));
     }
 
     /// The bytes of stack of the function whose first live instruction this is, which was at
@@ -315,6 +306,7 @@ impl Form<'_> {
     /// compare-and-exchange leaves it as it was where the exchange fails
     /// (`opt_subreg_zext_lo32_rnd_hi32`). It does so where all 64 bits are read later, whether
     /// the upper half matters or not.
+    #[doc(alias = "opt_subreg_zext_lo32_rnd_hi32")]
     fn extends(&self, insn: Insn, slot: usize) -> bool {
         let is_exchange = matches!(
             insn,
@@ -355,13 +347,13 @@ impl Form<'_> {
     fn set_distances(&mut self) {
         for &(at, target) in &self.jumps {
             let insn = &mut self.slots[at].insn;
-            let is_call = insn.code == CALL || insn.code & 7 == 0;
+            let is_call = insn.is_call() || insn.is_wide_load();
             let places = match is_call {
                 true => &self.entries,
                 false => &self.begins,
             };
             let distance = places[target] as i64 - at as i64 - 1;
-            match is_call || insn.code == JMP32 | JA {
+            match is_call || is_long(insn) {
                 true => insn.imm = distance as i32,
                 false => insn.off = distance as i16,
             }
@@ -370,6 +362,7 @@ impl Form<'_> {
 }
 
 /// True if the instruction reads all 64 bits of `r0` (`is_reg64`).
+#[doc(alias = "is_reg64")]
 fn reads_whole_result(insn: Insn) -> bool {
     let is_whole = match insn {
         Insn::Alu { width, .. }
@@ -400,7 +393,8 @@ fn reads_whole_result(insn: Insn) -> bool {
     is_whole && insn.reads().contains(Reg::R0)
 }
 
-/// True for what only one kernel knows the layout of.
+/// True for what only one kernel knows the layout of (`convert_ctx_accesses`).
+#[doc(alias = "convert_ctx_accesses")]
 fn is_of_kernel(kind: PointerKind) -> bool {
     match kind {
         PointerKind::MapValue(_)
@@ -434,46 +428,64 @@ fn target(slot: usize, insn: Insn) -> Option<usize> {
 
 /// A division or remainder with what keeps it from failing: by a register that may be 0, and
 /// signed ones by -1, whose result may not fit.
-pub(super) fn guarded_division(insn: RawInsn) -> Option<Vec<RawInsn>> {
-    let RawInsn { code, off, imm, .. } = insn;
-    let is_64 = match code & 7 {
-        ALU64 => true,
-        ALU => false,
-        _ => return None,
+pub(super) fn guarded_division(insn: Insn) -> Option<Vec<RawInsn>> {
+    let Insn::Alu {
+        op,
+        width,
+        dst,
+        src,
+    } = insn
+    else {
+        return None;
     };
-    let is_division = match code & 0xf0 {
-        DIV => true,
-        MOD => false,
-        _ => return None,
+    let (is_division, is_signed) = match op {
+        AluOp::Div => (true, false),
+        AluOp::SDiv => (true, true),
+        AluOp::Mod => (false, false),
+        AluOp::SMod => (false, true),
+        AluOp::Add
+        | AluOp::Sub
+        | AluOp::Mul
+        | AluOp::Or
+        | AluOp::And
+        | AluOp::Xor
+        | AluOp::Lsh
+        | AluOp::Rsh
+        | AluOp::Arsh
+        | AluOp::Mov => return None,
     };
-    let (dst, src, is_signed) = (insn.dst(), insn.src(), off == 1);
-    let (alu, jump) = match is_64 {
-        true => (ALU64, JMP),
-        false => (ALU, JMP32),
+    let is_64 = width == Width::W64;
+    let of_width = |wide, narrow| if is_64 { wide } else { narrow };
+    let (insn, dst) = (insn.encode()?.0, dst.number());
+    let skip = |slots| raw(Op::Goto, 0, 0, slots, 0);
+    let negated = raw(of_width(Op::Neg64, Op::Neg32), dst, 0, 0, 0);
+    let zero = raw(Op::MovImm32, dst, 0, 0, 0);
+    let src = match src {
+        Operand::Reg(src) => src.number(),
+        Operand::Imm(imm) => {
+            let by_minus_one = is_signed && imm == -1;
+            let result = if is_division { negated } else { zero };
+            return by_minus_one.then(|| vec![result]);
+        }
     };
-    let skip = |slots| raw(JMP | JA, 0, 0, slots, 0);
-    let negated = raw(alu | NEG, dst, 0, 0, 0);
-    let zero = raw(ALU | MOV, dst, 0, 0, 0);
-    if code & BY_REGISTER == 0 {
-        let by_minus_one = is_signed && imm == -1;
-        let result = if is_division { negated } else { zero };
-        return by_minus_one.then(|| vec![result]);
-    }
     // The upper half of a 32-bit remainder is cleared where the division is left out.
-    let cleared = [skip(1), raw(ALU | MOV | BY_REGISTER, dst, dst, 0, 0)];
+    let cleared = [skip(1), raw(Op::MovReg32, dst, dst, 0, 0)];
     let cleared: &[RawInsn] = if is_64 || is_division { &[] } else { &cleared };
     // 0 or -1: one more is at most 1.
     let shifted = [
-        raw(ALU64 | MOV | BY_REGISTER, AX, src, 0, 0),
-        raw(alu | ADD, AX, 0, 0, 1),
+        raw(Op::MovReg64, AX, src, 0, 0),
+        raw(of_width(Op::AddImm64, Op::AddImm32), AX, 0, 0, 1),
     ];
+    let if_equal = of_width(Op::IfEqImm64, Op::IfEqImm32);
+    let if_differs = of_width(Op::IfNeImm64, Op::IfNeImm32);
+    let if_greater = of_width(Op::IfGtImm64, Op::IfGtImm32);
     let guards = match (is_division, is_signed) {
         (true, true) => vec![
             shifted[0],
             shifted[1],
-            raw(jump | JGT, AX, 0, 4, 1),
-            raw(jump | JEQ, AX, 0, 1, 0),
-            raw(alu | MOV, dst, 0, 0, 0),
+            raw(if_greater, AX, 0, 4, 1),
+            raw(if_equal, AX, 0, 1, 0),
+            raw(of_width(Op::MovImm64, Op::MovImm32), dst, 0, 0, 0),
             negated,
             skip(1),
             insn,
@@ -481,19 +493,19 @@ pub(super) fn guarded_division(insn: RawInsn) -> Option<Vec<RawInsn>> {
         (false, true) => vec![
             shifted[0],
             shifted[1],
-            raw(jump | JGT, AX, 0, 3, 1),
-            raw(jump | JEQ, AX, 0, 3 + i16::from(!is_64), 1),
+            raw(if_greater, AX, 0, 3, 1),
+            raw(if_equal, AX, 0, 3 + i16::from(!is_64), 1),
             zero,
             skip(1),
             insn,
         ],
         (true, false) => vec![
-            raw(jump | JNE, src, 0, 2, 0),
-            raw(ALU | XOR | BY_REGISTER, dst, dst, 0, 0),
+            raw(if_differs, src, 0, 2, 0),
+            raw(Op::XorReg32, dst, dst, 0, 0),
             skip(1),
             insn,
         ],
-        (false, false) => vec![raw(jump | JEQ, src, 0, 1 + i16::from(!is_64), 0), insn],
+        (false, false) => vec![raw(if_equal, src, 0, 1 + i16::from(!is_64), 0), insn],
     };
     Some([&guards, cleared].concat())
 }

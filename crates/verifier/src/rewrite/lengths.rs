@@ -2,12 +2,12 @@
 //! `do_misc_fixups`, `optimize_bpf_loop`), by the registry and what the walk found.
 
 use btf::{Param, ParamSuffix, Shape, TypeId};
-use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, RawInsn, Size};
+use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, Size};
+use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 use spec::registry::{AccessForm, RegBase};
 
-use super::TAIL_CALL;
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
 use crate::speculation::OffsetMask;
@@ -19,10 +19,9 @@ pub(super) const MAY_GOTO: u32 = 7;
 const ROUNDS: u32 = 2;
 /// Offset of `tstamp_type` in `struct __sk_buff`.
 const TSTAMP_TYPE: i16 = 180;
-const MAP_LOOKUP: u32 = 1;
-const LOOP: u32 = 181;
 
-/// The lengths of a program whose walk has ended.
+/// The lengths of a program whose walk has ended (`convert_ctx_accesses`).
+#[doc(alias = "convert_ctx_accesses")]
 pub(super) struct Lengths<'w, 'a> {
     walk: &'w Walk<'a>,
     accesses_tstamp_type: bool,
@@ -52,10 +51,10 @@ impl<'w, 'a> Lengths<'w, 'a> {
         let (insn, aux) = (self.walk.env.insns[slot], &self.walk.aux[slot]);
         let barriers = u32::from(aux.barriers.before) + u32::from(aux.barriers.behind);
         let mask = aux.barriers.mask.map_or(0, masking);
-        Some(self.unmasked(slot, insn, aux)? + barriers + mask)
+        Some(self.unmasked(insn, aux)? + barriers + mask)
     }
 
-    fn unmasked(&self, slot: usize, insn: Insn, aux: &InsnAux) -> Option<u32> {
+    fn unmasked(&self, insn: Insn, aux: &InsnAux) -> Option<u32> {
         match insn {
             Insn::MayGoto { .. } => Some(MAY_GOTO),
             Insn::Call(Callee::Local(_)) => Some(1),
@@ -71,10 +70,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
             | Insn::Cast { .. } => None,
             _ => match insn.access().zip(form(insn)) {
                 Some((access, form)) => self.access(access, form, aux),
-                None => {
-                    let raw = self.walk.env.program.insns().get(slot)?;
-                    Some(division(*raw))
-                }
+                None => Some(guarded_division(insn).map_or(1, |guarded| guarded.len() as u32)),
             },
         }
     }
@@ -128,14 +124,12 @@ impl<'w, 'a> Lengths<'w, 'a> {
         let rewriting = &env.registry.rewriting;
         // Maps of a caller without CAP_PERFMON have their indexes masked.
         let masks = !env.bypass_spec_v1;
-        if id == TAIL_CALL as u32 {
-            return Some(if masks { 3 } else { 1 });
-        }
-        if id == LOOP && !aux.loop_inline.fits {
-            return Some(1);
-        }
-        if id != MAP_LOOKUP {
-            return Some(rewriting.call(id, None));
+        let helper = i32::try_from(id).ok().and_then(HelperId::from_number);
+        match helper {
+            Some(HelperId::TailCall) => return Some(if masks { 3 } else { 1 }),
+            Some(HelperId::Loop) if !aux.loop_inline.fits => return Some(1),
+            Some(HelperId::MapLookupElem) => {}
+            _ => return Some(rewriting.call(id, None)),
         }
         let MapUse::One(map) = aux.map else {
             // With several maps the kernel calls the function that looks at the map.
@@ -195,10 +189,6 @@ impl<'w, 'a> Lengths<'w, 'a> {
 /// The kind of pointer that an access goes through.
 fn base(aux: &InsnAux) -> Option<RegBase> {
     aux.ptr_type.map(|ty| ty.base)
-}
-
-fn division(raw: RawInsn) -> u32 {
-    guarded_division(raw).map_or(1, |guarded| guarded.len() as u32)
 }
 
 /// Instructions that mask the offset of pointer arithmetic.

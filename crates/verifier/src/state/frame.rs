@@ -8,7 +8,8 @@ use super::stack::Stack;
 pub const MAIN_CALLSITE: i32 = -1;
 
 /// Registers and stack of one function on the call chain (kernel:
-/// `struct bpf_func_state`).
+/// `struct bpf_func_state`) (`bpf_func_state`).
+#[doc(alias = "bpf_func_state")]
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// `r0` to `r10`.

@@ -39,7 +39,8 @@ pub enum LockOwner {
     Type(TypeRef),
 }
 
-/// One acquired reference (kernel: `struct bpf_reference_state`).
+/// One acquired reference (kernel: `struct bpf_reference_state`) (`bpf_reference_state`).
+#[doc(alias = "bpf_reference_state")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Kind of the acquired object.

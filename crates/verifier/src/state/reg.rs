@@ -28,20 +28,32 @@ pub const PKT_BEYOND_END: i32 = -2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapRef(pub u32);
 
+/// A BTF object. Those of modules are not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BtfRef {
+    /// That of vmlinux.
+    Vmlinux,
+    /// The program's own.
+    Program,
+}
+
 /// A type of a BTF object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeRef {
-    /// 0 vmlinux, 1 the program's BTF, from 2 on the modules.
-    pub btf: u32,
+    /// The BTF object.
+    pub btf: BtfRef,
     /// Type id within that BTF object.
     pub id: u32,
 }
 
 impl TypeRef {
-    /// [`TypeRef::btf`] of vmlinux.
-    pub const VMLINUX: u32 = 0;
-    /// [`TypeRef::btf`] of the program's own BTF.
-    pub const PROGRAM: u32 = 1;
+    /// A type of vmlinux.
+    pub const fn vmlinux(id: u32) -> TypeRef {
+        TypeRef {
+            btf: BtfRef::Vmlinux,
+            id,
+        }
+    }
 }
 
 /// State of an open-coded iterator's stack slot.
@@ -65,7 +77,8 @@ pub enum DynptrKind {
 }
 
 /// Kind of value in a register (kernel: `enum bpf_reg_type` without its flags, with
-/// the union of `struct bpf_reg_state` as payload).
+/// the union of `struct bpf_reg_state` as payload) (`bpf_reg_type`).
+#[doc(alias = "bpf_reg_type")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum RegKind {
@@ -131,7 +144,7 @@ pub enum RegKind {
     Iter {
         type_id: u32,
         state: IterState,
-        program_btf: bool,
+        btf: BtfRef,
     },
     /// Stack slot of saved IRQ flags; only in slots.
     Irq {
@@ -170,6 +183,11 @@ impl RegKind {
             RegKind::Func { .. } => RegBase::PtrToFunc,
             RegKind::ConstDynptr { .. } | RegKind::Dynptr { .. } => RegBase::ConstPtrToDynptr,
         }
+    }
+
+    /// Memory of so many bytes.
+    pub const fn memory(size: u32) -> RegKind {
+        RegKind::Mem { size, dynptr_id: 0 }
     }
 
     /// A number that tells apart what pointers of this kind point to; 0 for the other kinds.
@@ -217,7 +235,8 @@ impl RegKind {
     }
 }
 
-/// Abstract state of a register (kernel: `struct bpf_reg_state`).
+/// Abstract state of a register (kernel: `struct bpf_reg_state`) (`bpf_reg_state`).
+#[doc(alias = "bpf_reg_state")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegState {
     /// Kind of value with its payload.

@@ -3,6 +3,7 @@
 use spec::registry::RegBase;
 
 /// Offsets that arithmetic may add to a pointer (in `adjust_ptr_min_max_vals`).
+#[doc(alias = "adjust_ptr_min_max_vals")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offsets {
     /// None.
@@ -19,13 +20,17 @@ pub(crate) enum Offsets {
 #[derive(Clone, Copy)]
 enum Trait {
     /// A register of it can be spilled (`is_spillable_regtype`).
+    #[doc(alias = "is_spillable_regtype")]
     Spillable,
     /// Linux rewrites accesses through it, so that one instruction must not mix it with others
     /// (`reg_type_mismatch_ok` negated).
+    #[doc(alias = "reg_type_mismatch_ok")]
     Rewritten,
     /// It is not null unless its modifiers say that it may be (`reg_not_null`).
+    #[doc(alias = "reg_not_null")]
     NotNull,
     /// Without modifiers it may be an argument at any offset (`check_func_arg_reg_off`).
+    #[doc(alias = "check_func_arg_reg_off")]
     FreeOffset,
 }
 
@@ -33,9 +38,11 @@ enum Trait {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegRules {
     /// Name in the log (`reg_type_str`).
+    #[doc(alias = "reg_type_str")]
     pub(crate) label: &'static str,
     /// Name in refusals of misaligned accesses, with a blank behind it; empty for none
     /// (`check_ptr_alignment`).
+    #[doc(alias = "check_ptr_alignment")]
     pub(crate) alignment_label: &'static str,
     /// Offsets that arithmetic may add.
     pub(crate) offsets: Offsets,

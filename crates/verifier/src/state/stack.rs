@@ -18,7 +18,9 @@ const MAX_SLOTS: usize = 64;
 /// Slots of a chunk.
 const CHUNK: usize = 8;
 
-/// Slots of one frame from the frame pointer downwards, as deep as the stack was used.
+/// Slots of one frame from the frame pointer downwards, as deep as the stack was used
+/// (`bpf_stack_state`).
+#[doc(alias = "bpf_stack_state")]
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     table: Rc<Table>,

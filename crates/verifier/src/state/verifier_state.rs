@@ -119,7 +119,8 @@ impl LinkedRegs {
 }
 
 /// One instruction on the path since the last checkpoint that backtracking must know
-/// (kernel: `struct bpf_jmp_history_entry`).
+/// (kernel: `struct bpf_jmp_history_entry`) (`bpf_jmp_history_entry`).
+#[doc(alias = "bpf_jmp_history_entry")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
     /// The instruction.
@@ -196,7 +197,9 @@ impl PreciseMasks {
     }
 }
 
-/// Abstract state at one point of a path (kernel: `struct bpf_verifier_state`).
+/// Abstract state at one point of a path (kernel: `struct bpf_verifier_state`)
+/// (`bpf_verifier_state`).
+#[doc(alias = "bpf_verifier_state")]
 #[derive(Clone, Debug)]
 pub struct State {
     frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],
@@ -227,6 +230,7 @@ pub struct State {
     /// Only speculative execution takes the path.
     pub speculative: bool,
     /// Dead registers and slots were removed (`clean_verifier_state`).
+    #[doc(alias = "clean_verifier_state")]
     pub cleaned: bool,
     /// Paths from here that are not explored yet.
     pub branches: u32,
@@ -315,16 +319,18 @@ impl State {
         self.frame_mut(self.curframe)
     }
 
+    /// True in a section that RCU protects: explicit, under a lock, or in programs that do not
+    /// sleep (`in_rcu_cs`).
+    #[doc(alias = "in_rcu_cs")]
+    pub const fn in_rcu_section(&self) -> bool {
+        self.active_rcu_lock || self.active_locks != 0 || !self.in_sleepable
+    }
+
     /// Enters a frame above the executing one.
     pub fn push_frame(&mut self, frame: Frame) {
         self.curframe += 1;
         self.propagated = 0;
         self.frames[self.curframe] = Some(Rc::new(frame));
-    }
-
-    /// Puts a frame of a call chain in place, as asynchronous callbacks need it.
-    pub fn set_frame(&mut self, number: usize, frame: Frame) {
-        self.frames[number] = Some(Rc::new(frame));
     }
 
     /// Leaves the executing frame and returns it.

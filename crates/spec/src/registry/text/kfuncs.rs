@@ -4,11 +4,11 @@ use std::fmt::{self, Write as _};
 
 use super::words::{Words, hex};
 use crate::programs::{AttachType, ProgramType};
-use crate::registry::{Kfunc, KfuncFlags, ProgramTypes};
+use crate::registry::{Kfunc, KfuncFlags, ProgramTypes, SpecialKfunc};
 
 /// Reads a kfunc.
 pub(super) fn read_kfunc(mut words: Words<'_>) -> Option<Kfunc> {
-    let name = words.next()?.into();
+    let name = words.next()?;
     let flags = u32::try_from(hex(words.next()?)?).ok()?;
     let types = words.next()?.split(',').filter(|name| *name != "-");
     let types = types.map(ProgramType::from_name);
@@ -26,7 +26,8 @@ pub(super) fn read_kfunc(mut words: Words<'_>) -> Option<Kfunc> {
         }
     };
     Some(Kfunc {
-        name,
+        name: name.into(),
+        special: SpecialKfunc::named(name),
         btf_id: 0,
         flags: KfuncFlags(flags),
         program_types: types.fold(ProgramTypes::default(), |types, kind| types.with(kind)),

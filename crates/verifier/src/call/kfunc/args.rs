@@ -4,20 +4,18 @@
 
 use btf::{Btf, Kind, ParamSuffix, Shape, TypeId};
 use isa::ebpf::Reg;
-use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
+use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase, SpecialKfunc};
 
 use super::{Callee, Meta};
 use crate::call::args::{check_offset, note_unchecked_read};
-use crate::call::constant;
 use crate::call::prototype::{is_context, is_projection};
+use crate::call::{REGS, constant};
 use crate::log::reg_type_str;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::state::{RegKind, RegState, TypeFlags};
+use crate::state::{BtfRef, RegKind, RegState, TypeFlags};
 use crate::walk::Walk;
 use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
-
-const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Structures by which a pointer is more than a pointer to memory.
 const UNSUPPORTED_STRUCTS: &[&str] = &[
@@ -48,7 +46,8 @@ enum Pointer {
     SizedMem,
 }
 
-/// Checks all arguments.
+/// Checks all arguments (`check_kfunc_args`).
+#[doc(alias = "check_kfunc_args")]
 pub(super) fn check(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<Meta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
@@ -284,7 +283,9 @@ fn check_scalar(
     walk.mark_precise(ptr)
 }
 
-/// Check of a pointer argument; `target` is the pointee below modifiers.
+/// Check of a pointer argument; `target` is the pointee below modifiers
+/// (`get_kfunc_ptr_arg_type`).
+#[doc(alias = "get_kfunc_ptr_arg_type")]
 fn pointer_kind(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
@@ -295,7 +296,7 @@ fn pointer_kind(
     let btf = callee.btf;
     let reg = *walk.reg(REGS[index]);
     let suffix = ParamSuffix::of(&callee.params[index].1);
-    let is_cast = &*callee.kfunc.name == "bpf_cast_to_kern_ctx";
+    let is_cast = callee.is(SpecialKfunc::CastToKernCtx);
     if is_cast || is_context(btf, walk.env.context.kind, pointee) {
         return Ok(Pointer::Ctx);
     }
@@ -363,6 +364,7 @@ fn pointer_kind(
 }
 
 /// The structure that a register of another kind stands for (`reg2btf_ids`).
+#[doc(alias = "reg2btf_ids")]
 fn stands_for(reg: &RegState) -> Option<&'static str> {
     Some(match reg.kind {
         RegKind::Socket => "sock",
@@ -375,6 +377,7 @@ fn stands_for(reg: &RegState) -> Option<&'static str> {
 
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
+#[doc(alias = "__btf_type_is_scalar_struct")]
 fn is_scalar_struct(walk: &mut Walk<'_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
@@ -420,6 +423,7 @@ fn check_rcu(walk: &mut Walk<'_>, callee: &Callee<'_>, ptr: Reg, reg: &RegState)
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
+#[doc(alias = "process_kf_arg_ptr_to_btf_id")]
 fn check_object(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,
@@ -444,7 +448,7 @@ fn check_object(
                 reg_type_str(reg.kind.base().with(reg.flags.and(TRUSTED)))
             ));
         }
-        (RegKind::BtfId { ty }, _) if ty.btf == crate::state::TypeRef::VMLINUX => TypeId(ty.id),
+        (RegKind::BtfId { ty }, _) if ty.btf == BtfRef::Vmlinux => TypeId(ty.id),
         (_, Some(name)) => match btf.find(Kind::Struct, name) {
             Some(ty) => ty.id(),
             None => return Err(callee.unsupported()),
@@ -477,11 +481,13 @@ fn check_object(
 
 /// True if one name is the other with `___init` behind, which must not be taken for it
 /// (`btf_type_ids_nocast_alias`).
+#[doc(alias = "btf_type_ids_nocast_alias")]
 fn is_nocast_alias(one: &[u8], other: &[u8]) -> bool {
     one.strip_suffix(b"___init") == Some(other) || other.strip_suffix(b"___init") == Some(one)
 }
 
 /// Checks memory whose size is the next argument (`check_kfunc_mem_size_reg`).
+#[doc(alias = "check_kfunc_mem_size_reg")]
 fn check_memory(
     walk: &mut Walk<'_>,
     callee: &Callee<'_>,

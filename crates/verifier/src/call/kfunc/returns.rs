@@ -2,7 +2,7 @@
 
 use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
-use spec::registry::{KfuncFlags, TypeFlags};
+use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{Callee, Meta};
 use crate::call::reference;
@@ -36,11 +36,11 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
         }
         return Ok(());
     };
-    let mut result = match &*callee.kfunc.name {
-        "bpf_cast_to_kern_ctx" => kernel_context(walk, callee)?,
-        "bpf_rdonly_cast" => read_only(walk, callee, meta)?,
+    let mut result = match callee.kfunc.special {
+        Some(SpecialKfunc::CastToKernCtx) => kernel_context(walk, callee)?,
+        Some(SpecialKfunc::RdonlyCast) => read_only(walk, callee, meta)?,
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
-        name if !is_object => {
+        _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
             let Some(size) = meta.result_size.or(by_type) else {
                 let ty = btf.at(target);
@@ -48,7 +48,8 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
                     walk,
                     EINVAL,
                     Btf,
-                    "kernel function {name} returns pointer type {} {} is not supported",
+                    "kernel function {} returns pointer type {} {} is not supported",
+                    callee.kfunc.name,
                     ty.kind().name(),
                     ty.name()
                 ));
@@ -60,13 +61,13 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
             if callee.has(KfuncFlags::RCU_PROTECTED) {
                 flags = flags.with(TypeFlags::MEM_RCU);
             }
-            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            let kind = RegKind::memory(size);
             let mut memory = RegState::pointer(kind, flags);
             memory.ref_obj_id = meta.ref_obj_id;
             memory
         }
-        name => {
-            let flags = if name == "bpf_get_kmem_cache" {
+        special => {
+            let flags = if special == Some(SpecialKfunc::GetKmemCache) {
                 TypeFlags::PTR_UNTRUSTED
             } else if callee.has(KfuncFlags::RCU_PROTECTED) {
                 TypeFlags::MEM_RCU
@@ -92,10 +93,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
 }
 
 fn object(id: TypeId, flags: TypeFlags) -> RegState {
-    let ty = TypeRef {
-        btf: TypeRef::VMLINUX,
-        id: id.0,
-    };
+    let ty = TypeRef::vmlinux(id.0);
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
@@ -136,10 +134,7 @@ fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<Re
         return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
     }
     if ty.kind() == Kind::Void {
-        let kind = RegKind::Mem {
-            size: 0,
-            dynptr_id: 0,
-        };
+        let kind = RegKind::memory(0);
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }

@@ -3,6 +3,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::{Finding, check, memory};
+use crate::mem::MAX_VAR_OFF;
 use crate::reason::cause::{ArithmeticFault, BoundsFault, Cause, Check};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
@@ -158,7 +159,7 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     let fault = match num.as_const() {
         Some(value) => ArithmeticFault::TooFar(value as i64),
         None if num.smin == i64::MIN || num.smax == i64::MAX => ArithmeticFault::Unbounded,
-        None if num.smin < -(1 << 29) => ArithmeticFault::TooFar(num.smin),
+        None if num.smin < -MAX_VAR_OFF => ArithmeticFault::TooFar(num.smin),
         None => ArithmeticFault::TooFar(num.smax),
     };
     let side = match fault {

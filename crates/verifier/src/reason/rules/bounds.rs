@@ -4,17 +4,13 @@ use isa::ebpf::{Insn, Reg};
 
 use super::check::check;
 use super::{Finding, arithmetic, memory, packet};
+use crate::mem::{MAX_STACK, MAX_VAR_OFF};
 use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
 use crate::reason::describe;
 use crate::reason::origin;
 use crate::reason::scene::Scene;
 use crate::state::{RegKind, RegState};
 use crate::verdict::RefusalKind;
-
-/// Variable offsets must stay below this.
-const MAX_VAR_OFF: u64 = 1 << 29;
-/// Bytes of stack of a frame.
-const MAX_STACK: i64 = 512;
 
 /// An access outside, through a pointer or as an argument of a call.
 pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
@@ -74,7 +70,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
         BoundsFault::Constant
     } else if least < first {
         BoundsFault::Below
-    } else if num.umax >= MAX_VAR_OFF {
+    } else if num.umax >= MAX_VAR_OFF as u64 {
         BoundsFault::Unbounded
     } else if greatest > end {
         BoundsFault::Above
@@ -127,7 +123,7 @@ fn size_argument(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<Findin
         SizeFault::Negative
     } else if is_zero_refused && num.umin == 0 {
         SizeFault::Zero
-    } else if num.umax >= MAX_VAR_OFF {
+    } else if num.umax >= MAX_VAR_OFF as u64 {
         SizeFault::Unbounded
     } else {
         return None;

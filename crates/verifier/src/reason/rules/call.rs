@@ -1,6 +1,7 @@
 //! Calls: availability, arguments, maps, licence.
 
 use isa::ebpf::{Callee, Imm64, Insn, Reg};
+use spec::helpers::HelperId;
 use spec::registry::{ArgBase, ProgramContext};
 
 use super::{Finding, bounds, memory, number};
@@ -10,9 +11,6 @@ use crate::reason::cause::{Cause, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
-
-/// `bpf_get_local_storage`, whose second argument is reserved.
-const GET_LOCAL_STORAGE: i32 = 81;
 
 /// A helper or kernel function that the program cannot call.
 pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
@@ -94,7 +92,8 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         let index = { args }.position(|arg| arg.base == ArgBase::PtrToConstStr)?;
         Reg::new(index as u8 + 1)
     };
-    if scene.callee_at(scene.refusal.insn?) == Some(Callee::Helper(GET_LOCAL_STORAGE)) {
+    let called = scene.callee_at(scene.refusal.insn?);
+    if called.and_then(HelperId::of_call) == Some(HelperId::GetLocalStorage) {
         let (callee, number) = (scene.callee()?, Reg::R2.number());
         let cause = Cause::ArgumentNotZero { callee, number };
         return Some(Finding::about(scene, cause, &[Reg::R2]));
@@ -181,10 +180,7 @@ fn parameter(scene: &Scene<'_>, arg: SubprogArg) -> Parameter {
         SubprogArg::Mem { size, nullable } => Parameter::Memory { size, nullable },
         SubprogArg::UntrustedMem => Parameter::Untrusted,
         SubprogArg::Btf { id, nullable, .. } => Parameter::Object {
-            name: scene.env.type_name(TypeRef {
-                btf: TypeRef::VMLINUX,
-                id: id.0,
-            }),
+            name: scene.env.type_name(TypeRef::vmlinux(id.0)),
             nullable,
         },
         SubprogArg::Arena => Parameter::Arena,
@@ -359,7 +355,7 @@ fn map_load(scene: &Scene<'_>, imm: Imm64) -> Option<Finding> {
     scene.env.program.maps().get(index as usize)?;
     let (map, kind) = map_of(scene, MapRef(index));
     let is_value = matches!(imm, Imm64::MapValue { .. } | Imm64::MapIndexValue { .. });
-    let fault = if scene.refusal.errno == crate::errno::EBADF {
+    let fault = if scene.refusal.errno == crate::Errno::EBADF {
         MapMisuse::None
     } else if is_value && scene.env.has_direct_value(MapRef(index)) {
         MapMisuse::Offset

@@ -1,10 +1,10 @@
 //! References, locks and sections: what a program holds where it must not.
 
 use isa::ebpf::{Callee, Insn, Reg};
+use spec::helpers::HelperId;
 use spec::registry::TypeFlags;
 
 use super::{Finding, call, number};
-use crate::call::functions::{SPIN_LOCK, SPIN_UNLOCK};
 use crate::reason::cause::{Cause, LockFault, MapMisuse};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
@@ -89,8 +89,8 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         _ => None,
     };
     let is_held = known.locks > 0;
-    let fault = match callee {
-        Some(Callee::Helper(SPIN_LOCK | SPIN_UNLOCK)) if lock_map(scene).is_some() => {
+    let fault = match callee.map(HelperId::of_call) {
+        Some(Some(HelperId::SpinLock | HelperId::SpinUnlock)) if lock_map(scene).is_some() => {
             let (id, field) = (lock_map(scene)?, "struct bpf_spin_lock");
             let (map, kind) = call::map_of(scene, id);
             let fault = match scene.env.maps[id].types_refusal() {
@@ -106,12 +106,12 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
                 &[Reg::R1],
             ));
         }
-        Some(Callee::Helper(SPIN_LOCK)) if is_held => LockFault::Second,
-        Some(Callee::Helper(SPIN_LOCK)) => LockFault::NotLock,
-        Some(Callee::Helper(SPIN_UNLOCK)) if is_held => LockFault::Other,
-        Some(Callee::Helper(SPIN_UNLOCK)) => LockFault::NotHeld,
+        Some(Some(HelperId::SpinLock)) if is_held => LockFault::Second,
+        Some(Some(HelperId::SpinLock)) => LockFault::NotLock,
+        Some(Some(HelperId::SpinUnlock)) if is_held => LockFault::Other,
+        Some(Some(HelperId::SpinUnlock)) => LockFault::NotHeld,
         _ if !is_held => return None,
-        Some(Callee::Helper(12)) | None => LockFault::Held { end: end(scene) },
+        Some(Some(HelperId::TailCall)) | None => LockFault::Held { end: end(scene) },
         Some(_) => LockFault::Call {
             callee: scene.callee()?,
         },
@@ -140,7 +140,7 @@ fn lock_map(scene: &Scene<'_>) -> Option<MapRef> {
 pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
     let known = scene.trace.known(scene.last()?)?;
     let section = known.section;
-    let is_call = matches!(scene.insn()?, Insn::Call(callee) if callee != Callee::Helper(12));
+    let is_call = matches!(scene.insn()?, Insn::Call(callee) if !is_tail_call(callee));
     let cause = match section {
         Some(section) if !is_call => Cause::SectionOpen {
             section,
@@ -152,4 +152,8 @@ pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
         },
     };
     Some(Finding::new(cause))
+}
+
+fn is_tail_call(callee: Callee) -> bool {
+    HelperId::of_call(callee) == Some(HelperId::TailCall)
 }

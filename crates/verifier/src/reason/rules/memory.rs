@@ -151,7 +151,7 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
         };
         return Some(Finding::about(scene, cause, &[stored, reg]));
     }
-    if scene.refusal.errno == crate::errno::EINVAL {
+    if scene.refusal.errno == crate::Errno::EINVAL {
         return Some(Finding::about(scene, Cause::MixedPointers, &[reg]));
     }
     let cause = Cause::NotAccessible {

@@ -1,7 +1,7 @@
 //! Limits: instructions, stack, frames.
 
 use super::Finding;
-use crate::errno;
+use crate::Errno;
 use crate::reason::cause::Cause;
 use crate::reason::explanation::{Chain, InsnPlace};
 use crate::reason::scene::Scene;
@@ -13,7 +13,7 @@ const MOST_LINES: usize = 5;
 pub(super) fn complexity(scene: &Scene<'_>) -> Option<Finding> {
     let lines = costly_lines(scene);
     Some(Finding::new(match scene.refusal.errno {
-        errno::EFAULT => Cause::TooManyBranches { lines },
+        Errno::EFAULT => Cause::TooManyBranches { lines },
         _ => Cause::TooComplex { lines },
     }))
 }

@@ -1,0 +1,128 @@
+//! kfuncs with rules of their own in the verifier (`enum special_kfunc_type`): one row for
+//! each.
+
+/// Properties of a kfunc beside its flags.
+#[derive(Clone, Copy)]
+enum Trait {
+    /// It may be called while a lock is held (`kfunc_spin_allowed`).
+    UnderLock,
+    /// It calls a function of the program before it returns.
+    CallsBack,
+    /// It registers a function of the program that is called later.
+    CallsBackLater,
+    /// It may move the packet's bytes (`is_kfunc_pkt_changing`).
+    ChangesPacket,
+    /// It is for programs that are bound to a network device (`bpf_dev_bound_kfunc_id`).
+    DeviceBound,
+    /// The verifier here does not follow what it does, whatever its arguments are.
+    Unsupported,
+}
+
+macro_rules! special_kfuncs {
+    ($($id:ident $name:literal [$($trait:ident)*];)*) => {
+        /// kfunc with rules of its own (`enum special_kfunc_type`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[doc(alias = "special_kfunc_type")]
+        #[repr(u8)]
+        #[allow(missing_docs)]
+        pub enum SpecialKfunc {
+            $($id,)*
+        }
+
+        impl SpecialKfunc {
+            /// The one with this name.
+            pub fn named(name: &str) -> Option<SpecialKfunc> {
+                Some(match name {
+                    $($name => SpecialKfunc::$id,)*
+                    _ => return None,
+                })
+            }
+
+            const fn has(self, one: Trait) -> bool {
+                let traits = match self {
+                    $(SpecialKfunc::$id => 0u8 $(| 1 << Trait::$trait as u8)*,)*
+                };
+                traits & 1 << one as u8 != 0
+            }
+        }
+    };
+}
+
+special_kfuncs! {
+    Trap "__bpf_trap" [];
+    Throw "bpf_throw" [];
+    RcuReadLock "bpf_rcu_read_lock" [];
+    RcuReadUnlock "bpf_rcu_read_unlock" [];
+    PreemptDisable "bpf_preempt_disable" [];
+    PreemptEnable "bpf_preempt_enable" [];
+    CastToKernCtx "bpf_cast_to_kern_ctx" [];
+    RdonlyCast "bpf_rdonly_cast" [];
+    GetKmemCache "bpf_get_kmem_cache" [];
+    XdpPullData "bpf_xdp_pull_data" [ChangesPacket];
+    XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
+    XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
+    XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
+    ObjNew "bpf_obj_new_impl" [Unsupported];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported];
+    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock];
+    ListPushFront "bpf_list_push_front_impl" [UnderLock];
+    ListPushBack "bpf_list_push_back_impl" [UnderLock];
+    ListPopFront "bpf_list_pop_front" [UnderLock];
+    ListPopBack "bpf_list_pop_back" [UnderLock];
+    ListFront "bpf_list_front" [UnderLock];
+    ListBack "bpf_list_back" [UnderLock];
+    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock CallsBack];
+    RbtreeRemove "bpf_rbtree_remove" [UnderLock];
+    RbtreeFirst "bpf_rbtree_first" [UnderLock];
+    RbtreeRoot "bpf_rbtree_root" [UnderLock];
+    RbtreeLeft "bpf_rbtree_left" [UnderLock];
+    RbtreeRight "bpf_rbtree_right" [UnderLock];
+    IterNumNew "bpf_iter_num_new" [UnderLock];
+    IterNumNext "bpf_iter_num_next" [UnderLock];
+    IterNumDestroy "bpf_iter_num_destroy" [UnderLock];
+    ResSpinLock "bpf_res_spin_lock" [UnderLock];
+    ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
+    ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock];
+    ResSpinUnlockIrqrestore "bpf_res_spin_unlock_irqrestore" [UnderLock];
+    WqSetCallback "bpf_wq_set_callback_impl" [CallsBackLater];
+    TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [CallsBackLater];
+    TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" [CallsBackLater];
+    SessionCookie "bpf_session_cookie" [Unsupported];
+    SessionIsReturn "bpf_session_is_return" [Unsupported];
+}
+
+impl SpecialKfunc {
+    /// True if it may be called while a lock is held (`kfunc_spin_allowed`).
+    #[doc(alias = "kfunc_spin_allowed")]
+    pub const fn is_allowed_under_lock(self) -> bool {
+        self.has(Trait::UnderLock)
+    }
+
+    /// True if it calls a function of the program before it returns.
+    pub const fn calls_back(self) -> bool {
+        self.has(Trait::CallsBack)
+    }
+
+    /// True if it registers a function of the program that is called later.
+    pub const fn calls_back_later(self) -> bool {
+        self.has(Trait::CallsBackLater)
+    }
+
+    /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`).
+    #[doc(alias = "is_kfunc_pkt_changing")]
+    pub const fn changes_packet(self) -> bool {
+        self.has(Trait::ChangesPacket)
+    }
+
+    /// True if it is for programs that are bound to a network device
+    /// (`bpf_dev_bound_kfunc_id`).
+    #[doc(alias = "bpf_dev_bound_kfunc_id")]
+    pub const fn is_device_bound(self) -> bool {
+        self.has(Trait::DeviceBound)
+    }
+
+    /// True if the verifier here does not follow what it does.
+    pub const fn is_unsupported(self) -> bool {
+        self.has(Trait::Unsupported)
+    }
+}
