@@ -98,7 +98,7 @@ impl Error {
                 | NotLoaded::InnerMap { errno, .. }
                 | NotLoaded::PerfBuffers { errno, .. }
                 | NotLoaded::ProgramArray { errno, .. } => Some(*errno),
-                NotLoaded::Refused { refusal, .. } => Some(Errno(refusal.errno)),
+                NotLoaded::Refused { refusal, .. } => Some(refusal.errno),
                 _ => None,
             },
             Cause::Run(error) => match error {
