@@ -484,9 +484,11 @@ fn expressions_go_through_libpcap() {
 fn what_is_kept_of_a_live_capture_does_not_wait() {
     let desk = Desk::new();
     let day = desk.get("day.pcap");
-    let mut command = desk.command(&["-F", "tcp.ddd", "-", "-w", "live.pcap"]);
+    let path = desk.path("live.pcap");
+    let mut command = desk.command(&["-F", "tcp.ddd", "-", "-w", "-"]);
     let mut child = command
         .stdin(Stdio::piped())
+        .stdout(fs::File::create(&path).unwrap())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -496,7 +498,6 @@ fn what_is_kept_of_a_live_capture_does_not_wait() {
     // The pipe stays open, and the packets are there all the same.
     let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1.len() as u64;
-    let path = desk.path("live.pcap");
     for _ in 0..6000 {
         if size(&path) == expected {
             break;

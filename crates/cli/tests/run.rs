@@ -347,7 +347,7 @@ fn the_plugin_follows_the_protocol() {
     let (code, _, error) = plugin(&["--elf"], &hex(&elf(".text", &FIVE)[..100]));
     assert_eq!(code, Some(2));
     assert!(
-        error.contains("program: truncated ELF object: a part of it ends at byte "),
+        error.contains("program of --elf: truncated ELF object: a part of it ends at byte "),
         "{error}"
     );
     assert!(error.ends_with(", the file has 100\n"), "{error}");
