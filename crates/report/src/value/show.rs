@@ -12,7 +12,7 @@ pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
 }
 
 /// The value of a type; what has no JSON form, or no bytes, is null, and so is what unions show of
-/// the same bytes beyond [`VALUES_OF_BYTE`].
+/// the same bytes beyond `VALUES_OF_BYTE`.
 pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
     let left = VALUES_OF_BYTE.saturating_mul(bytes.len().max(64));
     let mut reader = Reader {
