@@ -63,7 +63,7 @@ pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
-    BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened,
-    Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect, RunContext,
-    Side, StackFrames, Streams, System, SystemCalls, Tunnel, Unchecked,
+    Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,
+    Opened, Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect,
+    RunContext, Side, StackFrames, Streams, System, SystemCalls, Tunnel, Unchecked,
 };

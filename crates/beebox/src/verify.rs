@@ -7,8 +7,8 @@ pub mod registry {
         FieldRule, HelperEntry, HelperProto, HostHelper, IteratorArg, IteratorTarget, KernelType,
         Kfunc, KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext,
         ProgramRules, ProgramTypes, RegBase, RegType, Registry, RegistryData, Restriction, RetBase,
-        RetType, ReturnRange, Rewriting, Rewritten, SafeList, TracepointArg, TypeFlags,
-        Unavailable, Widths,
+        RetType, ReturnRange, Rewriting, Rewritten, SafeList, SpecialKfunc, TracepointArg,
+        TypeFlags, Unavailable, Widths,
     };
 }
 

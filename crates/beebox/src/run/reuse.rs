@@ -47,6 +47,8 @@ pub enum ReuseFault {
     Owned,
 }
 
+impl std::error::Error for ReuseFault {}
+
 impl fmt::Display for ReuseFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
