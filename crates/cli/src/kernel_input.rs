@@ -598,9 +598,11 @@ mod tests {
     fn mitigations_are_assumed_of_callers_whom_they_concern() {
         let kernel = Kernel::new("a kernel");
         let named = |kernel: &Kernel| assumed(kernel, FOR_VERIFYING).unwrap_or_default();
-        assert!(named(&kernel).ends_with(": modules, features, CPUs"));
+        let wrappers = "whether system calls have wrappers";
+        assert!(named(&kernel).ends_with(&format!(": modules, features, {wrappers}, CPUs")));
         let kernel = kernel.with_privileges(beebox::kernel::Privileges::NONE, Source::Given);
-        assert!(named(&kernel).ends_with(": modules, features, mitigations, CPUs"));
+        let all = format!(": modules, features, {wrappers}, mitigations, CPUs");
+        assert!(named(&kernel).ends_with(&all));
     }
 
     #[test]
