@@ -90,7 +90,12 @@ fn records_without_a_type_are_rows_of_bytes_and_more_than_64_are_counted() {
     assert_eq!(records[297]["packet"], 298);
     assert_eq!(records[297]["value"].as_array().unwrap().len(), 20);
     let several = [&words[..], &["--jobs", "3", "--share-maps"]].concat();
-    assert_eq!(json(&several)["records"], all["records"]);
+    // Which of the packets that run at the same time wrote a record is open.
+    let values = |all: &Value| -> Vec<Value> {
+        let records = all["records"].as_array().unwrap();
+        records.iter().map(|record| record["value"].clone()).collect()
+    };
+    assert!(values(&json(&several)) == values(&all));
 }
 
 #[test]
