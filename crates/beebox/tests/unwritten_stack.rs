@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::file;
+use crate::support::{file, native_code};
 use beebox::object::Object;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine, UnwrittenRead};
 use verifier::Proof;
@@ -98,6 +98,9 @@ fn a_program_that_a_tail_call_enters_is_named() {
 
 #[test]
 fn native_code_may_read_what_its_proof_names() {
+    if !native_code("reads of native code by its proof") {
+        return;
+    }
     let loaded = load(RunEngine::Native);
     let reads = loaded.unwritten_stack_reads();
     let mut found = names(&reads);

@@ -93,7 +93,10 @@ fn records_without_a_type_are_rows_of_bytes_and_more_than_64_are_counted() {
     // Which of the packets that run at the same time wrote a record is open.
     let values = |all: &Value| -> Vec<Value> {
         let records = all["records"].as_array().unwrap();
-        records.iter().map(|record| record["value"].clone()).collect()
+        records
+            .iter()
+            .map(|record| record["value"].clone())
+            .collect()
     };
     assert!(values(&json(&several)) == values(&all));
 }

@@ -8,7 +8,9 @@ use vm::Stream;
 use super::{Instance, Runner, TestRun, TestRunResult};
 use crate::captures::Input;
 use crate::failure::Error;
-use crate::run::{CaptureSummary, PacketRun, RunEngine, RunnableProgram, Written};
+use crate::run::{
+    CaptureSummary, NoSuchCpu, PacketRun, RunEngine, RunError, RunnableProgram, Written,
+};
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
 /// the same time.
@@ -58,6 +60,10 @@ impl Program {
     /// at a limit or a trap.
     pub fn test_run(&self, run: &TestRun<'_>) -> Result<TestRunResult, Error> {
         run.check(self.kind())?;
+        let cpus = self.instance.0.loaded.cpus();
+        if run.cpu >= cpus {
+            return Err(RunError::Cpu(NoSuchCpu { cpu: run.cpu, cpus }).into());
+        }
         let mut program = self.runnable(run.cpu);
         program.set_clock(run.clock);
         program.take_records();

@@ -46,6 +46,11 @@ impl LoadedObject {
         maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
     }
 
+    /// Number of possible CPUs, on which programs run.
+    pub(crate) fn cpus(&self) -> u32 {
+        self.host.cpus
+    }
+
     /// Sets the machine, the process and the network that helpers report:
     /// [`System::DEFAULT`] until then.
     pub fn set_system(&mut self, mut system: System) {
