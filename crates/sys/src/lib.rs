@@ -13,7 +13,6 @@ pub mod input;
 #[cfg(not(unix))]
 #[path = "input_elsewhere.rs"]
 pub mod input;
-pub mod interruptible;
 pub mod kernel;
 #[cfg(target_os = "linux")]
 pub mod libpcap;
@@ -30,6 +29,8 @@ pub mod capabilities;
 pub mod dpdk;
 #[cfg(target_os = "linux")]
 pub mod inet;
+#[cfg(target_os = "linux")]
+pub mod interruptible;
 #[cfg(target_os = "linux")]
 pub mod libbpf;
 #[cfg(target_os = "linux")]
