@@ -31,6 +31,7 @@ pub enum Spills {
 
 /// Checks what is left of the program.
 pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
+    check_accesses(walk)?;
     check_tail_calls(walk)?;
     check_absent_kfuncs(walk)?;
     check_function_addresses(walk)
@@ -39,6 +40,24 @@ pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
 /// True if the walk reached the instruction.
 fn is_seen(walk: &Walk<'_>, at: u32) -> bool {
     walk.aux.get(at as usize).is_some_and(|aux| aux.seen)
+}
+
+/// Refuses accesses that no rewriting has: the walk accepts half of a field of 8 bytes of
+/// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`).
+#[doc(alias = "convert_ctx_accesses")]
+fn check_accesses(walk: &mut Walk<'_>) -> Result<()> {
+    let lengths = Lengths::of(walk);
+    let mut seen = (0..walk.aux.len()).filter(|&at| walk.aux[at].seen);
+    let Some(at) = seen.find(|&at| lengths.at(at) == Some(0)) else {
+        return Ok(());
+    };
+    walk.insn_idx = at as u32;
+    Err(refuse!(
+        walk,
+        EFAULT,
+        KernelBug,
+        "verifier bug: error during ctx access conversion (0)"
+    ))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the

@@ -66,7 +66,8 @@ pub struct Rewritten {
     /// True if the number holds in programs that also access `tstamp_type` of
     /// `struct __sk_buff`, which changes what `tstamp` means.
     pub beside_tstamp_type: bool,
-    /// Instructions.
+    /// Instructions; 0 for an access that Linux accepts in the walk and fails to rewrite
+    /// ("error during ctx access conversion").
     pub insns: u8,
 }
 

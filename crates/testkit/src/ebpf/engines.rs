@@ -6,7 +6,7 @@
 //! of its memory.
 
 use super::reach::Reach;
-use super::reference::{self, Limits};
+use super::reference::{self, Fault, Limits};
 use super::shrink::shrink;
 use super::{Choices, Dialect, Entry, Generator};
 use interp::checked;
@@ -25,6 +25,8 @@ use vm::{Deadline, Machine, Outcome, Unchecked};
 const MEMORIES: u64 = 2;
 /// Instructions that a program may execute while it is being shrunk.
 const STEPS_OF_SMALLER: u64 = 1_000_000;
+/// Instructions that a program may execute whose choices are a fuzzer's.
+const STEPS_OF_CHOSEN: u64 = 100_000;
 
 /// A program that engines take.
 type Program = Lowered<MemoryProgram>;
@@ -463,7 +465,8 @@ pub fn compare_engines(seeds: Range<u64>) -> Tally {
     let mut engines = Engines::all();
     let mut tally = Tally::default();
     for seed in seeds {
-        engines.compare_generated(&mut Choices::from_seed(seed), seed, &mut tally);
+        let steps = Limits::default().steps;
+        engines.compare_generated(&mut Choices::from_seed(seed), seed, steps, &mut tally);
         if tally.difference.is_some() {
             break;
         }
@@ -493,10 +496,12 @@ impl Engines {
         self.engines.iter().map(|engine| engine.name()).collect()
     }
 
-    /// Compares them on one program, chosen by these bytes.
+    /// Compares them on one program, chosen by these bytes, unless it executes more than
+    /// `STEPS_OF_CHOSEN` instructions.
     pub fn compare_chosen(&mut self, bytes: &[u8]) -> Tally {
         let mut tally = Tally::default();
-        self.compare_generated(&mut Choices::from_bytes(bytes), seed_of(bytes), &mut tally);
+        let mut choices = Choices::from_bytes(bytes);
+        self.compare_generated(&mut choices, seed_of(bytes), STEPS_OF_CHOSEN, &mut tally);
         tally
     }
 
@@ -520,7 +525,14 @@ impl Engines {
         None
     }
 
-    fn compare_generated(&mut self, choices: &mut Choices<'_>, seed: u64, tally: &mut Tally) {
+    /// Compares them on a generated program, unless it executes more instructions than `steps`.
+    fn compare_generated(
+        &mut self,
+        choices: &mut Choices<'_>,
+        seed: u64,
+        steps: u64,
+        tally: &mut Tally,
+    ) {
         let program = self.generator.program(choices);
         tally.programs += 1;
         tally.reach.made(&program.notes);
@@ -529,10 +541,18 @@ impl Engines {
             .map(|_| program.memory(choices))
             .map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect())
             .collect();
+        let limits = Limits {
+            steps,
+            ..Limits::default()
+        };
         let right: Vec<Answer> = memories
             .iter()
-            .map(|memory| evaluate(&code, memory, seed, Limits::default(), &mut tally.reach))
+            .map(|memory| evaluate(&code, memory, seed, limits, &mut tally.reach))
             .collect();
+        let too_long = Err(format!("{:?}", Fault::TooLong));
+        if right.iter().any(|answer| answer.value == too_long) {
+            return;
+        }
         tally.runs += MEMORIES;
         for engine in &self.engines {
             let answers = answers(engine.as_ref(), &code, &memories, seed, &mut self.arena);

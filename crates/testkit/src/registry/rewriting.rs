@@ -108,7 +108,24 @@ fn len(asker: &mut Asker, subject: &Subject, insns: &[RawInsn]) -> Option<u32> {
     Some(loaded.info().ok()?.translated.len() as u32)
 }
 
-/// Instructions that an access to the context becomes, in a program that returns `returns`.
+/// Instructions that one becomes in a program that is `without` long without it; 0 if Linux
+/// accepts the access in the walk and fails to rewrite it, `None` if it refuses the program.
+fn insns_of(
+    asker: &mut Asker,
+    subject: &Subject,
+    program: &[RawInsn],
+    without: u32,
+) -> Option<u32> {
+    let answer = asker.ask(subject, program, true);
+    if answer.log.contains("error during ctx access conversion") {
+        return Some(0);
+    }
+    let len = answer.result.ok()?.info().ok()?.translated.len() as u32;
+    (len + 1).checked_sub(without)
+}
+
+/// Instructions that an access to the context becomes, in a program that returns `returns`;
+/// 0 for one that Linux accepts and fails to rewrite.
 pub fn access_insns(
     asker: &mut Asker,
     subject: &Subject,
@@ -123,12 +140,11 @@ pub fn access_insns(
         insns.extend([insn, EXIT]);
         insns
     };
-    let whole = len(asker, subject, &program(access.insn()))?;
     let without = match access.beside_tstamp_type {
         true => len(asker, subject, &program(set(2, 0)))?,
         false => 3,
     };
-    (whole + 1).checked_sub(without)
+    insns_of(asker, subject, &program(access.insn()), without)
 }
 
 /// The accesses to an offset of a context of which the kernel makes several instructions.
@@ -266,12 +282,13 @@ impl SocketAsker {
         Some((subject, insns))
     }
 
-    /// Instructions that a load of a field becomes; `None` if it is refused.
+    /// Instructions that a load of a field becomes, 0 for one that Linux accepts and fails to
+    /// rewrite; `None` if it is refused.
     pub fn insns(&self, asker: &mut Asker, base: RegBase, access: FieldAccess) -> Option<u32> {
-        let (subject, insns) = self.program(base, access.insn())?;
-        let whole = len(asker, &subject, &insns)?;
         let (subject, insns) = self.program(base, set(2, 0))?;
-        (whole + 1).checked_sub(len(asker, &subject, &insns)?)
+        let without = len(asker, &subject, &insns)?;
+        let (subject, insns) = self.program(base, access.insn())?;
+        insns_of(asker, &subject, &insns, without)
     }
 
     /// The fields of every kind of socket.
