@@ -26,6 +26,7 @@ mod run_types;
 mod sockets;
 mod support;
 mod tail_calls;
+mod test_run_options;
 mod timers;
 mod unwritten_stack;
 mod user_records;

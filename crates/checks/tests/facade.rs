@@ -4,11 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use beebox_checks::root;
+use beebox_checks::{root, texts};
 
 /// Directory of the library's pages: the one that `BEEBOX_PAGES` names, where they have just
 /// been written, or they are written anew.
@@ -27,29 +26,13 @@ fn pages() -> PathBuf {
     target.join("doc/beebox")
 }
 
-/// Calls a function with the text of each file with an ending, below a directory.
-fn visit(directory: &Path, ending: &str, found: &mut dyn FnMut(&Path, &str)) {
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            visit(&path, ending, found);
-        } else if path.extension().is_some_and(|it| it == ending) {
-            found(&path, &fs::read_to_string(&path).unwrap());
-        }
-    }
-}
-
 /// Names of the types and traits that the workspace's libraries declare.
 fn declared() -> BTreeSet<String> {
     const DECLARATIONS: &[&str] = &["struct", "enum", "trait", "union", "type"];
     let mut names = BTreeSet::new();
-    visit(&root().join("crates"), "rs", &mut |path, text| {
+    for (path, text) in texts(&root().join("crates"), "rs") {
         if !path.components().any(|part| part.as_os_str() == "src") {
-            return;
+            continue;
         }
         for line in text.lines() {
             let Some(rest) = line.trim_start().strip_prefix("pub ") else {
@@ -68,7 +51,7 @@ fn declared() -> BTreeSet<String> {
                 );
             }
         }
-    });
+    }
     names
 }
 
@@ -149,13 +132,13 @@ fn every_type_in_a_signature_of_the_library_is_exported_from_it() {
     let directory = pages();
     let mut pages = 0;
     let mut found: BTreeMap<String, String> = BTreeMap::new();
-    visit(&directory, "html", &mut |path, page| {
+    for (path, page) in texts(&directory, "html") {
         pages += 1;
         let place = path.strip_prefix(&directory).unwrap().display().to_string();
-        for name in faults(page, &declared) {
+        for name in faults(&page, &declared) {
             found.entry(name).or_insert_with(|| place.clone());
         }
-    });
+    }
     assert!(pages > 300, "{pages} pages");
     assert!(
         found.is_empty(),
@@ -171,7 +154,7 @@ fn types_without_a_page_are_found() {
                 <h4 class=\"code-header\">pub fn <a href=\"#m\">inner</a>(&amp;self) -&gt; \
                 <a href=\"y.html\">Option</a>&lt;Inner&gt;</h4>";
     assert_eq!(
-        faults(page, &declared),
+        faults(&page, &declared),
         BTreeSet::from(["Inner".to_owned()])
     );
     let beside = "<h4 class=\"code-header\">fn f() -> <a class=\"struct\" \

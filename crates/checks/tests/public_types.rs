@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use beebox_checks::texts;
 
 /// Crates whose types are no interface of a library.
 const TOOLS: &[&str] = &[
@@ -42,28 +44,21 @@ fn libraries() -> Vec<Library> {
         .collect();
     names.sort();
     let library = |name: String| {
-        let mut sources = Vec::new();
-        collect(&crates.join(&name).join("src"), &mut sources);
+        let without_tests = |text: String| {
+            let text = text.split("\n#[cfg(test)]\nmod tests {").next();
+            text.unwrap_or_default().to_owned()
+        };
+        let mut sources = texts(&crates.join(&name).join("src"), "rs");
+        sources.retain(|(path, _)| !is_of_tests(path));
+        let sources = sources.into_iter().map(|(_, text)| without_tests(text));
+        let sources = sources.collect();
         Library { name, sources }
     };
     names.into_iter().map(library).collect()
 }
 
-fn collect(directory: &Path, sources: &mut Vec<String>) {
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    for path in paths {
-        if path.is_dir() && !path.ends_with("tests") {
-            collect(&path, sources);
-        } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
-            sources.push(text.to_owned());
-        }
-    }
+fn is_of_tests(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
 }
 
 impl Library {

@@ -14,153 +14,63 @@ use serde_json::Value;
 /// The layers, from the bottom, and every dependency of each crate. A dependency is on
 /// a lower layer, and is here exactly if the crate's manifest has it: what is missing
 /// in either place fails.
-const LAYERS: &[&[(&str, &[&str])]] = &[
-    &[("isa", &[]), ("btf", &[]), ("packet", &[])],
-    &[("spec", &["btf", "isa"]), ("capture", &["packet"])],
+const LAYERS: &[&[(&str, &str)]] = &[
+    &[("isa", ""), ("btf", ""), ("packet", "")],
+    &[("spec", "btf isa"), ("capture", "packet")],
     &[
-        ("program", &["btf", "isa", "spec"]),
-        ("kernel-data", &["btf", "spec"]),
-        ("classic", &["isa", "packet", "spec"]),
-        ("vm", &["btf", "isa", "packet", "spec"]),
+        ("program", "btf isa spec"),
+        ("kernel-data", "btf spec"),
+        ("classic", "isa packet spec"),
+        ("vm", "btf isa packet spec"),
     ],
     &[
-        ("object", &["btf", "isa", "program", "spec"]),
-        ("verifier", &["btf", "isa", "program", "spec"]),
-        ("seccomp", &["classic", "isa", "spec"]),
+        ("object", "btf isa program spec"),
+        ("verifier", "btf isa program spec"),
+        ("seccomp", "classic isa spec"),
     ],
-    &[(
-        "lower",
-        &["classic", "isa", "program", "spec", "verifier", "vm"],
-    )],
+    &[("lower", "classic isa program spec verifier vm")],
     &[
-        ("interp", &["isa", "lower", "packet", "spec", "vm"]),
-        ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
-        ("kernel", &["btf", "isa", "program", "spec", "vm"]),
+        ("interp", "isa lower packet spec vm"),
+        ("jit", "classic isa lower packet spec vm"),
+        ("kernel", "btf isa program spec vm"),
     ],
-    &[(
-        "report",
-        &[
-            "btf", "classic", "object", "program", "seccomp", "spec", "verifier",
-        ],
-    )],
+    &[("report", "btf classic object program seccomp spec verifier")],
     &[(
         "beebox",
-        &[
-            "btf",
-            "capture",
-            "classic",
-            "interp",
-            "isa",
-            "jit",
-            "kernel",
-            "kernel-data",
-            "lower",
-            "object",
-            "packet",
-            "program",
-            "seccomp",
-            "spec",
-            "sys",
-            "verifier",
-            "vm",
-        ],
+        "btf capture classic interp isa jit kernel kernel-data lower object packet \
+         program seccomp spec sys verifier vm",
     )],
-    &[("gateway", &["beebox"])],
+    &[("gateway", "beebox")],
     // The command is an embedder. Beside the libraries it uses the built-in kernel data, the
     // renderers of `report`, and from `sys` the mapping of kernel files and the filters of
     // processes by ptrace, which are no task of a library.
-    &[(
-        "cli",
-        &["beebox", "gateway", "kernel-data", "report", "sys"],
-    )],
+    &[("cli", "beebox gateway kernel-data report sys")],
 ];
 
 /// Crates beside the layers, with every dependency of each. Of these, the layers depend
 /// on `sys` alone, and only `beebox` and `cli` do.
-const BESIDE: &[(&str, &[&str])] = &[
-    ("checks", &[]),
-    ("oracle", &[]),
-    ("sys", &["btf", "isa", "spec"]),
+const BESIDE: &[(&str, &str)] = &[
+    ("checks", ""),
+    ("oracle", ""),
+    ("sys", "btf isa spec"),
     (
         "testkit",
-        &[
-            "btf",
-            "capture",
-            "classic",
-            "interp",
-            "isa",
-            "jit",
-            "kernel",
-            "kernel-data",
-            "lower",
-            "object",
-            "oracle",
-            "packet",
-            "program",
-            "seccomp",
-            "spec",
-            "sys",
-            "verifier",
-            "vm",
-        ],
+        "btf capture classic interp isa jit kernel kernel-data lower object oracle packet \
+         program seccomp spec sys verifier vm",
     ),
     (
         "bench",
-        &[
-            "beebox",
-            "btf",
-            "classic",
-            "gateway",
-            "interp",
-            "isa",
-            "jit",
-            "kernel",
-            "lower",
-            "oracle",
-            "packet",
-            "kernel-data",
-            "program",
-            "spec",
-            "sys",
-            "testkit",
-            "verifier",
-            "vm",
-        ],
+        "beebox btf classic gateway interp isa jit kernel lower oracle packet kernel-data \
+         program spec sys testkit verifier vm",
     ),
     (
         "fuzz",
-        &[
-            "beebox",
-            "btf",
-            "capture",
-            "classic",
-            "gateway",
-            "interp",
-            "isa",
-            "object",
-            "packet",
-            "kernel-data",
-            "program",
-            "seccomp",
-            "spec",
-            "sys",
-            "testkit",
-            "verifier",
-        ],
+        "beebox btf capture classic gateway interp isa object packet kernel-data program \
+         seccomp spec sys testkit verifier",
     ),
     (
         "xtask",
-        &[
-            "beebox",
-            "btf",
-            "oracle",
-            "kernel-data",
-            "report",
-            "spec",
-            "sys",
-            "testkit",
-            "verifier",
-        ],
+        "beebox btf oracle kernel-data report spec sys testkit verifier",
     ),
 ];
 
@@ -194,7 +104,7 @@ const LONGEST_FILE: usize = 1000;
 #[test]
 fn dependencies_are_those_that_are_listed() {
     let mut faults = Faults::default();
-    let listed: BTreeMap<&str, &[&str]> = LAYERS
+    let listed: BTreeMap<&str, &str> = LAYERS
         .iter()
         .flat_map(|layer| layer.iter())
         .chain(BESIDE)
@@ -203,7 +113,7 @@ fn dependencies_are_those_that_are_listed() {
     for (name, dependencies) in dependencies() {
         let listed: BTreeSet<String> = listed
             .get(&*name)
-            .map(|listed| listed.iter().map(|it| it.to_string()).collect())
+            .map(|listed| listed.split_whitespace().map(str::to_owned).collect())
             .unwrap_or_default();
         for dependency in dependencies.difference(&listed) {
             faults.note(false, || format!("{name} may not depend on {dependency}"));
@@ -221,10 +131,10 @@ fn dependencies_point_down() {
     let mut faults = Faults::default();
     for (level, layer) in LAYERS.iter().enumerate() {
         for (name, dependencies) in *layer {
-            for dependency in *dependencies {
+            for dependency in dependencies.split_whitespace() {
                 let is_below = match layer_of(dependency) {
                     Some(below) => below < level,
-                    None => *dependency == "sys" && ON_SYS.contains(name),
+                    None => dependency == "sys" && ON_SYS.contains(name),
                 };
                 faults.note(is_below, || format!("{name} is not above {dependency}"));
             }
@@ -257,8 +167,9 @@ fn reachable(name: &str) -> BTreeSet<&'static str> {
         for dependency in own
             .map(|(_, dependencies)| *dependencies)
             .unwrap_or_default()
+            .split_whitespace()
         {
-            if found.insert(*dependency) {
+            if found.insert(dependency) {
                 pending.push(dependency);
             }
         }
@@ -724,7 +635,7 @@ fn read(name: &str) -> String {
 }
 
 fn layer_of(name: &str) -> Option<usize> {
-    let is_in = |layer: &&[(&str, &[&str])]| layer.iter().any(|(known, _)| *known == name);
+    let is_in = |layer: &&[(&str, &str)]| layer.iter().any(|(known, _)| *known == name);
     LAYERS.iter().position(is_in)
 }
 

@@ -166,11 +166,15 @@ impl fmt::Display for NotLoaded {
                 f,
                 "map {map}: it does not take program {program}, whose type, attach type or flags are not those of its first program: {errno}"
             ),
-            NotLoaded::Type { program, kind } => write!(
-                f,
-                "program {program}: Linux does not test-run programs of type {}",
-                kind.name()
-            ),
+            NotLoaded::Type { program, kind } => {
+                // Linux runs those for functions and operations that are there to be tested.
+                let who = match kind {
+                    ProgramType::Tracing | ProgramType::StructOps => "Beebox",
+                    _ => "Linux",
+                };
+                let kind = kind.name();
+                write!(f, "program {program}: {who} does not test-run programs of type {kind}")
+            }
             NotLoaded::Refused { program, refusal } => {
                 write!(f, "program {program} is refused: {}", refusal.reason())
             }

@@ -117,7 +117,7 @@ fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
     let is_plain = reg.flags == TypeFlags::NONE;
     let is_refused = match reg.kind {
         RegKind::Ctx | RegKind::FlowKeys => is_plain,
-        kind => kind.is_packet() || kind.is_socket(),
+        kind => kind.is_packet() || kind.is_socket() && is_plain,
     };
     !is_refused
 }
