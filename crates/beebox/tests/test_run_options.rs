@@ -33,12 +33,16 @@ fn options_are_refused_as_the_kernel_refuses_them() {
         return;
     };
     let ours = Object::from_bytes(&bytes).expect("an object");
-    let ours = Loader::default().engine(RunEngine::Checked).cpus(2).load(&ours);
+    let ours = Loader::default()
+        .engine(RunEngine::Checked)
+        .cpus(2)
+        .load(&ours);
     let ours = ours.expect("it loads");
     let packet = [0x45; 64];
     let mut seen = BTreeMap::new();
-    for name in object.programs().map(|(_, program)| program.name) {
-        let (ours, theirs) = (ours.program(name).unwrap(), theirs.program(name).unwrap());
+    for ours in ours.programs() {
+        let name = ours.name();
+        let theirs = theirs.program(name).unwrap();
         for flags in FLAGS {
             for cpu in CPUS {
                 for (batch_size, repeat, len) in combinations() {

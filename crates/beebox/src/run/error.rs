@@ -173,7 +173,10 @@ impl fmt::Display for NotLoaded {
                     _ => "Linux",
                 };
                 let kind = kind.name();
-                write!(f, "program {program}: {who} does not test-run programs of type {kind}")
+                write!(
+                    f,
+                    "program {program}: {who} does not test-run programs of type {kind}"
+                )
             }
             NotLoaded::Refused { program, refusal } => {
                 write!(f, "program {program} is refused: {}", refusal.reason())
