@@ -30,6 +30,8 @@
 //! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
+//! | hold runs to expectation files | [`expect`] |
+//! | fill maps from JSON, and write them | [`maps_json`] |
 //! | inspect maps and runs in detail | [`run`], [`maps`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`network`] |
@@ -105,11 +107,13 @@
 #![forbid(unsafe_code)]
 
 pub mod btf;
+pub mod bytes;
 pub mod captures;
 pub mod classic;
 pub mod ebpf;
 mod engine;
 mod error;
+pub mod expect;
 mod expression;
 mod failure;
 mod filter;
@@ -118,6 +122,7 @@ mod instance;
 pub mod kernel;
 mod kernel_image;
 pub mod maps;
+pub mod maps_json;
 pub mod native;
 pub mod network;
 pub mod object;

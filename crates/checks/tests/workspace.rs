@@ -58,6 +58,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
             "object",
             "packet",
             "program",
+            "report",
             "seccomp",
             "spec",
             "sys",
