@@ -12,6 +12,7 @@ use crate::bytes::name_of;
 use crate::expect::{ExpectError, ExpectProblem};
 use crate::maps_json::MapsJsonError;
 use crate::run::{CaptureStop, DataError, NotLoaded, RunError};
+use crate::variables::{VariableError, VariableFault};
 
 /// Reason why an object could not be opened or loaded, a program could not run, or a map or
 /// variable could not be read or written. Its text names the object, the place and the fact.
@@ -62,6 +63,7 @@ pub(crate) enum Cause {
     /// A file of maps.
     MapsFile(PathBuf, MapsJsonError),
     Maps(MapsJsonError),
+    Variable(VariableError),
     /// Maps that cannot be written as JSON.
     Json(String),
     Expect(Box<ExpectError>),
@@ -104,6 +106,14 @@ impl Error {
                 _ => ErrorKind::Format,
             },
             Cause::Json(_) => ErrorKind::Map,
+            Cause::Variable(error) => match error.fault {
+                VariableFault::NoVariable { .. }
+                | VariableFault::NoMember(_)
+                | VariableFault::NoEnumerator(_) => ErrorKind::NotFound,
+                VariableFault::NoAssignment => ErrorKind::Format,
+                VariableFault::Object(_) => ErrorKind::Object,
+                _ => ErrorKind::Type,
+            },
             Cause::NoProgram(..) | Cause::NoMap(..) => ErrorKind::NotFound,
             Cause::Option(..) => ErrorKind::Input,
             Cause::UnsupportedOption(_) => ErrorKind::Unsupported,
@@ -181,6 +191,7 @@ impl fmt::Display for Error {
             Cause::Capture(error) => error.fmt(f),
             Cause::MapsFile(path, error) => write!(f, "{}: {error}", name_of(path)),
             Cause::Maps(error) => error.fmt(f),
+            Cause::Variable(error) => error.fmt(f),
             Cause::Json(error) => f.write_str(error),
             Cause::Expect(error) => error.fmt(f),
             Cause::NoProgram(name, known) => write!(
@@ -215,6 +226,7 @@ impl StdError for Error {
             Cause::Capture(error) => error.source(),
             Cause::MapsFile(_, error) => Some(error),
             Cause::Maps(error) => error.source(),
+            Cause::Variable(error) => error.source(),
             Cause::Expect(error) => error.source(),
             Cause::Json(_)
             | Cause::NoProgram(..)
@@ -243,6 +255,7 @@ macro_rules! from {
 
 from! {
     Load(NotLoaded) Run(RunError) Data(DataError) Capture(CaptureStop) Maps(MapsJsonError)
+    Variable(VariableError)
 }
 
 impl From<ExpectError> for Error {

@@ -36,6 +36,7 @@
 //! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
+//! | set global variables by path | [`variables`] |
 //! | run unverified eBPF instructions | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
 //! | show the native code of a program | [`native`] |
@@ -120,6 +121,8 @@ mod filter;
 pub mod host;
 mod instance;
 pub mod kernel;
+#[cfg(feature = "kernel-data")]
+mod kernel_files;
 mod kernel_image;
 pub mod maps;
 pub mod maps_json;
@@ -133,6 +136,8 @@ pub mod raw;
 pub mod run;
 pub mod seccomp;
 pub mod text;
+mod type_file;
+pub mod variables;
 pub mod verify;
 
 pub use ::classic::run::{Next, Step};
