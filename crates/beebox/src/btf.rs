@@ -8,6 +8,8 @@ pub use ::btf::{
     VarSecinfo, dedup, dedup_types, dump_c, dump_raw, dump_raw_type,
 };
 
+pub use crate::type_file::{TypeFile, TypeFileError};
+
 /// Differences between two blobs.
 pub mod diff {
     pub use ::btf::diff::{Change, Changed, MemberPlace, describe, diff};

@@ -8,7 +8,11 @@ use std::path::PathBuf;
 use interp::checked::Reason;
 use spec::Errno;
 
+use crate::bytes::name_of;
+use crate::expect::{ExpectError, ExpectProblem};
+use crate::maps_json::MapsJsonError;
 use crate::run::{CaptureStop, DataError, NotLoaded, RunError};
+use crate::variables::{VariableError, VariableFault};
 
 /// Reason why an object could not be opened or loaded, a program could not run, or a map or
 /// variable could not be read or written. Its text names the object, the place and the fact.
@@ -43,6 +47,8 @@ pub enum ErrorKind {
     Trap,
     /// A packet of a capture is damaged or no Ethernet frame.
     Capture,
+    /// A file of maps or of expectations is not of its form, or does not fit the object.
+    Format,
 }
 
 /// What an [`Error`] says.
@@ -54,6 +60,13 @@ pub(crate) enum Cause {
     Run(RunError),
     Data(DataError),
     Capture(CaptureStop),
+    /// A file of maps.
+    MapsFile(PathBuf, MapsJsonError),
+    Maps(MapsJsonError),
+    Variable(VariableError),
+    /// Maps that cannot be written as JSON.
+    Json(String),
+    Expect(Box<ExpectError>),
     /// No program has this name; those that there are.
     NoProgram(String, Vec<String>),
     /// No map of the object has this name; those that there are.
@@ -83,6 +96,23 @@ impl Error {
                 CaptureStop::Capture(_)
                 | CaptureStop::LinkType { .. }
                 | CaptureStop::OtherLinkType(_) => ErrorKind::Capture,
+            },
+            Cause::MapsFile(..) | Cause::Maps(_) => ErrorKind::Format,
+            Cause::Expect(error) => match &error.problem {
+                ExpectProblem::File { .. } | ExpectProblem::Terminal => ErrorKind::File,
+                ExpectProblem::Run(error) => run_kind(error),
+                ExpectProblem::Capture { .. } => ErrorKind::Capture,
+                ExpectProblem::Source(_) => ErrorKind::Input,
+                _ => ErrorKind::Format,
+            },
+            Cause::Json(_) => ErrorKind::Map,
+            Cause::Variable(error) => match error.fault {
+                VariableFault::NoVariable { .. }
+                | VariableFault::NoMember(_)
+                | VariableFault::NoEnumerator(_) => ErrorKind::NotFound,
+                VariableFault::NoAssignment => ErrorKind::Format,
+                VariableFault::Object(_) => ErrorKind::Object,
+                _ => ErrorKind::Type,
             },
             Cause::NoProgram(..) | Cause::NoMap(..) => ErrorKind::NotFound,
             Cause::Option(..) => ErrorKind::Input,
@@ -159,6 +189,11 @@ impl fmt::Display for Error {
             Cause::Run(error) => error.fmt(f),
             Cause::Data(error) => error.fmt(f),
             Cause::Capture(error) => error.fmt(f),
+            Cause::MapsFile(path, error) => write!(f, "{}: {error}", name_of(path)),
+            Cause::Maps(error) => error.fmt(f),
+            Cause::Variable(error) => error.fmt(f),
+            Cause::Json(error) => f.write_str(error),
+            Cause::Expect(error) => error.fmt(f),
             Cause::NoProgram(name, known) => write!(
                 f,
                 "the instance has no program {name}; there are {}",
@@ -189,7 +224,12 @@ impl StdError for Error {
             Cause::Run(error) => error.source(),
             Cause::Data(error) => error.source(),
             Cause::Capture(error) => error.source(),
-            Cause::NoProgram(..)
+            Cause::MapsFile(_, error) => Some(error),
+            Cause::Maps(error) => error.source(),
+            Cause::Variable(error) => error.source(),
+            Cause::Expect(error) => error.source(),
+            Cause::Json(_)
+            | Cause::NoProgram(..)
             | Cause::NoMap(..)
             | Cause::Option(..)
             | Cause::UnsupportedOption(_) => None,
@@ -213,4 +253,13 @@ macro_rules! from {
     )*};
 }
 
-from! { Load(NotLoaded) Run(RunError) Data(DataError) Capture(CaptureStop) }
+from! {
+    Load(NotLoaded) Run(RunError) Data(DataError) Capture(CaptureStop) Maps(MapsJsonError)
+    Variable(VariableError)
+}
+
+impl From<ExpectError> for Error {
+    fn from(error: ExpectError) -> Error {
+        Cause::Expect(Box::new(error)).into()
+    }
+}

@@ -16,6 +16,21 @@ pub fn linux_6_18() -> Kernel {
     KERNEL.get_or_init(kernel_data::linux_6_18).clone()
 }
 
+/// Kernels that files and directories describe, and the running one with the built-in registry of
+/// helpers, contexts and kfuncs.
+///
+/// ```
+/// let missing = beebox::kernel::files::open("no-such-directory");
+/// assert!(missing.is_err_and(|error| error.to_string().starts_with("no-such-directory: ")));
+/// ```
+#[cfg(feature = "kernel-data")]
+pub mod files {
+    pub use crate::kernel_files::{
+        BTF_FILES, KernelFileError, is_ruled, module_name, open, running_with_registry,
+        with_btf_file, with_config_file, with_module_files, with_version_of_types,
+    };
+}
+
 /// Bit operations, which programs call as kernel functions.
 pub mod bits {
     pub use spec::bits::{BitOp, HEADER, MODULE, header};

@@ -30,10 +30,13 @@
 //! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
+//! | hold runs to expectation files | [`expect`] |
+//! | fill maps from JSON, and write them | [`maps_json`] |
 //! | inspect maps and runs in detail | [`run`], [`maps`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
+//! | set global variables by path | [`variables`] |
 //! | run unverified eBPF instructions | [`raw`] |
 //! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
 //! | show the native code of a program | [`native`] |
@@ -105,19 +108,24 @@
 #![forbid(unsafe_code)]
 
 pub mod btf;
+pub mod bytes;
 pub mod captures;
 pub mod classic;
 pub mod ebpf;
 mod engine;
 mod error;
+pub mod expect;
 mod expression;
 mod failure;
 mod filter;
 pub mod host;
 mod instance;
 pub mod kernel;
+#[cfg(feature = "kernel-data")]
+mod kernel_files;
 mod kernel_image;
 pub mod maps;
+pub mod maps_json;
 pub mod native;
 pub mod network;
 pub mod object;
@@ -128,6 +136,8 @@ pub mod raw;
 pub mod run;
 pub mod seccomp;
 pub mod text;
+mod type_file;
+pub mod variables;
 pub mod verify;
 
 pub use ::classic::run::{Next, Step};

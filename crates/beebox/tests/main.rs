@@ -7,6 +7,7 @@ mod context_fields;
 mod embed;
 mod engines;
 mod errors;
+mod expect;
 mod explain;
 mod explain_edits;
 mod host;

@@ -38,7 +38,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     &[(
         "beebox",
         "btf capture classic interp isa jit kernel kernel-data lower object packet \
-         program seccomp spec sys verifier vm",
+         program report seccomp spec sys verifier vm",
     )],
     &[("gateway", "beebox")],
     // The command is an embedder. Beside the libraries it uses the built-in kernel data, the

@@ -7,7 +7,7 @@ mod show;
 
 use clap::Subcommand;
 
-pub(crate) use input::{Types, find};
+pub(crate) use input::{find, read_types, unreadable};
 
 use crate::answer::{Answer, Failure};
 

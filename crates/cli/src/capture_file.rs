@@ -28,14 +28,20 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 /// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
 /// commands with the option --packet.
 pub(crate) fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
-    Input::open(open_file(path)?).map_err(|error| match &error {
+    Input::open(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
+}
+
+/// The failure for a capture that programs run on and that cannot be opened. `has_packet` is true
+/// for commands with the option --packet.
+pub(crate) fn unopened(path: &Path, error: CaptureError, has_packet: bool) -> Failure {
+    match &error {
         CaptureError::Fault(Fault {
             problem: Problem::UnknownFormat { .. },
             ..
         }) if has_packet => unreadable(path, error)
             .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
         _ => unreadable(path, error),
-    })
+    }
 }
 
 /// Why runs on a capture stopped, which may be for their output.

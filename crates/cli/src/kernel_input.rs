@@ -4,32 +4,21 @@
 //! directory with what is known of one. Single facts can be given beside it. What
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::btf::{Btf, Kind};
-use beebox::kernel::{
-    self, Features, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable,
-    newest_in,
+use beebox::kernel::files::{
+    self, KernelFileError, is_ruled, module_name, with_btf_file, with_config_file,
+    with_module_files, with_version_of_types,
 };
+use beebox::kernel::{Features, KernelConfig, KernelField, KernelVersion, Source};
 use beebox::program::Release;
 use beebox::verify::RULES;
 
 use crate::answer::Failure;
-use crate::btf::Types;
-use crate::program_input::{LONGEST_TEXT, read_text};
-use crate::run::memory::read_file;
-
-/// Names of files in a directory that describes a kernel: a build directory, or what was
-/// copied from a machine.
-const BTF_FILES: &[&str] = &["vmlinux.btf", "btf/vmlinux", "vmlinux"];
-const CONFIG_FILES: &[&str] = &["config", ".config", "kconfig", "config.gz"];
-const RELEASE_FILES: &[&str] = &["include/config/kernel.release", "kernel.release", "release"];
-const SYMBOL_FILES: &[&str] = &["System.map", "kallsyms"];
-const MODULE_DIRECTORIES: &[&str] = &["btf", "modules"];
+use crate::btf::{read_types, unreadable};
 
 /// Fields that decide what linking comes to.
 pub(crate) const FOR_LINKING: &[KernelField] = &[
@@ -155,25 +144,26 @@ impl KernelArgs {
         let mut kernel = match (self.kernel.as_deref(), &assumed) {
             (Some("6.18" | kernel_data::RELEASE), _) => kernel_data::linux_6_18(),
             (Some("running"), _) => running()?,
-            (Some(path), _) => of_path(Path::new(path))?,
+            (Some(path), _) => files::open(path).map_err(failure)?,
             (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
             (None, None) => kernel_data::linux_6_18(),
         };
         if let Some(path) = &self.btf {
-            kernel = with_btf(kernel, path)?;
+            kernel = with_btf_file(kernel, path).map_err(failure)?;
         }
         if let Some(path) = &self.kconfig {
-            kernel = with_config(kernel, path)?;
+            kernel = with_config_file(kernel, path).map_err(failure)?;
         }
         if let Some(version) = self.kernel_version {
             kernel = kernel.with_version(version, Source::Given);
         }
         if !self.module_btf.is_empty() {
             let names: Vec<String> = self.module_btf.iter().map(|path| name(path)).collect();
-            kernel = with_modules(kernel, &self.module_btf, Source::File(names.join(", ")))?;
+            let source = Source::File(names.join(", "));
+            kernel = with_module_files(kernel, &self.module_btf, source).map_err(failure)?;
         }
         if let Some(path) = &self.core_btf {
-            kernel = kernel.with_core_btf(Arc::new(Types::read(path)?.btf));
+            kernel = kernel.with_core_btf(Arc::new(read_types(path)?.btf));
         }
         if let Some(bytes) = self.machine_memory {
             kernel = kernel.with_memory(bytes, Source::Given);
@@ -357,31 +347,14 @@ fn name(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn file(path: &Path) -> Source {
-    Source::File(name(path))
-}
-
 /// The running kernel, with the helpers and contexts of the built-in one.
 fn running() -> Result<Kernel, Failure> {
-    let kernel = kernel::running().map_err(|error| {
+    files::running_with_registry().map_err(|error| {
         Failure::new(error).within("the running kernel").hint(
             "it needs BTF in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); \
              --kernel 6.18 is built in",
         )
-    })?;
-    let source = match has_built_in_registry(&kernel) {
-        true => kernel_data::SOURCE,
-        false => Source::Assumed,
-    };
-    Ok(with_registry(kernel, source))
-}
-
-/// True if a kernel is known to have the helpers and contexts of the built-in one: it is of
-/// that series, and its configuration leaves out the same parts.
-fn has_built_in_registry(kernel: &Kernel) -> bool {
-    let version = kernel.version();
-    let is_6_18 = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
-    is_6_18 && kernel.config().is_some() && kernel.left_out().eq(built_in_config().left_out())
+    })
 }
 
 /// The running kernel for what is loaded into it; one without BTF is assumed to be as Linux
@@ -397,123 +370,42 @@ pub(crate) fn running_or_assumed() -> Kernel {
     })
 }
 
-/// States the helpers and contexts of the built-in kernel, with the BTF ids of this one.
-fn with_registry(kernel: Kernel, source: Source) -> Kernel {
-    let Some(btf) = kernel.btf().cloned() else {
-        return kernel;
-    };
-    let make = move || kernel_data::linux_6_18_registry(&btf);
-    kernel.with_registry(Box::new(make), source)
-}
-
-fn of_path(path: &Path) -> Result<Kernel, Failure> {
-    let failed = |error| {
-        let word = path.to_string_lossy();
-        match word.parse::<KernelVersion>() {
-            Ok(_) if !path.exists() => Failure::new(format_args!(
-                "--kernel {word}: no kernel {word} is built in, only 6.18"
-            ))
-            .hint(format_args!(
-                "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links for \
-                 it; --kernel-version {word} names what {word} lacks of Linux 6.18"
-            )),
-            _ => Failure::of_file(path, &error),
+/// The failure for files that describe no kernel, with a remedy.
+fn failure(error: KernelFileError) -> Failure {
+    match &error {
+        KernelFileError::Path(path, error) => {
+            let word = path.to_string_lossy();
+            match word.parse::<KernelVersion>() {
+                Ok(_) if !path.exists() => Failure::new(format_args!(
+                    "--kernel {word}: no kernel {word} is built in, only 6.18"
+                ))
+                .hint(format_args!(
+                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) \
+                     links for it; --kernel-version {word} names what {word} lacks of Linux 6.18"
+                )),
+                _ => Failure::of_file(path, error),
+            }
         }
-    };
-    let kernel = kernel_data::linux_6_18().assumed_for(name(path));
-    if !fs::metadata(path).map_err(failed)?.is_dir() {
-        return with_btf(kernel, path);
+        KernelFileError::File(path, error) => Failure::of_file(path, error),
+        KernelFileError::Types(path, error) => unreadable(path, error),
+        KernelFileError::NoBtf(_) => Failure::new(&error).hint(format_args!(
+            "a file in it called {}",
+            files::BTF_FILES.join(" or ")
+        )),
+        KernelFileError::Config(path, error) => {
+            let failure = Failure::of_file(path, error);
+            match error.kind() {
+                io::ErrorKind::InvalidInput => {
+                    failure.hint("a file as /boot/config-6.18, /proc/config.gz or .config")
+                }
+                _ => failure,
+            }
+        }
+        KernelFileError::NoBase => Failure::new(error)
+            .within("--module-btf")
+            .hint("--btf FILE or --kernel running"),
+        _ => Failure::new(error),
     }
-    let first = |names: &[&str]| {
-        let mut paths = names.iter().map(|name| path.join(name));
-        paths.find(|path| path.is_file())
-    };
-    let Some(btf) = first(BTF_FILES) else {
-        return Err(Failure::new("the directory has no BTF of a kernel")
-            .within(name(path))
-            .hint(format_args!(
-                "a file in it called {}",
-                BTF_FILES.join(" or ")
-            )));
-    };
-    let mut kernel = with_btf(kernel, &btf)?;
-    if let Some(path) = first(RELEASE_FILES) {
-        let release = read_text(&path, LONGEST_TEXT)?;
-        let version: KernelVersion = release
-            .trim()
-            .parse()
-            .map_err(|error| Failure::new(error).within(name(&path)))?;
-        kernel = kernel.with_version(version, file(&path));
-    }
-    if let Some(path) = first(CONFIG_FILES) {
-        kernel = with_config(kernel, &path)?;
-    }
-    if let Some(path) = first(SYMBOL_FILES) {
-        let text = read_text(&path, LONGEST_TEXT)?;
-        kernel = kernel.with_symbols(SymbolTable::read(&text).into(), file(&path));
-    }
-    let mut modules = Vec::new();
-    for directory in MODULE_DIRECTORIES.iter().map(|name| path.join(name)) {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
-        modules.extend(paths.filter(|path| path.is_file() && module_name(path) != "vmlinux"));
-    }
-    modules.sort();
-    match modules.is_empty() {
-        true => Ok(kernel),
-        false => with_modules(kernel, &modules, file(path)),
-    }
-}
-
-/// States the BTF of a file, and what it tells of the kernel. Modules are assumed from then
-/// on, because their BTF continues another. An image also states its version.
-fn with_btf(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
-    let types = Types::read(path)?;
-    let btf = Arc::new(types.btf);
-    let mut kernel = kernel
-        .with_btf(btf.clone(), file(path))
-        .with_reduced_btf(btf.of_kind(Kind::Func).next().is_none())
-        .with_modules(Vec::new(), Source::Assumed);
-    if let Some(version) = types.version {
-        kernel = kernel.with_version(version, file(path));
-    }
-    kernel = with_wrapper_of(kernel, &btf, file(path));
-    let source = kernel.source(KernelField::Registry).clone();
-    Ok(with_registry(kernel, source))
-}
-
-/// Declares whether system calls take their arguments in a structure, if BTF tells it: their
-/// functions are then called as `__x64_sys_bpf`.
-fn with_wrapper_of(kernel: Kernel, btf: &Btf<'_>, source: Source) -> Kernel {
-    let has = |name: &str| btf.find(Kind::Func, name).is_some();
-    let wrappers = ["x64", "arm64", "s390x", "riscv"];
-    let is_wrapped = wrappers
-        .iter()
-        .any(|machine| has(&format!("__{machine}_sys_bpf")));
-    match is_wrapped || has("__sys_bpf") || has("sys_bpf") {
-        true => kernel.with_syscall_wrapper(is_wrapped, source),
-        false => kernel,
-    }
-}
-
-/// States the version that BTF tells where nothing else states one: the release that has the
-/// newest thing of those in the BTF, if that is another than the one that is assumed.
-fn with_version_of_types(kernel: Kernel) -> Kernel {
-    let source = kernel.source(KernelField::Btf).clone();
-    let is_assumed = *kernel.source(KernelField::Version) == Source::Assumed;
-    let types = kernel
-        .btf()
-        .filter(|_| is_assumed && matches!(source, Source::File(_)));
-    let newest = types.and_then(|btf| newest_in(btf));
-    match newest.map(|(Release { major, minor }, _)| KernelVersion::new(major, minor, 0)) {
-        Some(version) if !is_ruled(version) => kernel.with_version(version, source),
-        _ => kernel,
-    }
-}
-
-/// True for releases whose rules the verifier has.
-fn is_ruled(version: KernelVersion) -> bool {
-    Release::from(version) == RULES
 }
 
 /// Prints on standard error that programs are verified and run by the rules of another release
@@ -528,71 +420,9 @@ pub(crate) fn note_rules(kernel: &Kernel) {
     }
 }
 
-/// States the configuration of a file, and the version in its heading if nothing else states
-/// that.
-fn with_config(mut kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
-    let config = kernel::read_config(path).map_err(|error| {
-        let failure = Failure::of_file(path, &error);
-        match error.kind() {
-            io::ErrorKind::InvalidInput => {
-                failure.hint("a file as /boot/config-6.18, /proc/config.gz or .config")
-            }
-            _ => failure,
-        }
-    })?;
-    let is_assumed = *kernel.source(KernelField::Version) == Source::Assumed;
-    if let Some(version) = config.version().filter(|_| is_assumed) {
-        kernel = kernel.with_version(version, file(path));
-    }
-    Ok(kernel.with_config(config, file(path)))
-}
-
-fn with_modules(kernel: Kernel, paths: &[PathBuf], source: Source) -> Result<Kernel, Failure> {
-    let Some(base) = kernel.btf().cloned() else {
-        return Err(Failure::new(
-            "--module-btf: BTF of a module needs that of its kernel, and none is given",
-        )
-        .hint("--btf FILE or --kernel running"));
-    };
-    let mut modules = kernel.modules().to_vec();
-    for path in paths {
-        let bytes = read_file(path)?;
-        let btf = Btf::parse_module(bytes, base.clone())
-            .map_err(|error| Failure::new(error).within(name(path)))?;
-        modules.push(Module {
-            name: module_name(path).to_owned(),
-            btf: Arc::new(btf),
-            kfuncs: None,
-        });
-    }
-    Ok(kernel.with_modules(modules, source))
-}
-
-/// The name of the module that a file is called like.
-fn module_name(path: &Path) -> &str {
-    let name = path.file_stem().and_then(|name| name.to_str());
-    name.unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_registry_is_built_in_for_kernels_with_the_same_parts() {
-        let of = |version, config: KernelConfig| {
-            let kernel = Kernel::new("a kernel").with_version(version, Source::Running);
-            has_built_in_registry(&kernel.with_config(config, Source::Running))
-        };
-        let config = kernel_data::linux_6_18_config;
-        assert!(of(KernelVersion::new(6, 18, 3), config()));
-        assert!(!of(KernelVersion::new(6, 17, 3), config()));
-        let more = format!("{}\nCONFIG_SCHED_CLASS_EXT=y\n", config().text());
-        assert!(!of(KernelVersion::new(6, 18, 3), KernelConfig::new(more)));
-        let unknown =
-            Kernel::new("a kernel").with_version(KernelVersion::new(6, 18, 3), Source::Running);
-        assert!(!has_built_in_registry(&unknown));
-    }
 
     #[test]
     fn mitigations_are_assumed_of_callers_whom_they_concern() {

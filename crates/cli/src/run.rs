@@ -10,6 +10,7 @@ pub(crate) mod trusted;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use beebox::bytes::ByteSource;
 use beebox::raw::{
     Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
 };
@@ -18,7 +19,7 @@ use beebox::{Metadata, Packet};
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::seccomp::value::parse_number;
-use memory::{Regions, Source};
+use memory::{Regions, source_failure};
 use object::ObjectArgs;
 use program::RawProgram;
 use trusted::Engine;
@@ -82,8 +83,8 @@ pub(crate) struct Args {
     registers: Vec<(usize, u64)>,
 
     /// The packet: of an object's program, or with --ebpf of legacy packet loads
-    #[arg(long, value_name = "SOURCE", value_parser = memory::parse_source)]
-    packet: Option<Source>,
+    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
+    packet: Option<ByteSource>,
 
     /// Most instructions of the run, in the checked engine [default: 100000000]
     #[arg(long, value_name = "N")]
@@ -163,7 +164,7 @@ impl Args {
         let files = [&object.pcap, &object.maps, &object.expect, &object.network];
         [self.program.file()]
             .into_iter()
-            .chain(sources.filter_map(Source::path))
+            .chain(sources.filter_map(ByteSource::path))
             .chain(files.into_iter().filter_map(|file| file.as_deref()))
     }
 }
@@ -229,7 +230,12 @@ fn run_checked(
     if args.trust {
         return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
     }
-    let packet = args.packet.as_ref().map(Source::read_packet).transpose()?;
+    let packet = args
+        .packet
+        .as_ref()
+        .map(ByteSource::read_packet)
+        .transpose();
+    let packet = packet.map_err(source_failure)?;
     let packet = packet
         .as_ref()
         .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));

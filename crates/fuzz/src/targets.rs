@@ -10,9 +10,12 @@ mod ebpf_engines;
 mod ebpf_raw;
 mod ebpf_text;
 mod engines;
+mod expectations;
+mod gateway_import;
 mod gateway_rules;
 mod kernel_image;
 mod linker;
+mod maps_json;
 mod network_file;
 mod object;
 mod seccomp_analysis;
@@ -47,6 +50,9 @@ pub(crate) const ALL: &[Target] = &[
     gateway_rules::TARGET,
     network_file::TARGET,
     kernel_image::TARGET,
+    expectations::TARGET,
+    maps_json::TARGET,
+    gateway_import::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

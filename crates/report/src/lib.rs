@@ -7,6 +7,7 @@ pub mod btf;
 pub mod explain;
 pub mod kfuncs;
 pub mod object;
+pub mod run;
 pub mod seccomp;
 mod table;
 pub mod terminal;

@@ -25,6 +25,14 @@ const INHERITED: [&str; 4] = [
     "/proc/thread-self/fd",
 ];
 
+/// Standard input as a file.
+///
+/// # Errors
+/// Those of the system.
+pub fn standard_input() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
 /// The bytes of a file, or of standard input if the path is `-`, at most `limit`.
 ///
 /// # Errors
@@ -33,7 +41,7 @@ const INHERITED: [&str; 4] = [
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let is_inherited = path == Path::new("-") || INHERITED.iter().any(|dir| path.starts_with(dir));
     let file = match path == Path::new("-") {
-        true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+        true => standard_input()?,
         false => open(path, is_inherited)?,
     };
     let about = file.metadata()?;

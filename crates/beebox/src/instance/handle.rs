@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use interp::checked::Limits;
 
-use super::{Map, Program};
+use super::{Map, Object, Program};
+use crate::expect::{Check, CheckReport, ExpectFile};
 use crate::failure::{Cause, Error};
+use crate::maps_json::{LeftOut, MapsDump, MapsJson, RecordTypes};
 use crate::pod::Pod;
 use crate::run::{DataError, LoadedObject, UnwrittenRead};
 
@@ -80,6 +82,46 @@ impl Instance {
     /// If there is no such variable, or its type has another size; EPERM for constants.
     pub fn set_global<T: Pod>(&self, name: &str, value: T) -> Result<(), Error> {
         Ok(self.0.loaded.set_global(name, &value)?)
+    }
+
+    /// Fills maps from JSON, with the types of the object that was loaded. Returns the members that
+    /// entries leave out, which are 0.
+    ///
+    /// # Errors
+    /// For the first map or entry that does not fit; what is in front of it has been put.
+    pub fn fill_maps(&self, object: &Object, maps: &MapsJson) -> Result<Vec<LeftOut>, Error> {
+        Ok(maps.fill(&self.0.loaded, &object.opened()?)?)
+    }
+
+    /// The contents of the maps that have keys, and the pages of arenas, as JSON with the types of
+    /// the object that was loaded; [`Instance::fill_maps`] takes it.
+    ///
+    /// # Errors
+    /// If a map cannot be read.
+    pub fn maps_json(&self, object: &Object) -> Result<String, Error> {
+        let opened = object.opened()?;
+        let dump = MapsDump::new(&self.0.loaded, opened.btf())?;
+        let json = serde_json::to_string_pretty(&dump);
+        json.map_err(|error| Cause::Json(error.to_string()).into())
+    }
+
+    /// Runs an expectation file over the maps of the instance, on CPU 0. Records need buffers
+    /// ([`Loader::perf_buffers`](super::Loader::perf_buffers)).
+    ///
+    /// # Errors
+    /// If a statement does not suit the object, an input cannot be read, or a program does not
+    /// take it; differences are part of the report.
+    pub fn check(&self, object: &Object, file: &ExpectFile) -> Result<CheckReport, Error> {
+        let opened = object.opened()?;
+        let check = Check {
+            file,
+            object: &opened,
+            loaded: &self.0.loaded,
+            types: &RecordTypes::new(&opened),
+            cpu: 0,
+            set_up: &|program| program.set_limits(self.0.limits),
+        };
+        Ok(check.run()?)
     }
 
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that

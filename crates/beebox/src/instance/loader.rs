@@ -13,6 +13,7 @@ use super::{Instance, Map, Object};
 use crate::failure::{Cause, Error};
 use crate::pod::{self, Pod};
 use crate::run::{LoadOptions, LoadedObject, NotLoaded, ReusedMaps, RunEngine};
+use crate::variables::Assignment;
 
 /// Loads objects: links them for a kernel, verifies their programs, creates their maps and
 /// compiles the programs to native code.
@@ -27,6 +28,7 @@ pub struct Loader {
     system: System,
     functions: Vec<HostFunction>,
     globals: Vec<(String, Vec<u8>)>,
+    assignments: Vec<Assignment>,
     max_entries: Vec<(String, u32)>,
     programs: Option<Vec<String>>,
     perf_buffers: Option<usize>,
@@ -52,6 +54,7 @@ impl Loader {
             system: System::DEFAULT,
             functions: Vec::new(),
             globals: Vec::new(),
+            assignments: Vec::new(),
             max_entries: Vec::new(),
             programs: None,
             perf_buffers: None,
@@ -141,6 +144,13 @@ impl Loader {
         self
     }
 
+    /// Sets global variables, or parts of them, before loading, after those of [`Loader::global`].
+    #[must_use]
+    pub fn assign(mut self, assignments: impl IntoIterator<Item = Assignment>) -> Loader {
+        self.assignments.extend(assignments);
+        self
+    }
+
     /// Sets the maximum number of entries of a map.
     #[must_use]
     pub fn max_entries(mut self, map: &str, entries: u32) -> Loader {
@@ -207,6 +217,9 @@ impl Loader {
         let mut opened = object.opened()?;
         for (name, bytes) in &self.globals {
             opened.write_global(name, bytes).map_err(failed)?;
+        }
+        for assignment in &self.assignments {
+            assignment.apply(&mut opened)?;
         }
         for (name, entries) in &self.max_entries {
             check_map(object, name)?;

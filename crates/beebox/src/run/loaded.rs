@@ -72,6 +72,11 @@ impl LoadedObject {
 
     /// A program by its name.
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
+        self.program_of(name)
+    }
+
+    /// As [`LoadedObject::program`], of an object that others run too.
+    pub(crate) fn program_of(&self, name: &str) -> Option<RunnableProgram<'_>> {
         Some(self.runnable(self.program_place(name)?, self.cpu))
     }
 

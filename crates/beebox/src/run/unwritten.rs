@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::ser::{Serialize, Serializer};
+use serde_json::json;
+
 /// A read of stack memory that a program never wrote, which Linux allows callers with CAP_PERFMON.
 /// Such memory is 0 here and holds what was there before in Linux, so results that depend on it
 /// cannot be compared.
@@ -33,5 +36,20 @@ impl fmt::Display for UnwrittenRead {
             write!(f, " ({file}:{line})")?;
         }
         write!(f, " {reads} stack memory that the program never wrote")
+    }
+}
+
+impl Serialize for UnwrittenRead {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = self.line.as_ref();
+        let source = line
+            .map(|(file, line, text)| json!({ "file": file, "line": line, "text": text.trim() }));
+        let record = json!({
+            "prog": self.program,
+            "insn": self.insn,
+            "source": source,
+            "certain": self.is_certain,
+        });
+        record.serialize(serializer)
     }
 }

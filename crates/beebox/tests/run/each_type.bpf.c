@@ -1,5 +1,5 @@
 /*
- * The smallest program of each type that may have test runs, and of some that have none.
+ * The smallest program of each type that has test runs.
  *
  * Needs no header. Build:
  *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c each_type.bpf.c && llvm-strip-19 -g each_type.bpf.o
@@ -24,8 +24,5 @@ PROGRAM("syscall", syscall_program)
 PROGRAM("flow_dissector", flow_dissector_program)
 PROGRAM("sk_lookup", sk_lookup_program)
 PROGRAM("netfilter", netfilter_program)
-PROGRAM("kprobe", kprobe_program)
-PROGRAM("cgroup/dev", device_program)
-PROGRAM("sk_msg", sk_msg_program)
 
 char _license[] __attribute__((section("license"), used)) = "GPL";

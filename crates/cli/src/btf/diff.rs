@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use beebox::btf::Kind;
 use beebox::btf::diff::{Change, Changed, MemberPlace, diff};
+use beebox::btf::{Kind, TypeFile};
 use serde::Serialize;
 
-use super::input::Types;
+use super::input::read_types;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::{self, check_streams};
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     check_streams([args.old.as_path(), args.new.as_path()])?;
-    let (old, new) = (Types::read(&args.old)?, Types::read(&args.new)?);
+    let (old, new) = (read_types(&args.old)?, read_types(&args.new)?);
     for name in &args.names {
         check_known(name, &old, &new, &args)?;
     }
@@ -88,7 +88,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
 }
 
 /// Refuses the name of a type that is in neither set.
-fn check_known(name: &str, old: &Types, new: &Types, args: &Args) -> Result<(), Failure> {
+fn check_known(name: &str, old: &TypeFile, new: &TypeFile, args: &Args) -> Result<(), Failure> {
     let compared = [
         Kind::Struct,
         Kind::Union,

@@ -4,7 +4,7 @@ use beebox::btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
 
 use report::btf::{chosen_types_json, types_json};
 
-use super::input::{FileArg, Types, find};
+use super::input::{FileArg, find, read_types};
 use crate::answer::{Answer, Failure};
 use crate::program_input::name;
 use crate::program_output::{json, write_json, write_output};
@@ -51,7 +51,7 @@ enum Form {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    let types = Types::read(&args.file.file)?;
+    let types = read_types(&args.file.file)?;
     let mut roots: Vec<TypeId> = Vec::new();
     for word in &args.types {
         let found = find(&types.btf, word);

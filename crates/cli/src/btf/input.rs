@@ -2,100 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
-use beebox::btf::{Btf, BtfExt, Shape, TypeId};
-use beebox::kernel::{KernelImage, KernelVersion};
-use object::{Object, ObjectSection};
-use sys::mapping::KernelFile;
+use beebox::btf::{Btf, Shape, TypeFile, TypeFileError, TypeId};
 
 use crate::answer::Failure;
 use crate::program_input::name;
-use crate::run::memory::read_file;
 
-/// The directory of the running kernel's BTF.
-const KERNEL_TYPES: &str = "/sys/kernel/btf";
-
-/// BTF and BTF.ext of a file.
-pub(crate) struct Types {
-    pub(crate) btf: Btf<'static>,
-    pub(crate) ext: Option<BtfExt<'static>>,
-    /// The version of Linux that the file is an image of, if it says one.
-    pub(crate) version: Option<KernelVersion>,
+/// Reads a file, or standard input (`-`).
+pub(crate) fn read_types(path: &Path) -> Result<TypeFile, Failure> {
+    TypeFile::open(path).map_err(|error| unreadable(path, &error))
 }
 
-impl Types {
-    /// Reads a file, or standard input (`-`).
-    pub(crate) fn read(path: &Path) -> Result<Types, Failure> {
-        let failed = |error| Failure::of_file(path, &error);
-        let inside = |failure: Failure| failure.within(name(path));
-        if path.starts_with(KERNEL_TYPES) {
-            // A command reads one or two, until it ends.
-            let file = Box::leak(Box::new(KernelFile::open(path).map_err(failed)?));
-            let btf = Btf::parse(&**file).map_err(|error| inside(Failure::new(error)))?;
-            return Ok(Types {
-                btf,
-                ext: None,
-                version: None,
-            });
+/// The failure for a file whose types are not read, with a remedy.
+pub(crate) fn unreadable(path: &Path, error: &TypeFileError) -> Failure {
+    let failure = Failure::new(error).within(name(path));
+    match error {
+        TypeFileError::File(error) => Failure::of_file(path, error),
+        TypeFileError::NoBtf { is_image: true } => {
+            failure.hint("a kernel that is configured with CONFIG_DEBUG_INFO_BTF")
         }
-        Types::read_inside(read_file(path)?).map_err(inside)
+        TypeFileError::NoBtf { is_image: false } => {
+            failure.hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
+        }
+        _ => failure,
     }
-
-    fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
-        let image = KernelImage::read(&bytes).map_err(Failure::new)?;
-        let stated = image.as_ref().and_then(|image| image.release.as_deref());
-        let stated = stated.and_then(|release| release.parse().ok());
-        let is_image = image.is_some();
-        let bytes = image.map_or(bytes, |image| image.elf);
-        let mut version = None;
-        let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
-            let file = object::File::parse(&*bytes)
-                .map_err(|error| Failure::new(format_args!("the ELF file is damaged: {error}")))?;
-            if !file.is_little_endian() {
-                return Err(Failure::new(
-                    "ELF file of a big-endian machine: only little-endian ones are read",
-                ));
-            }
-            let blob = section(&file, ".BTF")?.ok_or_else(|| match is_image {
-                true => Failure::new("the kernel in the image has no section .BTF")
-                    .hint("a kernel that is configured with CONFIG_DEBUG_INFO_BTF"),
-                false => Failure::new("ELF file without a section .BTF").hint(
-                    "clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not",
-                ),
-            })?;
-            version = banner_version(&bytes);
-            (blob, section(&file, ".BTF.ext")?)
-        } else {
-            (bytes, None)
-        };
-        let version = stated.or(version);
-        let btf = Btf::parse(blob).map_err(Failure::new)?;
-        let ext = ext
-            .map(|ext| BtfExt::parse(ext).map_err(|error| Failure::new(error).within(".BTF.ext")))
-            .transpose()?;
-        Ok(Types { btf, ext, version })
-    }
-}
-
-/// The version in the banner of a kernel image (`linux_banner`: `Linux version 6.18.44
-/// (user@host) …`).
-fn banner_version(image: &[u8]) -> Option<KernelVersion> {
-    const BANNER: &[u8] = b"Linux version ";
-    let mut starts = (0..image.len()).filter(|&at| image[at..].starts_with(BANNER));
-    starts.find_map(|at| {
-        let rest = image.get(at + BANNER.len()..)?;
-        let end = rest.iter().position(|byte| matches!(byte, b' ' | 0))?;
-        std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
-    })
-}
-
-fn section(file: &object::File<'_>, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-    let Some(section) = file.section_by_name(name) else {
-        return Ok(None);
-    };
-    let data = section
-        .uncompressed_data()
-        .map_err(|error| Failure::new(error).within(name))?;
-    Ok(Some(data.into_owned()))
 }
 
 /// The types with a number, or with a name (with or without `struct` and the like).

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use beebox::btf::diff::describe;
 use beebox::btf::validate::{Refusal, validate};
-use beebox::btf::{Btf, Kind, Shape, Type, TypeId};
+use beebox::btf::{Btf, Kind, Shape, Type, TypeFile, TypeId};
 use serde::Serialize;
 
-use super::input::{FileArg, Types, find};
+use super::input::{FileArg, find, read_types};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::name;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    let types = Types::read(&args.file.file)?;
+    let types = read_types(&args.file.file)?;
     let text = match (&args.ty, args.format.format()) {
         (None, AnswerFormat::Text) => Summary::new(&types).text().into_bytes(),
         (None, AnswerFormat::Json) => json(&Summary::new(&types)),
@@ -95,7 +95,7 @@ struct ExtSummary {
 }
 
 impl Summary {
-    fn new(types: &Types) -> Summary {
+    fn new(types: &TypeFile) -> Summary {
         let btf = &types.btf;
         let mut kinds = BTreeMap::new();
         for ty in btf.types() {

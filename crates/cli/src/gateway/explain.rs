@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use beebox::bytes::ByteSource;
 use gateway::{
     Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet, TransportHeader,
 };
@@ -11,7 +12,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::program_input::check_streams;
 use crate::program_output::print_answer;
-use crate::run::memory::parse_source;
+use crate::run::memory::read_source;
 
 /// Show the rule that matches a packet, and the rules that match each of its fields
 #[derive(clap::Args)]
@@ -41,9 +42,10 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let header = match in_words(&args.packet) {
         Some(packet) => Header::Ip(packet.map_err(|what| wrong_packet(&what))?),
         None => {
-            let frame = parse_source(&args.packet).map_err(|what| wrong_packet(&what))?;
+            let frame = ByteSource::parse(&args.packet)
+                .map_err(|error| wrong_packet(&error.to_string()))?;
             check_streams([args.rules.as_path()].into_iter().chain(frame.path()))?;
-            let frame = frame.read()?;
+            let frame = read_source(&frame)?;
             if frame.len() < ETHERNET_HEADER {
                 let bytes = frame.len();
                 let what =

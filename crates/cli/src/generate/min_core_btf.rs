@@ -8,7 +8,7 @@ use beebox::btf::{Btf, BtfExt};
 use beebox::kernel::KernelField;
 
 use crate::answer::{Answer, Failure};
-use crate::btf::Types;
+use crate::btf::read_types;
 use crate::kernel_input::{KernelArgs, note_assumed};
 use crate::output_path::OutputPath;
 use crate::program_output::write_bytes;
@@ -55,7 +55,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let mut relocations = 0;
     let mut by_id = 0;
     for path in &args.objects {
-        let types = Types::read(path)?;
+        let types = read_types(path)?;
         let Some(ext) = &types.ext else {
             return Err(Failure::new("no section .BTF.ext, so no CO-RE relocations")
                 .within(path.display())

@@ -1,59 +1,27 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
-use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use beebox::captures::Input;
-use beebox::raw::{Memory, parse_hex};
+use beebox::bytes::{ByteSource, ByteSourceError, MOST_BYTES};
+use beebox::raw::Memory;
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;
-use crate::program_input::{name, read_at_most};
+use crate::program_input::read_at_most;
 use crate::program_output::write_bytes;
 
-/// The most bytes that are taken from a file, or that `zero:N` makes.
-const MOST_BYTES: u64 = 1 << 30;
-
-/// Source of bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Bytes(Vec<u8>),
-    File(PathBuf),
+/// The bytes of a source.
+pub(crate) fn read_source(source: &ByteSource) -> Result<Vec<u8>, Failure> {
+    source.read().map_err(source_failure)
 }
 
-impl Source {
-    pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
-        match self {
-            Source::Bytes(bytes) => Ok(bytes.clone()),
-            Source::File(path) => read_file(path),
-        }
-    }
-
-    /// The bytes of one packet.
-    ///
-    /// # Errors
-    /// As [`Source::read`], and for a file that is a capture.
-    pub(crate) fn read_packet(&self) -> Result<Vec<u8>, Failure> {
-        let bytes = self.read()?;
-        let Source::File(path) = self else {
-            return Ok(bytes);
-        };
-        match Input::stream(Cursor::new(bytes.clone())) {
-            Ok(_) => Err(
-                Failure::new("this file is a capture, not the bytes of a packet")
-                    .within(name(path))
-                    .hint("--pcap FILE runs on its packets; of an expectation file `capture`"),
-            ),
-            Err(_) => Ok(bytes),
-        }
-    }
-
-    /// The file, if it is one.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match self {
-            Source::Bytes(_) => None,
-            Source::File(path) => Some(path),
-        }
+/// The failure for a source of bytes, with a remedy.
+pub(crate) fn source_failure(error: ByteSourceError) -> Failure {
+    match &error {
+        ByteSourceError::File { path, error } => Failure::of_file(path, error),
+        ByteSourceError::Capture { .. } => Failure::new(error)
+            .hint("--pcap FILE runs on its packets; of an expectation file `capture`"),
+        _ => Failure::new(error),
     }
 }
 
@@ -67,11 +35,11 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) struct Given {
     read_only: bool,
     name: Option<String>,
-    source: Source,
+    source: ByteSource,
 }
 
 impl Given {
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &ByteSource {
         &self.source
     }
 }
@@ -96,31 +64,8 @@ pub(crate) fn parse_region(text: &str) -> Result<Given, String> {
     Ok(Given {
         read_only,
         name,
-        source: parse_source(source)?,
+        source: ByteSource::parse(source).map_err(|error| error.to_string())?,
     })
-}
-
-/// A file, hexadecimal, or `zero:N`.
-pub(crate) fn parse_source(text: &str) -> Result<Source, String> {
-    let hex = |digits: &str| parse_hex(digits).map(Source::Bytes);
-    if let Some(path) = text.strip_prefix("file:") {
-        return Ok(Source::File(path.into()));
-    }
-    if let Some(digits) = text.strip_prefix("hex:") {
-        return hex(digits).map_err(|error| error.to_string());
-    }
-    if let Some(count) = text.strip_prefix("zero:") {
-        let count = count
-            .parse::<u64>()
-            .ok()
-            .filter(|count| *count <= MOST_BYTES);
-        let count = count.ok_or_else(|| format!("zero:N takes a number up to {MOST_BYTES}"))?;
-        return Ok(Source::Bytes(vec![0; count as usize]));
-    }
-    if text == "-" || Path::new(text).exists() {
-        return Ok(Source::File(text.into()));
-    }
-    hex(text).map_err(|error| format!("there is no such file, and it is no hexadecimal: {error}"))
 }
 
 /// The regions of a run.
@@ -149,7 +94,7 @@ impl Regions {
                     (None, _) => format!("memory {}", index + 1),
                 },
                 address: 0,
-                bytes: given.source.read()?,
+                bytes: read_source(&given.source)?,
                 read_only: given.read_only,
             })
         });
@@ -212,7 +157,7 @@ mod tests {
         let given = |read_only, name: Option<&str>, bytes: &[u8]| Given {
             read_only,
             name: name.map(str::to_owned),
-            source: Source::Bytes(bytes.to_vec()),
+            source: ByteSource::Bytes(bytes.to_vec()),
         };
         for (text, expected) in [
             ("0102", given(false, None, &[1, 2])),
@@ -223,8 +168,6 @@ mod tests {
         ] {
             assert_eq!(parse_region(text), Ok(expected), "{text}");
         }
-        let file = Source::File("a=b/c".into());
-        assert_eq!(parse_source("file:a=b/c"), Ok(file));
         for wrong in [
             "no-such-file",
             "zero:x",

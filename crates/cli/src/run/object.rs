@@ -2,15 +2,12 @@
 
 pub(crate) mod capture;
 mod changes;
-mod check;
-mod check_report;
 mod choice;
 mod expect;
-mod maps;
+mod maps_file;
 mod output;
 mod outputs;
 mod progress;
-mod records;
 mod redirect;
 mod refused;
 mod spool;
@@ -21,6 +18,9 @@ mod user_records;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use beebox::bytes::ByteSource;
+use beebox::expect::Check;
+use beebox::maps_json::{MapsDump, RecordTypes};
 use beebox::object::{Contents, Object};
 use beebox::program::ProgramType;
 use beebox::raw::Limits;
@@ -28,7 +28,7 @@ use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgra
 
 use beebox::network::{self, System};
 
-use super::memory::{Source, parse_source, read_file};
+use super::memory::{read_file, read_source, source_failure};
 use super::trusted::{self, Engine};
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
@@ -36,15 +36,13 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
 use crate::program_input;
-use crate::program_output::{write_json, write_output};
 use crate::verify::globals;
 use changes::Changes;
 use choice::{choose, names, programs_in_arrays};
-use expect::{ExpectFile, Statement};
-use maps::{MapsDump, MapsFile};
+use expect::insert_run;
+use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
 use outputs::Outputs;
-use records::RecordTypes;
 
 /// The options of programs of objects.
 #[derive(clap::Args)]
@@ -64,9 +62,9 @@ pub(crate) struct ObjectArgs {
 
     /// The context of the run, as ctx_in of BPF_PROG_TEST_RUN: of programs that get no packet
     /// (syscall, raw_tracepoint, sk_lookup) the only input
-    #[arg(long, value_name = "SOURCE", value_parser = parse_source)]
+    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
     #[arg(conflicts_with_all = ["ebpf", "pcap"])]
-    pub(super) ctx: Option<Source>,
+    pub(super) ctx: Option<ByteSource>,
 
     /// Run so many times, each time on what the run before left
     #[arg(long, value_name = "N", conflicts_with_all = ["ebpf", "pcap"])]
@@ -224,7 +222,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let mut object = file.open()?;
     let changed = own.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;
-    let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
+    let mut expected = own.expect.as_deref().map(expect::read).transpose()?;
     let system = own.network.as_deref().map(read_network).transpose()?;
     let filling = own.maps.as_deref().map(MapsFile::read).transpose()?;
     let has_input =
@@ -233,7 +231,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let chosen = match (listed, &expected) {
         (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
         (_, Some(file)) if has_input || own.prog.is_some() => {
-            let failure = Failure::new(format_args!("{} lists its own runs", file.name));
+            let failure = Failure::new(format_args!("{} lists its own runs", file.name()));
             return Err(failure.hint(
                 "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
             ));
@@ -247,7 +245,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     if let Some(file) = &expected {
         for (line, program) in file.programs() {
             if !object.programs().any(|(_, known)| known.name == *program) {
-                let place = format_args!("{}:{line}", file.name);
+                let place = format_args!("{}:{line}", file.name());
                 let failure = Failure::new(format_args!("{name} has no program {program:?}"));
                 let failure = failure.hint(format_args!("run with one of {}", names(&object)));
                 return Err(failure.within(place));
@@ -257,7 +255,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let runs = loading.clone();
     loading.extend(programs_in_arrays(&object, &loading));
-    loading.extend(filling.iter().flat_map(|file| file.programs(&object)));
+    loading.extend(
+        filling
+            .iter()
+            .flat_map(|file| file.contents.programs(&object)),
+    );
     object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
     let is_of_ops = |name: &String| {
         let kind = object.program(name).and_then(|program| program.kind);
@@ -331,34 +333,29 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         }
     };
     if let Some(file) = &expected {
-        let types = RecordTypes::of(&object, &loaded, &own.records)?;
-        let check = check::Check {
+        let types = record_types(&object, &loaded, &own.records)?;
+        let check = Check {
             file,
             object: &object,
+            loaded: &loaded,
             types: &types,
             cpu: own.cpu,
+            set_up: &set_up,
         };
-        let mut report = match check.run(&mut loaded, &set_up) {
-            Ok(report) => report,
-            Err(failure) => {
-                return refused::not_filled(failure, &loaded, &file.name, args.format());
+        return match check.run() {
+            Ok(report) => {
+                note_left_out(file.name(), &report.zeroed);
+                unwritten::note(&report.unwritten);
+                expect::print(report, args.format())
+            }
+            Err(error) => {
+                let name = file.name();
+                refused::not_filled(expect::failure(error), &loaded, name, args.format())
             }
         };
-        report.not_native = not_native;
-        report.unwritten = loaded.unwritten_stack_reads();
-        unwritten::note(&report.unwritten);
-        match args.format() {
-            RunFormat::Text => write_output(report.text().as_bytes(), None)?,
-            RunFormat::Json => write_json(format!("{:#}\n", report.record()).as_bytes())?,
-            RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
-        }
-        return Ok(match report.is_met() {
-            true => Answer::Yes,
-            false => Answer::No,
-        });
     }
     let chosen = chosen.unwrap_or_default();
-    let types = RecordTypes::of(&object, &loaded, &own.records)?;
+    let types = record_types(&object, &loaded, &own.records)?;
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
@@ -397,7 +394,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         unwritten,
         outputs,
         streams,
-        maps: maps.transpose()?,
+        maps: maps.transpose().map_err(Failure::new)?,
     };
     report.print(args.format())
 }
@@ -416,6 +413,24 @@ fn fill(
     user_records::put(loaded, user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
+}
+
+/// The types of records, those of --records among them.
+fn record_types<'a>(
+    object: &'a Object<'_>,
+    loaded: &LoadedObject,
+    given: &[String],
+) -> Result<RecordTypes<'a>, Failure> {
+    let mut types = RecordTypes::new(object);
+    for given in given {
+        let place = format_args!("--records {given}");
+        let (map, name) = given
+            .split_once('=')
+            .ok_or_else(|| Failure::new("it is no MAP=TYPE").within(place))?;
+        let set = types.set(loaded, map.trim(), name.trim());
+        set.map_err(|error| Failure::new(error).within(place))?;
+    }
+    Ok(types)
 }
 
 /// A number of bytes.
@@ -465,37 +480,6 @@ fn read_network(path: &Path) -> Result<System, Failure> {
     })
 }
 
-/// Adds the run of the command line to a file that lists none.
-fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
-    let program = program.to_owned();
-    let (statement, option) = match (&args.packet, &args.object.pcap) {
-        (Some(packet), _) => {
-            let (packet, repeat) = (packet.clone(), args.object.repeat.unwrap_or(1));
-            let run = Statement::Run {
-                program,
-                packet: Some(packet),
-                context: args.object.ctx.clone(),
-                repeat,
-            };
-            (run, "--packet")
-        }
-        (None, None) => {
-            let run = Statement::Run {
-                program,
-                packet: None,
-                context: args.object.ctx.clone(),
-                repeat: args.object.repeat.unwrap_or(1),
-            };
-            (run, "--ctx")
-        }
-        (None, path) => {
-            let path = path.clone().unwrap_or_default();
-            (Statement::Capture { program, path }, "--pcap")
-        }
-    };
-    file.insert_run(statement, option.to_owned());
-}
-
 fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure> {
     match (kind, time) {
         (None | Some(ClockKind::Capture), None) => Ok(RunClock::Capture),
@@ -511,9 +495,14 @@ fn on_packet(
     program: &mut RunnableProgram<'_>,
     outputs: &mut Outputs,
 ) -> Result<Ran, Failure> {
-    let packet = args.packet.as_ref().map(Source::read_packet).transpose()?;
+    let packet = args
+        .packet
+        .as_ref()
+        .map(ByteSource::read_packet)
+        .transpose();
+    let packet = packet.map_err(source_failure)?;
     let packet = packet.unwrap_or_default();
-    let context = args.object.ctx.as_ref().map(Source::read).transpose()?;
+    let context = args.object.ctx.as_ref().map(read_source).transpose()?;
     let context = context.unwrap_or_default();
     let repeat = args.object.repeat.unwrap_or(1);
     match program.test_run_with_context(&packet, &context, repeat) {

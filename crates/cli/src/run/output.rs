@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use beebox::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
+use report::run::hex_rows;
 use serde_json::{Value, json};
 
 use super::memory::{Region, Regions};
@@ -142,24 +143,6 @@ fn write_region(text: &mut String, region: &Region) {
     let len = count(region.bytes.len(), "byte");
     let _ = writeln!(text, "{} ({len})", region.name);
     hex_rows(text, region.address, &region.bytes);
-}
-
-/// Writes bytes as `hexdump -C` shows them, from an address on.
-pub(super) fn hex_rows(text: &mut String, address: u64, bytes: &[u8]) {
-    const ROW: usize = 16;
-    for (row, bytes) in bytes.chunks(ROW).enumerate() {
-        let address = address + (row * ROW) as u64;
-        let shown: String = bytes
-            .iter()
-            .map(|byte| match byte {
-                0x20..0x7f => char::from(*byte),
-                _ => '.',
-            })
-            .collect();
-        let bytes = bytes.iter().map(|byte| format!("{byte:02x} "));
-        let bytes: String = bytes.collect();
-        let _ = writeln!(text, "  {address:08x}  {bytes:<48} {shown}");
-    }
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

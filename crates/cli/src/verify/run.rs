@@ -13,6 +13,7 @@ use std::time::Instant;
 use beebox::kernel::{KernelField, Source};
 use beebox::object::{Blame, Object};
 use beebox::program::{AttachType, LoadFlags, ProgramType, Release};
+use beebox::variables::Assignment;
 use beebox::verify::Registry;
 use beebox::verify::{self, LogOutput, Options, Refusal, RefusalKind, Verification};
 use beebox::verify::{Loaded, Loader};
@@ -22,12 +23,12 @@ use program::Program;
 use super::cost::ProgramCost;
 use super::facts::FactTable;
 use super::filter::Filters;
-use super::globals::{self, Assignment};
+use super::globals;
 use super::log::Logs;
 use super::row::{Explained, MapRow, Row, Verdict};
 use super::{recorded, row, single};
 use crate::answer::Failure;
-use crate::btf::Types;
+use crate::btf::read_types;
 use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
 use crate::program_input;
 
@@ -204,7 +205,7 @@ fn verify_file(
     };
     let read_btf = |name: &str| {
         let beside = path.with_file_name(name);
-        Some(Arc::new(Types::read(&beside).ok()?.btf))
+        Some(Arc::new(read_types(&beside).ok()?.btf))
     };
     let mut loader = Loader::new(kernel)
         .with_flags(job.flags)

@@ -1,451 +1,90 @@
-//! Expectation files: what runs of programs have to give.
-//!
-//! One statement a line; a line that begins with `#` is a comment. The statements are run in
-//! order over the same maps; [`FORM`] lists them. A file without `run` and `capture` holds
-//! the run of the command line.
+//! Expectation files: the run of the command line, and what the command says of errors.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use beebox::raw::parse_hex;
-use serde_json::Value;
+use beebox::expect::{CheckReport, ExpectError, ExpectFile, ExpectProblem, FORM};
+use beebox::run::{CaptureStop, RunError};
 
-use super::super::memory::{Source, parse_source};
-use crate::answer::Failure;
-use crate::program_input::{name, read_at_most};
+use super::maps_file::note_left_out;
+use super::output::limit_text;
+use super::{Args, RunFormat};
+use crate::answer::{Answer, Failure};
+use crate::capture_file;
+use crate::program_output::{write_json, write_output};
+use crate::run::memory::source_failure;
 
-/// The form, as help and errors show it.
-pub(super) const FORM: &str =
-    "  set MAP KEY = VALUE          write an element, in the JSON of --dump-maps
-  run PROGRAM PACKET [ctx=CONTEXT] [xTIMES]
-                               run on a packet, none for types without packets, and a
-                               context: hexadecimal, zero:N or a file
-  capture PROGRAM FILE         run on each packet of a capture
-  verdict NAME [COUNT]         of a packet, or of so many packets of the capture
-  retval NUMBER                of a packet
-  data unchanged | data HEX    the packet after the run
-  data[OFFSET] HEX             bytes of it
-  ctx unchanged | ctx HEX      the context after the run
-  ctx[OFFSET] HEX              bytes of it
-  printk TEXT | printk none    the next text that the run printed, or no further one
-  record MAP = VALUE           the next record that the run wrote to a ring buffer or perf
-                               buffer; members that are not named may have any value
-  record MAP none              no further record
-  map MAP KEY = VALUE          an element; members that are not named may have any value
-  map MAP KEY absent
-  map MAP entries COUNT
-  global NAME = VALUE          a global variable";
-
-/// Bytes of the largest file.
-const LARGEST: u64 = 16 << 20;
-
-/// A statement and its place.
-pub(super) struct Line {
-    /// From 1.
-    pub(super) number: usize,
-    /// As written, without blanks around it.
-    pub(super) text: String,
-    pub(super) statement: Statement,
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+    ExpectFile::open(path).map_err(failure)
 }
 
-/// A statement.
-pub(super) enum Statement {
-    Set {
-        map: String,
-        key: Value,
-        value: Value,
-    },
-    Run {
-        program: String,
-        packet: Option<Source>,
-        context: Option<Source>,
-        repeat: u32,
-    },
-    Capture {
-        program: String,
-        path: PathBuf,
-    },
-    Expect(Expected),
-}
-
-/// Bytes that a run leaves.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
-    Data,
-    Context,
-}
-
-/// An expected value.
-pub(super) enum Expected {
-    Verdict {
-        name: String,
-        count: Option<u64>,
-    },
-    Retval(u32),
-    Unchanged(Output),
-    Bytes(Output, Vec<u8>),
-    BytesAt {
-        output: Output,
-        offset: usize,
-        bytes: Vec<u8>,
-    },
-    Record {
-        map: String,
-        /// `None` if there is no further one.
-        value: Option<Value>,
-    },
-    Printk(String),
-    NoPrintk,
-    Element {
-        map: String,
-        key: Value,
-        /// `None` if it is absent.
-        value: Option<Value>,
-    },
-    Entries {
-        map: String,
-        count: usize,
-    },
-    Global {
-        name: String,
-        value: Value,
-    },
-}
-
-/// An expectation file.
-pub(super) struct ExpectFile {
-    pub(super) name: String,
-    pub(super) lines: Vec<Line>,
-}
-
-impl ExpectFile {
-    pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
-        let bytes = read_at_most(path, LARGEST)?;
-        let name = name(path);
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::new(format_args!("{name}: no text")).hint(hint()))?;
-        let directory = path.parent().unwrap_or(Path::new(""));
-        let mut lines = Vec::new();
-        for (number, text) in (1..).zip(text.lines()) {
-            let text = text.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
+/// The failure for a file that is not read or not checked, after notes on what it left out.
+pub(super) fn failure(error: ExpectError) -> Failure {
+    note_left_out(&error.file, &error.zeroed);
+    let is_of_line = error.line.is_some();
+    let place = match error.line {
+        Some(line) => format!("{}:{line}", error.file),
+        None => error.file.clone(),
+    };
+    match error.problem {
+        ExpectProblem::File { path, error } => {
+            let failure = Failure::of_file(&path, &error);
+            match is_of_line {
+                true => failure.within(place),
+                false => failure,
             }
-            let statement = statement(text, directory)
-                .map_err(|what| Failure::new(format_args!("{name}:{number}: {what}")))
-                .map_err(|failure| failure.hint(hint()))?;
-            lines.push(Line {
-                number,
-                text: text.to_owned(),
-                statement,
-            });
         }
-        let file = ExpectFile { name, lines };
-        if !file
-            .lines
-            .iter()
-            .any(|line| matches!(line.statement, Statement::Expect(_)))
+        ExpectProblem::Source(error) => source_failure(*error).within(place),
+        ExpectProblem::Capture { path, stop } => match *stop {
+            CaptureStop::Capture(error) => capture_file::unopened(&path, error, true),
+            stop => capture_file::stopped(&path, None, stop),
+        }
+        .within(place),
+        problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
+            Failure::new(problem)
+                .within(place)
+                .hint(format_args!("one of these statements on a line:\n{FORM}"))
+        }
+        problem => Failure::new(problem).within(place),
+    }
+}
+
+/// Adds the run of the command line to a file that lists none.
+pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
+    let (own, repeat) = (&args.object, args.object.repeat.unwrap_or(1));
+    match (&args.packet, &own.pcap) {
+        (None, Some(path)) => file.insert_capture(program, path.clone(), "--pcap"),
+        (packet, _) => {
+            let option = if packet.is_some() {
+                "--packet"
+            } else {
+                "--ctx"
+            };
+            file.insert_run(program, packet.clone(), own.ctx.clone(), repeat, option);
+        }
+    }
+}
+
+/// Prints the results.
+pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer, Failure> {
+    for checked in &mut report.expectations {
+        if let Some(difference) = &mut checked.difference
+            && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
+                &difference.stopped
         {
-            return Err(
-                Failure::new(format_args!("{}: it expects nothing", file.name)).hint(hint()),
-            );
+            difference.what = limit_text(limit);
         }
-        Ok(file)
     }
-
-    /// The programs that it runs.
-    pub(super) fn programs(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines.iter().filter_map(|line| match &line.statement {
-            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
-                Some((line.number, program.as_str()))
-            }
-            Statement::Set { .. } | Statement::Expect(_) => None,
-        })
-    }
-
-    /// Adds the run of the command line in front of the first expectation.
-    pub(super) fn insert_run(&mut self, statement: Statement, text: String) {
-        let is_expectation = |line: &Line| matches!(line.statement, Statement::Expect(_));
-        let at = self.lines.iter().position(is_expectation).unwrap_or(0);
-        let number = self.lines[at].number;
-        self.lines.insert(
-            at,
-            Line {
-                number,
-                text,
-                statement,
-            },
-        );
-    }
-}
-
-fn hint() -> String {
-    format!("one of these statements on a line:\n{FORM}")
-}
-
-/// A statement of a line.
-fn statement(text: &str, directory: &Path) -> Result<Statement, String> {
-    let (word, rest) = word(text);
-    let needed = |what: &str| format!("{word} needs {what}");
-    let (second, behind) = self::word(rest);
-    Ok(match word {
-        "set" => {
-            let (key, behind) = json(behind, "a key")?;
-            Statement::Set {
-                map: given(second).ok_or_else(|| needed("a map, a key and a value"))?,
-                key,
-                value: assigned(behind)?,
-            }
+    match format {
+        RunFormat::Text => write_output(report.to_string().as_bytes(), None)?,
+        RunFormat::Json => {
+            let record = serde_json::to_value(&report).map_err(Failure::new)?;
+            write_json(format!("{record:#}\n").as_bytes())?;
         }
-        "run" => {
-            let (input, repeat) = repeated(behind)?;
-            let (packet, context) = match input.split_once("ctx=") {
-                Some((packet, context)) => (packet.trim_end(), Some(source(context, directory)?)),
-                None => (input, None),
-            };
-            let packet = given(packet).ok_or_else(|| needed("a program and a packet, or none"))?;
-            Statement::Run {
-                program: second.to_owned(),
-                packet: match &*packet {
-                    "none" => None,
-                    packet => Some(source(packet, directory)?),
-                },
-                context,
-                repeat,
-            }
-        }
-        "capture" => Statement::Capture {
-            path: directory
-                .join(given(behind).ok_or_else(|| needed("a program and a capture file"))?),
-            program: second.to_owned(),
-        },
-        _ => Statement::Expect(expected(word, rest)?),
+        RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
+    }
+    Ok(match report.is_met() {
+        true => Answer::Yes,
+        false => Answer::No,
     })
-}
-
-fn expected(word: &str, rest: &str) -> Result<Expected, String> {
-    let needed = |what: &str| format!("{word} needs {what}");
-    let (second, behind) = self::word(rest);
-    Ok(match word {
-        // Some names have blanks.
-        "verdict" => {
-            let (name, count) = match rest.rsplit_once(char::is_whitespace) {
-                Some((name, count)) if number::<u64>(count).is_some() => (name, number(count)),
-                _ => (rest, None),
-            };
-            let name = given(name.trim_end()).ok_or_else(|| needed("a name"))?;
-            Expected::Verdict { name, count }
-        }
-        "retval" => {
-            let value: i64 = number(rest).ok_or_else(|| needed("a number"))?;
-            let fits = i64::from(i32::MIN)..=i64::from(u32::MAX);
-            let value = Some(value).filter(|value| fits.contains(value));
-            Expected::Retval(value.ok_or("a return value has 32 bits")? as u32)
-        }
-        "data" => bytes_of(Output::Data, rest)?,
-        "ctx" => bytes_of(Output::Context, rest)?,
-        "record" => {
-            let map = given(second).ok_or_else(|| needed("a map"))?;
-            let value = match behind {
-                "none" => None,
-                behind => Some(assigned(behind)?),
-            };
-            Expected::Record { map, value }
-        }
-        "printk" => match rest {
-            "" => return Err(needed("a text or none")),
-            "none" => Expected::NoPrintk,
-            quoted if quoted.starts_with('"') => {
-                let text = serde_json::from_str(quoted);
-                Expected::Printk(text.map_err(|error| format!("{quoted}: {error}"))?)
-            }
-            text => Expected::Printk(text.to_owned()),
-        },
-        "map" => {
-            let map = given(second).ok_or_else(|| needed("a map"))?;
-            if let Some(count) = behind.strip_prefix("entries ") {
-                let count = number(count.trim());
-                let count = count.ok_or("entries needs a count")?;
-                return Ok(Expected::Entries { map, count });
-            }
-            let (key, behind) = json(behind, "a key")?;
-            let value = match behind {
-                "absent" => None,
-                behind => Some(assigned(behind)?),
-            };
-            Expected::Element { map, key, value }
-        }
-        "global" => Expected::Global {
-            name: given(second).ok_or_else(|| needed("a name"))?,
-            value: assigned(behind)?,
-        },
-        _ => match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
-            Some((name @ ("data" | "ctx"), offset)) => Expected::BytesAt {
-                output: match name {
-                    "data" => Output::Data,
-                    _ => Output::Context,
-                },
-                offset: number(offset).ok_or_else(|| format!("{offset:?} is no offset"))?,
-                bytes: hex(rest)?,
-            },
-            _ => return Err(format!("there is no statement {word:?}")),
-        },
-    })
-}
-
-/// `unchanged`, or all bytes.
-fn bytes_of(output: Output, text: &str) -> Result<Expected, String> {
-    Ok(match text {
-        "unchanged" => Expected::Unchanged(output),
-        text => Expected::Bytes(output, hex(text)?),
-    })
-}
-
-/// A packet and the number of runs on it, `xN` behind it.
-fn repeated(text: &str) -> Result<(&str, u32), String> {
-    let Some((packet, times)) = text.rsplit_once(char::is_whitespace) else {
-        return Ok((text, 1));
-    };
-    let Some(digits) = times.strip_prefix('x') else {
-        return Ok((text, 1));
-    };
-    let times = number(digits).filter(|times| *times > 0);
-    let times = times.ok_or_else(|| format!("{digits:?} is no number of runs from 1 on"))?;
-    Ok((packet.trim_end(), times))
-}
-
-/// The first word, and what follows it.
-fn word(text: &str) -> (&str, &str) {
-    match text.split_once(char::is_whitespace) {
-        Some((word, rest)) => (word, rest.trim_start()),
-        None => (text, ""),
-    }
-}
-
-fn given(word: &str) -> Option<String> {
-    (!word.is_empty()).then(|| word.to_owned())
-}
-
-fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => i128::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    T::try_from(number.ok()?).ok()
-}
-
-/// A JSON value at the start of a text, and what follows it.
-fn json<'t>(text: &'t str, what: &str) -> Result<(Value, &'t str), String> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter();
-    let value: Value = match values.next() {
-        Some(Ok(value)) => value,
-        Some(Err(error)) => return Err(format!("{text:?} does not begin with {what}: {error}")),
-        None => return Err(format!("it has no {}", what.trim_start_matches("a "))),
-    };
-    let rest = &text[values.byte_offset()..];
-    Ok((value, rest.trim_start()))
-}
-
-/// `= VALUE`.
-fn assigned(text: &str) -> Result<Value, String> {
-    let value = text.strip_prefix('=').ok_or("it has no `= VALUE`")?;
-    let (value, rest) = json(value.trim_start(), "a value")?;
-    match rest {
-        "" => Ok(value),
-        rest => Err(format!("{rest:?} follows the value")),
-    }
-}
-
-fn hex(text: &str) -> Result<Vec<u8>, String> {
-    match text {
-        "" => Err("it has no bytes".to_owned()),
-        text => parse_hex(text).map_err(|error| format!("no hexadecimal: {error}")),
-    }
-}
-
-/// A packet; paths are relative to the file's directory.
-fn source(text: &str, directory: &Path) -> Result<Source, String> {
-    let path = directory.join(text.strip_prefix("file:").unwrap_or(text));
-    match text.starts_with("file:") || path.is_file() {
-        true => Ok(Source::File(path)),
-        false if text == "-" => Err("a packet from standard input is for --packet".to_owned()),
-        false => parse_source(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Result<Statement, String> {
-        statement(text, Path::new(""))
-    }
-
-    #[test]
-    fn statements_are_read() {
-        for text in [
-            "set m {\"a\": [1, 2]} = {\"b\": \"c = d\"}",
-            "run p zero:60",
-            "run p 0011 2233",
-            "run p 00112233 x100",
-            "capture p some file.pcap",
-            "verdict XDP_PASS",
-            "verdict XDP_PASS 217",
-            "retval -1",
-            "data unchanged",
-            "data 00 11",
-            "data[26] c0000202",
-            "run p none ctx=00 11 x2",
-            "run p zero:60 ctx=zero:192",
-            "ctx unchanged",
-            "ctx 00",
-            "ctx[4] 11",
-            "record m = {\"a\": 1}",
-            "record m none",
-            "printk none",
-            "printk a text",
-            "printk \"a\\n\"",
-            "map m 1 = 2",
-            "map m [1] absent",
-            "map m entries 0",
-            "global g = 3",
-        ] {
-            if let Err(error) = of(text) {
-                panic!("{text}: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn errors_name_place_and_fact() {
-        for (text, part) in [
-            ("verdct XDP_PASS", "no statement \"verdct\""),
-            ("set m", "no key"),
-            ("set m {1} = 2", "does not begin with a key"),
-            ("set m 1 2", "no `= VALUE`"),
-            ("map m 1 = 2 3", "\"3\" follows"),
-            ("run p", "needs a program and a packet"),
-            ("run p zero:60 x0", "no number of runs"),
-            ("run p 0x1", "no such file"),
-            ("capture p", "a capture file"),
-            ("verdict", "needs a name"),
-            ("retval 4294967296", "32 bits"),
-            ("data", "no bytes"),
-            ("data 0", "hexadecimal"),
-            ("data[x] 00", "no offset"),
-            ("run p ctx=00", "a packet, or none"),
-            ("run p none ctx=0", "no such file"),
-            ("ctx", "no bytes"),
-            ("record", "needs a map"),
-            ("record m 3", "no `= VALUE`"),
-            ("other[3] 00", "no statement \"other[3]\""),
-            ("printk", "a text or none"),
-            ("map", "needs a map"),
-            ("global g 3", "no `= VALUE`"),
-        ] {
-            match of(text) {
-                Err(error) => assert!(error.contains(part), "{text}: {error}"),
-                Ok(_) => panic!("{text} is read"),
-            }
-        }
-    }
 }

@@ -3,23 +3,22 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
+use beebox::maps_json::{MapsDump, RecordTypes};
 use beebox::program::ProgramType;
 use beebox::run::{
     CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
     VerdictCount, takes_packet,
 };
+use report::run::{hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::super::RunFormat;
-use super::super::output::{hex, hex_rows, limit_record, trap_record};
+use super::super::output::{hex, limit_record, trap_record};
 use super::super::trusted::TIMED_OUT;
-use super::maps::MapsDump;
 use super::outputs::{Outputs, RecordList, TextList};
-use super::records::RecordTypes;
 use super::redirect;
 use super::spool::Spool;
-use super::unwritten;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
 use crate::program_output::{streamed_output, written};
@@ -220,13 +219,8 @@ fn all_in_json(items: &Spool, shown: u64) -> String {
     }
 }
 
-/// The line that says why the engine is another one.
-pub(super) fn not_native_line(what: &str) -> String {
-    format!("not native code, which does not support yet: {what}")
-}
-
 /// Writes JSON in lines.
-pub(super) fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     out.write_all(b"\n")
 }
@@ -241,7 +235,7 @@ impl Serialize for Report<'_> {
             put("not_native", json!(what))?;
         }
         if !self.unwritten.is_empty() {
-            put("unwritten_stack_reads", unwritten::record(&self.unwritten))?;
+            put("unwritten_stack_reads", json!(self.unwritten))?;
         }
         match &self.ran {
             Ran::Packet { run, is_cold, .. } => {
@@ -369,16 +363,6 @@ fn write_bytes(text: &mut String, what: &str, given: &[u8], left: &[u8]) -> fmt:
     writeln!(text, "{what} ({})", count(left.len(), "byte"))?;
     hex_rows(text, 0, left);
     Ok(())
-}
-
-/// A text without the line end that many programs print, other control characters escaped.
-pub(super) fn one_line(text: &str) -> String {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    let shown = text.chars().map(|character| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    });
-    shown.collect()
 }
 
 fn number_of(packets: u64) -> String {

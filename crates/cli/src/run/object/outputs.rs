@@ -2,12 +2,11 @@
 
 use std::io;
 
+use beebox::maps_json::{Ordered, RecordTypes};
 use beebox::run::{PacketRun, PrintedText, RunRecord};
-use report::value::Ordered;
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::json;
 
-use super::records::RecordTypes;
 use super::spool::{Item, Spool};
 use crate::answer::Failure;
 

@@ -1,9 +1,10 @@
 //! Records that the host puts into user ring buffers before a run.
 
+use beebox::bytes::ByteSource;
 use beebox::run::{DataError, Errno, LoadedObject};
 
 use crate::answer::Failure;
-use crate::run::memory::parse_source;
+use crate::run::memory::read_source;
 
 /// Puts records, each given as MAP=SOURCE, into their maps in order.
 pub(super) fn put(loaded: &LoadedObject, given: &[String]) -> Result<(), Failure> {
@@ -11,9 +12,9 @@ pub(super) fn put(loaded: &LoadedObject, given: &[String]) -> Result<(), Failure
         let (map, source) = text.split_once('=').ok_or_else(|| {
             Failure::new(format_args!("--user-record {text:?} is not MAP=SOURCE"))
         })?;
-        let source = parse_source(source)
+        let source = ByteSource::parse(source)
             .map_err(|error| Failure::new(format_args!("--user-record {text}: {error}")))?;
-        let written = loaded.write_user_record(map, &source.read()?);
+        let written = loaded.write_user_record(map, &read_source(&source)?);
         written.map_err(|error| describe(map, number, error))?;
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Values of local storage as JSON, by the objects that they belong to: `"task"`, the task that
 //! runs; `"packet"`, the socket of the packet of a test run; the cookie of a socket of the network.
 
-use beebox::program::MapKind;
-use beebox::run::{ObjectMap, StorageOwner};
 use report::value::Ordered;
 use serde_json::Value;
+use spec::maps::MapKind;
 
 use super::Types;
+use crate::run::{ObjectMap, StorageOwner};
 
 /// Form of the entries of local storage.
 pub(super) const FORM: &str =

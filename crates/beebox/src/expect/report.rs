@@ -1,71 +1,93 @@
-//! Differences from an expectation file, as text, JSON and JUnit's XML.
+//! The results of an expectation file, as text, JSON and XML of JUnit.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use beebox::run::UnwrittenRead;
+use report::run::{not_native_line, one_line};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::output::{not_native_line, one_line};
-use super::unwritten;
+use crate::maps_json::LeftOut;
+use crate::run::{RunError, UnwrittenRead};
 
-/// All results of a file.
-pub(super) struct Report {
-    pub(super) file: String,
-    /// A program that runs in the checked engine since native code does not support it, and what
-    /// is not supported.
-    pub(super) not_native: Option<(String, String)>,
+/// The results of an expectation file. Its text ([`Display`](fmt::Display)) has the differences and
+/// a line that counts; its JSON ([`Serialize`]) is that of `beebox run --expect --format json`.
+#[derive(Clone, Debug)]
+pub struct CheckReport {
+    /// Name of the file.
+    pub file: String,
+    /// The first program that runs in the checked engine since native code does not support it,
+    /// and what is not supported.
+    pub not_native: Option<(String, String)>,
     /// Reads of stack memory that programs never wrote.
-    pub(super) unwritten: Vec<UnwrittenRead>,
-    pub(super) runs: usize,
-    pub(super) checked: Vec<Checked>,
+    pub unwritten: Vec<UnwrittenRead>,
+    /// Number of `run` and `capture` statements.
+    pub runs: usize,
+    /// The expectations in the order of the file, and runs that did not end with a value.
+    pub expectations: Vec<CheckedExpectation>,
+    /// Members of keys and values that were stored or looked up and that the file leaves out,
+    /// which are 0.
+    pub zeroed: Vec<LeftOut>,
 }
 
-/// An expectation that was checked.
-pub(super) struct Checked {
-    pub(super) line: usize,
-    pub(super) text: String,
-    /// The last run before it: its number and program.
-    pub(super) run: Option<(usize, String)>,
-    pub(super) difference: Option<Difference>,
+/// An expectation that was checked, or a run that did not end with a value.
+#[derive(Clone, Debug)]
+pub struct CheckedExpectation {
+    /// Its line, from 1.
+    pub line: usize,
+    /// The line as written, without blanks around it; empty for a run that was inserted.
+    pub text: String,
+    /// The last run before it: its number from 1, and its program.
+    pub run: Option<(usize, String)>,
+    /// The difference, if it is not met.
+    pub difference: Option<ExpectDifference>,
     /// Members that the expected value leaves out, which may have any value.
-    pub(super) left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
-/// A difference in one line, and the bytes around it.
-pub(super) struct Difference {
-    pub(super) what: String,
-    pub(super) excerpt: String,
+/// What differs from an expectation.
+#[derive(Clone, Debug)]
+pub struct ExpectDifference {
+    /// The difference in one line.
+    pub what: String,
+    /// The bytes around it, in lines that end with line feeds; may be empty.
+    pub excerpt: String,
+    /// The error of a run that did not end with a value: a limit or a trap.
+    pub stopped: Option<RunError>,
 }
 
-impl From<String> for Difference {
-    fn from(what: String) -> Difference {
+impl From<String> for ExpectDifference {
+    fn from(what: String) -> ExpectDifference {
         let excerpt = String::new();
-        Difference { what, excerpt }
+        ExpectDifference {
+            what,
+            excerpt,
+            stopped: None,
+        }
     }
 }
 
-impl Report {
+impl CheckReport {
     /// True if nothing differs.
-    pub(super) fn is_met(&self) -> bool {
-        self.checked
+    pub fn is_met(&self) -> bool {
+        self.expectations
             .iter()
             .all(|checked| checked.difference.is_none())
     }
 
     fn differing(&self) -> usize {
         let differing = self
-            .checked
+            .expectations
             .iter()
             .filter(|checked| checked.difference.is_some());
         differing.count()
     }
 
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         let mut text = String::new();
         if let Some((program, what)) = &self.not_native {
             let _ = writeln!(text, "{program}: {}", not_native_line(what));
         }
-        for checked in &self.checked {
+        for checked in &self.expectations {
             let Some(difference) = &checked.difference else {
                 continue;
             };
@@ -83,7 +105,7 @@ impl Report {
             );
             text.push_str(&difference.excerpt);
         }
-        let (all, runs) = (self.checked.len(), self.runs);
+        let (all, runs) = (self.expectations.len(), self.runs);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let runs = format!("{runs} run{}", plural(runs));
         let _ = match self.differing() {
@@ -99,13 +121,13 @@ impl Report {
     }
 
     /// The expectations whose values leave members out.
-    fn leaving_out(&self) -> impl Iterator<Item = &Checked> {
-        let checked = self.checked.iter();
+    fn leaving_out(&self) -> impl Iterator<Item = &CheckedExpectation> {
+        let checked = self.expectations.iter();
         checked.filter(|checked| !checked.left_out.is_empty())
     }
 
-    pub(super) fn record(&self) -> Value {
-        let differences = self.checked.iter().filter_map(|checked| {
+    fn record(&self) -> Value {
+        let differences = self.expectations.iter().filter_map(|checked| {
             let difference = checked.difference.as_ref()?;
             Some(json!({
                 "line": checked.line,
@@ -123,24 +145,24 @@ impl Report {
         json!({
             "file": self.file,
             "not_native": not_native,
-            "unwritten_stack_reads": unwritten::record(&self.unwritten),
+            "unwritten_stack_reads": self.unwritten,
             "runs": self.runs,
-            "expectations": self.checked.len(),
+            "expectations": self.expectations.len(),
             "differences": differences.collect::<Value>(),
             "left_out": left_out.collect::<Value>(),
         })
     }
 
-    /// JUnit's XML, a test case for each expectation.
-    pub(super) fn junit(&self) -> String {
-        let (tests, failures) = (self.checked.len(), self.differing());
+    /// XML of JUnit, with a test case for each expectation.
+    pub fn junit(&self) -> String {
+        let (tests, failures) = (self.expectations.len(), self.differing());
         let file = xml(&self.file);
         let mut text = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
              <testsuites tests=\"{tests}\" failures=\"{failures}\">\n\
              <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n"
         );
-        for checked in &self.checked {
+        for checked in &self.expectations {
             let class = match &checked.run {
                 Some((number, program)) => format!("run {number} ({program})"),
                 None => "maps".to_owned(),
@@ -167,6 +189,18 @@ impl Report {
         }
         text += "</testsuite>\n</testsuites>\n";
         text
+    }
+}
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+impl Serialize for CheckReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.record().serialize(serializer)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Pages of an arena as JSON: the address in user space and the bytes up to the last one that is
 //! not zero.
 
-use beebox::run::{Arena, Errno};
+use ::kernel::maps::Arena;
 use report::value::{Ordered, bytes_to_json};
 use serde_json::Value;
+use spec::Errno;
 
 /// Form of the entries of an arena.
 pub(super) const FORM: &str =

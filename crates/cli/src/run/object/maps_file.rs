@@ -1,0 +1,51 @@
+//! Files of map contents, and notes on what they leave out.
+
+use std::path::Path;
+
+use beebox::maps_json::{LeftOut, MapsJson, MapsJsonError};
+use beebox::object::Object;
+use beebox::run::LoadedObject;
+
+use crate::answer::Failure;
+use crate::program_input::{name, read_at_most};
+
+/// A file of map contents.
+pub(super) struct MapsFile {
+    name: String,
+    pub(super) contents: MapsJson,
+}
+
+impl MapsFile {
+    pub(super) fn read(path: &Path) -> Result<MapsFile, Failure> {
+        let name = name(path);
+        let contents = MapsJson::parse(&read_at_most(path, MapsJson::MOST_BYTES)?);
+        let contents = contents.map_err(|error| failure(&name, &error))?;
+        Ok(MapsFile { name, contents })
+    }
+
+    /// Fills the maps.
+    pub(super) fn fill(&self, loaded: &LoadedObject, object: &Object<'_>) -> Result<(), Failure> {
+        let filled = self.contents.fill(loaded, object);
+        let left_out = match &filled {
+            Ok(left_out) => left_out,
+            Err(error) => &error.left_out,
+        };
+        note_left_out(&self.name, left_out);
+        filled
+            .map(|_| ())
+            .map_err(|error| failure(&self.name, &error))
+    }
+}
+
+fn failure(name: &str, error: &MapsJsonError) -> Failure {
+    Failure::new(error).within(name).hint(error.form())
+}
+
+/// Says which members of keys and values a file leaves out.
+pub(super) fn note_left_out(file: &str, all: &[LeftOut]) {
+    for left_out in all {
+        let line = left_out.line.map(|line| format!(":{line}"));
+        let (line, map) = (line.unwrap_or_default(), &left_out.map);
+        diagnostic!("{file}{line}: map {map}: note: {left_out}");
+    }
+}

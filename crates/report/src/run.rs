@@ -1,0 +1,38 @@
+//! Texts about runs: bytes in rows, what programs printed in one line, and why the engine is
+//! another one.
+
+use std::fmt::Write;
+
+/// Writes bytes as `hexdump -C` shows them, from an address on.
+pub fn hex_rows(text: &mut String, address: u64, bytes: &[u8]) {
+    const ROW: usize = 16;
+    for (row, bytes) in bytes.chunks(ROW).enumerate() {
+        let address = address + (row * ROW) as u64;
+        let shown: String = bytes
+            .iter()
+            .map(|byte| match byte {
+                0x20..0x7f => char::from(*byte),
+                _ => '.',
+            })
+            .collect();
+        let bytes = bytes.iter().map(|byte| format!("{byte:02x} "));
+        let bytes: String = bytes.collect();
+        let _ = writeln!(text, "  {address:08x}  {bytes:<48} {shown}");
+    }
+}
+
+/// A text without the line end that many programs print, other control characters escaped.
+pub fn one_line(text: &str) -> String {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let shown = text.chars().map(|character| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    });
+    shown.collect()
+}
+
+/// The line that says that a program runs in another engine, for a construct that native code
+/// does not support.
+pub fn not_native_line(what: &str) -> String {
+    format!("not native code, which does not support yet: {what}")
+}
