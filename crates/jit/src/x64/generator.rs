@@ -6,11 +6,9 @@
 
 use std::mem;
 
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
-use lower::{Evidence, Function, LoweredCode};
+use isa::ebpf::{Imm64, Insn, Operand, Reg, Width};
+use lower::{Evidence, Function, LoweredCall, LoweredCode};
 use spec::SplitMix;
-use spec::bits::BitOp;
-use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
 
 use super::Relaxed;
 use super::address::{Deferred, Sum};
@@ -551,25 +549,12 @@ impl<'a> Generator<'a> {
             Insn::PacketInd { size, src, imm } => return self.packet_index(slot, size, src, imm),
             Insn::GotoLong { .. } => return self.goto(slot),
             Insn::MayGoto { .. } => self.may_goto(slot),
-            Insn::Call(Callee::Local(off)) => {
-                self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
-            }
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
-            Insn::Call(Callee::Helper(TAIL_CALL)) => self.tail_call(),
-            Insn::Call(Callee::Helper(number)) if lower::is_hash_lookup(number) => {
-                self.hash_lookup(number);
-            }
-            Insn::Call(Callee::Helper(number)) => {
-                match (self.program.tail_slot(number), BitOp::of_number(number)) {
-                    (Some(slot), _) => self.tail_call_of_slot(slot),
-                    (None, None | Some(BitOp::Bitrev)) => self.call_helper(number),
-                    (None, Some(op)) => self.bit_operation(op),
-                }
+            Insn::Call(callee) => {
+                self.call(slot, LoweredCall::of(callee).expect("a lowered call"));
             }
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
             Insn::LoadImm64 { .. }
-            | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
             | Insn::GotoReg { .. }
             | Insn::Invalid { .. } => unreachable!("no lowered program holds one"),
