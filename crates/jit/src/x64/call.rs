@@ -104,7 +104,7 @@ impl Generator<'_> {
         let stack = self.program.stack(self.function);
         let address_slots = stack.map_or(u64::MAX, |stack| stack.address_slots);
         self.buf.store_imm(Size::DW, bytes, self.frame.stack_bytes);
-        self.set_constant(SPARE, address_slots);
+        self.buf.set_keeping_flags(SPARE, address_slots);
         self.buf.store(Size::DW, slots, SPARE);
         let frames = self.load_frames();
         self.buf.load(Size::DW, None, SPARE, frames);

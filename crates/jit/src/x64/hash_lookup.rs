@@ -49,8 +49,8 @@ impl Generator<'_> {
     pub(super) fn hash_lookup(&mut self, index: u32) {
         let program = self.program;
         let lookup = program.hash_lookup(index).expect("a lookup");
-        if self.blinds() || !self.features.bmi1 {
-            self.set_constant(MAP, lookup.function().address());
+        if !self.features.bmi1 {
+            self.buf.set_keeping_flags(MAP, lookup.function().address());
             return self.call_helper(LoweredCall::HashLookup(index));
         }
         let open = OpenLookup {
