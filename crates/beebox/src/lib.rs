@@ -152,7 +152,7 @@ pub use instance::{
     ReturnCode, Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
 };
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};
-pub use jit::memory::{Image, MemoryError, Placement, Pool, PoolOptions, Writing};
+pub use jit::memory::{Image, MemoryError, Pool, PoolOptions, Writing};
 pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};

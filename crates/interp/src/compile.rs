@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::flow::{Cfg, jump_target};
 use lower::trees::{Piece, Test, Tree, Trees};
-use lower::{LoweredCode, PacketRules};
-use vm::find_call;
+use lower::{LoweredCall, LoweredCode, PacketRules};
+use spec::calls::GET_SMP_PROCESSOR_ID;
+use vm::{bit_operation, find_call};
 
 use crate::fuse;
 use crate::op::{Distance, Op};
@@ -448,12 +449,26 @@ impl<'a> Builder<'a> {
             }
             Insn::Goto { .. } | Insn::GotoLong { .. } => branch::always(self.patch_target(slot)),
             Insn::MayGoto { .. } => branch::may_goto(self.patch_target(slot)),
-            Insn::Call(Callee::Helper(number)) => control::call(find_call(number)?),
-            Insn::Call(Callee::Local(off)) => {
-                let target = (slot + 1).checked_add_signed(off as isize)?;
-                self.patch_later(Field::First, target);
-                control::call_local()
-            }
+            Insn::Call(callee) => match LoweredCall::of(callee)? {
+                LoweredCall::Local(distance) => {
+                    let target = (slot + 1).checked_add_signed(distance as isize)?;
+                    self.patch_later(Field::First, target);
+                    control::call_local()
+                }
+                LoweredCall::Helper(number) => control::call(find_call(number)?),
+                LoweredCall::ProcessorId => control::call(find_call(GET_SMP_PROCESSOR_ID)?),
+                LoweredCall::Bits(op) => control::call(bit_operation(op)),
+                // In verified programs only, which do not run here.
+                LoweredCall::Kfunc(_)
+                | LoweredCall::Host(_)
+                | LoweredCall::TailCall
+                | LoweredCall::TailSlot(_)
+                | LoweredCall::MapFunction(_)
+                | LoweredCall::HashLookup(_)
+                | LoweredCall::BeginCallbacks
+                | LoweredCall::NextCallback
+                | LoweredCall::PacketLoad => return None,
+            },
             Insn::Exit => control::exit(),
             // Compiled by `operation`, or not in lowered programs.
             Insn::Alu { .. }
@@ -463,7 +478,6 @@ impl<'a> Builder<'a> {
             | Insn::PacketAbs { .. }
             | Insn::PacketInd { .. }
             | Insn::Imm64High
-            | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
             | Insn::GotoReg { .. }
             | Insn::Invalid { .. } => return None,

@@ -1,7 +1,6 @@
 //! The interface of a processor's code generator.
 
 use lower::LoweredCode;
-use spec::SplitMix;
 
 use crate::{Applied, Optimizations, Options};
 
@@ -38,25 +37,19 @@ pub(crate) struct Request {
     pub(crate) retpoline: bool,
     /// Functions begin with a slot.
     pub(crate) entry_slots: bool,
-    /// Functions save all callee-saved registers.
-    pub(crate) save_all_registers: bool,
-    /// Random numbers for constant blinding; without them, constants are not blinded.
-    pub(crate) blinding_keys: Option<SplitMix>,
     /// The optimizations to use.
     pub(crate) optimizations: Optimizations,
 }
 
 impl Request {
     /// The request for these options.
-    pub(crate) fn new(options: &Options, blinding_keys: Option<SplitMix>) -> Request {
+    pub(crate) fn new(options: &Options) -> Request {
         Request {
             map: options.map,
             deadline: options.deadline,
             tail_target: options.tail_target,
             retpoline: options.retpoline,
             entry_slots: options.entry_slots,
-            save_all_registers: options.save_all_registers,
-            blinding_keys,
             optimizations: options.optimizations,
         }
     }

@@ -26,7 +26,7 @@ impl Draft {
     pub fn of(program: &LoweredCode, options: &Options) -> Draft {
         let request = Request {
             map: true,
-            ..Request::new(options, None)
+            ..Request::new(options)
         };
         Host::new(options.features).compile(program, request, |code| {
             let mut bytes = vec![0; code.len()];

@@ -54,7 +54,6 @@ pub use error::MemoryError;
 use holes::{Block, GRANULE};
 use pages::{Access, Pages, TemporaryPages, page_size};
 use regions::{Region, Regions};
-use spec::Random;
 
 /// The trap instruction, `int3`.
 const TRAP: u8 = 0xcc;
@@ -99,15 +98,6 @@ impl Default for PoolOptions {
             near: Some(here as usize),
         }
     }
-}
-
-/// Placement of an image.
-pub enum Placement<'a> {
-    /// The smallest hole that fits.
-    BestFit,
-    /// A random hole and offset, and a random address for new regions: for untrusted
-    /// programs, whose authors then cannot predict the address of their code.
-    Random(&'a mut dyn Random),
 }
 
 /// Executable memory for any number of programs and threads. Clones share the pool. Regions
@@ -193,17 +183,6 @@ impl Pool {
         align: usize,
         write: impl FnOnce(&mut [u8], u64),
     ) -> Result<Image, MemoryError> {
-        self.install_at(Placement::BestFit, size, align, write)
-    }
-
-    /// As [`Pool::install`], at a given placement.
-    pub fn install_at(
-        &self,
-        mut placement: Placement<'_>,
-        size: usize,
-        align: usize,
-        write: impl FnOnce(&mut [u8], u64),
-    ) -> Result<Image, MemoryError> {
         let pool = &self.0;
         if size > LARGEST_IMAGE {
             return Err(MemoryError::TooLarge { size });
@@ -214,12 +193,11 @@ impl Pool {
         let shared = match pool.options.writing {
             Writing::OwnPages => None,
             Writing::PersistentView | Writing::TemporaryView => {
-                pool.regions()
-                    .take(pool, reserved(size), align, &mut placement)?
+                pool.regions().take(pool, reserved(size), align)?
             }
         };
         let Some((region, block, generation)) = shared else {
-            return self.install_own(&mut placement, size, write);
+            return self.install_own(size, write);
         };
         // SAFETY: the block lies in the region.
         let start: *const u8 = unsafe { region.run.start().add(block.offset) };
@@ -248,13 +226,12 @@ impl Pool {
     /// Installs an image in pages of its own.
     fn install_own(
         &self,
-        placement: &mut Placement<'_>,
         size: usize,
         write: impl FnOnce(&mut [u8], u64),
     ) -> Result<Image, MemoryError> {
         let pool = &self.0;
         let len = size.max(1).next_multiple_of(pool.page);
-        let pages = pool.map(placement, len, false)?;
+        let pages = pool.map(len, false)?;
         let image = Image {
             pool: pool.clone(),
             location: Location::Own(pages),
@@ -292,25 +269,11 @@ impl Inner {
         regions
     }
 
-    /// Maps new pages according to the placement.
-    fn map(
-        &self,
-        placement: &mut Placement<'_>,
-        len: usize,
-        is_shared: bool,
-    ) -> Result<Pages, MemoryError> {
-        match placement {
-            Placement::Random(random) => {
-                // A page of the lower 64 TiB, which are user space; the kernel chooses
-                // another address if it is occupied.
-                let draw = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
-                let hint = (draw % (1 << 46)) as usize & !(self.page - 1);
-                Pages::map(len, is_shared, Some(hint))
-            }
-            Placement::BestFit => match self.options.near {
-                Some(target) => self.map_near(target, len, is_shared),
-                None => Pages::map(len, is_shared, None),
-            },
+    /// Maps new pages, near the target if there is one.
+    fn map(&self, len: usize, is_shared: bool) -> Result<Pages, MemoryError> {
+        match self.options.near {
+            Some(target) => self.map_near(target, len, is_shared),
+            None => Pages::map(len, is_shared, None),
         }
     }
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use lower::{Lowered, LoweredCode};
 use packet::{Metadata, Packet};
-use spec::{Random, SplitMix};
 use vm::{Deadline, DirectAccess, HostFunction, MapHandle, PacketRules, TailTable};
 
 use crate::backend::{Backend, GeneratedCode, Host, RUNS_HERE, Request};
-use crate::memory::{Image, Placement, Pool};
+use crate::memory::{Image, Pool};
 
 mod classic;
 mod context;
@@ -103,28 +102,9 @@ impl<K: Entered> Native<K> {
         options: &Options,
         pool: &Pool,
     ) -> Result<Native<K>, CompileError> {
-        let request = Request::new(options, None);
+        let request = Request::new(options);
         Host::new(options.features).compile(program, request, |code| {
-            Native::install(program, options, code, pool, Placement::BestFit)
-        })
-    }
-
-    /// As [`Native::compile`], for untrusted programs: constants are blinded, and the code
-    /// is placed at a random address. Hardened code is longer and slower.
-    ///
-    /// # Errors
-    /// As [`Native::compile`].
-    pub fn compile_hardened(
-        program: &Lowered<K>,
-        options: &Options,
-        pool: &Pool,
-        random: &mut dyn Random,
-    ) -> Result<Native<K>, CompileError> {
-        let blinding_keys =
-            SplitMix::new(u64::from(random.next_u32()) << 32 | u64::from(random.next_u32()));
-        let request = Request::new(options, Some(blinding_keys));
-        Host::new(options.features).compile(program, request, |code| {
-            Native::install(program, options, code, pool, Placement::Random(random))
+            Native::install(program, options, code, pool)
         })
     }
 
@@ -133,12 +113,11 @@ impl<K: Entered> Native<K> {
         options: &Options,
         code: impl GeneratedCode,
         pool: &Pool,
-        placement: Placement<'_>,
     ) -> Result<Native<K>, CompileError> {
         if !RUNS_HERE {
             return Err(CompileError::Processor);
         }
-        let (code, entry) = NativeCode::install(program, options, code, pool, placement)?;
+        let (code, entry) = NativeCode::install(program, options, code, pool)?;
         let entry = K::entry(program.facts(), entry);
         Ok(Native { code, entry })
     }
@@ -184,10 +163,9 @@ impl NativeCode {
         options: &Options,
         code: impl GeneratedCode,
         pool: &Pool,
-        placement: Placement<'_>,
     ) -> Result<(NativeCode, Entry), CompileError> {
         let image = pool
-            .install_at(placement, code.len(), 16, |out, _| code.write(out))
+            .install(code.len(), 16, |out, _| code.write(out))
             .map_err(CompileError::Memory)?;
         // SAFETY: the backend made a function of this type at that offset, by whether it uses
         // the native context, and the image keeps it there.

@@ -36,8 +36,6 @@ optimizations! {
     KnownBits = "redundant zero-extensions and masks";
     /// Two shifts and an `or` become one rotation.
     Rotation = "rotation";
-    /// Common subexpression elimination of the IPv4 header length.
-    HeaderLength = "common IPv4 header length";
     /// A branch over a move becomes a conditional move.
     ConditionalMove = "conditional moves";
     /// A selection between 0 and 1 becomes `setcc`.
@@ -50,8 +48,6 @@ optimizations! {
     AddressSum = "sums as addresses";
     /// A load is folded into the next operation.
     MemoryOperand = "memory operands";
-    /// A load is folded into an operation a few instructions later.
-    DeferredLoad = "deferred memory operands";
     /// A load and a comparison become a comparison with memory.
     MemoryComparison = "comparisons with memory";
     /// A load, an operation and a store become an operation in memory.
@@ -60,18 +56,12 @@ optimizations! {
     ConstantStore = "stores of constants";
     /// A copy and an operation on it become an instruction with a separate destination.
     ThreeOperands = "three-operand forms";
-    /// A shift and an addition become a scaled index.
-    ScaledIndex = "scaled indices";
     /// A left shift and a right shift by the same constant become an extension.
     Extension = "shifts that extend";
-    /// A multiplication by a small constant becomes `lea` or a shift.
-    Multiplication = "multiplication by shift or lea";
     /// A comparison with 0 uses the flags of the operation before it.
     FlagReuse = "flags of the operation before";
     /// A branch over a jump becomes an inverted branch.
     BranchInversion = "branch inversion";
-    /// Unsigned division of 32 bits by a constant becomes a multiplication.
-    ReciprocalDivision = "unsigned 32-bit division by constants";
     /// The code of a packet filter is emitted twice, once without bounds checks.
     UncheckedVersion = "a version without bounds checks";
     /// Branches of a packet filter with the same target are merged.

@@ -11,14 +11,11 @@ use std::ops::Range;
 use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use spec::helpers::HelperId;
 use verifier::{InsnFact, PointerKind, ProgramFacts, Proof, Value};
-use vm::{Call, CallBlock, Callback, MapHandle, begin_calls, next_call};
+use vm::{CallBlock, Callback, MapHandle};
 
+use crate::LoweredCall;
 use crate::construct::{branch, load, mov};
 use crate::flow::call_target;
-
-/// Numbers of the functions that loops call, as the numbers of helpers.
-const BEGIN_CALLS: i32 = super::passes::FIRST_FUNCTION - 2;
-const NEXT_CALL: i32 = super::passes::FIRST_FUNCTION - 1;
 
 /// The functions of a program to which instructions refer.
 pub(crate) struct Callbacks {
@@ -194,21 +191,12 @@ impl OneFunction {
     }
 }
 
-/// The function of the host that a number stands for.
-pub(crate) fn call(number: i32) -> Option<Call> {
-    match number {
-        BEGIN_CALLS => Some(begin_calls),
-        NEXT_CALL => Some(next_call),
-        _ => None,
-    }
-}
-
 /// The call at a slot with the loop behind it.
 fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
     let mut insns = vec![
         call,
         mov(Reg::R1, Reg::R0),
-        Insn::Call(Callee::Helper(BEGIN_CALLS)),
+        LoweredCall::BeginCallbacks.insn(),
     ];
     if callees.is_empty() {
         insns.push(block_field(Reg::R0, CallBlock::RESULT));
@@ -241,7 +229,7 @@ fn sequence(call: Insn, slot: usize, callees: &[usize]) -> Vec<Insn> {
         }
     }
     insns.push(mov(Reg::R1, Reg::R0));
-    insns.push(Insn::Call(Callee::Helper(NEXT_CALL)));
+    insns.push(LoweredCall::NextCallback.insn());
     let back = start as i64 - insns.len() as i64 - 1;
     insns.push(Insn::Goto { off: back as i16 });
     insns[end_of_loop] = branch(
@@ -304,7 +292,7 @@ mod tests {
                         _ => slot + 1,
                     };
                     assert_eq!(insns[next], mov(Reg::R1, Reg::R0));
-                    assert_eq!(insns[next + 1], Insn::Call(Callee::Helper(NEXT_CALL)));
+                    assert_eq!(insns[next + 1], LoweredCall::NextCallback.insn());
                 }
             }
             assert_eq!(called, callees);

@@ -21,6 +21,7 @@ mod code;
 mod construct;
 pub mod flow;
 pub mod kind;
+mod lowered_call;
 mod lowered_code;
 mod packet_loads;
 mod passes;
@@ -38,7 +39,8 @@ pub use kind::{
     ClassicFilter, ContextProgram, EntryFunction, FilterContext, Kind, Lowered, MemoryProgram,
     PacketFilter, PacketProgram, SyscallFilter, Verified, VerifiedProgram,
 };
-pub use lowered_code::{LoweredCode, is_hash_lookup, is_tail_call};
+pub use lowered_call::LoweredCall;
+pub use lowered_code::LoweredCode;
 pub use passes::{Pass, Passes};
 pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
 pub use verified::Unfit;

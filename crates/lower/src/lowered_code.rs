@@ -1,10 +1,9 @@
-//! Lowered code: instructions with what they refer to, the evidence of their safety, and what
-//! calls by number mean in them.
+//! Lowered code: instructions with what they refer to, and the evidence of their safety.
 
 use std::sync::Arc;
 
-use isa::ebpf::{Callee, Insn};
-use spec::calls::TAIL_CALL;
+use isa::ebpf::Insn;
+use spec::calls::GET_SMP_PROCESSOR_ID;
 use spec::kfuncs::KernelFunction;
 use vm::{
     Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules, TailTable,
@@ -12,21 +11,8 @@ use vm::{
 
 use crate::code::{Code, FunctionStack};
 use crate::flow::DefUse;
-use crate::passes::{FIRST_FUNCTION, FIRST_LOOKUP, FIRST_TAIL_CALL};
-use crate::structure::{FindCall, Function, MAX_SLOTS};
-use crate::{Evidence, callbacks, packet_loads};
-
-/// True if a call with this number in a lowered program is a tail call, through a table or
-/// through one slot of it ([`LoweredCode::tail_slot`]).
-pub const fn is_tail_call(number: i32) -> bool {
-    number == TAIL_CALL || number >= FIRST_TAIL_CALL && number < FIRST_TAIL_CALL + MAX_SLOTS as i32
-}
-
-/// True if a call with this number in a lowered program looks up a key in a hash table
-/// ([`LoweredCode::hash_lookup`]).
-pub const fn is_hash_lookup(number: i32) -> bool {
-    number >= FIRST_LOOKUP && number < FIRST_LOOKUP + MAX_SLOTS as i32
-}
+use crate::structure::{FindCall, Function};
+use crate::{Evidence, LoweredCall};
 
 /// The functions of programs that nothing verified, which have no memory but their own.
 fn unverified(number: i32) -> Option<Implementation> {
@@ -43,9 +29,10 @@ fn unverified(number: i32) -> Option<Implementation> {
 ///   Linux's conversion of it does;
 /// - `may_goto` falls through [`vm::MAY_GOTO_LOOPS`] times in each activation of
 ///   a function, then jumps;
-/// - a tail call (helper [`spec::calls::TAIL_CALL`], in verified programs) takes a
-///   [`TailTable`] in `r2` in place of the program array, or has a slot of one by its
-///   number ([`LoweredCode::tail_slot`]), and changes `r1` to `r3` if it falls through;
+/// - a call calls what [`LoweredCall::of`] says;
+/// - a tail call (in verified programs) takes a [`TailTable`] in `r2` in place of the program
+///   array, or has a slot of one ([`LoweredCode::tail_slot`]), and changes `r1` to `r3` if it
+///   falls through;
 /// - a cast between address spaces keeps the low half, as Linux's does where no
 ///   arena has a base;
 /// - atomics that fetch are sequentially consistent, the others relaxed.
@@ -83,49 +70,77 @@ impl LoweredCode {
         }
     }
 
-    /// The function of a helper that the program may call.
-    pub fn call(&self, number: i32) -> Option<Call> {
-        if let Some(lookup) = self.hash_lookup(number) {
-            return Some(lookup.function().call());
-        }
-        let index = usize::try_from(number.wrapping_sub(FIRST_FUNCTION)).ok();
-        match index.and_then(|index| self.accesses.get(index)) {
-            Some(DirectAccess::Function(function)) => Some(function.call()),
-            Some(DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Hash(_)) => None,
-            None => match KernelFunction::of_number(number) {
-                Some(KernelFunction::Bits(op)) => Some(vm::bit_operation(op)),
-                Some(KernelFunction::Host(index)) => {
-                    let is_there = usize::from(index) < self.host.len();
-                    vm::host_call(index).filter(|_| is_there)
-                }
-                Some(KernelFunction::Linux(_)) | None => callbacks::call(number)
-                    .or_else(|| packet_loads::call(number))
-                    .or_else(|| Some((self.find_call)(number)?.call)),
+    /// The function of the process that makes a call; `None` for local calls and tail calls, which
+    /// engines make by themselves, and for functions that are not there.
+    pub fn function(&self, call: LoweredCall) -> Option<Call> {
+        match call {
+            LoweredCall::Local(_) | LoweredCall::TailCall | LoweredCall::TailSlot(_) => None,
+            LoweredCall::Helper(_) | LoweredCall::Kfunc(_) | LoweredCall::ProcessorId => {
+                Some(self.implementation(call)?.call)
+            }
+            LoweredCall::Host(index) => {
+                let is_there = usize::from(index) < self.host.len();
+                vm::host_call(index).filter(|_| is_there)
+            }
+            LoweredCall::Bits(op) => Some(vm::bit_operation(op)),
+            LoweredCall::MapFunction(index) => match self.accesses.get(index as usize)? {
+                DirectAccess::Function(function) => Some(function.call()),
+                DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Hash(_) => None,
             },
+            LoweredCall::HashLookup(index) => Some(self.hash_lookup(index)?.function().call()),
+            LoweredCall::BeginCallbacks => Some(vm::begin_calls),
+            LoweredCall::NextCallback => Some(vm::next_call),
+            LoweredCall::PacketLoad => Some(vm::load_from_packet),
         }
+    }
+
+    /// True if engines can make a call.
+    pub(crate) fn makes(&self, call: LoweredCall) -> bool {
+        match call {
+            LoweredCall::TailCall | LoweredCall::Local(_) => true,
+            LoweredCall::TailSlot(index) => (index as usize) < self.tail_slots.len(),
+            call => self.function(call).is_some(),
+        }
+    }
+
+    /// The implementation of a helper or of a kfunc of Linux.
+    fn implementation(&self, call: LoweredCall) -> Option<Implementation> {
+        let number = match call {
+            LoweredCall::Helper(number) => number,
+            LoweredCall::ProcessorId => GET_SMP_PROCESSOR_ID,
+            LoweredCall::Kfunc(index) => KernelFunction::Linux(index).number(),
+            LoweredCall::Local(_)
+            | LoweredCall::Host(_)
+            | LoweredCall::Bits(_)
+            | LoweredCall::TailCall
+            | LoweredCall::TailSlot(_)
+            | LoweredCall::MapFunction(_)
+            | LoweredCall::HashLookup(_)
+            | LoweredCall::BeginCallbacks
+            | LoweredCall::NextCallback
+            | LoweredCall::PacketLoad => return None,
+        };
+        (self.find_call)(number)
     }
 
     /// True if helpers may read at addresses that are not proven valid while frames of the
     /// program exist: it calls one, or a subprogram makes a tail call to a program that may.
     pub fn may_probe(&self) -> bool {
         let entry = self.functions()[0].end;
-        self.insns()
-            .iter()
-            .enumerate()
-            .any(|(slot, insn)| match *insn {
-                Insn::Call(Callee::Helper(number)) if is_tail_call(number) => slot >= entry,
-                Insn::Call(Callee::Helper(number)) => {
-                    (self.find_call)(number).is_some_and(|helper| helper.probes())
-                }
-                _ => false,
-            })
+        let calls = self.insns().iter().enumerate();
+        let mut calls = calls.filter_map(|(slot, insn)| match *insn {
+            Insn::Call(callee) => Some((slot, LoweredCall::of(callee)?)),
+            _ => None,
+        });
+        calls.any(|(slot, call)| match call {
+            LoweredCall::TailCall | LoweredCall::TailSlot(_) => slot >= entry,
+            call => (self.implementation(call)).is_some_and(|function| function.probes()),
+        })
     }
 
-    /// The lookup that a call with this number makes, if it is one in a hash table. Its
-    /// function gets its address in `r1`, as other functions of maps.
-    pub fn hash_lookup(&self, number: i32) -> Option<&HashLookup> {
-        let index = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)).ok()?;
-        match self.accesses.get(index)? {
+    /// The lookup in a hash table that [`LoweredCall::HashLookup`] of an index makes.
+    pub fn hash_lookup(&self, index: u32) -> Option<&HashLookup> {
+        match self.accesses.get(index as usize)? {
             DirectAccess::Hash(lookup) => Some(lookup),
             DirectAccess::Elements(_) | DirectAccess::Maps(_) | DirectAccess::Function(_) => None,
         }
@@ -147,11 +162,10 @@ impl LoweredCode {
         &self.tail_tables
     }
 
-    /// Address of the slot of a program array (see [`TailTable::slot`]) through which a call
-    /// with this number makes a tail call; `None` for other calls.
-    pub fn tail_slot(&self, number: i32) -> Option<u64> {
-        let index = usize::try_from(number.wrapping_sub(FIRST_TAIL_CALL)).ok()?;
-        self.tail_slots.get(index).copied()
+    /// Address of the slot of a program array (see [`TailTable::slot`]) through which
+    /// [`LoweredCall::TailSlot`] of an index makes a tail call.
+    pub fn tail_slot(&self, index: u32) -> u64 {
+        self.tail_slots[index as usize]
     }
 
     /// The slot of the program that the instruction at a slot comes from.

@@ -2,18 +2,10 @@
 //! follow a packet that helpers have moved. A load outside the packet returns 0 from its
 //! function.
 
-use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Width};
-use vm::{Call, load_from_packet};
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
 
+use crate::LoweredCall;
 use crate::construct::{branch, mov, mov_imm};
-
-/// Number of the function, as the number of a helper.
-const LOAD_FROM_PACKET: i32 = super::passes::FIRST_FUNCTION - 3;
-
-/// The function of the host that a number stands for.
-pub(crate) fn call(number: i32) -> Option<Call> {
-    (number == LOAD_FROM_PACKET).then_some(load_from_packet)
-}
 
 /// Replacement of an instruction, if it is a packet load. The context is in `r6`,
 /// as the verifier demands; the load keeps `r6` to `r9` only.
@@ -35,7 +27,7 @@ pub(crate) fn replace(insn: Insn) -> Option<Vec<Insn>> {
     insns.extend([
         mov(Reg::R1, Reg::R6),
         mov_imm(Reg::R3, size.bytes() as i32),
-        Insn::Call(Callee::Helper(LOAD_FROM_PACKET)),
+        LoweredCall::PacketLoad.insn(),
         // What is loaded has 32 bits.
         branch(Cond::SGe, Reg::R0, Operand::Imm(0), 2),
         mov_imm(Reg::R0, 0),

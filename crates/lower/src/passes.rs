@@ -106,27 +106,17 @@ impl Default for Passes {
     }
 }
 
-/// Number of the first function in [`Optimized::accesses`], as the number of a helper.
-pub(crate) const FIRST_FUNCTION: i32 = 1 << 30;
-
-/// Number of the first lookup in a hash table: the functions and the lookups of
-/// [`Optimized::accesses`] are numbered alike.
-pub(crate) const FIRST_LOOKUP: i32 = FIRST_FUNCTION | 1 << 28;
-
-/// Number of the call through the first slot in [`Optimized::tail_slots`], as the number of a
-/// helper.
-pub(crate) const FIRST_TAIL_CALL: i32 = FIRST_FUNCTION | 1 << 29;
-
 /// A program after the passes.
 pub(crate) struct Optimized {
     pub(crate) code: Patched,
     /// First slots of functions, ascending, and the stack that they access.
     pub(crate) stack: Vec<(usize, FunctionStack)>,
-    /// References of instructions: the functions among them by [`FIRST_FUNCTION`] and their
-    /// index, lookups by [`FIRST_LOOKUP`] and their index.
+    /// Operations on maps, to which instructions refer by address or by
+    /// [`LoweredCall::MapFunction`](crate::LoweredCall::MapFunction) and
+    /// [`LoweredCall::HashLookup`](crate::LoweredCall::HashLookup).
     pub(crate) accesses: Vec<DirectAccess>,
-    /// Addresses of slots of program arrays, to which tail calls refer by
-    /// [`FIRST_TAIL_CALL`] and their index.
+    /// Addresses of slots of program arrays, by the index of
+    /// [`LoweredCall::TailSlot`](crate::LoweredCall::TailSlot).
     pub(crate) tail_slots: Vec<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::kind::{EntryFunction, Lowered, VerifiedProgram};
 use crate::passes::{self, Optimized, Passes, Source};
 use crate::structure::{self, FindCall};
 use crate::verified::{self, Unfit, UsedMaps};
-use crate::{Evidence, LoweredCode, is_tail_call, premises};
+use crate::{Evidence, LoweredCall, LoweredCode, premises};
 
 impl VerifiedProgram {
     /// Lowers a program that the verifier accepted, with its maps in the order of the
@@ -175,7 +175,7 @@ fn lower(
         tail_tables: used.tables.into_iter().flatten().collect(),
         host,
     };
-    let is_call = |number| is_tail_call(number) || lowered.call(number).is_some();
+    let is_call = |number| lowered.makes(LoweredCall::of_number(number));
     let functions =
         structure::check_structure(&patched.insns, is_call).map_err(Unfit::Malformed)?;
     let code = Code {

@@ -1,5 +1,6 @@
-//! Verified programs: map references become addresses, context accesses those of the
-//! internal context.
+//! The rewriting of verified programs that runs: map references become addresses, context
+//! accesses those of the internal context (`convert_ctx_accesses`, `do_misc_fixups`). What Linux
+//! would make of them is `verifier/src/rewrite.rs`.
 
 use std::fmt;
 use std::sync::Arc;

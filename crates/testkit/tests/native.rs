@@ -4,6 +4,5 @@
 mod comparison_trees;
 mod decoded;
 mod entries;
-mod hardened;
 mod loops;
 mod merged_branches;

@@ -59,7 +59,6 @@ fn chains_and_trees_do_what_the_kernels_do() {
     let other_frames = Options {
         retpoline: true,
         entry_slots: true,
-        save_all_registers: true,
         ..plain
     };
     let mut calls = 0;

@@ -232,7 +232,7 @@ of 1 KiB, in a virtual machine, whose page tables are slow to change
 | `OwnPages` | 9 |
 
 `Options::deadline` costs up to 0.25 ns per iteration in a loop without calls, and up to 1 ns in
-other loops. Hardened code (`Native::compile_hardened`) is about 1.5 times as long.
+other loops.
 ";
 
 /// Runs benchmarks and writes their sections of docs/performance.md: those that are

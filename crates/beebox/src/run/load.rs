@@ -176,7 +176,6 @@ impl LoadedObject {
             deadline: options.checks_deadline || options.timeout.is_some(),
             retpoline: options.retpoline,
             entry_slots: options.entry_slots,
-            save_all_registers: options.save_all_registers,
             tail_target: tail_calls::are_used(&shared.maps),
             ..jit::Options::default()
         };

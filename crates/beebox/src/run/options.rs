@@ -50,9 +50,6 @@ pub struct LoadOptions {
     /// Functions of native code begin with a slot of five bytes, which a call or jump can
     /// replace.
     pub entry_slots: bool,
-    /// Functions of native code save all callee-saved registers instead of those in use: for
-    /// measurements.
-    pub save_all_registers: bool,
     /// Most bytes that the maps take. An operation that needs more answers ENOMEM, and its run
     /// ends with [`RunError::Memory`](super::RunError::Memory). Arrays count from the start,
     /// other maps by what they held at most; global variables do not count.
@@ -91,7 +88,6 @@ impl Default for LoadOptions {
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,
             entry_slots: false,
-            save_all_registers: false,
             memory: MapMemory::DEFAULT_LIMIT,
             cpus: 1,
             cpu: 0,

@@ -7,7 +7,7 @@ use jit::Features;
 use lower::Passes;
 use testkit::tail_calls::{Code, InKernel, Native, SLOTS, link};
 
-use super::{ALL_REGISTERS, BEEBOX, KERNEL, failed};
+use super::{BEEBOX, KERNEL, failed};
 use crate::race::{Contender, Race, timed};
 use crate::report::{Report, Unit};
 use crate::{Failure, Options};
@@ -69,14 +69,12 @@ impl Chain {
     }
 }
 
-/// Measures the chains; returns the bytes of code with the registers in use saved, and with
-/// all.
+/// Measures the chains.
 pub(super) fn measure(
     options: &Options,
     samples: u32,
     report: &mut Report,
-) -> Result<Vec<[usize; 2]>, Failure> {
-    let mut bytes = Vec::new();
+) -> Result<(), Failure> {
     for (key, title, is_computed) in CHAINS {
         let is_chosen = |only: &String| key.eq_ignore_ascii_case(only);
         if !options.only.as_ref().is_none_or(is_chosen) {
@@ -84,15 +82,9 @@ pub(super) fn measure(
         }
         let chain = Chain::new(is_computed);
         let native = chain.native(&jit::Options::default())?;
-        let all = chain.native(&jit::Options {
-            save_all_registers: true,
-            ..jit::Options::default()
-        })?;
-        bytes.push([&native, &all].map(Native::code_len));
         let theirs = chain.in_kernel(report)?;
         let mut race = Race::new(title, &[()]);
         race.add_contender(BEEBOX, Ours(&native));
-        race.add_contender(ALL_REGISTERS, Ours(&all));
         if let Some(theirs) = &theirs {
             race.add_contender(KERNEL, Theirs(theirs));
         }
@@ -105,7 +97,7 @@ pub(super) fn measure(
             );
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Runs as native code.

@@ -12,7 +12,7 @@ use sys::bpf::TestRun;
 use testkit::kernel::object::ObjectInKernel;
 
 use super::frames::{FRAMES, frame};
-use super::{ALL_REGISTERS, BEEBOX, KERNEL, failed};
+use super::{BEEBOX, KERNEL, failed};
 use crate::Failure;
 use crate::race::{Contender, NO_ANSWER, Race};
 use crate::report::{Report, Unit};
@@ -32,21 +32,12 @@ pub(super) fn titles() -> impl Iterator<Item = String> {
     FRAMES.iter().map(|(name, _)| title(name))
 }
 
-/// Measures every frame; returns the bytes of code with the registers in use saved, and with
-/// all.
-pub(super) fn measure(samples: u32, report: &mut Report) -> Result<[usize; 2], Failure> {
+/// Measures every frame.
+pub(super) fn measure(samples: u32, report: &mut Report) -> Result<(), Failure> {
     let kernel = kernel_data::linux_6_18();
     let object = Object::open(OBJECT).map_err(|error| failed(error.to_string()))?;
-    let load = |save_all_registers| {
-        let options = LoadOptions {
-            save_all_registers,
-            ..LoadOptions::default()
-        };
-        let loaded = LoadedObject::load(&object, &kernel, &options);
-        loaded.map_err(|error| failed(error.to_string()))
-    };
-    let (mut ours, mut all) = (load(false)?, load(true)?);
-    let bytes = [&ours, &all].map(LoadedObject::code_len);
+    let ours = LoadedObject::load(&object, &kernel, &LoadOptions::default());
+    let mut ours = ours.map_err(|error| failed(error.to_string()))?;
     let linked = object.link(&kernel);
     let linked = linked.map_err(|error| failed(error.to_string()))?;
     let theirs = ObjectInKernel::load(linked.programs.iter().map(|linked| &linked.program));
@@ -62,7 +53,6 @@ pub(super) fn measure(samples: u32, report: &mut Report) -> Result<[usize; 2], F
         let packet = frame(name);
         let mut race = Race::new(title.clone(), &[()]);
         race.add_contender(BEEBOX, Ours::new(&mut ours, program, &packet));
-        race.add_contender(ALL_REGISTERS, Ours::new(&mut all, program, &packet));
         if let Ok(theirs) = &theirs {
             let (object, packet) = (theirs, &packet[..]);
             race.add_contender(
@@ -78,7 +68,7 @@ pub(super) fn measure(samples: u32, report: &mut Report) -> Result<[usize; 2], F
             report.add_row(title.clone(), engine, Unit::NsPerRun, nanoseconds);
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Result and flow keys in one number.

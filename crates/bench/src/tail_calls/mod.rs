@@ -1,6 +1,5 @@
 //! `bench tail-calls`: chains of programs, and a flow dissector in pieces, as native code and in
-//! the running kernel; what it gains to save only the registers in use; changes of targets
-//! under load.
+//! the running kernel; changes of targets under load.
 
 mod chains;
 mod changes;
@@ -30,8 +29,6 @@ const DISSECTOR: &str = "dissector";
 const CHANGES: &str = "changes";
 
 const BEEBOX: &str = "beebox";
-/// Native code that saves all callee-saved registers in every program.
-const ALL_REGISTERS: &str = "beebox, all registers saved";
 const KERNEL: &str = "kernel";
 
 fn failed(said: String) -> Failure {
@@ -45,22 +42,22 @@ fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
         baselines: [KERNEL].map(String::from).to_vec(),
-        columns: [KERNEL, BEEBOX, ALL_REGISTERS].map(String::from).to_vec(),
+        columns: [KERNEL, BEEBOX].map(String::from).to_vec(),
         ..Report::default()
     };
     let is_chosen = |key: &str| match &options.only {
         None => true,
         Some(only) => key.eq_ignore_ascii_case(only),
     };
-    let mut bytes = chains::measure(options, samples, &mut report)?;
+    chains::measure(options, samples, &mut report)?;
     if is_chosen(DISSECTOR) {
-        bytes.push(dissector::measure(samples, &mut report)?);
+        dissector::measure(samples, &mut report)?;
     }
     if is_chosen(CHANGES) {
         let time = Duration::from_millis(if options.quick { 100 } else { 1000 });
         changes::measure(time, &mut report)?;
     }
-    summarize(&mut report, &bytes);
+    summarize(&mut report);
     Ok(report)
 }
 
@@ -85,12 +82,7 @@ fn ratios(report: &Report, engine: &str, other: &str) -> Vec<f64> {
     chains.chain(frames).flatten().collect()
 }
 
-fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().map(|value| value.ln()).sum();
-    (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
-}
-
-fn summarize(report: &mut Report, bytes: &[[usize; 2]]) {
+fn summarize(report: &mut Report) {
     let against_kernel = ratios(report, BEEBOX, KERNEL);
     if let Some(worst) = against_kernel.iter().copied().reduce(f64::max) {
         report.add_figure(
@@ -109,27 +101,6 @@ fn summarize(report: &mut Report, bytes: &[[usize; 2]]) {
              retpoline the index itself is what differs",
             indirect / direct,
             Some(Target::AtLeast(1.5)),
-        );
-    }
-    if let Some(saved) = geometric_mean(&ratios(report, ALL_REGISTERS, BEEBOX)) {
-        report.add_figure(
-            "saved_by_push_economy",
-            "time with all callee-saved registers saved over that with those in use: geometric \
-             mean of all workloads",
-            saved,
-            None,
-        );
-    }
-    let sizes: Vec<f64> = bytes
-        .iter()
-        .map(|[used, all]| *all as f64 / *used as f64)
-        .collect();
-    if let Some(saved) = geometric_mean(&sizes) {
-        report.add_figure(
-            "bytes_saved_by_push_economy",
-            "the same for bytes of code",
-            saved,
-            None,
         );
     }
     for (name, meaning, workload) in [

@@ -281,7 +281,6 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         },
         retpoline: own.retpoline,
         entry_slots: false,
-        save_all_registers: false,
         memory: own.map_memory,
         cpu: own.cpu,
         cpus: own.jobs,

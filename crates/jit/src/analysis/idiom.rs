@@ -9,13 +9,7 @@
 //! was shifted in place, that shift is left out, provided that nothing else reads its
 //! result, so that the register still holds the value at the rotation.
 //!
-//! Common header lengths of packet filters are in `header_length.rs`.
-//!
 //! Cost: linear: a search looks at no more than [`REACH`] instructions.
-
-mod header_length;
-
-pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 use lower::flow::{DefUse, Halves, Transfer};
@@ -37,8 +31,6 @@ pub(crate) enum Rewrite {
         src: Reg,
         left: u8,
     },
-    /// `dst` = low half of `src`.
-    Copy { dst: Reg, src: Reg },
 }
 
 impl Rewrite {
@@ -46,7 +38,6 @@ impl Rewrite {
     pub(super) fn transfer(self) -> Transfer {
         match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
-            Rewrite::Copy { dst, src } => Transfer::pure(Halves::low(src), Halves::both(dst)),
             Rewrite::Rotate {
                 width, dst, src, ..
             } => {

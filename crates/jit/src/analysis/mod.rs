@@ -78,22 +78,10 @@ impl Analysis {
         {
             def_use.propagate(functions, &mut facts);
         }
-        if uses(Optimization::HeaderLength)
-            && usage[0].packet
-            && !def_use.has_loops()
-            && functions.len() == 1
-        {
-            let rotations = rewrites.len();
-            idiom::find_header_lengths(insns, candidates(), &mut facts, &mut rewrites);
-            if rewrites.len() > rotations {
-                def_use.propagate(functions, &mut facts);
-            }
-        }
         for rewrite in &rewrites {
             match rewrite {
                 Rewrite::Skip => {}
                 Rewrite::Rotate { .. } => applied.add(Optimization::Rotation),
-                Rewrite::Copy { .. } => applied.add(Optimization::HeaderLength),
             }
         }
         Analysis {

@@ -4,7 +4,7 @@
 //! rewrite may be; control flow and liveness come with the program
 //! ([`DefUse`](lower::flow::DefUse)).
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, Insn, Operand, Reg};
 use lower::flow::{DefUse, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, LoweredCode};
@@ -127,7 +127,7 @@ impl<'a> Scan<'a> {
 }
 
 /// True if a rewrite may end at an instruction: an operation that combines two shifts to a
-/// rotation, or the load of a header length.
+/// rotation.
 fn may_end_rewrite(insn: &Insn) -> bool {
     matches!(
         insn,
@@ -135,7 +135,7 @@ fn may_end_rewrite(insn: &Insn) -> bool {
             op: AluOp::Or | AluOp::Xor | AluOp::Add,
             src: Operand::Reg(_),
             ..
-        } | Insn::PacketAbs { size: Size::B, .. }
+        }
     )
 }
 

@@ -1,8 +1,9 @@
 //! The registers, stack and services that a function uses, which decide on its frame.
 
-use isa::ebpf::{AluOp, Callee, Effect, Insn, Operand, Reg};
-use lower::flow::{Halves, Transfer, is_bit_operation};
-use spec::calls::GET_SMP_PROCESSOR_ID;
+use isa::ebpf::{AluOp, Effect, Insn, Operand, Reg};
+use lower::LoweredCall;
+use lower::flow::{Halves, Transfer};
+use spec::bits::BitOp;
 
 /// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,13 +108,23 @@ impl Tally {
         let Insn::Call(callee) = *call else {
             return;
         };
+        let Some(call) = LoweredCall::of(callee) else {
+            return;
+        };
         let usage = &mut self.usage;
-        match callee {
-            Callee::Local(_) => usage.calls_functions = true,
-            Callee::Helper(GET_SMP_PROCESSOR_ID) => usage.reads_processor_id = true,
-            Callee::Helper(number) if lower::is_tail_call(number) => usage.tail_calls = true,
-            Callee::Helper(number) if is_bit_operation(number) => {}
-            Callee::Helper(_) | Callee::Kfunc { .. } => usage.calls_helpers = true,
+        match call {
+            LoweredCall::Local(_) => usage.calls_functions = true,
+            LoweredCall::ProcessorId => usage.reads_processor_id = true,
+            LoweredCall::TailCall | LoweredCall::TailSlot(_) => usage.tail_calls = true,
+            LoweredCall::Bits(op) => usage.calls_helpers |= op == BitOp::Bitrev,
+            LoweredCall::Helper(_)
+            | LoweredCall::Kfunc(_)
+            | LoweredCall::Host(_)
+            | LoweredCall::MapFunction(_)
+            | LoweredCall::HashLookup(_)
+            | LoweredCall::BeginCallbacks
+            | LoweredCall::NextCallback
+            | LoweredCall::PacketLoad => usage.calls_helpers = true,
         }
     }
 

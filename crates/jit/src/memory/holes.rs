@@ -10,8 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spec::Random;
-
 /// Size of the smallest block in bytes: a cache line.
 pub(super) const GRANULE: usize = 64;
 
@@ -74,39 +72,6 @@ impl Holes {
             }
         };
         Some(self.carve(hole, hole.offset.next_multiple_of(align), len))
-    }
-
-    /// Allocates `len` bytes, aligned to `align`, at an offset drawn uniformly from all
-    /// that fit. Linear in the number of holes that are large enough.
-    pub(super) fn allocate_random(
-        &mut self,
-        len: usize,
-        align: usize,
-        random: &mut dyn Random,
-    ) -> Option<Block> {
-        let step = align.max(GRANULE);
-        let code_map = |hole: &Block| {
-            let first = hole.offset.next_multiple_of(step);
-            let slack = hole.end().checked_sub(first + len);
-            slack.map_or(0, |slack| slack / step + 1)
-        };
-        let fitting = || self.last.into_iter().chain(self.others_of_at_least(len));
-        let all: usize = fitting().map(|hole| code_map(&hole)).sum();
-        if all == 0 {
-            return None;
-        }
-        let draw = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
-        let mut chosen = (draw % all as u64) as usize;
-        let chosen = fitting().find_map(|hole| {
-            let here = code_map(&hole);
-            if chosen < here {
-                let first = hole.offset.next_multiple_of(step);
-                return Some((hole, first + chosen * step));
-            }
-            chosen -= here;
-            None
-        });
-        chosen.map(|(hole, offset)| self.carve(hole, offset, len))
     }
 
     /// Removes a hole whose region is unmapped.
@@ -272,11 +237,9 @@ mod tests {
                 if draw % 5 < 3 {
                     let len = (draw >> 8) % 20 * GRANULE + GRANULE;
                     let align = 1 << ((draw >> 32) % 13);
-                    let block = match draw % 2 {
-                        0 => holes.take(len, align),
-                        _ => holes.allocate_random(len, align, &mut random),
+                    let Some(block) = holes.take(len, align) else {
+                        continue;
                     };
-                    let Some(block) = block else { continue };
                     assert!(block.len == len && block.offset.is_multiple_of(align));
                     assert!(block.offset + block.len <= sizes[block.region as usize]);
                     let apart = |other: &Block| {
@@ -298,17 +261,5 @@ mod tests {
             let whole: Vec<_> = all(&holes).iter().map(|hole| hole.len).collect();
             assert_eq!(whole, sizes);
         }
-    }
-
-    #[test]
-    fn random_places_are_all_taken_in_the_end() {
-        let mut random = SplitMix::new(1);
-        let mut seen = BTreeSet::new();
-        for _ in 0..2000 {
-            let mut holes = Holes::default();
-            holes.put(region(0, 4096));
-            seen.insert(holes.allocate_random(100, 128, &mut random).unwrap().offset);
-        }
-        assert_eq!(seen.len(), 4096 / 128);
     }
 }

@@ -9,7 +9,7 @@ use std::ptr;
 
 use super::holes::{Block, Holes};
 use super::pages::{Access, Fork, Pages, TemporaryPages, lacks_second_view};
-use super::{Inner, MemoryError, Placement, TRAP, Writing};
+use super::{Inner, MemoryError, TRAP, Writing};
 
 /// Size of a pool's first region in bytes. Each further region is twice as large, up to
 /// [`LARGEST_REGION`], unless an image needs more.
@@ -49,16 +49,16 @@ impl Regions {
         pool: &Inner,
         len: usize,
         align: usize,
-        placement: &mut Placement<'_>,
     ) -> Result<Option<(Region, Block, u32)>, MemoryError> {
         if self.only_own_pages {
             return Ok(None);
         }
-        let block = match self.choose(len, align, placement) {
+        let block = match self.holes.take(len, align) {
             Some(block) => block,
-            None => match self.grow(pool, len, placement) {
+            None => match self.grow(pool, len) {
                 Ok(()) => self
-                    .choose(len, align, placement)
+                    .holes
+                    .take(len, align)
                     .expect("a new region is page-aligned and large enough"),
                 Err(error) if lacks_second_view(&error) => {
                     self.only_own_pages = true;
@@ -76,27 +76,15 @@ impl Regions {
         self.live[number as usize].expect("a region stays mapped while it has blocks")
     }
 
-    fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Block> {
-        match placement {
-            Placement::BestFit => self.holes.take(len, align),
-            Placement::Random(random) => self.holes.allocate_random(len, align, *random),
-        }
-    }
-
     /// Maps a new region that fits an image of `len` bytes.
-    fn grow(
-        &mut self,
-        pool: &Inner,
-        len: usize,
-        placement: &mut Placement<'_>,
-    ) -> Result<(), MemoryError> {
+    fn grow(&mut self, pool: &Inner, len: usize) -> Result<(), MemoryError> {
         if self.fork_marker.is_none() {
             self.fork_marker = Some(fork_marker(pool.page)?);
         }
         let live = self.live.iter().flatten().count() as u32;
         let usual = (SMALLEST_REGION << live.min(8)).min(LARGEST_REGION);
         let len = len.max(usual).next_multiple_of(pool.page);
-        let region = Region::new(pool, len, placement)?;
+        let region = Region::new(pool, len)?;
         let free = self.live.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
             self.live.push(None);
@@ -190,8 +178,8 @@ fn fork_marker(page: usize) -> Result<Pages, MemoryError> {
 }
 
 impl Region {
-    fn new(pool: &Inner, len: usize, placement: &mut Placement<'_>) -> Result<Region, MemoryError> {
-        let run = TemporaryPages(pool.map(placement, len, true)?);
+    fn new(pool: &Inner, len: usize) -> Result<Region, MemoryError> {
+        let run = TemporaryPages(pool.map(len, true)?);
         // The second view inherits the setting of the first.
         run.0.on_fork(Fork::Absent)?;
         let write = TemporaryPages(run.0.alias(0, len)?);

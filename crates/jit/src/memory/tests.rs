@@ -296,28 +296,6 @@ fn churn(pool: &Pool, seed: u64) {
 }
 
 #[test]
-fn random_places_differ() {
-    for writing in ALL {
-        let mut random = SplitMix::new(3);
-        let mut regions = BTreeSet::new();
-        let mut offsets = BTreeSet::new();
-        for _ in 0..50 {
-            let pool = pool(writing);
-            let placement = Placement::Random(&mut random);
-            let image = pool
-                .install_at(placement, 100, 16, |bytes, _| write_constant(bytes, 5))
-                .unwrap();
-            assert_eq!(run(&image), 5);
-            regions.insert(image.address() as usize >> 30);
-            offsets.insert(image.address() as usize % 4096);
-        }
-        assert!(regions.len() > 40, "{writing:?}: {}", regions.len());
-        // Images in pages of their own start with them.
-        assert!(offsets.len() > 25 || writing == Writing::OwnPages);
-    }
-}
-
-#[test]
 fn regions_lie_near_what_code_calls() {
     for writing in ALL {
         let target = run as *const () as usize;

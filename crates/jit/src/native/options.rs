@@ -26,9 +26,6 @@ pub struct Options {
     /// Puts a slot of five bytes at the entry of the program and of each subprogram
     /// ([`NativeCode::entry_slots`](crate::NativeCode::entry_slots)).
     pub entry_slots: bool,
-    /// Saves all callee-saved registers in every function, as a compiler does that does not
-    /// look at the registers in use: for measurements.
-    pub save_all_registers: bool,
 }
 
 /// Bytes of a slot at an entry, those of a call or a jump ([`Options::entry_slots`]).

@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::time::{Duration, Instant};
 
 use isa::ebpf::assemble;
+use spec::SplitMix;
 use sys::process::thread_time;
 
 use lower::MemoryProgram;
@@ -14,18 +15,6 @@ use super::*;
 
 /// Compiles a program that accesses no memory but its stack.
 fn compile(text: &str) -> Native<MemoryProgram> {
-    let (lowered, options, pool) = prepare(text);
-    Native::compile(&lowered, &options, &pool).unwrap()
-}
-
-/// As [`compile`], hardened.
-fn compile_hardened(text: &str) -> Native<MemoryProgram> {
-    let (lowered, options, pool) = prepare(text);
-    let random = &mut SplitMix::new(3);
-    Native::compile_hardened(&lowered, &options, &pool, random).unwrap()
-}
-
-fn prepare(text: &str) -> (Lowered<MemoryProgram>, Options, Pool) {
     let insns = assemble(text).expect(text);
     // SAFETY: every program of these tests accesses its stack only. They need not
     // terminate, since every run has a deadline.
@@ -36,7 +25,7 @@ fn prepare(text: &str) -> (Lowered<MemoryProgram>, Options, Pool) {
         deadline: true,
         ..Options::default()
     };
-    (lowered, options, Pool::new())
+    Native::compile(&lowered, &options, &Pool::new()).unwrap()
 }
 
 fn run_for(native: &Native<MemoryProgram>, time: Duration) -> Outcome {
@@ -215,11 +204,8 @@ fn code_without_deadline_checks_is_not_run_until_a_deadline() {
 #[cfg(target_arch = "x86_64")]
 fn callee_saved_registers_are_restored() {
     for text in endless() {
-        let natives = [compile(&text), compile_hardened(&text)];
-        for (native, rounds) in natives
-            .iter()
-            .flat_map(|native| [1, 2, 50].map(|n| (native, n)))
-        {
+        let native = compile(&text);
+        for rounds in [1, 2, 50] {
             let Entry::WithContext(entry) = native.entry else {
                 panic!("code with deadline checks takes a native context");
             };

@@ -1,24 +1,20 @@
-//! Address folding: sums that only serve as addresses, and loads that only serve as operands.
+//! Address folding: sums that only serve as addresses.
 //!
 //! BPF has no addressing mode with two registers: programs add them and access memory
 //! through the sum. If every use of the sum is such an access, and both summands are
 //! unchanged until the last one, the accesses use base and index and the sum is not
-//! computed. A load with a single use shortly after it becomes the memory operand of that
-//! use.
+//! computed.
 //!
-//! Cost: each search looks at no more than [`REACH`] instructions.
+//! Cost: a search looks at no more than [`REACH`] instructions.
 
-use isa::ebpf::{AluOp, Effect, Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, Effect, Insn, Operand, Reg};
 
 use super::generator::Generator;
-use super::memory::{Load, accepts_memory_operand};
-use super::reg::{Gpr, Mem};
+use super::reg::Mem;
 use crate::Optimization;
 
 /// Number of instructions that are searched for uses of a sum.
 const REACH: usize = 12;
-/// Number of slots by which a load may be moved.
-const FARTHEST: usize = 3;
 
 /// A sum that is not computed: the operand that replaces its register in addresses.
 #[derive(Clone, Copy)]
@@ -27,24 +23,6 @@ pub(super) struct Sum {
     pub(super) mem: Mem,
     /// The last slot that uses the sum.
     pub(super) last: usize,
-    /// True if a load before the last use writes a summand and is done as a
-    /// read-modify-write instruction instead.
-    modifies: bool,
-}
-
-/// A load that becomes the memory operand of a later slot.
-#[derive(Clone, Copy)]
-pub(super) struct Deferred {
-    pub(super) slot: usize,
-    pub(super) mem: Mem,
-}
-
-impl Deferred {
-    /// No deferred load.
-    pub(super) const NONE: Deferred = Deferred {
-        slot: usize::MAX,
-        mem: Mem::at(Gpr::RAX, 0),
-    };
 }
 
 impl Generator<'_> {
@@ -75,7 +53,7 @@ impl Generator<'_> {
         if !self.uses(Optimization::AddressSum) {
             return false;
         }
-        let Some((last, modifies)) = self.last_access(slot, sum, parts) else {
+        let Some(last) = self.last_access(slot, sum, parts) else {
             return false;
         };
         self.applies(Optimization::AddressSum);
@@ -83,19 +61,16 @@ impl Generator<'_> {
             reg: sum,
             mem,
             last,
-            modifies,
         });
         self.schedule(last + 1);
         true
     }
 
-    /// The last use of the sum, if all uses are accesses before either summand changes; and
-    /// whether a load into a summand must become a read-modify-write instruction for that.
-    fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<(usize, bool)> {
+    /// The last use of the sum, if all uses are accesses before either summand changes.
+    fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<usize> {
         if self.sum.is_some() {
             return None;
         }
-        let mut modifies = false;
         let mut at = slot;
         while at < self.function.end.min(slot + REACH) {
             let fact = &self.facts[at];
@@ -106,14 +81,13 @@ impl Generator<'_> {
             match insn {
                 Insn::Load { dst, base, .. } if base == sum => {
                     if dst == sum {
-                        return Some((at, modifies));
+                        return Some(at);
                     }
                     if parts.contains(&dst) && self.is_read_modify_write(at, sum) {
                         // The loaded value is never in a register.
-                        modifies = true;
                         at += 2;
                         if !self.live_out(at).has(sum) {
-                            return Some((at, modifies));
+                            return Some(at);
                         }
                         at += 1;
                         continue;
@@ -132,7 +106,7 @@ impl Generator<'_> {
                 }
             }
             if !fact.live_out.has(sum) {
-                return Some((at, modifies));
+                return Some(at);
             }
             if parts.into_iter().any(|part| fact.writes(part)) {
                 return None;
@@ -147,72 +121,6 @@ impl Generator<'_> {
     fn is_read_modify_write(&self, slot: usize, sum: Reg) -> bool {
         self.read_modify_write(slot)
             .is_some_and(|read_modify_write| read_modify_write.src != Operand::Reg(sum))
-    }
-
-    /// True if a loaded value is read within [`FARTHEST`] slots: a quick check before the
-    /// search.
-    pub(super) fn is_read_soon(&self, slot: usize, size: Size, dst: Reg) -> bool {
-        matches!(size, Size::W | Size::DW)
-            && self.deferred.slot == usize::MAX
-            && self
-                .facts
-                .get(slot + 2..=slot + FARTHEST)
-                .is_some_and(|near| near.iter().any(|fact| fact.reads(dst)))
-    }
-
-    /// Defers a load to the single operation that uses its value. True if it did.
-    pub(super) fn defer_load(&mut self, slot: usize, load: Load, mem: Mem) -> bool {
-        let Some(user) = self.user(slot, load.dst, mem) else {
-            return false;
-        };
-        // A read-modify-write instruction has no other memory operand.
-        let in_memory = self.sum.is_some_and(|sum| sum.modifies && user <= sum.last);
-        let takes = |this| accepts_memory_operand(this, load);
-        if !self.uses(Optimization::DeferredLoad) {
-            return false;
-        }
-        if in_memory || !self.arithmetic_at(user).is_some_and(takes) {
-            return false;
-        }
-        self.applies(Optimization::DeferredLoad);
-        self.deferred = Deferred { slot: user, mem };
-        self.schedule(user);
-        true
-    }
-
-    /// True if an instruction changes a register of an address.
-    fn changes_address(&self, insn: Insn, mem: Mem) -> bool {
-        match Between::of(insn) {
-            Between::Arithmetic | Between::Load => {
-                let writes = insn.writes();
-                let changes = writes.iter().any(|reg| mem.uses(self.gpr(reg)));
-                changes || needs_fixed_registers(insn)
-            }
-            Between::Store | Between::Barrier => true,
-        }
-    }
-
-    /// The only use of `dst`, if it is an operation within [`FARTHEST`] slots and no slot
-    /// before it writes memory or a register of the address.
-    fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
-        for at in slot + 1..=slot + FARTHEST {
-            let insn = self.peek(at)?;
-            if let Insn::Alu {
-                src: Operand::Reg(src),
-                dst: to,
-                ..
-            } = insn
-                && src == dst
-                && to != dst
-            {
-                return (at > slot + 1 && !self.live_out(at).has(dst)).then_some(at);
-            }
-            let fact = &self.facts[at];
-            if fact.reads(dst) || fact.writes(dst) || self.changes_address(insn, mem) {
-                return None;
-            }
-        }
-        None
     }
 }
 
@@ -255,7 +163,7 @@ impl Between {
 /// shift counts). It preserves live values in them, but the summands of a folded address
 /// may be dead otherwise.
 ///
-/// Addresses and loads are not moved over anything but arithmetic, loads and stores.
+/// Addresses are not moved over anything but arithmetic, loads and stores.
 fn needs_fixed_registers(insn: Insn) -> bool {
     let Insn::Alu { op, src, .. } = insn else {
         return false;

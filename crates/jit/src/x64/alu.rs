@@ -7,8 +7,7 @@ use isa::ebpf::facts::Halves;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Between;
-use super::asm::{Alu, Shift, Unary};
-use super::copy::short_sum;
+use super::asm::{Alu, Unary};
 use super::form::Form;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
@@ -282,7 +281,7 @@ impl Generator<'_> {
 
     /// `dst op= from`, for an operation other than a shift or a division; `from` has
     /// `other` significant bits.
-    pub(super) fn compute(&mut self, op: AluOp, width: Width, dst: Reg, from: Gpr, other: u8) {
+    fn compute(&mut self, op: AluOp, width: Width, dst: Reg, from: Gpr, other: u8) {
         match Form::of(op) {
             Form::Plain(op) => self.operate(op, width, dst, from, other),
             Form::Multiply => {
@@ -377,25 +376,6 @@ impl Generator<'_> {
                 return;
             }
             1 => return self.zero_extend_only(width, reg),
-            3 | 5 | 9 if self.uses(Optimization::Multiplication) => {
-                self.applies(Optimization::Multiplication);
-                let scale = (imm - 1).trailing_zeros() as u8;
-                let product = Mem {
-                    base: dst,
-                    index: Some((dst, scale)),
-                    disp: 0,
-                };
-                self.buf.lea(width, dst, short_sum(product));
-            }
-            _ if imm > 0 && imm.count_ones() == 1 && self.uses(Optimization::Multiplication) => {
-                self.applies(Optimization::Multiplication);
-                let count = imm.trailing_zeros() as u8;
-                self.buf.shift(Shift::Shl, width, dst, count);
-                self.set_flags(reg, width);
-                let known_bits = self.known_bits(reg).saturating_add(count);
-                self.set_known_bits(reg, known_bits.min(most));
-                return;
-            }
             _ => self.buf.multiply_imm(width, dst, dst, imm),
         }
         self.set_known_bits(reg, most);

@@ -6,7 +6,7 @@ use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
 use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::{Flags, Generator, bits};
-use super::reg::{Cc, Gpr, Mem};
+use super::reg::{Cc, Mem};
 use crate::Optimization;
 
 impl Generator<'_> {
@@ -152,15 +152,6 @@ impl Generator<'_> {
         if decide { Width::W32 } else { Width::W64 }
     }
 
-    /// Compares two machine registers; returns the condition code.
-    pub(super) fn compare_with(&mut self, cond: Cond, width: Width, a: Gpr, b: Gpr) -> Cc {
-        match cond.tests_bits() {
-            true => self.buf.test(width, a, b),
-            false => self.buf.alu(Alu::Cmp, width, a, b),
-        }
-        Cc::of(cond)
-    }
-
     fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         let top = self.frame.stack_top();
         self.buf.lea(Width::W64, SCRATCH, top);
@@ -263,7 +254,7 @@ impl Generator<'_> {
             ) => Some(*imm as u32),
             _ => None,
         };
-        if self.blinds() || !self.uses(Optimization::ConditionalReturn) {
+        if !self.uses(Optimization::ConditionalReturn) {
             return None;
         }
         let next = match self.insns.get(slot + 1)? {
@@ -330,7 +321,7 @@ impl Generator<'_> {
                     Width::W32 => u64::from(imm as u32),
                     Width::W64 => imm as i64 as u64,
                 };
-                self.set_constant(SCRATCH, value);
+                self.buf.set_keeping_flags(SCRATCH, value);
                 (SCRATCH, bits(value))
             }
         };

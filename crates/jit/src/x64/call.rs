@@ -3,7 +3,8 @@
 use std::mem::offset_of;
 
 use isa::ebpf::{Reg, Size, Width};
-use lower::Evidence;
+use lower::{Evidence, LoweredCall};
+use spec::bits::BitOp;
 use vm::{FrameRecord, MAY_GOTO_LOOPS};
 
 use super::asm::Alu;
@@ -103,7 +104,7 @@ impl Generator<'_> {
         let stack = self.program.stack(self.function);
         let address_slots = stack.map_or(u64::MAX, |stack| stack.address_slots);
         self.buf.store_imm(Size::DW, bytes, self.frame.stack_bytes);
-        self.set_constant(SPARE, address_slots);
+        self.buf.set_keeping_flags(SPARE, address_slots);
         self.buf.store(Size::DW, slots, SPARE);
         let frames = self.load_frames();
         self.buf.load(Size::DW, None, SPARE, frames);
@@ -202,22 +203,46 @@ impl Generator<'_> {
         Mem::at(env, offset as i32)
     }
 
-    pub(super) fn call_function(&mut self, start: usize) {
+    /// Compiles the call at a slot.
+    pub(super) fn call(&mut self, slot: usize, call: LoweredCall) {
+        match call {
+            LoweredCall::Local(distance) => {
+                self.call_function((slot as i64 + 1 + i64::from(distance)) as usize);
+            }
+            LoweredCall::ProcessorId => self.processor(),
+            LoweredCall::TailCall => self.tail_call(),
+            LoweredCall::TailSlot(index) => self.tail_call_of_slot(self.program.tail_slot(index)),
+            LoweredCall::HashLookup(index) => self.hash_lookup(index),
+            LoweredCall::Bits(BitOp::Bitrev) => self.call_helper(call),
+            LoweredCall::Bits(op) => self.bit_operation(op),
+            LoweredCall::Helper(_)
+            | LoweredCall::Kfunc(_)
+            | LoweredCall::Host(_)
+            | LoweredCall::MapFunction(_)
+            | LoweredCall::BeginCallbacks
+            | LoweredCall::NextCallback
+            | LoweredCall::PacketLoad => self.call_helper(call),
+        }
+    }
+
+    fn call_function(&mut self, start: usize) {
         let label = self.function_label(start);
         self.buf.call(label);
         self.after_call();
     }
 
-    pub(super) fn call_helper(&mut self, number: i32) {
-        let call = (self.program.call(number)).expect("helpers of a lowered program exist");
+    /// Compiles the call of a function of the process.
+    pub(super) fn call_helper(&mut self, call: LoweredCall) {
+        let function = self.program.function(call);
+        let function = function.expect("helpers of a lowered program exist");
         let run_context = self.context_word(NativeContext::RUN_CONTEXT);
         self.buf.load(Size::DW, None, RUN_CONTEXT, run_context);
-        self.call_host(call as *const () as u64);
+        self.call_host(function as *const () as u64);
         self.after_call();
     }
 
     /// Compiles `bpf_get_smp_processor_id` to a load from the native context.
-    pub(super) fn processor(&mut self) {
+    fn processor(&mut self) {
         let number = self.context_word(NativeContext::PROCESSOR);
         self.buf.load(Size::W, None, Gpr::RAX, number);
         self.set_known_bits(Reg::R0, 32);

@@ -165,8 +165,8 @@ impl Generator<'_> {
             if let Some(label) = label {
                 self.buf.bind(label);
             }
-            if let Some((blinding_keys, rest)) = few_keys(window, range.clone()) {
-                for piece in blinding_keys {
+            if let Some((keys, rest)) = few_keys(window, range.clone()) {
+                for piece in keys {
                     let (key, _) = window.head(piece);
                     self.buf.alu_imm(Alu::Cmp, Width::W32, gpr, key as i32);
                     let target = pieces[piece].target;
@@ -219,9 +219,8 @@ fn few_keys(window: &Window, range: Range<usize>) -> Option<(Vec<usize>, u32)> {
     let rest = range.clone().find(|piece| !is_single(piece));
     let rest = window.pieces[rest.unwrap_or(range.end - 1)].target;
     let leads_elsewhere = |piece: &usize| window.pieces[*piece].target != rest;
-    let blinding_keys: Vec<usize> = range.filter(leads_elsewhere).collect();
-    (blinding_keys.len() <= LEAVES && blinding_keys.iter().all(is_single))
-        .then_some((blinding_keys, rest))
+    let keys: Vec<usize> = range.filter(leads_elsewhere).collect();
+    (keys.len() <= LEAVES && keys.iter().all(is_single)).then_some((keys, rest))
 }
 
 /// The condition code for "less" in the order of the window.

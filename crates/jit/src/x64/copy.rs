@@ -162,7 +162,7 @@ impl Generator<'_> {
                 }
                 self.buf.lea(width, dst, short_sum(mem));
             }
-            (AluOp::Mul, Operand::Imm(imm)) if !(imm as u32).is_power_of_two() && imm != 0 => {
+            (AluOp::Mul, Operand::Imm(imm)) if !matches!(imm, 0 | 1) => {
                 self.buf.multiply_imm(width, dst, from, imm);
             }
             (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, Operand::Imm(imm)) => {
@@ -189,13 +189,6 @@ impl Generator<'_> {
                 self.buf.extend(extension.from, extension.sign, dst, from);
                 self.finish_extension(reg, extension);
                 return Some(3);
-            }
-            (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
-                let scaled = (src, scale as u8);
-                let added = self
-                    .scaled_index(slot + 2, reg, scaled, width)
-                    .or_else(|| self.add_scaled(slot + 2, reg, scaled, width))?;
-                return Some(2 + added);
             }
             (op, Operand::Reg(count))
                 if let Form::Shift(op) = Form::of(op)
@@ -226,7 +219,7 @@ const fn has_three_operand_form(op: AluOp, src: Operand) -> bool {
 
 /// Swaps base and index if that saves the displacement, which a base of `rbp` or `r13`
 /// always has.
-pub(super) fn short_sum(mem: Mem) -> Mem {
+fn short_sum(mem: Mem) -> Mem {
     match mem.index {
         Some((index, 0)) if mem.base.number() & 7 == 5 && index != Gpr::RSP => Mem {
             base: index,

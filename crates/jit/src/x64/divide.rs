@@ -2,11 +2,10 @@
 //!
 //! `div` and `idiv` divide `rdx:rax` and trap on a zero divisor and on the most negative
 //! number divided by -1. BPF defines a division by 0 as 0, its remainder as the dividend,
-//! and lets the overflow wrap. Division by most constants needs no division instruction
+//! and lets the overflow wrap. Division by powers of two needs no division instruction
 //! (see [`constant`]).
 
 mod constant;
-mod reciprocal;
 
 use isa::ebpf::{Operand, Reg, Width};
 
@@ -30,12 +29,7 @@ impl Generator<'_> {
     /// `dst = dst op src`, a division or a remainder.
     pub(super) fn divide(&mut self, slot: usize, this: Arithmetic) {
         match this.src {
-            Operand::Imm(imm) if self.may_be_immediate(imm) => {
-                return self.divide_by_constant(slot, this, this.dst, imm);
-            }
-            Operand::Imm(imm) => {
-                self.divide_by_scratch(slot, this, imm);
-            }
+            Operand::Imm(imm) => return self.divide_by_constant(slot, this, this.dst, imm),
             Operand::Reg(Reg::R10) => {
                 let top = self.frame.stack_top();
                 self.buf.lea(Width::W64, SCRATCH, top);
@@ -54,7 +48,7 @@ impl Generator<'_> {
             Width::W32 => u64::from(imm as u32),
             Width::W64 => imm as i64 as u64,
         };
-        self.set_constant(SCRATCH, value);
+        self.buf.set_keeping_flags(SCRATCH, value);
         self.divide_unchecked(slot, self.division(this, SCRATCH));
     }
 

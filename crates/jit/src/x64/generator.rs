@@ -6,14 +6,11 @@
 
 use std::mem;
 
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
-use lower::{Evidence, Function, LoweredCode};
-use spec::SplitMix;
-use spec::bits::BitOp;
-use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
+use isa::ebpf::{Imm64, Insn, Operand, Reg, Width};
+use lower::{Evidence, Function, LoweredCall, LoweredCode};
 
 use super::Relaxed;
-use super::address::{Deferred, Sum};
+use super::address::Sum;
 use super::alu::Arithmetic;
 use super::buffer::{Buffer, Label};
 use super::comparison_tree::Table;
@@ -61,15 +58,11 @@ pub(super) struct Generator<'a> {
     pub(super) analysis: &'a Analysis,
     /// The result of the analysis for every slot.
     pub(super) facts: &'a [Fact],
-    /// The same for lookahead; empty if constants are blinded, so that nothing is fused.
-    ahead: &'a [Fact],
     pub(super) features: Features,
     optimizations: Optimizations,
     applied: Applied,
     /// True if a code map is recorded: every slot gets a label.
     map: bool,
-    /// Random numbers for constant blinding, if constants are blinded.
-    pub(super) blinding_keys: Option<SplitMix>,
     /// Tail calls may enter the program.
     pub(super) tail_target: bool,
     /// Retpolines, if indirect branches go through them.
@@ -77,7 +70,6 @@ pub(super) struct Generator<'a> {
     /// Labels of the slots at the entries of functions, in the order in which the functions
     /// are written; `None` without slots.
     entry_slots: Option<Vec<Label>>,
-    save_all_registers: bool,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
@@ -108,10 +100,8 @@ pub(super) struct Generator<'a> {
     pub(super) merged: Option<Merged>,
     /// A sum that is folded into its accesses.
     pub(super) sum: Option<Sum>,
-    /// A load that is deferred to a later operation.
-    pub(super) deferred: Deferred,
     /// First slot that [`Generator::write_marked`] must visit in any case: the end of a
-    /// folded sum, the use of a deferred load; 0 if every slot is visited.
+    /// folded sum; 0 if every slot is visited.
     due: usize,
     /// Slot of a selection that becomes `setcc`; its register is zero until then.
     pub(super) set_condition: Option<usize>,
@@ -157,19 +147,13 @@ impl<'a> Generator<'a> {
             insns: program.insns(),
             analysis,
             facts: analysis.facts(),
-            ahead: match request.blinding_keys {
-                Some(_) => &[],
-                None => analysis.facts(),
-            },
             features,
             optimizations: request.optimizations,
             applied: analysis.applied,
             map: request.map,
-            blinding_keys: request.blinding_keys.clone(),
             tail_target: request.tail_target,
             retpoline: request.retpoline.then(Retpoline::default),
             entry_slots: request.entry_slots.then(Vec::new),
-            save_all_registers: request.save_all_registers,
             buf: Buffer::new(
                 program.insns().len(),
                 program.functions().len(),
@@ -194,7 +178,6 @@ impl<'a> Generator<'a> {
             filters_packets: program.evidence().filters_packets(),
             merged: None,
             sum: None,
-            deferred: Deferred::NONE,
             due: 0,
             set_condition: None,
             incoming_jumps: Vec::new(),
@@ -258,7 +241,7 @@ impl<'a> Generator<'a> {
                 || usage.tail_calls
                 || usage.reads_processor_id,
             hidden_calls: hidden_calls || fuel,
-            saves_all: self.save_all_registers || self.may_end_in_callee(function, usage),
+            saves_all: self.may_end_in_callee(function, usage),
             counts: fuel && usage.loops,
             stack: self.program.stack(function),
             records: self.records_frames,
@@ -349,7 +332,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Drops a folded sum at the end of a basic block, where no load is deferred.
+    /// Drops a folded sum at the end of a basic block.
     fn end_block(&mut self) {
         self.sum = None;
         self.reset_due();
@@ -362,38 +345,25 @@ impl<'a> Generator<'a> {
 
     /// Clears the scheduled slots, unless every slot is visited.
     fn reset_due(&mut self) {
-        let all = self.map || self.blinds();
-        self.due = if all { 0 } else { usize::MAX };
+        self.due = if self.map { 0 } else { usize::MAX };
     }
 
-    /// Drops a folded sum after its last use; compiles the operation at a slot if a load
-    /// was deferred to it. True if it did.
-    fn run_due(&mut self, slot: usize) -> bool {
+    /// Drops a folded sum after its last use.
+    fn run_due(&mut self, slot: usize) {
         self.reset_due();
         match self.sum {
             Some(sum) if sum.last < slot => self.sum = None,
             Some(sum) => self.schedule(sum.last + 1),
             None => {}
         }
-        let deferred = self.deferred;
-        if deferred.slot != slot {
-            self.schedule(deferred.slot);
-            return false;
-        }
-        if self.map {
-            self.buf.bind(self.label(slot));
-        }
-        self.flags = Flags::NONE;
-        self.take_deferred();
-        true
     }
 
     /// Handles the marks of a slot: label, loop check, dead code, rewrites. Returns the
     /// number of slots that were compiled, or `None` if the slot is to be compiled
     /// unchanged.
     fn write_marked(&mut self, slot: usize) -> Option<usize> {
-        if slot >= self.due && self.run_due(slot) {
-            return Some(1);
+        if slot >= self.due {
+            self.run_due(slot);
         }
         let facts = self.facts;
         let fact = &facts[slot];
@@ -411,21 +381,21 @@ impl<'a> Generator<'a> {
             self.applies(Optimization::DeadCode);
             return Some(1);
         }
-        if fact.is_only_entered() && !self.blinds() {
+        if fact.is_only_entered() {
             return None;
         }
         self.write_replaced(slot)
     }
 
-    /// Compiles a slot that is part of a comparison tree, rewritten or blinded; returns the
-    /// number of slots, or `None` if the slot is to be compiled unchanged.
+    /// Compiles a slot that is part of a comparison tree or rewritten; returns the number
+    /// of slots, or `None` if the slot is to be compiled unchanged.
     fn write_replaced(&mut self, slot: usize) -> Option<usize> {
         let facts = self.facts;
         let fact = &facts[slot];
-        if fact.is_subsumed() && !self.blinds() {
+        if fact.is_subsumed() {
             return Some(1);
         }
-        if fact.is_tree_root() && !self.blinds() {
+        if fact.is_tree_root() {
             self.applies(Optimization::ComparisonTree);
             return Some(self.write_comparison_tree(slot));
         }
@@ -433,13 +403,6 @@ impl<'a> Generator<'a> {
             && let Some(count) = self.write_rewritten(slot)
         {
             return Some(count);
-        }
-        if self.blinds() {
-            self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
-            if let Some(count) = self.write_blinded(slot) {
-                return Some(count);
-            }
-            self.flags = self.flags_before;
         }
         None
     }
@@ -551,25 +514,12 @@ impl<'a> Generator<'a> {
             Insn::PacketInd { size, src, imm } => return self.packet_index(slot, size, src, imm),
             Insn::GotoLong { .. } => return self.goto(slot),
             Insn::MayGoto { .. } => self.may_goto(slot),
-            Insn::Call(Callee::Local(off)) => {
-                self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
-            }
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
-            Insn::Call(Callee::Helper(TAIL_CALL)) => self.tail_call(),
-            Insn::Call(Callee::Helper(number)) if lower::is_hash_lookup(number) => {
-                self.hash_lookup(number);
-            }
-            Insn::Call(Callee::Helper(number)) => {
-                match (self.program.tail_slot(number), BitOp::of_number(number)) {
-                    (Some(slot), _) => self.tail_call_of_slot(slot),
-                    (None, None | Some(BitOp::Bitrev)) => self.call_helper(number),
-                    (None, Some(op)) => self.bit_operation(op),
-                }
+            Insn::Call(callee) => {
+                self.call(slot, LoweredCall::of(callee).expect("a lowered call"));
             }
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
             Insn::LoadImm64 { .. }
-            | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
             | Insn::GotoReg { .. }
             | Insn::Invalid { .. } => unreachable!("no lowered program holds one"),
@@ -589,7 +539,6 @@ impl<'a> Generator<'a> {
                 src,
                 left,
             } => self.rotate(width, dst, src, left),
-            Rewrite::Copy { dst, src } => return Some(self.copy(slot, Width::W32, dst, src)),
             Rewrite::Skip => self.flags = self.flags_before,
         }
         Some(1)
@@ -603,8 +552,8 @@ impl<'a> Generator<'a> {
 
     /// The fact of a slot within the peephole window.
     pub(super) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
-        let fact = self.ahead.get(slot)?;
-        (fact.is_plain() && self.deferred.slot != slot).then_some(fact)
+        let fact = self.facts.get(slot)?;
+        fact.is_plain().then_some(fact)
     }
 
     /// The live-out set of a slot.

@@ -9,6 +9,7 @@
 //! in their order: the number of an element is checked, what it holds is compared last.
 
 use isa::ebpf::{Reg, Size, Width};
+use lower::LoweredCall;
 use vm::{HASH_MULTIPLIER, HashLookup};
 
 use super::asm::{Alu, Shift, Unary};
@@ -35,8 +36,7 @@ const OPERAND: Gpr = Gpr::R9;
 
 /// A lookup whose other paths are not written yet.
 pub(super) struct OpenLookup {
-    /// The call of the lookup.
-    number: i32,
+    index: u32,
     /// Branch target if no tag matches.
     no_tag: Label,
     /// Branch target if the function has to decide.
@@ -46,15 +46,15 @@ pub(super) struct OpenLookup {
 
 impl Generator<'_> {
     /// Compiles a lookup.
-    pub(super) fn hash_lookup(&mut self, number: i32) {
+    pub(super) fn hash_lookup(&mut self, index: u32) {
         let program = self.program;
-        let lookup = (program.hash_lookup(number)).expect("the number is that of a lookup");
-        if self.blinds() || !self.features.bmi1 {
-            self.set_constant(MAP, lookup.function().address());
-            return self.call_helper(number);
+        let lookup = program.hash_lookup(index).expect("a lookup");
+        if !self.features.bmi1 {
+            self.buf.set_keeping_flags(MAP, lookup.function().address());
+            return self.call_helper(LoweredCall::HashLookup(index));
         }
         let open = OpenLookup {
-            number,
+            index,
             no_tag: self.buf.new_label(),
             unclear: self.buf.new_label(),
             back: self.buf.new_label(),
@@ -191,7 +191,7 @@ impl Generator<'_> {
     /// Writes the paths of lookups that end where no tag matches, or in a call.
     pub(super) fn write_open_lookups(&mut self) {
         for open in std::mem::take(&mut self.open_lookups) {
-            let lookup = self.program.hash_lookup(open.number);
+            let lookup = self.program.hash_lookup(open.index);
             let map = lookup.expect("a lookup").function().address();
             self.buf.bind(open.no_tag);
             // Without elements elsewhere, the key is absent.
@@ -201,7 +201,7 @@ impl Generator<'_> {
             self.buf.jump(open.back);
             self.buf.bind(open.unclear);
             self.buf.set(MAP, map);
-            self.call_helper(open.number);
+            self.call_helper(LoweredCall::HashLookup(open.index));
             self.buf.jump(open.back);
         }
     }

@@ -3,7 +3,6 @@
 
 use isa::ebpf::{AluOp, AtomicOp, Insn, Operand, Reg, Size, Width};
 
-use super::address::Deferred;
 use super::alu::{Arithmetic, all};
 use super::asm::Alu;
 use super::form::Form;
@@ -15,9 +14,9 @@ use crate::analysis::Halves;
 
 /// A zero-extending load.
 #[derive(Clone, Copy)]
-pub(super) struct Load {
+struct Load {
     size: Size,
-    pub(super) dst: Reg,
+    dst: Reg,
 }
 
 /// Instruction that may use a load as its memory operand.
@@ -67,9 +66,8 @@ impl Generator<'_> {
                 }
                 Operand::Imm(16..) if op == AluOp::Lsh && to == dst => true,
                 _ if to == dst => matches!(self.insns.get(slot + 2), Some(Insn::Store { .. })),
-                _ => self.is_read_soon(slot, size, dst),
+                _ => false,
             },
-            Some(Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
             Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.live_out(slot + 1).has(dst),
             _ => false,
         };
@@ -138,18 +136,14 @@ impl Generator<'_> {
         self.set_known_bits(dst, bits);
     }
 
-    /// Folds a load into an instruction with a memory operand: at the next slot, or a few
-    /// slots later. Returns the number of slots.
+    /// Folds a load into an instruction with a memory operand at the next slot. Returns the
+    /// number of slots.
     fn load_as_operand(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         let Load { size, dst } = load;
         let insn = self.peek(slot + 1)?;
         let next = &self.facts[slot + 1];
         if !next.reads(dst) {
-            let deferred = self.is_read_soon(slot, size, dst) && self.defer_load(slot, load, mem);
-            return deferred.then(|| {
-                self.flags = self.flags_before;
-                1
-            });
+            return None;
         }
         let is_last = !next.live_out.has(dst);
         match insn {
@@ -246,16 +240,6 @@ impl Generator<'_> {
                 unreachable!("{op:?} takes no memory operand")
             }
         }
-    }
-
-    /// Compiles the operation to which a load was deferred.
-    pub(super) fn take_deferred(&mut self) {
-        let Deferred { slot, mem } = self.deferred;
-        self.deferred = Deferred::NONE;
-        let Some(this) = self.arithmetic_at(slot) else {
-            unreachable!("loads are deferred to arithmetic");
-        };
-        self.operate_with(this.op, this.width, this.dst, mem);
     }
 
     /// Compiles a load, an operation and a store back to a read-modify-write instruction.
@@ -451,7 +435,7 @@ fn bits_of(size: Size) -> u8 {
 }
 
 /// True if an operation can use the load as its memory operand.
-pub(super) fn accepts_memory_operand(this: Arithmetic, load: Load) -> bool {
+fn accepts_memory_operand(this: Arithmetic, load: Load) -> bool {
     let fits = match load.size {
         Size::W => this.width == Width::W32,
         Size::DW => true,

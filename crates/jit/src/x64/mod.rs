@@ -4,7 +4,7 @@
 //! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
 //! `merge.rs`, `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine
 //! instructions; `retpoline.rs` has the indirect branches;
-//! `deadline.rs` adds deadline checks and `blinding.rs` constant blinding; `frame.rs` assigns registers;
+//! `deadline.rs` adds deadline checks; `frame.rs` assigns registers;
 //! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
 //! `buffer.rs`.
 
@@ -12,7 +12,6 @@ mod address;
 mod alu;
 mod asm;
 mod bits;
-mod blinding;
 mod branch;
 mod buffer;
 mod byte_order;

@@ -49,8 +49,7 @@ impl Generator<'_> {
             && self.insns[function.start..function.end]
                 .iter()
                 .any(|insn| match *insn {
-                    // A blinded offset is an index.
-                    Insn::PacketAbs { imm, .. } => imm < 0 || !self.may_be_immediate(imm),
+                    Insn::PacketAbs { imm, .. } => imm < 0,
                     Insn::PacketInd { .. } => true,
                     _ => false,
                 })
@@ -70,7 +69,7 @@ impl Generator<'_> {
             self.buf.jump_if(Cc::B, checked);
             self.version = self.buf.new_version();
             self.proven_len_always = bytes;
-            if !self.blinds() && self.uses(Optimization::MergedBranches) && self.is_restartable() {
+            if self.uses(Optimization::MergedBranches) && self.is_restartable() {
                 self.merges_from = 0;
             }
             self.write_body();
@@ -121,7 +120,6 @@ impl Generator<'_> {
             return 1 + count;
         }
         if size == Size::H
-            && !self.blinds()
             && self.uses(Optimization::NetworkOrder)
             && self.is_compared_in_network_order(slot + 1)
         {
@@ -210,7 +208,7 @@ impl Generator<'_> {
                 self.buf.jump(zero);
             }
             PacketRules::Kernel => {
-                self.set_constant(SCRATCH, u64::from(imm as u32));
+                self.buf.set_keeping_flags(SCRATCH, u64::from(imm as u32));
                 self.call_slow_load(size);
                 self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
             }
@@ -235,13 +233,7 @@ impl Generator<'_> {
                 }
                 PacketRules::Kernel => {
                     // The 32-bit sum may wrap to an offset inside the data.
-                    if self.may_be_immediate(imm) {
-                        self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
-                    } else {
-                        self.buf.mov(Width::W32, Gpr::RAX, index);
-                        self.set_constant(SCRATCH, u64::from(imm as u32));
-                        self.buf.alu(Alu::Add, Width::W32, SCRATCH, Gpr::RAX);
-                    }
+                    self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
                     self.call_slow_load(size);
                     self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
                 }

@@ -1,14 +1,13 @@
-//! Shifts and rotations; shifts that scale an index or extend a value are fused with what
-//! follows.
+//! Shifts and rotations; shifts that extend a value are fused with the shift back.
 
-use isa::ebpf::{AluOp, Operand, Reg, Size, Width};
+use isa::ebpf::{Operand, Reg, Size, Width};
 
-use super::alu::{Arithmetic, all};
+use super::alu::all;
 use super::asm::Shift;
 use super::form::Form;
 use super::frame::SCRATCH;
 use super::generator::Generator;
-use super::reg::{Gpr, Mem};
+use super::reg::Gpr;
 use crate::Optimization;
 
 /// The effect of a left shift and a right shift back: the low bits are extended, and
@@ -87,108 +86,6 @@ impl Generator<'_> {
         self.set_known_bits(reg, known_bits);
     }
 
-    /// Fuses `index << scale` with the addition of a base, to `lea` or a scaled address;
-    /// returns the number of slots from `slot` on.
-    pub(super) fn scaled_index(
-        &mut self,
-        slot: usize,
-        dst: Reg,
-        (index, scale): (Reg, u8),
-        width: Width,
-    ) -> Option<usize> {
-        if !self.uses(Optimization::ScaledIndex) {
-            return None;
-        }
-        let next = self.arithmetic(slot)?;
-        let Operand::Reg(base) = next.src else {
-            return None;
-        };
-        let fits = next.op == AluOp::Add
-            && next.dst == dst
-            && base != dst
-            && base != Reg::R10
-            && (next.width == width || next.width == Width::W32);
-        if !fits {
-            return None;
-        }
-        self.applies(Optimization::ScaledIndex);
-        let mem = Mem {
-            base: self.gpr(base),
-            index: Some((self.gpr(index), scale)),
-            disp: 0,
-        };
-        if next.width == Width::W64 && self.fold_address(slot + 1, dst, [base, index], mem) {
-            return Some(1);
-        }
-        self.buf.lea(next.width, self.gpr(dst), mem);
-        self.set_known_bits(dst, all(next.width));
-        Some(1)
-    }
-
-    /// Fuses `shifted = index << scale` with its addition to a base, if `shifted` is dead
-    /// afterwards. The base may be copied first and a constant added to it. Returns the
-    /// number of slots from `slot` on.
-    pub(super) fn add_scaled(
-        &mut self,
-        slot: usize,
-        shifted: Reg,
-        (index, scale): (Reg, u8),
-        width: Width,
-    ) -> Option<usize> {
-        if !self.uses(Optimization::ScaledIndex) {
-            return None;
-        }
-        let whole = width == Width::W64 || self.known_bits(index) + scale <= 32;
-        let first = self.wide_sum(slot)?;
-        let sum = first.dst;
-        if !whole || sum == shifted {
-            return None;
-        }
-        let (base, mut disp, mut at) = match (first.op, first.src) {
-            (AluOp::Add, _) => (sum, 0, slot),
-            (_, Operand::Reg(base)) if base != shifted => (base, 0, slot + 1),
-            _ => return None,
-        };
-        if let Arithmetic {
-            op: AluOp::Add,
-            dst,
-            src: Operand::Imm(imm),
-            ..
-        } = self.wide_sum(at)?
-            && dst == sum
-        {
-            disp = imm;
-            at += 1;
-        }
-        let last = self.wide_sum(at)?;
-        let adds = last.op == AluOp::Add && last.src == Operand::Reg(shifted);
-        if !adds || last.dst != sum || self.live_out(at).has(shifted) {
-            return None;
-        }
-        let top = match base {
-            Reg::R10 => self.frame.stack_top(),
-            base => Mem::at(self.gpr(base), 0),
-        };
-        let mem = Mem {
-            index: Some((self.gpr(index), scale)),
-            disp: top.disp.checked_add(disp)?,
-            ..top
-        };
-        self.applies(Optimization::ScaledIndex);
-        if !self.fold_address(at + 1, sum, [base, index], mem) {
-            self.buf.lea(Width::W64, self.gpr(sum), mem);
-            self.set_known_bits(sum, 64);
-        }
-        Some(at + 1 - slot)
-    }
-
-    /// The 64-bit addition or copy at a slot within the peephole window.
-    fn wide_sum(&self, slot: usize) -> Option<Arithmetic> {
-        let this = self.arithmetic(slot)?;
-        let sums = matches!(this.op, AluOp::Add | AluOp::Mov);
-        (sums && this.width == Width::W64).then_some(this)
-    }
-
     pub(super) fn shift_imm(
         &mut self,
         slot: usize,
@@ -203,9 +100,7 @@ impl Generator<'_> {
                 self.zero_upper(slot, width, reg);
                 1
             }
-            (Shift::Shl, 1..=3 | 16 | 24 | 32 | 48 | 56) => {
-                self.fuse_or_shift(slot, width, reg, count)
-            }
+            (Shift::Shl, 16 | 24 | 32 | 48 | 56) => self.fuse_or_shift(slot, width, reg, count),
             _ => self.only_shift(op, width, reg, count),
         }
     }
@@ -232,14 +127,8 @@ impl Generator<'_> {
         1
     }
 
-    /// Fuses `dst <<= count` with a shift back or an addition; returns the number of slots.
+    /// Fuses `dst <<= count` with a shift back; returns the number of slots.
     fn fuse_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> Option<usize> {
-        if count <= 3 {
-            let more = self
-                .scaled_index(slot + 1, reg, (reg, count), width)
-                .or_else(|| self.add_scaled(slot + 1, reg, (reg, count), width))?;
-            return Some(1 + more);
-        }
         let extension = self.extension(slot + 1, reg, width, count.into())?;
         if extension.by > 0 {
             return None;

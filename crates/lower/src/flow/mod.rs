@@ -28,7 +28,7 @@ use crate::{Evidence, Function};
 
 pub use graph::{Cfg, falls_through, jump_target};
 pub use node::Node;
-pub use transfer::{Halves, Transfer, is_bit_operation};
+pub use transfer::{Halves, Transfer};
 
 pub(crate) use definitions::Definitions;
 pub(crate) use graph::call_target;

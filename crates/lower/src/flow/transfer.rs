@@ -2,9 +2,10 @@
 //! halves it reads and writes, and which reads depend on how much of the result is live.
 
 use isa::ebpf::facts;
-use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use spec::bits::BitOp;
-use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
+
+use crate::LoweredCall;
 
 /// A set of register halves: bit `n` for the low half of register `n`, bit `16 + n` for
 /// its upper half. Live sets always contain [`Halves::EFFECT`].
@@ -301,21 +302,11 @@ impl Transfer {
             }
             Insn::PacketAbs { .. } => effect(Halves::NONE, Halves::both(Reg::R0)),
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
-            // Compiled to a load, not to a call.
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
-            Insn::Call(Callee::Helper(TAIL_CALL)) => effect(TAIL_ARGUMENTS, TAIL_ARGUMENTS),
-            // The table and the index are known.
-            Insn::Call(Callee::Helper(number)) if crate::is_tail_call(number) => {
-                effect(Halves::both(Reg::R1), TAIL_ARGUMENTS)
-            }
-            Insn::Call(Callee::Helper(number)) if is_bit_operation(number) => {
-                compute(Reg::R0, Halves::of_bit_operation(number))
-            }
-            // The map is known.
-            Insn::Call(Callee::Helper(number)) if crate::is_hash_lookup(number) => {
-                effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
-            }
-            Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
+            Insn::Call(callee) => match LoweredCall::of(callee) {
+                Some(call) => Transfer::of_call(call),
+                None => Transfer::CALL,
+            },
+            Insn::CallReg { .. } => Transfer::CALL,
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High
             | Insn::Goto { .. }
@@ -323,6 +314,34 @@ impl Transfer {
             | Insn::GotoReg { .. }
             | Insn::MayGoto { .. }
             | Insn::Invalid { .. } => effect(Halves::NONE, Halves::NONE),
+        }
+    }
+
+    /// A call with the arguments of helpers.
+    const CALL: Transfer = Transfer::effect(ARGUMENTS, ARGUMENTS.union(RESULT));
+
+    fn of_call(call: LoweredCall) -> Transfer {
+        match call {
+            // Compiled to a load, not to a call.
+            LoweredCall::ProcessorId => Transfer::pure(Halves::NONE, RESULT),
+            LoweredCall::TailCall => Transfer::effect(TAIL_ARGUMENTS, TAIL_ARGUMENTS),
+            // The table and the index are known.
+            LoweredCall::TailSlot(_) => Transfer::effect(Halves::both(Reg::R1), TAIL_ARGUMENTS),
+            // Lowering writes it out; it is a call where it could not.
+            LoweredCall::Bits(BitOp::Bitrev) => Transfer::CALL,
+            LoweredCall::Bits(op) => Transfer::pure(read_by(op), RESULT),
+            // The map is known.
+            LoweredCall::HashLookup(_) => {
+                Transfer::effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
+            }
+            LoweredCall::Local(_)
+            | LoweredCall::Helper(_)
+            | LoweredCall::Kfunc(_)
+            | LoweredCall::Host(_)
+            | LoweredCall::MapFunction(_)
+            | LoweredCall::BeginCallbacks
+            | LoweredCall::NextCallback
+            | LoweredCall::PacketLoad => Transfer::CALL,
         }
     }
 
@@ -349,34 +368,13 @@ const ARGUMENTS: Halves = Halves(0x3e_003e);
 /// `r1` to `r3`.
 const TAIL_ARGUMENTS: Halves = Halves(0xe_000e);
 
-/// True for calls that are compiled to instructions; the reversal of bits, which lowering
-/// writes out, is a call where it could not.
-pub const fn is_bit_operation(number: i32) -> bool {
-    match BitOp::of_number(number) {
-        Some(
-            BitOp::Ffs
-            | BitOp::Ctz
-            | BitOp::Clz
-            | BitOp::Fls
-            | BitOp::Popcnt
-            | BitOp::Rol
-            | BitOp::Ror,
-        ) => true,
-        Some(BitOp::Bitrev) | None => false,
-    }
-}
-
-impl Halves {
-    /// Registers that a bit operation reads: the value, and `r2` where it holds a count or is used
-    /// beside the result.
-    const fn of_bit_operation(number: i32) -> Halves {
-        match BitOp::of_number(number) {
-            Some(BitOp::Rol | BitOp::Ror | BitOp::Popcnt) => {
-                Halves::both(Reg::R1).union(Halves::low(Reg::R2))
-            }
-            Some(BitOp::Ffs | BitOp::Ctz | BitOp::Clz | BitOp::Fls | BitOp::Bitrev) | None => {
-                Halves::both(Reg::R1)
-            }
+/// Registers that a bit operation reads: the value, and `r2` where it holds a count or is used
+/// beside the result.
+const fn read_by(op: BitOp) -> Halves {
+    match op {
+        BitOp::Rol | BitOp::Ror | BitOp::Popcnt => {
+            Halves::both(Reg::R1).union(Halves::low(Reg::R2))
         }
+        BitOp::Ffs | BitOp::Ctz | BitOp::Clz | BitOp::Fls | BitOp::Bitrev => Halves::both(Reg::R1),
     }
 }

@@ -1,12 +1,12 @@
 //! Operations on a map that is the same in every run, without the helper.
 
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
-use spec::calls::GET_SMP_PROCESSOR_ID;
 use spec::maps::MapKind;
 use verifier::ProgramFacts;
 use vm::{DirectAccess, Elements, MapFunction, MapHandle};
 
-use super::{FIRST_FUNCTION, FIRST_LOOKUP, Pass, Passes, key_stores};
+use super::{Pass, Passes, key_stores};
+use crate::LoweredCall;
 use crate::construct::{add, alu, branch, load, mov_imm, mov_imm64};
 
 const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
@@ -70,8 +70,12 @@ impl Accesses<'_> {
                 let index = key.and_then(|key| u32::try_from(key).ok());
                 element(elements, index, matches!(access, DirectAccess::Maps(_)))?
             }
-            DirectAccess::Hash(lookup) => call(lookup.function(), FIRST_LOOKUP, index),
-            DirectAccess::Function(function) => call(function, FIRST_FUNCTION, index),
+            DirectAccess::Hash(lookup) => {
+                call(lookup.function(), LoweredCall::HashLookup(index as u32))
+            }
+            DirectAccess::Function(function) => {
+                call(function, LoweredCall::MapFunction(index as u32))
+            }
         })
     }
 
@@ -129,10 +133,10 @@ impl Accesses<'_> {
     }
 }
 
-/// A call of a function of the map, as that of the access of this index.
-fn call(function: &MapFunction, first: i32, index: usize) -> Vec<Insn> {
+/// A call of a function of the map, with its address.
+fn call(function: &MapFunction, call: LoweredCall) -> Vec<Insn> {
     let mut insns = mov_imm64(Reg::R1, function.address()).to_vec();
-    insns.push(Insn::Call(Callee::Helper(first + index as i32)));
+    insns.push(call.insn());
     insns
 }
 
@@ -165,7 +169,7 @@ fn element(elements: &Elements, index: Option<u32>, is_map: bool) -> Option<Vec<
         }
     };
     if is_percpu {
-        insns.push(Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)));
+        insns.push(LoweredCall::ProcessorId.insn());
         insns.extend(multiply(Reg::R0, elements.copy_stride()));
         insns.push(add(Reg::R0, value));
     }

@@ -1,8 +1,9 @@
 //! Bit operations that no processor has as one instruction.
 
-use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size};
 use spec::bits::BitOp;
 
+use crate::LoweredCall;
 use crate::construct::{alu, mov, mov_imm64};
 
 /// Replacement of a call, if it reverses bits: bits of pairs, pairs of nibbles and
@@ -14,10 +15,7 @@ pub(super) fn expand(insn: Insn) -> Option<Vec<Insn>> {
         (0x3333_3333_3333_3333, 2),
         (0x0f0f_0f0f_0f0f_0f0f, 4),
     ];
-    let Insn::Call(Callee::Helper(number)) = insn else {
-        return None;
-    };
-    if BitOp::of_number(number) != Some(BitOp::Bitrev) {
+    if insn != LoweredCall::Bits(BitOp::Bitrev).insn() {
         return None;
     }
     let mut insns = vec![mov(Reg::R0, Reg::R1)];

@@ -8,12 +8,12 @@
 
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 use spec::Errno;
-use spec::calls::GET_SMP_PROCESSOR_ID;
 use verifier::{InsnFact, ProgramFacts};
 use vm::Elements;
 
 use super::accesses::{Accesses, number};
 use super::{Pass, Passes};
+use crate::LoweredCall;
 use crate::callbacks;
 use crate::code::FunctionStack;
 use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
@@ -183,7 +183,7 @@ fn visit(elements: &Elements, call_at: impl Fn(usize) -> Insn) -> Option<Vec<Ins
     insns.extend(mov_imm64(Reg::R9, elements.address()));
     if elements.copies() > 1 {
         insns.extend([
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)),
+            LoweredCall::ProcessorId.insn(),
             alu(AluOp::Mul, Reg::R0, Operand::Imm(copy_stride)),
             add(Reg::R9, Reg::R0),
         ]);

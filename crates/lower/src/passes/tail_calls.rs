@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use isa::ebpf::{Callee, Insn, Reg};
-use spec::calls::TAIL_CALL;
+use isa::ebpf::{Insn, Reg};
 use verifier::{InsnFact, PointerKind};
 use vm::TailTable;
 
-use super::{FIRST_TAIL_CALL, Pass, Passes};
+use super::{Pass, Passes};
+use crate::LoweredCall;
 
 /// The tail calls of a program through slots that are known.
 pub(super) struct TailCalls<'a> {
@@ -29,21 +29,21 @@ impl<'a> TailCalls<'a> {
     /// Replacement of an instruction, if it is a tail call through one slot. The
     /// verifier takes a constant index as precise, so that it is the same in all runs.
     pub(super) fn replace(&mut self, insn: Insn, fact: &InsnFact) -> Option<Vec<Insn>> {
-        let Insn::Call(Callee::Helper(TAIL_CALL)) = insn else {
+        if insn != LoweredCall::TailCall.insn() {
             return None;
-        };
+        }
         let PointerKind::Map(map) = fact.operand(Reg::R2)?.pointer()?.kind else {
             return None;
         };
         let table = self.tables.get(map.0 as usize)?.as_ref()?;
         // Its low 32 bits count.
         let index = fact.operand(Reg::R3)?.constant()? as u32;
-        let number = FIRST_TAIL_CALL + i32::try_from(self.slots.len()).ok()?;
+        let call = LoweredCall::TailSlot(self.slots.len() as u32);
         self.slots.push(table.slot(index)?);
-        Some(vec![Insn::Call(Callee::Helper(number))])
+        Some(vec![call.insn()])
     }
 
-    /// The addresses of the slots, in the order of the numbers of their calls.
+    /// The addresses of the slots, by the index of their calls.
     pub(super) fn into_slots(self) -> Vec<u64> {
         self.slots
     }

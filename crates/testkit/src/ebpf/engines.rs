@@ -63,18 +63,12 @@ fn all() -> Vec<Box<dyn Engine>> {
         Box::new(Jit::new("jit, plain", |_| jit::Features::PLAIN)),
         Box::new(Jit::new("jit, some features", some_features)),
         Box::new(Jit {
-            hardened: true,
-            ..Jit::new("jit, hardened", |_| jit::Features::detect())
-        }),
-        Box::new(Jit {
             deadline: true,
             ..Jit::new("jit, deadline", |_| jit::Features::detect())
         }),
         Box::new(Jit {
             other_frames: true,
-            ..Jit::new("jit, retpolines, slots, all registers", |_| {
-                jit::Features::detect()
-            })
+            ..Jit::new("jit, retpolines, slots", |_| jit::Features::detect())
         }),
         Box::new(Jit {
             other_frames: true,
@@ -188,12 +182,9 @@ struct Jit {
     features: fn(u64) -> jit::Features,
     /// The optimizations that it uses, by seed.
     optimizations: fn(u64) -> jit::Optimizations,
-    /// True if constants are blinded and the address is random.
-    hardened: bool,
     /// True if it has deadline checks every few iterations.
     deadline: bool,
-    /// True if indirect branches go through retpolines, entries have slots, and all
-    /// callee-saved registers are saved.
+    /// True if indirect branches go through retpolines, and entries have slots.
     other_frames: bool,
     pool: Pool,
 }
@@ -204,7 +195,6 @@ impl Jit {
             name,
             features,
             optimizations: |_| jit::Optimizations::ALL,
-            hardened: false,
             deadline: false,
             other_frames: false,
             pool: Pool::new(),
@@ -243,15 +233,9 @@ impl Engine for Jit {
             optimizations: (self.optimizations)(seed),
             retpoline: self.other_frames,
             entry_slots: self.other_frames,
-            save_all_registers: self.other_frames,
             ..jit::Options::default()
         };
-        let native = if self.hardened {
-            let mut random = SplitMix::new(!seed);
-            jit::Native::compile_hardened(program, &options, &self.pool, &mut random)
-        } else {
-            jit::Native::compile(program, &options, &self.pool)
-        };
+        let native = jit::Native::compile(program, &options, &self.pool);
         let native = native.map_err(|why| why.to_string())?;
         let machine = Machine::new();
         Ok(if self.deadline {

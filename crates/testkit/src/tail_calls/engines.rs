@@ -209,12 +209,6 @@ impl Native {
         })
     }
 
-    /// Bytes of the code of all programs.
-    pub fn code_len(&self) -> usize {
-        let programs = self.programs.iter();
-        programs.map(|program| program.native.image().len()).sum()
-    }
-
     /// Puts the program of that number into a slot, or empties the slot.
     pub fn set(&self, index: u32, program: Option<u32>) -> Result<(), i32> {
         self.maps.set(index, program, self)

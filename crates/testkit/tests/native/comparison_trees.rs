@@ -31,8 +31,8 @@ fn lowered(text: &str) -> Lowered<MemoryProgram> {
     Lowered::from_unchecked(trusted).expect("well formed")
 }
 
-/// Code of every kind: plain, with extensions, hardened, with deadline checks.
-fn natives(text: &str, pool: &Pool) -> [Native<MemoryProgram>; 4] {
+/// Code of every kind: plain, with extensions, with deadline checks.
+fn natives(text: &str, pool: &Pool) -> [Native<MemoryProgram>; 3] {
     let program = lowered(text);
     let options = |features, deadline| Options {
         features,
@@ -40,12 +40,10 @@ fn natives(text: &str, pool: &Pool) -> [Native<MemoryProgram>; 4] {
         ..Options::default()
     };
     let compile = |options| Native::compile(&program, &options, pool).unwrap();
-    let best = options(Features::detect(), false);
     [
-        compile(best),
+        compile(options(Features::detect(), false)),
         compile(options(Features::PLAIN, false)),
         compile(options(Features::detect(), true)),
-        Native::compile_hardened(&program, &best, pool, &mut SplitMix::new(3)).unwrap(),
     ]
 }
 

@@ -39,8 +39,8 @@ fn lowered(insns: &[Insn]) -> Lowered<MemoryProgram> {
     Lowered::from_unchecked(trusted).expect("well formed")
 }
 
-/// Code of every kind: plain, with extensions, hardened, with deadline checks.
-fn natives(insns: &[Insn], pool: &Pool) -> [Native<MemoryProgram>; 4] {
+/// Code of every kind: plain, with extensions, with deadline checks.
+fn natives(insns: &[Insn], pool: &Pool) -> [Native<MemoryProgram>; 3] {
     let program = lowered(insns);
     let options = |features, deadline| Options {
         features,
@@ -52,13 +52,6 @@ fn natives(insns: &[Insn], pool: &Pool) -> [Native<MemoryProgram>; 4] {
         compile(options(Features::detect(), false)),
         compile(options(Features::PLAIN, false)),
         compile(options(Features::detect(), true)),
-        Native::compile_hardened(
-            &program,
-            &options(Features::detect(), false),
-            pool,
-            &mut SplitMix::new(3),
-        )
-        .unwrap(),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Dead code removal: what a program is when instructions that are never reached are gone
+//! Dead code removal, in the form that Linux would keep: what a program is when instructions that are never reached are gone
 //! (`opt_hard_wire_dead_code_branches`, `opt_remove_dead_code`, `opt_remove_nops`).
 //!
 //! A conditional jump with one reached successor becomes unconditional. Then unreached

@@ -1,5 +1,6 @@
 //! Numbers of instructions that Linux makes of one after the walk (`convert_ctx_accesses`,
-//! `do_misc_fixups`, `optimize_bpf_loop`), by the registry and what the walk found.
+//! `do_misc_fixups`, `optimize_bpf_loop`), by the registry and what the walk found; the
+//! instructions themselves are not made.
 
 use btf::{Param, ParamSuffix, Shape, TypeId};
 use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, Size};

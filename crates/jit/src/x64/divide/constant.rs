@@ -1,16 +1,12 @@
-//! Division and remainder by constants: shifts and masks for powers of two, a
-//! multiplication by a [`Reciprocal`] for 32-bit dividends, a division instruction for the
-//! rest.
+//! Division and remainder by constants: shifts and masks for powers of two, a division
+//! instruction for the rest.
 
 use isa::ebpf::{Reg, Size, Width};
 
 use super::super::alu::{Arithmetic, all};
 use super::super::asm::{Alu, Shift, Unary};
-use super::super::frame::SCRATCH;
 use super::super::generator::{Generator, bits};
-use super::super::reg::{Gpr, Mem};
-use super::reciprocal::{Before, Reciprocal};
-use crate::Optimization;
+use super::super::reg::Gpr;
 
 /// A division by a constant.
 #[derive(Clone, Copy)]
@@ -59,19 +55,10 @@ impl Generator<'_> {
             negative: signed && imm < 0,
         };
         let divisor = division.divisor;
-        let has_reciprocal = !signed && known_bits <= 32 && bits(divisor) < most;
         let left = if divisor <= 1 || !signed && bits(divisor) > known_bits {
             self.divide_trivially(division)
         } else if !signed && divisor.is_power_of_two() {
             self.divide_by_power(this.dst, division);
-            match remainder {
-                true => known_bits.min(bits(divisor - 1)),
-                false => known_bits.saturating_sub(divisor.ilog2() as u8),
-            }
-        } else if has_reciprocal && self.uses(Optimization::ReciprocalDivision) {
-            self.applies(Optimization::ReciprocalDivision);
-            self.divide_by_reciprocal(division);
-            self.set_flags(this.dst, Width::W32);
             match remainder {
                 true => known_bits.min(bits(divisor - 1)),
                 false => known_bits.saturating_sub(divisor.ilog2() as u8),
@@ -129,75 +116,6 @@ impl Generator<'_> {
                 }
                 self.set_flags(reg, width);
             }
-        }
-    }
-
-    /// Multiplies a dividend of up to 32 bits by the reciprocal, on 64 bits.
-    fn divide_by_reciprocal(&mut self, this: Division) {
-        let Division {
-            remainder,
-            dst,
-            mut src,
-            known_bits,
-            ..
-        } = this;
-        if this.dirty {
-            self.buf.mov(Width::W32, dst, src);
-            src = dst;
-        }
-        let Reciprocal {
-            factor,
-            exponent,
-            before,
-        } = Reciprocal::of(this.divisor as u32, known_bits);
-        let quotient = if remainder { SCRATCH } else { dst };
-        let mut incremented = src;
-        if before == Before::Increment {
-            // A factor that does not fit an immediate operand needs the scratch register.
-            incremented = match self.multiplies_by(factor) {
-                true => quotient,
-                false => dst,
-            };
-            if incremented == src {
-                self.buf.increment(Width::W64, src);
-            } else {
-                self.buf.lea(Width::W64, incremented, Mem::at(src, 1));
-            }
-        }
-        let width = match known_bits + bits(factor) {
-            ..=32 => Width::W32,
-            _ => Width::W64,
-        };
-        self.multiply_by(width, quotient, incremented, factor);
-        self.buf.shift(Shift::Shr, width, quotient, exponent);
-        if remainder {
-            let divisor = this.divisor as i32;
-            self.buf.multiply_imm(Width::W32, SCRATCH, SCRATCH, divisor);
-            if dst != src && dst != incremented {
-                self.buf.mov(Width::W32, dst, src);
-            }
-            self.buf.alu(Alu::Sub, Width::W32, dst, SCRATCH);
-            if dst == incremented && before == Before::Increment {
-                self.buf.decrement(Width::W32, dst);
-            }
-        }
-    }
-
-    /// True if the factor can be an immediate operand.
-    fn multiplies_by(&self, factor: u64) -> bool {
-        factor <= i32::MAX as u64 && !self.blinds()
-    }
-
-    /// `dst = src * factor`; overwrites the scratch register if `src` is `dst`.
-    fn multiply_by(&mut self, width: Width, dst: Gpr, src: Gpr, factor: u64) {
-        if self.multiplies_by(factor) {
-            self.buf.multiply_imm(width, dst, src, factor as i32);
-        } else if dst == src {
-            self.set_constant(SCRATCH, factor);
-            self.buf.multiply(width, dst, SCRATCH);
-        } else {
-            self.set_constant(dst, factor);
-            self.buf.multiply(width, dst, src);
         }
     }
 }
