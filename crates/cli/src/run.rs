@@ -26,8 +26,8 @@ use trusted::Engine;
 
 /// Run a program of an object on packets, or unverified eBPF instructions
 ///
-/// A program of an object (of every type that Linux test-runs) is linked, verified as
-/// Linux 6.18 does, and run on a packet, on a context or on each packet of a capture. Its
+/// A program of an object (of the types that Linux test-runs, but tracing and struct_ops) is
+/// linked, verified as Linux 6.18 does, and run on a packet, on a context or on each packet of a capture. Its
 /// maps last over all packets.
 ///
 /// With --ebpf any instructions run: every memory access is checked, instructions

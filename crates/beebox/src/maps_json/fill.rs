@@ -1,6 +1,6 @@
 //! Maps filled from JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use object::Object;
@@ -102,8 +102,15 @@ fn fill_map(
     };
     let entries = entries.as_array().ok_or_else(no_list)?;
     let mut left_out = BTreeSet::new();
+    let mut keys = HashSet::new();
     for (at, entry) in entries.iter().enumerate() {
-        let put = check_members(entry).and_then(|()| match map.map.kind() {
+        let is_new = match entry.get("key") {
+            Some(key) if keys.insert(key.to_string()) => Ok(()),
+            Some(_) => Err("key: an entry before has the same".to_owned()),
+            None => Ok(()),
+        };
+        let checked = is_new.and_then(|()| check_members(entry));
+        let put = checked.and_then(|()| match map.map.kind() {
             _ if map.def.initial_value().is_some() => {
                 put_variables(map, &Types::of(map, types), entry).map(none)
             }

@@ -11,6 +11,7 @@ use btf::{Btf, Kind, Shape, TypeId};
 use object::Object;
 use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
 use serde_json::Value;
+use spec::maps::MapKind;
 
 use super::{MapsJsonFault, find, left_out};
 use crate::run::{LoadedObject, RunRecord};
@@ -48,14 +49,18 @@ impl<'a> RecordTypes<'a> {
     /// enumeration of the object.
     ///
     /// # Errors
-    /// If no loaded program uses the map, or the object does not have the type.
+    /// If no loaded program uses the map, it has no records, or the object does not have the type.
     pub fn set(
         &mut self,
         loaded: &LoadedObject,
         map: &str,
         name: &str,
     ) -> Result<(), RecordTypeError> {
-        find(loaded, map).map_err(RecordTypeError::Map)?;
+        let found = find(loaded, map).map_err(RecordTypeError::Map)?;
+        let has_records = [MapKind::Ringbuf, MapKind::PerfEventArray];
+        if !has_records.iter().any(|kind| found.def.kind() == Some(*kind)) {
+            return Err(RecordTypeError::NoRecords(map.to_owned()));
+        }
         let types = self.types.ok_or(RecordTypeError::NoTypes)?;
         let kinds = [
             Kind::Struct,
@@ -136,6 +141,8 @@ fn pointee(types: &Btf<'_>, ty: TypeId) -> Option<(u64, TypeId)> {
 pub enum RecordTypeError {
     /// No loaded program uses the map.
     Map(MapsJsonFault),
+    /// The map is no ring buffer and no perf buffer.
+    NoRecords(String),
     /// The object has no types.
     NoTypes,
     /// The object has no type of this name.
@@ -146,6 +153,9 @@ impl fmt::Display for RecordTypeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RecordTypeError::Map(fault) => fault.fmt(f),
+            RecordTypeError::NoRecords(map) => {
+                write!(f, "map {map} is no ring buffer and no perf buffer")
+            }
             RecordTypeError::NoTypes => write!(f, "the object has no types"),
             RecordTypeError::NoType(name) => write!(f, "the object has no type {name}"),
         }

@@ -302,7 +302,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let not_native = fallback(&mut loaded, &runs);
     if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
         let what = format_args!(
-            "{name}: program {program} has no native code, which does not support yet: {what}"
+            "{name}: program {program}: native code does not support yet: {what}"
         );
         return Err(Failure::new(what).hint("--engine checked"));
     }

@@ -103,7 +103,7 @@ impl RawProgram {
                 failure.hint("llvm-objdump -h lists the sections")
             }
             ProgramReadError::Elf(ElfError::Relocations { .. }) => {
-                failure.hint("a program without maps, globals and calls to other sections")
+                failure.hint("without --ebpf, which runs instructions alone: objects are linked")
             }
             ProgramReadError::Elf(_) => failure,
             _ if self.form.is_none() => failure.hint(format_args!(

@@ -25,13 +25,16 @@ pub(super) struct Loading<'a, 'o> {
 }
 
 impl Loading<'_, '_> {
-    /// The answer: no where Linux refuses the program, and where the maps need more memory than
+    /// The answer: no where Linux refuses the program or a map, and where the maps need more memory than
     /// they may take.
     pub(super) fn answer(&self, error: NotLoaded) -> Result<Answer, Failure> {
         let name = self.name;
         let record = match &error {
             NotLoaded::Refused { program, refusal } => {
                 json!({ "prog": program, "verdict": "refused", "reason": refusal.reason() })
+            }
+            NotLoaded::Map(map) => {
+                json!({ "map": map.name, "verdict": "refused", "reason": map.refusal.to_string() })
             }
             NotLoaded::Memory { map, .. } => {
                 json!({ "map": map, "trap": limit_record("memory", &error.to_string()) })

@@ -126,7 +126,12 @@ impl Region<'_> {
             _ if is_packet => words.needed("an offset that is not negative"),
             _ => words.needed("an offset from 0 to the size of the memory"),
         };
-        edits(words, fault, check)
+        let limit = most.filter(|most| *most >= 0).map(|most| Limit {
+            most,
+            size: self.size,
+            is_known_below: num.smax <= most,
+        });
+        edits(words, fault, check, limit)
     }
 
     fn constant(&self, what: &str, size: &str, is_stack: bool) -> Words {
@@ -175,16 +180,39 @@ impl Region<'_> {
     }
 }
 
-/// The edits for a number that is not bounded enough.
-pub(super) fn edits(words: Words, fault: BoundsFault, check: Check) -> Words {
-    let compare = match fault {
-        BoundsFault::Below => {
-            "use an unsigned type, or check the lower bound too: `if (n < 0) return …;`"
+/// The largest offset, in bytes, that an access allows.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    most: i64,
+    /// Bytes of the access.
+    size: u32,
+    /// True if the number is known to be at most that.
+    is_known_below: bool,
+}
+
+impl Limit {
+    /// The limit as an index too, of elements that are as wide as the access.
+    fn described(self) -> String {
+        match (self.most, i64::from(self.size)) {
+            (most, 0 | 1) => most.to_string(),
+            (most, size) => format!("{most} (index {} of elements of {size} bytes)", most / size),
         }
-        _ => {
-            "bound it right before its use: `if (n >= N) return …;` with an unsigned type, or \
+    }
+}
+
+/// The edits for a number that is not bounded enough, and must be below a limit if it is known.
+pub(super) fn edits(words: Words, fault: BoundsFault, check: Check, limit: Option<Limit>) -> Words {
+    let compare = match (fault, limit) {
+        (BoundsFault::Below, Some(limit)) if !limit.is_known_below => format!(
+            "check both bounds: `if (n < 0 || n > N) return …;`, so that the offset is at most {}",
+            limit.described()
+        ),
+        (BoundsFault::Below, _) => {
+            "use an unsigned type, or check the lower bound too: `if (n < 0) return …;`".to_owned()
+        }
+        _ => "bound it right before its use: `if (n >= N) return …;` with an unsigned type, or \
               mask it with a power of two: `n &= N - 1;`"
-        }
+            .to_owned(),
     };
     match check {
         Check::Missing => words.help(compare),
@@ -203,10 +231,14 @@ pub(super) fn edits(words: Words, fault: BoundsFault, check: Check) -> Words {
                  `asm volatile(\"\" : \"+r\"(n))` before the comparison makes it one",
             ),
         Check::Before if fault == BoundsFault::Below => words.help(compare),
-        Check::Before => words.help(
+        Check::Before => words.help(format!(
             "the comparison is of the number before arithmetic changed it: compare the result, or \
-             lower the bound so that the result fits",
-        ),
+             lower the bound so that the result {}",
+            match limit {
+                Some(limit) => format!("is at most {}", limit.described()),
+                None => "fits".to_owned(),
+            }
+        )),
         Check::Reread => words.help(
             "the comparison is of an earlier read of the same memory, which may have changed since: \
              read it once into a variable, compare and use that (`READ_ONCE`, or `barrier_var(n)`)",
@@ -318,7 +350,7 @@ fn arithmetic(
                     "check the computation of the offset for overflow, and bound it before it is \
                      added",
                 ),
-                check => edits(words, side, check),
+                check => edits(words, side, check, None),
             }
         }
         ArithmeticFault::Unbounded => edits(
@@ -336,6 +368,7 @@ fn arithmetic(
             .needed("a number with a lower and an upper bound"),
             BoundsFault::Unbounded,
             check,
+            None,
         ),
     }
 }

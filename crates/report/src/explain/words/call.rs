@@ -259,6 +259,11 @@ fn argument_size(
                 Words::new("size-zero", format!("{what} may be 0")).needed("a size of at least 1");
             return match value.as_const() {
                 Some(_) => words.help("pass the size of the buffer"),
+                // Few buffers are larger, so that the upper bound is what is refused next.
+                None if value.umax > 512 => words.help(
+                    "check both bounds: `if (size == 0 || size > sizeof(buf)) return …;`, or \
+                     `size = (size & MASK) + 1`",
+                ),
                 None => words.help(
                     "check it first: `if (size == 0) return …;`, or `size = (size & MASK) + 1`",
                 ),
@@ -269,7 +274,7 @@ fn argument_size(
         "a size from 0 to that of the buffer; known is {}",
         range(value)
     ));
-    edits(words, bounds, check)
+    edits(words, bounds, check, None)
 }
 
 fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) -> Words {
