@@ -4,7 +4,7 @@
 //! with such a call is refused before it runs.
 
 use crate::RunContext;
-use crate::bits::bit_operation;
+use crate::bit_operation::bit_operation;
 use spec::bits::BitOp;
 use spec::calls::{
     GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_BOOT_NS, KTIME_GET_COARSE_NS, KTIME_GET_NS,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 
 use crate::guard::ReservedRecord;
 use crate::lock;
-use crate::map::MapEntry;
+use crate::map_object::MapEntry;
 use crate::network::{SocketRef, Sockets};
 use crate::{
     Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,

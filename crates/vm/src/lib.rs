@@ -7,8 +7,9 @@
 //! values of maps are [`Cells`].
 
 pub mod addresses;
-mod arena;
-mod bits;
+mod arena_object;
+mod bit_operation;
+mod bpf_call;
 mod calls;
 mod cell_groups;
 mod cells;
@@ -21,13 +22,13 @@ mod direct_context;
 mod guard;
 mod hash_lookup;
 mod helper;
-mod host;
+mod host_function;
 mod implementation;
 mod iteration;
 mod lock;
 mod machine;
-mod map;
 mod map_function;
+mod map_object;
 mod meter;
 mod model;
 pub mod network;
@@ -36,18 +37,18 @@ mod packet_buffer;
 mod packet_context;
 mod packet_load;
 mod packet_state;
+mod program_streams;
 mod stack_frames;
-mod streams;
 pub mod sync;
 mod system;
-mod system_calls;
 mod tail_table;
 mod timers;
 mod unchecked;
 
 pub use addresses::{Addresses, USER_REGISTERS};
-pub use arena::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
-pub use bits::bit_operation;
+pub use arena_object::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
+pub use bit_operation::bit_operation;
+pub use bpf_call::{BpfCall, SystemCalls};
 pub use calls::{Call, find_call};
 pub use cell_groups::{CellGroup, CellGroups};
 pub use cells::{CELL_BYTES, CellAddress, CellSlice, Cells, LINE_CELLS, OutOfMemory};
@@ -60,15 +61,15 @@ pub use direct_context::{ContextKind, DirectContext};
 pub use guard::RunGuard;
 pub use hash_lookup::{HASH_MULTIPLIER, HashLookup, HashParts, hash_start, hash_words};
 pub use helper::{Helper, MemoryPort};
-pub use host::{HostFunction, HostMemory, host_call};
+pub use host_function::{HostFunction, HostMemory, host_call};
 pub use implementation::{Implementation, signatures};
 pub use iteration::{CallBlock, Cursor, Iteration, IterationStep, begin_calls, next_call};
 pub use lock::LockedValue;
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
-pub use map::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
+pub use map_object::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
 pub use meter::Meter;
 pub use model::{ModelPort, ModelPrograms, Opened};
 pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};
@@ -78,10 +79,9 @@ pub use packet_load::{
     OUTSIDE_PACKET, PacketRules, load_from_packet, load_packet, load_packet_outside,
 };
 pub use packet_state::{Checksum, ClonedPacket, PacketState, Redirect, Tunnel};
+pub use program_streams::{Stream, Streams};
 pub use stack_frames::{FrameRecord, StackFrames};
-pub use streams::{Stream, Streams};
 pub use system::System;
-pub use system_calls::{BpfCall, SystemCalls};
 pub use tail_table::{TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;

@@ -7,11 +7,11 @@
 mod item;
 mod json;
 mod link;
-mod neighbour;
-mod route;
-mod rule;
+mod neighbours;
+mod routes;
+mod rules;
 mod socket;
-mod xdp_socket;
+mod xdp_sockets;
 
 use std::fmt;
 
@@ -82,19 +82,21 @@ pub fn read(text: &str) -> Result<System, NetworkFileError> {
         link::read_settings(&mut network, &item)?;
     }
     for item in file.list("route")? {
-        let route = route::read(&network, &item)?;
+        let route = routes::read(&network, &item)?;
         network.routes.add(route);
     }
     for (name, is_ipv4) in [("rule", true), ("rule6", false)] {
         if file.has(name) {
             let rules = file.list(name)?;
-            let rules = rules.iter().map(|item| rule::read(&network, item, is_ipv4));
+            let rules = rules
+                .iter()
+                .map(|item| rules::read(&network, item, is_ipv4));
             let rules: Result<Vec<_>, _> = rules.collect();
             network.rules.set(is_ipv4, rules?);
         }
     }
     for item in file.list("neigh")? {
-        neighbour::read(&mut network, &item)?;
+        neighbours::read(&mut network, &item)?;
     }
     if let Some(item) = file.get("multipath") {
         item.check_members(&["seed", "ipv4_has_ports"])?;
@@ -105,7 +107,7 @@ pub fn read(text: &str) -> Result<System, NetworkFileError> {
         socket::read(&mut network, &item)?;
     }
     for item in file.list("xdp_socket")? {
-        xdp_socket::read(&mut network, &item)?;
+        xdp_sockets::read(&mut network, &item)?;
     }
     if let Some(item) = file.get("tcp_syncookies") {
         network.syncookies = socket::read_syncookies(&item)?;

@@ -5,8 +5,8 @@ mod device;
 mod neighbour;
 mod route;
 mod rule;
-mod socket;
-mod sockets;
+mod socket_table;
+mod socket_view;
 mod xdp_socket;
 
 use std::borrow::Cow;
@@ -18,8 +18,8 @@ pub use route::{
     NextHop, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable, Routes, table,
 };
 pub use rule::{PolicyRule, PolicyRules, RuleAction};
-pub use socket::{NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures};
-pub use sockets::{SocketPart, SocketRef, Sockets};
+pub use socket_table::{SocketPart, SocketRef, Sockets};
+pub use socket_view::{NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures};
 pub use xdp_socket::{DeviceQueue, XdpSocket};
 
 /// The network of a run.

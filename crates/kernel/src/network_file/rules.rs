@@ -6,7 +6,7 @@ use vm::network::{Network, PolicyRule, RuleAction, table};
 
 use super::NetworkFileError;
 use super::item::Item;
-use super::route::{read_prefix, read_table};
+use super::routes::{read_prefix, read_table};
 
 /// The index of a device that is not there, which no packet has.
 const NO_DEVICE: u32 = u32::MAX;
