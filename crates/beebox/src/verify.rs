@@ -37,3 +37,11 @@ pub use verifier::{
     PointerKind, ProgramFacts, Proof, RULES, Refusal, RefusalKind, Scalar, Spills, Statistics,
     Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify, verify_to,
 };
+
+/// Results in the form of veristat: columns, filters, order, comma-separated values, comparison.
+pub mod veristat {
+    pub use report::veristat::{
+        Column, Emit, Filters, Joined, ResultRow, ResultVerdict, Stat, StatSide, VeristatError,
+        csv, differences, push_columns, read_csv,
+    };
+}

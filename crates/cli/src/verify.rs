@@ -1,17 +1,14 @@
 //! `beebox verify`: verdicts of the programs of objects, as tables, logs and data.
 
-mod compare;
 mod cost;
 mod facts;
 mod filter;
 pub(crate) mod globals;
-mod joined;
 mod log;
 mod recorded;
 mod row;
 mod run;
 mod single;
-mod spec;
 mod table;
 mod top_lines;
 
@@ -25,12 +22,10 @@ use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
 use crate::program_output::{print, write_json, write_output};
-use filter::Filters;
-use joined::Joined;
 use log::Logs;
-use row::{Row, Verdict};
+use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
+use row::Row;
 use run::Results;
-use spec::Emit;
 use table::Counts;
 
 /// Verify BPF programs as Linux 6.18 does
@@ -217,8 +212,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.json {
         args.format = VerifyFormat::Json;
     }
-    let filters = Filters::read(&args.filter)?;
-    let emit = Emit::read(&args.emit, &args.sort)?;
+    let filters = filter::read(&args.filter)?;
+    let emit = Emit::read(&args.emit, &args.sort).map_err(|error| row::failure(&error))?;
     if args.compare_files {
         let [old, new] = &args.files[..] else {
             return Err(Failure::new("-C compares two files of results"));
@@ -253,7 +248,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         let [file] = &args.files[..] else {
             return Err(Failure::new("-R prints one file of results"));
         };
-        let rows = read_results(file, &filters)?;
+        let rows: Vec<Row> = read_results(file, &filters)?
+            .into_iter()
+            .map(Row::from)
+            .collect();
         if rows.is_empty() && !args.filter.is_empty() {
             return Err(selects_nothing(&args));
         }
@@ -318,7 +316,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if let Some(old) = &args.compare {
         let mut old = read_results(old, &filters)?;
         old.retain(|row| args.prog.is_empty() || args.prog.contains(&row.prog_name));
-        let text = compare::table(&old, &rows, &emit);
+        let text = differences(&old, &rows, &emit);
         print(&text)?;
         return answer;
     }
@@ -331,8 +329,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     match args.format {
         VerifyFormat::Table if rows.is_empty() && answer.is_err() => {}
         VerifyFormat::Table => print(&table::table(&rows, &emit, &counts))?,
-        VerifyFormat::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
-        VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
+        VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), None)?,
+        VerifyFormat::Veristat => write_output(csv(&rows, &emit, false).as_bytes(), None)?,
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
             write_json(&lines)?;
@@ -342,7 +340,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
 }
 
 /// The results in a file, without those of files and programs that the filters leave out.
-fn read_results(path: &Path, filters: &Filters) -> Result<Vec<Row>, Failure> {
+fn read_results(path: &Path, filters: &Filters) -> Result<Vec<ResultRow>, Failure> {
     let mut rows = row::read_csv(path)?;
     // Filters have last parts of paths.
     let base = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
@@ -399,17 +397,17 @@ fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
         }
         return Err(last);
     }
-    let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    if count(Verdict::Failure) > 0 {
+    let count = |verdict: ResultVerdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    if count(ResultVerdict::Failure) > 0 {
         return Ok(Answer::No);
     }
-    let is_unsupported = |row: &&Row| row.verdict == Verdict::Unsupported;
+    let is_unsupported = |row: &&Row| row.verdict == ResultVerdict::Unsupported;
     let Some(first) = rows.iter().find(is_unsupported) else {
         return Ok(Answer::Yes);
     };
     let (file, program) = (&first.file_name, &first.prog_name);
     let reason = first.reason.lines().next().unwrap_or_default();
-    let failure = match count(Verdict::Unsupported) {
+    let failure = match count(ResultVerdict::Unsupported) {
         1 => Failure::new(format_args!("{file}/{program}: unsupported: {reason}")),
         many => Failure::new(format_args!(
             "{many} programs are unsupported, first {file}/{program}: {reason}"

@@ -12,3 +12,4 @@ pub mod seccomp;
 mod table;
 pub mod terminal;
 pub mod value;
+pub mod veristat;

@@ -14,7 +14,7 @@ use crate::run::{LoadedObject, RunError, RunRecord, RunnableProgram};
 
 /// An expectation file, and the loaded object whose programs it runs.
 /// [`Instance::check`](crate::Instance::check) is the short form.
-pub struct Check<'c, 'a> {
+pub struct ExpectCheck<'c, 'a> {
     /// The file.
     pub file: &'c ExpectFile,
     /// The object, for its types and variables.
@@ -40,7 +40,7 @@ struct State {
     records: Vec<RunRecord>,
 }
 
-impl Check<'_, '_> {
+impl ExpectCheck<'_, '_> {
     /// Runs the file over the maps of the object. Everything is resolved before anything runs.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ mod resolve;
 mod runs;
 mod statement;
 
-pub use check::Check;
+pub use check::ExpectCheck;
 pub use error::{ExpectError, ExpectProblem};
 pub use file::{ExpectFile, FORM};
 pub use report::{CheckReport, CheckedExpectation, ExpectDifference};

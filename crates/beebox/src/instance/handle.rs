@@ -6,7 +6,7 @@ use std::sync::Arc;
 use interp::checked::Limits;
 
 use super::{Map, Object, Program};
-use crate::expect::{Check, CheckReport, ExpectFile};
+use crate::expect::{CheckReport, ExpectCheck, ExpectFile};
 use crate::failure::{Cause, Error};
 use crate::maps_json::{LeftOut, MapsDump, MapsJson, RecordTypes};
 use crate::pod::Pod;
@@ -113,7 +113,7 @@ impl Instance {
     /// take it; differences are part of the report.
     pub fn check(&self, object: &Object, file: &ExpectFile) -> Result<CheckReport, Error> {
         let opened = object.opened()?;
-        let check = Check {
+        let check = ExpectCheck {
             file,
             object: &opened,
             loaded: &self.0.loaded,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use beebox::bytes::ByteSource;
-use beebox::expect::Check;
+use beebox::expect::ExpectCheck;
 use beebox::maps_json::{MapsDump, RecordTypes};
 use beebox::object::{Contents, Object};
 use beebox::program::ProgramType;
@@ -333,7 +333,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     if let Some(file) = &expected {
         let types = record_types(&object, &loaded, &own.records)?;
-        let check = Check {
+        let check = ExpectCheck {
             file,
             object: &object,
             loaded: &loaded,

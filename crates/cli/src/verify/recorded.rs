@@ -13,7 +13,9 @@ use beebox::verify::LogOutput;
 use serde::Serialize;
 
 use super::log::LineSearch;
-use super::row::{Row, Verdict};
+use report::veristat::ResultVerdict;
+
+use super::row::Row;
 use crate::answer::Failure;
 
 /// Comparison of our answer with a recorded one.
@@ -79,7 +81,7 @@ pub(super) fn compare(
         let is_ours = recorded.map(series) == kernel.version().map(series);
         let agrees = match row.verdict {
             _ if !is_ours => Outcome::NotCompared,
-            Verdict::Unsupported => Outcome::NotCompared,
+            ResultVerdict::Unsupported => Outcome::NotCompared,
             _ if row.errno == answer.errno && has_lines(answer, row, log) => Outcome::Yes,
             _ => Outcome::No,
         };

@@ -1,15 +1,16 @@
-//! Results: one row for each program, in veristat's columns.
+//! Results of this command: one row for each program, with what veristat does not have.
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 use beebox::program::MapKind;
 use beebox::verify::RefusedMap;
+use report::veristat::{self, VeristatError};
 use serde::Serialize;
 
 use super::cost::ProgramCost;
 use super::facts::FactTable;
 use super::recorded::Agreement;
-use super::spec::{Column, Emit};
 use super::top_lines::TopLine;
 use crate::answer::Failure;
 use crate::program_input::read_at_most;
@@ -20,28 +21,6 @@ const LARGEST: u64 = 256 << 20;
 
 /// `prog_type` of a program whose section name implies none, and none is set.
 pub(super) const UNTYPED: &str = "unspec";
-
-/// Verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
-    /// Refused.
-    Failure,
-    /// Accepted.
-    Success,
-    /// Unsupported.
-    Unsupported,
-}
-
-impl Verdict {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Verdict::Failure => "failure",
-            Verdict::Success => "success",
-            Verdict::Unsupported => "unsupported",
-        }
-    }
-}
 
 /// An explanation, as text and as data.
 #[derive(Clone, Debug, Serialize)]
@@ -77,29 +56,9 @@ impl MapRow {
 /// One program's results.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    pub(super) file_name: String,
-    pub(super) prog_name: String,
-    pub(super) verdict: Verdict,
-    /// Microseconds.
-    pub(super) duration: u64,
-    pub(super) total_insns: u64,
-    pub(super) total_states: u64,
-    pub(super) peak_states: u64,
-    pub(super) max_states_per_insn: u64,
-    pub(super) max_mark_read_len: u64,
-    pub(super) prog_size: u64,
-    pub(super) prog_size_jited: u64,
-    /// Sum over subprograms, as veristat has it.
-    pub(super) stack_depth: u64,
-    pub(super) max_stack_depth: u64,
-    pub(super) prog_type: String,
-    pub(super) attach_type: String,
-    /// MiB.
-    pub(super) mem_peak: u64,
-    pub(super) reason: String,
-    pub(super) duration_us: u64,
-    /// Stack depth by subprogram, as the kernel prints it.
-    pub(super) stack: String,
+    /// The columns of veristat.
+    #[serde(flatten)]
+    columns: veristat::ResultRow,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) log: String,
     /// Bytes of the log before what `log` has.
@@ -131,28 +90,30 @@ pub(super) struct Row {
     pub(super) top_lines: Vec<TopLine>,
 }
 
-impl Row {
-    pub(super) fn empty(file: &str, prog: &str) -> Row {
+impl Deref for Row {
+    type Target = veristat::ResultRow;
+
+    fn deref(&self) -> &veristat::ResultRow {
+        &self.columns
+    }
+}
+
+impl DerefMut for Row {
+    fn deref_mut(&mut self) -> &mut veristat::ResultRow {
+        &mut self.columns
+    }
+}
+
+impl AsRef<veristat::ResultRow> for Row {
+    fn as_ref(&self) -> &veristat::ResultRow {
+        &self.columns
+    }
+}
+
+impl From<veristat::ResultRow> for Row {
+    fn from(columns: veristat::ResultRow) -> Row {
         Row {
-            file_name: file.to_owned(),
-            prog_name: prog.to_owned(),
-            verdict: Verdict::Unsupported,
-            duration: 0,
-            total_insns: 0,
-            total_states: 0,
-            peak_states: 0,
-            max_states_per_insn: 0,
-            max_mark_read_len: 0,
-            prog_size: 0,
-            prog_size_jited: 0,
-            stack_depth: 0,
-            max_stack_depth: 0,
-            prog_type: String::new(),
-            attach_type: String::new(),
-            mem_peak: 0,
-            reason: String::new(),
-            duration_us: 0,
-            stack: String::new(),
+            columns,
             log: String::new(),
             log_left_out: 0,
             errno: None,
@@ -165,111 +126,16 @@ impl Row {
             top_lines: Vec::new(),
         }
     }
+}
 
-    /// The number in a column; `None` for words.
-    pub(super) fn number(&self, column: Column) -> Option<u64> {
-        Some(match column {
-            Column::Duration => self.duration,
-            Column::TotalInsns => self.total_insns,
-            Column::TotalStates => self.total_states,
-            Column::PeakStates => self.peak_states,
-            Column::MaxStatesPerInsn => self.max_states_per_insn,
-            Column::MarkRead => self.max_mark_read_len,
-            Column::Size => self.prog_size,
-            Column::JitedSize => self.prog_size_jited,
-            Column::Stack => self.stack_depth,
-            Column::MaxStack => self.max_stack_depth,
-            Column::MemoryPeak => self.mem_peak,
-            Column::DurationUs => self.duration_us,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn set_number(&mut self, column: Column, number: u64) {
-        let field = match column {
-            Column::Duration => &mut self.duration,
-            Column::TotalInsns => &mut self.total_insns,
-            Column::TotalStates => &mut self.total_states,
-            Column::PeakStates => &mut self.peak_states,
-            Column::MaxStatesPerInsn => &mut self.max_states_per_insn,
-            Column::MarkRead => &mut self.max_mark_read_len,
-            Column::Size => &mut self.prog_size,
-            Column::JitedSize => &mut self.prog_size_jited,
-            Column::Stack => &mut self.stack_depth,
-            Column::MaxStack => &mut self.max_stack_depth,
-            Column::MemoryPeak => &mut self.mem_peak,
-            Column::DurationUs => &mut self.duration_us,
-            _ => return,
-        };
-        *field = number;
-    }
-
-    /// The text in a column.
-    pub(super) fn text(&self, column: Column) -> String {
-        match column {
-            Column::FileName => self.file_name.clone(),
-            Column::ProgName => self.prog_name.clone(),
-            Column::Verdict => self.verdict.name().to_owned(),
-            Column::ProgType => self.prog_type.clone(),
-            Column::AttachType => self.attach_type.clone(),
-            Column::Reason => self.reason.clone(),
-            _ => self.number(column).unwrap_or(0).to_string(),
-        }
+impl Row {
+    pub(super) fn empty(file: &str, prog: &str) -> Row {
+        veristat::ResultRow::empty(file, prog).into()
     }
 }
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-/// Comma-separated values; `with_ours` adds our columns and the programs that are
-/// unsupported.
-pub(super) fn csv(rows: &[Row], emit: &Emit, with_ours: bool) -> String {
-    let columns = match emit.columns() {
-        Some(columns) => columns.to_vec(),
-        None if with_ours => Column::ALL.to_vec(),
-        None => Column::VERISTAT.to_vec(),
-    };
-    let columns: Vec<Column> = columns
-        .into_iter()
-        .filter(|column| with_ours || Column::VERISTAT.contains(column))
-        .collect();
-    let mut text = String::new();
-    let names = columns.iter().map(|column| column.name().to_owned());
-    push_line(&mut text, names);
-    for row in rows {
-        if with_ours || row.verdict != Verdict::Unsupported {
-            push_line(
-                &mut text,
-                columns.iter().map(|&column| quoted(row.text(column))),
-            );
-        }
-    }
-    text
-}
-
-/// A line of comma-separated values.
-pub(super) fn csv_line(cells: Vec<String>) -> String {
-    let mut text = String::new();
-    push_line(&mut text, cells.into_iter().map(quoted));
-    text
-}
-
-fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
-    for (at, cell) in cells.enumerate() {
-        if at > 0 {
-            text.push(',');
-        }
-        text.push_str(&cell);
-    }
-    text.push('\n');
-}
-
-fn quoted(cell: String) -> String {
-    match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
-    }
 }
 
 /// One line of JSON.
@@ -278,84 +144,17 @@ pub(super) fn json(row: &Row) -> Vec<u8> {
 }
 
 /// Reads results that this command or veristat wrote.
-pub(super) fn read_csv(path: &Path) -> Result<Vec<Row>, Failure> {
+pub(super) fn read_csv(path: &Path) -> Result<Vec<veristat::ResultRow>, Failure> {
     let bytes = read_at_most(path, LARGEST)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.lines();
-    let within = |failure: Failure| failure.within(path.display());
-    let headings = cells(lines.next().unwrap_or_default());
-    let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
-    let has = |column| columns.contains(&Some(column));
-    if !has(Column::FileName) || !has(Column::ProgName) {
-        let failure = Failure::new("no columns file_name and prog_name");
-        return Err(within(failure).hint("the CSV of veristat or of `beebox verify --format csv`"));
-    }
-    let mut rows = Vec::new();
-    for (line, number) in lines.zip(2..) {
-        let mut row = Row::empty("", "");
-        for (cell, column) in cells(line).into_iter().zip(&columns) {
-            let Some(column) = *column else {
-                continue;
-            };
-            match column {
-                Column::FileName => row.file_name = cell,
-                Column::ProgName => row.prog_name = cell,
-                Column::ProgType => row.prog_type = cell,
-                Column::AttachType => row.attach_type = cell,
-                Column::Reason => row.reason = cell,
-                Column::Verdict => {
-                    row.verdict = match cell.as_str() {
-                        "success" => Verdict::Success,
-                        "failure" => Verdict::Failure,
-                        _ => Verdict::Unsupported,
-                    }
-                }
-                column => {
-                    let value: i64 = cell.parse().map_err(|_| {
-                        within(Failure::new(format_args!(
-                            "line {number}: {cell:?} in column {} is no number",
-                            column.name()
-                        )))
-                    })?;
-                    // veristat has -1 for what it did not measure.
-                    let value = u64::try_from(value).unwrap_or(0);
-                    row.set_number(column, value);
-                }
-            }
-        }
-        rows.push(row);
-    }
-    Ok(rows)
+    let rows = veristat::read_csv(&String::from_utf8_lossy(&bytes));
+    rows.map_err(|error| failure(&error).within(path.display()))
 }
 
-/// The cells of a line, without their quotes.
-fn cells(line: &str) -> Vec<String> {
-    let mut cells = vec![String::new()];
-    let mut is_quoted = false;
-    let mut rest = line.chars().peekable();
-    while let Some(now) = rest.next() {
-        match now {
-            '"' if is_quoted && rest.peek() == Some(&'"') => {
-                rest.next();
-                cells.last_mut().expect("one from the start").push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(String::new()),
-            other => cells.last_mut().expect("one from the start").push(other),
-        }
-    }
-    cells
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_read_as_they_are_written() {
-        for cell in ["plain", "a, b", "say \"x\"", ""] {
-            assert_eq!(cells(&quoted(cell.to_owned())), [cell]);
-        }
-        assert_eq!(cells("a,,\"b,c\""), ["a", "", "b,c"]);
+/// The failure for a filter, a column or a file of results, with a remedy.
+pub(super) fn failure(error: &VeristatError) -> Failure {
+    let failure = Failure::new(error);
+    match error.form() {
+        Some(form) => failure.hint(form),
+        None => failure,
     }
 }

@@ -20,12 +20,13 @@ use beebox::verify::{Loaded, Loader};
 use beebox::{Kernel, program};
 use program::Program;
 
+use report::veristat::{Filters, ResultVerdict};
+
 use super::cost::ProgramCost;
 use super::facts::FactTable;
-use super::filter::Filters;
 use super::globals;
 use super::log::Logs;
-use super::row::{Explained, MapRow, Row, Verdict};
+use super::row::{Explained, MapRow, Row};
 use super::{recorded, row, single};
 use crate::answer::Failure;
 use crate::btf::read_types;
@@ -311,7 +312,7 @@ fn verify_one(
                     }
                     fill(&mut row, done);
                     log.finish(&mut row);
-                    if job.explains && row.verdict == Verdict::Failure {
+                    if job.explains && row.verdict == ResultVerdict::Failure {
                         row.explanation = explain(program, kernel, registry, &job.options);
                     }
                 }
@@ -389,12 +390,12 @@ fn fill(row: &mut Row, done: Verification) {
     row.stack = depths.join("+");
     row.refused_map = done.refused_map.as_ref().map(MapRow::new);
     (row.verdict, row.reason) = match done.verdict {
-        verify::Verdict::Accepted => (Verdict::Success, String::new()),
+        verify::Verdict::Accepted => (ResultVerdict::Success, String::new()),
         verify::Verdict::Refused(refusal) => {
             row.errno = Some(refusal.errno.0);
-            (Verdict::Failure, refusal.reason().into_owned())
+            (ResultVerdict::Failure, refusal.reason().into_owned())
         }
-        verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
-        verify::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),
+        verify::Verdict::Unsupported(what) => (ResultVerdict::Unsupported, what),
+        verify::Verdict::Bug(what) => (ResultVerdict::Unsupported, format!("bug: {what}")),
     };
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::row::{Row, Verdict};
-use super::spec::{Column, Emit};
+use report::veristat::{Column, Emit, ResultVerdict, push_columns};
+
+use super::row::Row;
 use super::{log, top_lines};
 
 /// Numbers of programs by verdict, of all that were verified.
@@ -17,9 +18,9 @@ impl Counts {
     pub(super) fn of(rows: &[Row]) -> Counts {
         let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
         Counts {
-            accepted: count(Verdict::Success),
-            refused: count(Verdict::Failure),
-            unsupported: count(Verdict::Unsupported),
+            accepted: count(ResultVerdict::Success),
+            refused: count(ResultVerdict::Failure),
+            unsupported: count(ResultVerdict::Unsupported),
         }
     }
 }
@@ -76,34 +77,4 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts) -> String {
         "{accepted} accepted, {refused} refused, {unsupported} unsupported"
     );
     text
-}
-
-/// Cells under each other, words to the left and numbers to the right.
-pub(super) fn push_columns(text: &mut String, columns: &[Column], cells: &[Vec<String>]) {
-    let width = |at: usize| {
-        cells
-            .iter()
-            .map(|row| row[at].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    for (number, row) in cells.iter().enumerate() {
-        let mut line = String::new();
-        for ((cell, width), column) in row.iter().zip(&widths).zip(columns) {
-            // Widths of formats end at 65,535.
-            let padding = " ".repeat(width - cell.chars().count());
-            let _ = match column.is_text() {
-                true => write!(line, "{cell}{padding}  "),
-                false => write!(line, "{padding}{cell}  "),
-            };
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-        if number == 0 {
-            let rule = widths.iter().map(|&width| "-".repeat(width));
-            text.push_str(&rule.collect::<Vec<_>>().join("  "));
-            text.push('\n');
-        }
-    }
 }

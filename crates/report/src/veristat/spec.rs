@@ -2,23 +2,23 @@
 
 use std::cmp::Ordering;
 
-use super::row::Row;
-use crate::answer::Failure;
+use super::VeristatError;
+use super::row::ResultRow;
 
 macro_rules! columns {
     ($($column:ident $heading:literal $($name:literal),+;)*) => {
         /// A column of results.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Column {
-            $($column,)*
+        pub enum Column {
+            $(#[doc = $heading] $column,)*
         }
 
         impl Column {
             /// Every column.
-            pub(super) const ALL: &'static [Column] = &[$(Column::$column,)*];
+            pub const ALL: &'static [Column] = &[$(Column::$column,)*];
 
             /// The heading for people.
-            pub(super) fn heading(self) -> &'static str {
+            pub fn heading(self) -> &'static str {
                 match self {
                     $(Column::$column => $heading,)*
                 }
@@ -57,10 +57,10 @@ columns! {
 
 impl Column {
     /// veristat's columns, in the order of its CSV: it compares files of one order only.
-    pub(super) const VERISTAT: &'static [Column] = Column::ALL.split_at(16).0;
+    pub const VERISTAT: &'static [Column] = Column::ALL.split_at(16).0;
 
     /// The columns of a table where none are named.
-    pub(super) const SHOWN: &'static [Column] = &[
+    pub const SHOWN: &'static [Column] = &[
         Column::FileName,
         Column::ProgName,
         Column::Verdict,
@@ -71,11 +71,13 @@ impl Column {
         Column::Reason,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    /// The name in headings of CSV.
+    pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    pub(super) fn named(name: &str) -> Option<Column> {
+    /// The column of a name.
+    pub fn named(name: &str) -> Option<Column> {
         let name = name.trim();
         Column::ALL
             .iter()
@@ -83,7 +85,8 @@ impl Column {
             .find(|column| column.names().contains(&name))
     }
 
-    pub(super) fn is_text(self) -> bool {
+    /// True for words, false for numbers.
+    pub fn is_text(self) -> bool {
         matches!(
             self,
             Column::FileName
@@ -99,7 +102,7 @@ impl Column {
 /// Selection of a column's value, where two sets of results are compared. Where there is one
 /// set, all are its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Variant {
+pub enum StatSide {
     /// The first.
     A,
     /// The second.
@@ -114,20 +117,23 @@ pub(super) enum Variant {
 /// A value of a row: `insns`, `insns_a`, `insns_b`, `insns_diff`, `insns_pct`, and
 /// between bars its absolute value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) column: Column,
-    pub(super) variant: Variant,
-    pub(super) is_absolute: bool,
+pub struct Stat {
+    /// The column.
+    pub column: Column,
+    /// The set of results.
+    pub variant: StatSide,
+    /// True for the absolute value.
+    pub is_absolute: bool,
 }
 
 impl Stat {
     /// The value of that name.
-    pub(super) fn named(name: &str) -> Option<Stat> {
-        const VARIANTS: [(&str, Variant); 4] = [
-            ("_a", Variant::A),
-            ("_b", Variant::B),
-            ("_diff", Variant::Diff),
-            ("_pct", Variant::Percent),
+    pub fn named(name: &str) -> Option<Stat> {
+        const VARIANTS: [(&str, StatSide); 4] = [
+            ("_a", StatSide::A),
+            ("_b", StatSide::B),
+            ("_diff", StatSide::Diff),
+            ("_pct", StatSide::Percent),
         ];
         let name = name.trim();
         let inside = name
@@ -141,7 +147,7 @@ impl Stat {
             is_absolute,
         };
         if let Some(column) = Column::named(name) {
-            return Some(stat(column, Variant::default()));
+            return Some(stat(column, StatSide::default()));
         }
         VARIANTS.iter().find_map(|&(end, variant)| {
             let column = Column::named(name.strip_suffix(end)?)?;
@@ -151,14 +157,20 @@ impl Stat {
 }
 
 /// Columns to print and values to sort by.
-pub(super) struct Emit {
+#[derive(Debug)]
+pub struct Emit {
     columns: Option<Vec<Column>>,
     /// Value, and whether it ascends.
     order: Vec<(Stat, bool)>,
 }
 
 impl Emit {
-    pub(super) fn read(columns: &[String], order: &[String]) -> Result<Emit, Failure> {
+    /// Reads lists of columns and of values to sort by, with commas between; `^` behind a value
+    /// ascends, `v` descends.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub fn read(columns: &[String], order: &[String]) -> Result<Emit, VeristatError> {
         let split = |specs: &[String]| -> Vec<String> {
             let parts = specs.iter().flat_map(|spec| spec.split(','));
             parts
@@ -166,12 +178,8 @@ impl Emit {
                 .filter(|part| !part.is_empty())
                 .collect()
         };
-        let named = |name: &str| {
-            Stat::named(name).ok_or_else(|| {
-                let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-                Failure::new(format_args!("no column is called {name:?}")).hint(names.join(", "))
-            })
-        };
+        let named =
+            |name: &str| Stat::named(name).ok_or_else(|| VeristatError::NoColumn(name.to_owned()));
         let columns = split(columns);
         let emitted = columns
             .iter()
@@ -197,27 +205,28 @@ impl Emit {
     }
 
     /// The columns that were named, if any were.
-    pub(super) fn columns(&self) -> Option<&[Column]> {
+    pub fn columns(&self) -> Option<&[Column]> {
         self.columns.as_deref()
     }
 
     /// True if rows are sorted.
-    pub(super) fn sorts(&self) -> bool {
+    pub fn sorts(&self) -> bool {
         !self.order.is_empty()
     }
 
     /// Sorts rows, equal ones by file and program. Without an order they stay as they
     /// are.
-    pub(super) fn sort(&self, rows: &mut [Row]) {
+    pub fn sort<R: AsRef<ResultRow>>(&self, rows: &mut [R]) {
         if self.order.is_empty() {
             return;
         }
         rows.sort_by(|one, other| {
+            let (one, other) = (one.as_ref(), other.as_ref());
             let compare = |stat: Stat| match (one.number(stat.column), other.number(stat.column)) {
                 (Some(one), Some(other)) => one.cmp(&other),
                 _ => one.text(stat.column).cmp(&other.text(stat.column)),
             };
-            let names = |row: &Row| (row.file_name.clone(), row.prog_name.clone());
+            let names = |row: &ResultRow| (row.file_name.clone(), row.prog_name.clone());
             self.order(compare)
                 .then_with(|| names(one).cmp(&names(other)))
         });
@@ -242,9 +251,9 @@ mod tests {
         let order = ["insnsv,prog".to_owned()];
         let emit = Emit::read(&[], &order).ok().unwrap();
         let mut rows = vec![
-            Row::empty("f", "b"),
-            Row::empty("f", "a"),
-            Row::empty("f", "c"),
+            ResultRow::empty("f", "b"),
+            ResultRow::empty("f", "a"),
+            ResultRow::empty("f", "c"),
         ];
         rows[2].total_insns = 7;
         emit.sort(&mut rows);
@@ -258,11 +267,11 @@ mod tests {
         let stat = Stat::named("|insns_pct|").unwrap();
         assert_eq!(
             (stat.column, stat.variant),
-            (Column::TotalInsns, Variant::Percent)
+            (Column::TotalInsns, StatSide::Percent)
         );
         assert!(stat.is_absolute);
-        assert_eq!(Stat::named("dur_a").unwrap().variant, Variant::A);
-        assert_eq!(Stat::named("states").unwrap().variant, Variant::B);
+        assert_eq!(Stat::named("dur_a").unwrap().variant, StatSide::A);
+        assert_eq!(Stat::named("states").unwrap().variant, StatSide::B);
         assert_eq!(Stat::named("states_c"), None);
     }
 }

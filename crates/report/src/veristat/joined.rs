@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::columns::push_columns;
 use super::filter::{Filters, value_of};
-use super::row::{Row, csv_line};
-use super::spec::{Column, Emit, Stat, Variant};
-use super::table::push_columns;
+use super::row::{ResultRow, csv_line};
+use super::spec::{Column, Emit, Stat, StatSide};
 
 /// Columns of a table where none are named; comma-separated values have all of veristat's.
 const SHOWN: &[Column] = &[
@@ -21,11 +21,11 @@ const SHOWN: &[Column] = &[
 /// A program in one or both sets.
 struct Pair<'r> {
     name: (&'r str, &'r str),
-    rows: [Option<&'r Row>; 2],
+    rows: [Option<&'r ResultRow>; 2],
 }
 
 /// Programs of both sets, selected, sorted and printed.
-pub(super) struct Joined<'r> {
+pub struct Joined<'r> {
     pairs: Vec<Pair<'r>>,
     /// The columns that are named.
     columns: Option<Vec<Column>>,
@@ -33,13 +33,13 @@ pub(super) struct Joined<'r> {
 
 impl<'r> Joined<'r> {
     /// Joins two sets by file and program.
-    pub(super) fn new(
-        [a, b]: [&'r [Row]; 2],
+    pub fn new(
+        [a, b]: [&'r [ResultRow]; 2],
         emit: &Emit,
         filters: &Filters,
         top: Option<usize>,
     ) -> Joined<'r> {
-        let mut all: BTreeMap<(&str, &str), [Option<&Row>; 2]> = BTreeMap::new();
+        let mut all: BTreeMap<(&str, &str), [Option<&ResultRow>; 2]> = BTreeMap::new();
         for (side, rows) in [a, b].into_iter().enumerate() {
             for row in rows {
                 all.entry((&row.file_name, &row.prog_name)).or_default()[side] = Some(row);
@@ -60,7 +60,7 @@ impl<'r> Joined<'r> {
     }
 
     /// Columns of text.
-    pub(super) fn table(&self) -> String {
+    pub fn table(&self) -> String {
         let mut text = String::new();
         let (columns, cells) = self.cells(SHOWN, |column, part| match part {
             None => column.heading().to_owned(),
@@ -71,7 +71,7 @@ impl<'r> Joined<'r> {
     }
 
     /// Comma-separated values.
-    pub(super) fn csv(&self) -> String {
+    pub fn csv(&self) -> String {
         let (_, cells) = self.cells(Column::VERISTAT, |column, part| match part {
             None => column.name().to_owned(),
             Some(part) => format!("{}{}", column.name(), ["_base", "_comp", "_diff"][part]),
@@ -123,13 +123,13 @@ impl Pair<'_> {
     fn value(&self, stat: Stat) -> Option<f64> {
         let value = |side: usize| self.rows[side].and_then(|row| value_of(row, stat.column));
         match stat.variant {
-            Variant::A => value(0),
-            Variant::B => value(1),
-            Variant::Diff if stat.column == Column::Verdict => {
+            StatSide::A => value(0),
+            StatSide::B => value(1),
+            StatSide::Diff if stat.column == Column::Verdict => {
                 Some(f64::from(u8::from(value(0)? == value(1)?)))
             }
-            Variant::Diff => Some(value(1)? - value(0)?),
-            Variant::Percent => Some(percent(value(0)?, value(1)?)),
+            StatSide::Diff => Some(value(1)? - value(0)?),
+            StatSide::Percent => Some(percent(value(0)?, value(1)?)),
         }
     }
 
@@ -163,8 +163,8 @@ impl Pair<'_> {
                 let value = |variant| self.value(stat(variant)).unwrap_or(0.0);
                 format!(
                     "{:+} ({:+.2}%)",
-                    value(Variant::Diff),
-                    value(Variant::Percent)
+                    value(StatSide::Diff),
+                    value(StatSide::Percent)
                 )
             }
             _ => "N/A".to_owned(),
@@ -187,10 +187,10 @@ fn percent(from: f64, to: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn rows(insns: &[(&str, u64)]) -> Vec<Row> {
-        let row = |&(prog, total_insns): &(&str, u64)| Row {
+    fn rows(insns: &[(&str, u64)]) -> Vec<ResultRow> {
+        let row = |&(prog, total_insns): &(&str, u64)| ResultRow {
             total_insns,
-            ..Row::empty("a.o", prog)
+            ..ResultRow::empty("a.o", prog)
         };
         insns.iter().map(row).collect()
     }
@@ -214,7 +214,8 @@ mod tests {
              x,100,90,-10 (-10.00%)\n\
              y,10,15,+5 (+50.00%)\n"
         );
-        let grown = Filters::read(&["|insns_pct|>=50".to_owned()]).ok().unwrap();
+        let mut grown = Filters::default();
+        grown.push("|insns_pct|>=50").unwrap();
         let joined = Joined::new([&a, &b], &emit("prog"), &grown, None);
         assert_eq!(joined.table().lines().count(), 3, "{}", joined.table());
         let first = Joined::new([&a, &b], &emit("|insns_diff|"), &all, Some(2));

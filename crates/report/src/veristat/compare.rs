@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::row::Row;
+use super::columns::push_columns;
+use super::row::ResultRow;
 use super::spec::{Column, Emit};
-use super::table::push_columns;
-use crate::answer_format::count;
 
 /// Differences between old and new results, by file and program. Default columns are
 /// verdict, instructions, states and reason.
-pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
+pub fn differences<R: AsRef<ResultRow>>(old: &[ResultRow], new: &[R], emit: &Emit) -> String {
     const COMPARED: &[Column] = &[
         Column::Verdict,
         Column::TotalInsns,
         Column::TotalStates,
         Column::Reason,
     ];
+    let new: Vec<&ResultRow> = new.iter().map(AsRef::as_ref).collect();
+    let old: Vec<&ResultRow> = old.iter().collect();
     let compared: Vec<Column> = emit
         .columns()
         .unwrap_or(COMPARED)
@@ -23,15 +24,18 @@ pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
         .copied()
         .filter(|column| !matches!(column, Column::FileName | Column::ProgName))
         .collect();
-    let ambiguous: BTreeSet<_> = [old, new].into_iter().flat_map(twice).collect();
-    let key = |row: &Row| {
+    let ambiguous: BTreeSet<_> = [&old, &new]
+        .into_iter()
+        .flat_map(|rows| twice(rows))
+        .collect();
+    let key = |row: &ResultRow| {
         let short = (base(&row.file_name).to_owned(), row.prog_name.clone());
         match ambiguous.contains(&short) {
             true => (row.file_name.clone(), row.prog_name.clone()),
             false => short,
         }
     };
-    let mut pairs: BTreeMap<(String, String), [Option<&Row>; 2]> = BTreeMap::new();
+    let mut pairs: BTreeMap<(String, String), [Option<&ResultRow>; 2]> = BTreeMap::new();
     for row in old {
         pairs.entry(key(row)).or_default()[0] = Some(row);
     }
@@ -69,7 +73,10 @@ pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
     }
     text + &format!(
         "{} compared, {}\n",
-        count(pairs.len(), "program"),
+        match pairs.len() {
+            1 => "1 program".to_owned(),
+            many => format!("{many} programs"),
+        },
         match differing {
             1 => "1 value differs".to_owned(),
             many => format!("{many} values differ"),
@@ -78,9 +85,9 @@ pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
 }
 
 /// Last parts of paths and programs that stand for several results.
-fn twice(rows: &[Row]) -> Vec<(String, String)> {
+fn twice(rows: &[&ResultRow]) -> Vec<(String, String)> {
     let mut seen = BTreeSet::new();
-    let short = |row: &Row| (base(&row.file_name).to_owned(), row.prog_name.clone());
+    let short = |row: &&ResultRow| (base(&row.file_name).to_owned(), row.prog_name.clone());
     let shorts = rows.iter().map(short);
     shorts.filter(|short| !seen.insert(short.clone())).collect()
 }
@@ -89,7 +96,7 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn change(sides: &[Option<&Row>; 2], column: Column) -> String {
+fn change(sides: &[Option<&ResultRow>; 2], column: Column) -> String {
     let [Some(old), Some(new)] = sides else {
         return String::new();
     };
@@ -109,16 +116,19 @@ mod tests {
     #[test]
     fn what_differs_is_listed_by_program() {
         let emit = Emit::read(&[], &[]).ok().unwrap();
-        let mut old = vec![Row::empty("dir/a.o", "p"), Row::empty("a.o", "gone")];
+        let mut old = vec![
+            ResultRow::empty("dir/a.o", "p"),
+            ResultRow::empty("a.o", "gone"),
+        ];
         old[0].total_insns = 100;
-        let mut new = vec![Row::empty("a.o", "p")];
+        let mut new = vec![ResultRow::empty("a.o", "p")];
         new[0].total_insns = 110;
-        let text = table(&old, &new, &emit);
+        let text = differences(&old, &new, &emit);
         assert!(text.contains("total_insns"), "{text}");
         assert!(text.contains("110 (+10.00%)"), "{text}");
         assert!(text.contains("gone"), "{text}");
-        let files = ["d1/a.o", "d2/a.o"].map(|file| Row::empty(file, "p"));
-        assert!(table(&files, &files, &emit).starts_with("2 programs compared, 0"));
-        assert!(table(&new, &new, &emit).starts_with("1 program compared, 0"));
+        let files = ["d1/a.o", "d2/a.o"].map(|file| ResultRow::empty(file, "p"));
+        assert!(differences(&files, &files, &emit).starts_with("2 programs compared, 0"));
+        assert!(differences(&new, &new, &emit).starts_with("1 program compared, 0"));
     }
 }

@@ -1,0 +1,72 @@
+//! Errors of filters, orders and results that are read.
+
+use std::error::Error;
+use std::fmt;
+
+use super::spec::Column;
+
+/// Reason why a filter, a column or a file of results is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VeristatError {
+    /// The filter has no name and no condition.
+    EmptyFilter(String),
+    /// The filter is no condition on a value.
+    Condition {
+        /// The condition.
+        text: String,
+        /// The fact.
+        fact: String,
+    },
+    /// There is no column of this name.
+    NoColumn(String),
+    /// Results have no columns of files and programs.
+    NoKeys,
+    /// A cell of a column of numbers is no number.
+    Number {
+        /// Line of the text, from 1.
+        line: usize,
+        /// Name of the column.
+        column: &'static str,
+        /// The cell.
+        cell: String,
+    },
+}
+
+impl VeristatError {
+    /// The form that is expected in its place, if there is one.
+    pub fn form(&self) -> Option<String> {
+        match self {
+            VeristatError::EmptyFilter(_) => {
+                Some("GLOB, FILE/PROG, or a condition such as insns>=1000".to_owned())
+            }
+            VeristatError::Condition { .. } => {
+                Some("a condition is NAME OPERATOR NUMBER, such as insns>=1000".to_owned())
+            }
+            VeristatError::NoColumn(_) => {
+                let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
+                Some(names.join(", "))
+            }
+            VeristatError::NoKeys => {
+                Some("the CSV of veristat or of `beebox verify --format csv`".to_owned())
+            }
+            VeristatError::Number { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for VeristatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VeristatError::EmptyFilter(text) => write!(f, "filter {text:?} selects nothing"),
+            VeristatError::Condition { text, fact } => write!(f, "filter {text:?}: {fact}"),
+            VeristatError::NoColumn(name) => write!(f, "no column is called {name:?}"),
+            VeristatError::NoKeys => write!(f, "no columns file_name and prog_name"),
+            VeristatError::Number { line, column, cell } => {
+                write!(f, "line {line}: {cell:?} in column {column} is no number")
+            }
+        }
+    }
+}
+
+impl Error for VeristatError {}

@@ -1,0 +1,290 @@
+//! Results: one row for each program, in veristat's columns.
+
+use serde::Serialize;
+
+use super::VeristatError;
+use super::spec::{Column, Emit};
+
+/// Verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultVerdict {
+    /// Refused.
+    Failure,
+    /// Accepted.
+    Success,
+    /// Unsupported.
+    Unsupported,
+}
+
+impl ResultVerdict {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ResultVerdict::Failure => "failure",
+            ResultVerdict::Success => "success",
+            ResultVerdict::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// One program's results.
+#[derive(Clone, Debug, Serialize)]
+pub struct ResultRow {
+    /// The file.
+    pub file_name: String,
+    /// The program.
+    pub prog_name: String,
+    /// The verdict.
+    pub verdict: ResultVerdict,
+    /// Duration of the verification in microseconds.
+    pub duration: u64,
+    /// Instructions that the verifier processed.
+    pub total_insns: u64,
+    /// States that it explored.
+    pub total_states: u64,
+    /// Most states at a time.
+    pub peak_states: u64,
+    /// Most states of an instruction.
+    pub max_states_per_insn: u64,
+    /// Length of the longest chain of read marks.
+    pub max_mark_read_len: u64,
+    /// Instructions of the program.
+    pub prog_size: u64,
+    /// Bytes of its native code.
+    pub prog_size_jited: u64,
+    /// Sum over subprograms, as veristat has it.
+    pub stack_depth: u64,
+    /// Stack of the deepest call chain in bytes.
+    pub max_stack_depth: u64,
+    /// The program type.
+    pub prog_type: String,
+    /// The attach type.
+    pub attach_type: String,
+    /// Peak memory in MiB.
+    pub mem_peak: u64,
+    /// Reason of a refusal.
+    pub reason: String,
+    /// Microseconds.
+    pub duration_us: u64,
+    /// Stack depth by subprogram, as the kernel prints it.
+    pub stack: String,
+}
+
+impl AsRef<ResultRow> for ResultRow {
+    fn as_ref(&self) -> &ResultRow {
+        self
+    }
+}
+
+impl ResultRow {
+    /// A row without results.
+    pub fn empty(file: &str, prog: &str) -> ResultRow {
+        ResultRow {
+            file_name: file.to_owned(),
+            prog_name: prog.to_owned(),
+            verdict: ResultVerdict::Unsupported,
+            duration: 0,
+            total_insns: 0,
+            total_states: 0,
+            peak_states: 0,
+            max_states_per_insn: 0,
+            max_mark_read_len: 0,
+            prog_size: 0,
+            prog_size_jited: 0,
+            stack_depth: 0,
+            max_stack_depth: 0,
+            prog_type: String::new(),
+            attach_type: String::new(),
+            mem_peak: 0,
+            reason: String::new(),
+            duration_us: 0,
+            stack: String::new(),
+        }
+    }
+
+    /// The number in a column; `None` for words.
+    pub fn number(&self, column: Column) -> Option<u64> {
+        Some(match column {
+            Column::Duration => self.duration,
+            Column::TotalInsns => self.total_insns,
+            Column::TotalStates => self.total_states,
+            Column::PeakStates => self.peak_states,
+            Column::MaxStatesPerInsn => self.max_states_per_insn,
+            Column::MarkRead => self.max_mark_read_len,
+            Column::Size => self.prog_size,
+            Column::JitedSize => self.prog_size_jited,
+            Column::Stack => self.stack_depth,
+            Column::MaxStack => self.max_stack_depth,
+            Column::MemoryPeak => self.mem_peak,
+            Column::DurationUs => self.duration_us,
+            _ => return None,
+        })
+    }
+
+    /// Sets the number in a column; nothing for words.
+    pub fn set_number(&mut self, column: Column, number: u64) {
+        let field = match column {
+            Column::Duration => &mut self.duration,
+            Column::TotalInsns => &mut self.total_insns,
+            Column::TotalStates => &mut self.total_states,
+            Column::PeakStates => &mut self.peak_states,
+            Column::MaxStatesPerInsn => &mut self.max_states_per_insn,
+            Column::MarkRead => &mut self.max_mark_read_len,
+            Column::Size => &mut self.prog_size,
+            Column::JitedSize => &mut self.prog_size_jited,
+            Column::Stack => &mut self.stack_depth,
+            Column::MaxStack => &mut self.max_stack_depth,
+            Column::MemoryPeak => &mut self.mem_peak,
+            Column::DurationUs => &mut self.duration_us,
+            _ => return,
+        };
+        *field = number;
+    }
+
+    /// The text in a column.
+    pub fn text(&self, column: Column) -> String {
+        match column {
+            Column::FileName => self.file_name.clone(),
+            Column::ProgName => self.prog_name.clone(),
+            Column::Verdict => self.verdict.name().to_owned(),
+            Column::ProgType => self.prog_type.clone(),
+            Column::AttachType => self.attach_type.clone(),
+            Column::Reason => self.reason.clone(),
+            _ => self.number(column).unwrap_or(0).to_string(),
+        }
+    }
+}
+
+/// Comma-separated values; `with_ours` adds our columns and the programs that are
+/// unsupported.
+pub fn csv<R: AsRef<ResultRow>>(rows: &[R], emit: &Emit, with_ours: bool) -> String {
+    let columns = match emit.columns() {
+        Some(columns) => columns.to_vec(),
+        None if with_ours => Column::ALL.to_vec(),
+        None => Column::VERISTAT.to_vec(),
+    };
+    let columns: Vec<Column> = columns
+        .into_iter()
+        .filter(|column| with_ours || Column::VERISTAT.contains(column))
+        .collect();
+    let mut text = String::new();
+    let names = columns.iter().map(|column| column.name().to_owned());
+    push_line(&mut text, names);
+    for row in rows.iter().map(AsRef::as_ref) {
+        if with_ours || row.verdict != ResultVerdict::Unsupported {
+            push_line(
+                &mut text,
+                columns.iter().map(|&column| quoted(row.text(column))),
+            );
+        }
+    }
+    text
+}
+
+/// A line of comma-separated values.
+pub(super) fn csv_line(cells: Vec<String>) -> String {
+    let mut text = String::new();
+    push_line(&mut text, cells.into_iter().map(quoted));
+    text
+}
+
+fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&cell);
+    }
+    text.push('\n');
+}
+
+fn quoted(cell: String) -> String {
+    match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    }
+}
+
+/// Reads results that this command or veristat wrote as comma-separated values. Columns that are
+/// unknown are left out.
+///
+/// # Errors
+/// If there are no columns of files and programs, or a number is none.
+pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
+    let mut lines = text.lines();
+    let headings = cells(lines.next().unwrap_or_default());
+    let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
+    let has = |column| columns.contains(&Some(column));
+    if !has(Column::FileName) || !has(Column::ProgName) {
+        return Err(VeristatError::NoKeys);
+    }
+    let mut rows = Vec::new();
+    for (line, number) in lines.zip(2..) {
+        let mut row = ResultRow::empty("", "");
+        for (cell, column) in cells(line).into_iter().zip(&columns) {
+            let Some(column) = *column else {
+                continue;
+            };
+            match column {
+                Column::FileName => row.file_name = cell,
+                Column::ProgName => row.prog_name = cell,
+                Column::ProgType => row.prog_type = cell,
+                Column::AttachType => row.attach_type = cell,
+                Column::Reason => row.reason = cell,
+                Column::Verdict => {
+                    row.verdict = match cell.as_str() {
+                        "success" => ResultVerdict::Success,
+                        "failure" => ResultVerdict::Failure,
+                        _ => ResultVerdict::Unsupported,
+                    }
+                }
+                column => {
+                    let value: Result<i64, _> = cell.parse();
+                    let value = value.map_err(|_| VeristatError::Number {
+                        line: number,
+                        column: column.name(),
+                        cell,
+                    })?;
+                    // veristat has -1 for what it did not measure.
+                    let value = u64::try_from(value).unwrap_or(0);
+                    row.set_number(column, value);
+                }
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The cells of a line, without their quotes.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut rest = line.chars().peekable();
+    while let Some(now) = rest.next() {
+        match now {
+            '"' if is_quoted && rest.peek() == Some(&'"') => {
+                rest.next();
+                cells.last_mut().expect("one from the start").push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            other => cells.last_mut().expect("one from the start").push(other),
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_read_as_they_are_written() {
+        for cell in ["plain", "a, b", "say \"x\"", ""] {
+            assert_eq!(cells(&quoted(cell.to_owned())), [cell]);
+        }
+        assert_eq!(cells("a,,\"b,c\""), ["a", "", "b,c"]);
+    }
+}
