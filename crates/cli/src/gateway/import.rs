@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gateway::import::{
     Assumptions, ConnectionState, Fate, Imported, Remark, Variant, iptables_save, nft_json,
 };
+use report::run::one_line;
 
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
@@ -145,10 +146,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         diagnostic!("{}: {place}: {fate}: {reason}: {rule}", name(path));
     }
     let is_left_out = |remark: &&Remark| remark.fate == Fate::LeftOut;
-    let mut text = format!("# {chain}{}\n", in_words(&assumptions));
+    let mut text = one_line(&format!("# {chain}{}", in_words(&assumptions))) + "\n";
     for remark in remarks.iter().filter(is_left_out) {
         let (place, reason) = (&remark.place, &remark.reason);
-        text += &format!("# left out, {place}: {reason}\n");
+        text += &one_line(&format!("# left out, {place}: {reason}"));
+        text.push('\n');
     }
     text += &set.to_string();
     write_output(text.as_bytes(), output)?;

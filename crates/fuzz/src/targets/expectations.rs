@@ -51,7 +51,8 @@ fn run(input: &[u8]) -> Signature {
         Err(error) => {
             let line = error.line.map(|line| text.lines().nth(line - 1));
             assert!(line.is_none_or(|line| line.is_some()), "no such line");
-            let letters: String = error.to_string();
+            let message = error.to_string();
+            let letters = message.split('"').next().unwrap_or_default();
             let letters = letters.chars().filter(|it| it.is_ascii_lowercase());
             return Signature::of(letters.take(30).collect::<String>());
         }

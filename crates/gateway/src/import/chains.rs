@@ -2,7 +2,7 @@
 
 use super::conditions::{intersect_all, subtract_all};
 use super::{Fate, ImportError, Imported, Remark};
-use crate::rules::{Action, Addresses, Prefix, Rule};
+use crate::rules::{Action, Addresses, Prefix, Rule, comment_line};
 
 /// Most chains in each other.
 pub(super) const MOST_DEPTH: usize = 16;
@@ -153,7 +153,7 @@ impl<'c> Flattener<'_, 'c> {
     ) -> Result<(), ImportError> {
         let rules = conditions.into_iter().map(|condition| Rule {
             action: action.clone(),
-            comment: comment.to_owned(),
+            comment: comment_line(comment),
             ..condition
         });
         self.found.set.rules.extend(rules);

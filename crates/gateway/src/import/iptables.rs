@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use self::rule::Dialect;
 use super::chains::{ChainRule, flatten};
 use super::{Assumptions, ImportError, Imported};
-use crate::rules::{Action, Prefix, Rule, RuleSet};
+use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// The table that is imported.
 const TABLE: &str = "filter";
@@ -74,7 +74,7 @@ pub fn iptables_save(
     });
     let rules_of = |name: &str| chains.rules.get(name).map(Vec::as_slice);
     flatten(chain, &all, &rules_of, &mut found)?;
-    all.comment = format!("policy of {chain}");
+    all.comment = comment_line(&format!("policy of {chain}"));
     found.set.rules.push(all);
     Ok(found)
 }

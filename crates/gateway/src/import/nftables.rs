@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::chains::{ChainRule, flatten};
 use super::{Assumptions, ImportError, Imported};
-use crate::rules::{Action, Prefix, Rule, RuleSet};
+use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// A table: its family and name.
 type TableName = (String, String);
@@ -61,7 +61,7 @@ pub fn nft_json(
         rules.map(Vec::as_slice)
     };
     flatten(&name, &all, &rules_of, &mut found)?;
-    all.comment = format!("policy of {name}");
+    all.comment = comment_line(&format!("policy of {name}"));
     found.set.rules.push(all);
     Ok(found)
 }

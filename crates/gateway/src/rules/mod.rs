@@ -73,6 +73,11 @@ pub struct Rule {
     pub comment: String,
 }
 
+/// A comment as the text of a rule holds it: in one line, without blanks around it.
+pub(crate) fn comment_line(text: &str) -> String {
+    text.trim().replace('\n', " ")
+}
+
 impl Rule {
     /// A rule that matches every packet.
     pub fn new(action: Action) -> Rule {

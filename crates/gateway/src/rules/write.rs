@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{Action, Addresses, Ports, Protocols, Rule, RuleSet, TransportHeaders, protocol_name};
+use super::{
+    Action, Addresses, Ports, Protocols, Rule, RuleSet, TransportHeaders, comment_line,
+    protocol_name,
+};
 
 impl fmt::Display for RuleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +64,7 @@ impl fmt::Display for Rule {
         }
         match self.comment.is_empty() {
             true => Ok(()),
-            false => write!(f, " # {}", self.comment),
+            false => write!(f, " # {}", comment_line(&self.comment)),
         }
     }
 }

@@ -405,7 +405,10 @@ fn ports(
     };
     let range = |item: &Value| match item.get("range").and_then(Value::as_array) {
         Some(range) => match &range[..] {
-            [first, last] => Ok((port(first)?, port(last)?)),
+            [first, last] => match (port(first)?, port(last)?) {
+                (first, last) if first <= last => Ok((first, last)),
+                _ => Err(format!("the range {item}")),
+            },
             _ => Err(format!("the range {item}")),
         },
         None => port(item).map(|port| (port, port)),
