@@ -11,8 +11,8 @@ use verifier::Proof;
 const OBJECT: &str = "tests/run/unwritten.bpf.o";
 
 /// The programs of which each run without a context makes such a read.
-const READING: [&str; 8] = [
-    "direct", "half", "padding", "record", "probe", "callee", "callback", "entered",
+const READING: [&str; 9] = [
+    "direct", "half", "padding", "record", "probe", "text", "callee", "callback", "entered",
 ];
 
 fn load(engine: RunEngine) -> LoadedObject {
@@ -58,7 +58,7 @@ fn the_checked_engine_notices_each_way_of_reading() {
     let mut loaded = load(RunEngine::Checked);
     run(&mut loaded, "direct", 0, 0);
     let text = loaded.unwritten_stack_reads()[0].to_string();
-    let expected = "direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:57) reads \
+    let expected = "direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:58) reads \
                     stack memory that the program never wrote";
     assert_eq!(text, expected);
 }

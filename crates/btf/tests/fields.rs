@@ -119,3 +119,68 @@ fn fields_at_unfit_offsets_are_none() {
     assert_eq!(found(&[("bpf_timer", 4)]), Ok(Vec::new()));
     assert_eq!(found(&[("kptr", 2)]), Ok(Vec::new()));
 }
+
+/// Structures of which each has the one before twice, `levels` of them; the first has `first`.
+fn doubled(levels: usize, first: &[&str]) -> (Btf<'static>, TypeId) {
+    let mut builder = Builder::new();
+    let mut members = Vec::new();
+    for name in first {
+        let name = builder.string(name);
+        members.push(builder.composite(Kind::Struct, name, 0, &[]));
+    }
+    let member = |ty: TypeId| Member {
+        name: StrOffset::EMPTY,
+        ty,
+        bit_offset: 0,
+        bits: 0,
+    };
+    let members: Vec<Member> = members.into_iter().map(member).collect();
+    let mut ty = builder.composite(Kind::Struct, StrOffset::EMPTY, 0, &members);
+    for _ in 1..levels {
+        let twice = [member(ty), member(ty)];
+        ty = builder.composite(Kind::Struct, StrOffset::EMPTY, 0, &twice);
+    }
+    let btf = Btf::parse(builder.finish()).expect("a blob of the builder");
+    (btf, ty)
+}
+
+#[test]
+fn structures_that_have_others_twice_take_bounded_time() {
+    for first in [&[][..], &["plain"]] {
+        let (btf, value) = doubled(31, first);
+        let record = FieldRecord::new(&btf, None, value, FieldSet::MAP_VALUE);
+        assert_eq!(record, Ok(FieldRecord::default()));
+    }
+    let (btf, value) = doubled(33, &[]);
+    let record = FieldRecord::new(&btf, None, value, FieldSet::MAP_VALUE);
+    assert_eq!(record, Err(FieldFault::TooDeep));
+}
+
+#[test]
+fn a_known_structure_still_counts_its_depth() {
+    // The value has a short chain first, then the same chain below the limit of the depth.
+    let mut builder = Builder::new();
+    let member = |ty: TypeId| Member {
+        name: StrOffset::EMPTY,
+        ty,
+        bit_offset: 0,
+        bits: 0,
+    };
+    let mut chain = |depth: usize, mut ty: TypeId| {
+        for _ in 0..depth {
+            ty = builder.composite(Kind::Struct, StrOffset::EMPTY, 0, &[member(ty)]);
+        }
+        ty
+    };
+    let shared = chain(4, TypeId::VOID);
+    let deep = chain(30, shared);
+    let value = builder.composite(
+        Kind::Struct,
+        StrOffset::EMPTY,
+        0,
+        &[member(shared), member(deep)],
+    );
+    let btf = Btf::parse(builder.finish()).expect("a blob of the builder");
+    let record = FieldRecord::new(&btf, None, value, FieldSet::MAP_VALUE);
+    assert_eq!(record, Err(FieldFault::TooDeep));
+}

@@ -25,7 +25,9 @@ use crate::program_output::{json, print, write_json};
 The columns: insns with the functions that a program calls (subprogs); stack in bytes
 over the deepest chain of calls; core, how many instructions depend on the kernel's
 types; linux, the oldest release that has everything, and the newest thing that needs
-it. Code that runs only if the kernel has a feature counts too. Big-endian objects and
+it. Helpers and kfuncs that run only behind a check of what the kernel has (CO-RE,
+LINUX_KERNEL_VERSION) are marked and do not count; opcodes, atomic operations and function
+references behind one do, since Linux checks them in dead code too. Big-endian objects and
 those with legacy maps (SEC(\"maps\")) are shown and not linked. JSON is one line for each
 object (JSON Lines).
 

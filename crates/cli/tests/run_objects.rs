@@ -188,6 +188,20 @@ fn wrong_input_is_named() {
             &["EINVAL", "3712"],
         ),
         (
+            &[FIREWALL, "--packet", "zero:60", "--ctx", "zero:0"],
+            &["a context of 0 bytes", "EINVAL"],
+        ),
+        (
+            &[
+                FIREWALL,
+                "--packet",
+                "zero:60",
+                "--ctx",
+                "0000000000000000000000000000000000000000 01000000",
+            ],
+            &["a context of 24 bytes", "EINVAL"],
+        ),
+        (
             &[FIREWALL, "--pcap", RULES],
             &["neither pcap nor pcapng", "--packet"],
         ),

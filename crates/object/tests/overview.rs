@@ -83,3 +83,28 @@ fn a_map_that_is_not_created_needs_nothing() {
     let overview = object.overview();
     assert!(overview.maps[events.0 as usize].is_empty());
 }
+
+#[test]
+fn what_linux_checks_in_dead_code_is_never_guarded() {
+    let file = include_bytes!("objects/guards.o");
+    let object = Object::open(file).expect("an object");
+    let overview = object.overview();
+    let releases = overview.programs.iter().map(|program| {
+        let name = object.program_defs().get(program.id).expect("a program");
+        let release = oldest(&program.needs).expect("a release");
+        (name.name.to_string(), release.to_string())
+    });
+    let releases: Vec<(String, String)> = releases.collect();
+    let expected = [
+        ("callback", "5.13"),
+        ("atomic", "5.12"),
+        ("signed_load", "6.6"),
+        ("byte_swap", "6.6"),
+        ("in_subprog", "6.6"),
+        ("helper", "5.2"),
+        ("signed_division", "5.2"),
+        ("plain", "5.2"),
+    ];
+    let expected = expected.map(|(name, release)| (name.to_owned(), release.to_owned()));
+    assert_eq!(releases, expected);
+}

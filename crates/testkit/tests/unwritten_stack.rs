@@ -108,6 +108,44 @@ fn each_way_of_reading_is_a_fact() {
 }
 
 #[test]
+fn helpers_that_write_a_part_leave_unwritten_bytes() {
+    let text =
+        "r1 = r10; r1 += -16; r2 = 16; r3 = 0; call 115; r0 = *(u8 *)(r10 - 7); r0 = 0; exit";
+    assert_eq!(reads_of(&text.replace("; ", "\n")), [5]);
+    // The final zero byte is always written, and what is stored before stays.
+    let first = text.replace("- 7", "- 16");
+    assert!(reads_of(&first.replace("; ", "\n")).is_empty());
+    let stored = format!("*(u64 *)(r10 - 8) = 0; {text}");
+    assert!(reads_of(&stored.replace("; ", "\n")).is_empty());
+
+    // A failed bpf_xdp_load_bytes writes nothing; bpf_skb_load_bytes writes zeros.
+    let skb = "r2 = 0; r3 = r10; r3 += -16; r4 = 16; call 26; r0 = *(u8 *)(r10 - 7); r0 = 0; exit";
+    assert!(reads_of(&skb.replace("; ", "\n")).is_empty());
+    for (test, read) in [
+        ("r7 = 0", Some(6)),
+        ("if r0 != 0 goto out", None),
+        ("if w0 != 0 goto out", None),
+        ("if r0 s< 0 goto out", None),
+        ("if r0 s<= -1 goto out", None),
+        ("if r0 == 0 goto out", Some(6)),
+        ("if r0 s>= 0 goto out", Some(6)),
+        ("if r0 == 1 goto out", Some(6)),
+        ("r7 = r0; r0 = 5; if r7 != 0 goto out", None),
+        ("w7 = w0; r0 = 5; if w7 s< 0 goto out", None),
+        ("r7 = r0; r0 = 5; if r0 != 0 goto out", Some(8)),
+        ("*(u64 *)(r10 - 8) = 0", None),
+    ] {
+        let text = format!(
+            "r2 = 0; r3 = r10; r3 += -16; r4 = 16; call 189; {test}; r1 = *(u8 *)(r10 - 7); out: r0 = 0; exit"
+        );
+        let text = text.replace("; ", "\n").replace(": ", ":\n");
+        let program = Program::builder(ProgramType::Xdp, assembled(&text).unwrap());
+        let program = program.license("GPL").build().unwrap();
+        assert_eq!(reads(&program), Vec::from_iter(read), "{text}");
+    }
+}
+
+#[test]
 fn pruning_loses_no_read() {
     // The path that writes the word is walked first; the other one is pruned where they meet.
     let meeting = "call 7; if r0 == 0 goto meet; *(u64 *)(r10 - 8) = 1; meet: r6 = 0; r0 = *(u64 *)(r10 - 8); r0 = 0; exit";

@@ -145,7 +145,8 @@ fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Abs
             insn => Feature::of(*insn),
         };
         let is_reached = is_reached(at);
-        if let Some(feature) = feature.filter(|feature| is_reached || feature.is_opcode()) {
+        let is_checked = |feature: &Feature| is_reached || feature.is_checked_in_dead_code(*insn);
+        if let Some(feature) = feature.filter(is_checked) {
             absent.feature(feature, Some(at));
         }
         match insn {

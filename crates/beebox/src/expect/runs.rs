@@ -109,11 +109,10 @@ pub(super) fn run(
             let packet = packet.as_ref().map(ByteSource::read_packet).transpose()?;
             let packet = packet.unwrap_or_default();
             let context = context.as_ref().map(ByteSource::read).transpose()?;
-            let context = context.unwrap_or_default();
-            match program.test_run_with_context(&packet, &context, *repeat) {
+            match program.test_run_with_given(&packet, context.as_deref(), *repeat) {
                 Ok(run) => Ok(Ok(Ran::Packet {
                     packet,
-                    context,
+                    context: context.unwrap_or_default(),
                     run: Box::new(run),
                 })),
                 Err(error) if error.is_stop() => Ok(Err(error)),

@@ -151,6 +151,28 @@ impl<'o> RunnableProgram<'o> {
         self.test_run_with_context(packet, &[], repeat)
     }
 
+    /// As [`test_run_with_context`](RunnableProgram::test_run_with_context), with `None` for no
+    /// context: an empty one that is given is an error, as in Linux, where `ctx_in` without
+    /// `ctx_size_in` is EINVAL.
+    ///
+    /// # Errors
+    /// As of [`test_run_with_context`](RunnableProgram::test_run_with_context).
+    pub fn test_run_with_given(
+        &mut self,
+        packet: &[u8],
+        context: Option<&[u8]>,
+        repeat: u32,
+    ) -> Result<TestRunOutput, RunError> {
+        match context {
+            Some([]) => Err(RunError::Context {
+                errno: Errno::EINVAL,
+                len: 0,
+                kind: self.kind(),
+            }),
+            context => self.test_run_with_context(packet, context.unwrap_or_default(), repeat),
+        }
+    }
+
     /// As [`test_run_repeated`](RunnableProgram::test_run_repeated), on a context that is
     /// given as `ctx_in` of `BPF_PROG_TEST_RUN`, empty for none. Programs of types without
     /// packets take an empty packet.

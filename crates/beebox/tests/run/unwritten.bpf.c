@@ -44,6 +44,7 @@ struct {
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static void (*const tail_call)(void *context, void *map, u32 index) = (void *)12;
 static long (*const probe_read)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const probe_read_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
 static long (*const load_bytes)(const void *skb, u32 offset, void *to, u32 len) = (void *)26;
 static long (*const ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
@@ -123,6 +124,19 @@ SEC("tc") int probe(struct __sk_buff *skb)
 	UNWRITTEN(from);
 	probe_read(&to, sizeof(to), &from);
 	KEEP(to);
+	return 1;
+}
+
+/* Memory of which a helper writes a part: an empty text and its end. */
+SEC("tc") int text(struct __sk_buff *skb)
+{
+	u32 from = 0, read;
+	u8 to[16];
+
+	UNWRITTEN(to);
+	probe_read_str(to, sizeof(to), &from);
+	read = ((volatile u8 *)to)[9];
+	KEEP(read);
 	return 1;
 }
 

@@ -1,4 +1,12 @@
 //! The search for special fields, and their rules (`btf_find_field`, `btf_parse_fields`).
+//!
+//! Depth-first over the members. Structures without special fields are memoized with the depth
+//! at which they were searched: a structure of n levels that has each level below twice takes n
+//! visits, not 2^n. Those with special fields are few, since their total is limited. Complexity:
+//! linear in the members of all structures below the type, times the maximum depth.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use super::{FieldFault, FieldKind, FieldSet, MAX_DEPTH, MAX_FIELDS, SpecialField};
 use crate::{Btf, Kind, Member, Name, Shape, TypeId};
@@ -22,7 +30,11 @@ pub(super) fn fields(
     ty: TypeId,
     wanted: FieldSet,
 ) -> Outcome<Vec<SpecialField>> {
-    let search = Search { btf, wanted };
+    let search = Search {
+        btf,
+        wanted,
+        without_fields: RefCell::default(),
+    };
     let mut found = Vec::new();
     match btf.at(ty).shape() {
         Shape::Struct(_) => search.find_in_struct(ty, &mut found, MAX_FIELDS, 0)?,
@@ -54,6 +66,9 @@ struct Place {
 struct Search<'b> {
     btf: &'b Btf<'b>,
     wanted: FieldSet,
+    /// Structures without special fields, with the greatest depth of a search that did not
+    /// exceed the limit of the depth.
+    without_fields: RefCell<HashMap<TypeId, usize>>,
 }
 
 impl<'b> Search<'b> {
@@ -68,6 +83,10 @@ impl<'b> Search<'b> {
         let Some(composite) = self.btf.at(id).as_composite() else {
             return Ok(());
         };
+        let known = self.without_fields.borrow().get(&id).copied();
+        if known.is_some_and(|known| depth <= known) {
+            return Ok(());
+        }
         let first = found.len();
         let mut seen = Vec::new();
         for (component, member) in (0..).zip(composite.members()) {
@@ -82,6 +101,9 @@ impl<'b> Search<'b> {
             };
             let room = room - (found.len() - first);
             self.find_in_member(place, member.ty, &mut seen, found, room, depth)?;
+        }
+        if found.len() == first {
+            self.without_fields.borrow_mut().insert(id, depth);
         }
         Ok(())
     }

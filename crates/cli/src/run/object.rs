@@ -502,14 +502,13 @@ fn on_packet(
     let packet = packet.map_err(source_failure)?;
     let packet = packet.unwrap_or_default();
     let context = args.object.ctx.as_ref().map(read_source).transpose()?;
-    let context = context.unwrap_or_default();
     let repeat = args.object.repeat.unwrap_or(1);
-    match program.test_run_with_context(&packet, &context, repeat) {
+    match program.test_run_with_given(&packet, context.as_deref(), repeat) {
         Ok(run) => {
             outputs.add_of(0, &run.printk, &run.records);
             Ok(Ran::Packet {
                 packet,
-                context,
+                context: context.unwrap_or_default(),
                 run,
                 is_cold: repeat == 1,
             })

@@ -1,6 +1,7 @@
 //! Helpers that work on the entries of maps.
 
 use spec::Errno;
+use spec::maps::MapKind;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
@@ -104,10 +105,12 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let mut bytes = vec![0; map.value_size()];
-    memory.read(value, &mut bytes)?;
-    let given = bytes.clone();
+    if map.kind() == MapKind::BloomFilter {
+        memory.read(value, &mut bytes)?;
+        return Ok(status(map.peek(&mut bytes)));
+    }
     let result = map.peek(&mut bytes);
-    if bytes != given {
+    if !matches!(result, Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP)) {
         memory.write(value, &bytes)?;
     }
     Ok(status(result))

@@ -22,6 +22,7 @@ const DATA_END: usize = 4;
 const DATA_META: usize = 8;
 pub(crate) const INGRESS_IFINDEX: usize = 12;
 pub(crate) const RX_QUEUE_INDEX: usize = 16;
+const EGRESS_IFINDEX: usize = 20;
 
 /// True for lengths of metadata that the kernel does not take.
 pub(crate) fn is_wrong_metadata(len: usize) -> bool {
@@ -38,8 +39,10 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
     let (mut metadata, mut linear) = (0, frame.len());
     if !given.is_empty() {
         let field = |at| get(&given, at) as usize;
-        let is_wrong =
-            field(DATA_META) != 0 || field(DATA_END) > frame.len() || field(DATA) > field(DATA_END);
+        let is_wrong = field(DATA_META) != 0
+            || field(DATA_END) > frame.len()
+            || field(DATA) > field(DATA_END)
+            || field(EGRESS_IFINDEX) != 0;
         (metadata, linear) = (field(DATA), field(DATA_END));
         if is_wrong || is_wrong_metadata(metadata) || metadata > HEADROOM - FRAME {
             return Err(Errno::EINVAL);

@@ -143,7 +143,7 @@ impl Functions {
             let is_required = required.contains(id);
             let needs = self.get(*id).needs.iter();
             needs.map(move |need| Need {
-                is_guarded: need.is_guarded || !is_required,
+                is_guarded: need.is_guarded || need.is_guardable && !is_required,
                 ..*need
             })
         };
@@ -227,7 +227,7 @@ impl Function {
             function.take((object, asked), (id, code), (slot, *insn), patch);
             if required.as_ref().is_some_and(|required| !required[slot]) {
                 for need in &mut function.needs[needs..] {
-                    need.is_guarded = true;
+                    need.is_guarded = need.is_guardable;
                 }
                 for (_, is_guarded) in &mut function.callees[callees..] {
                     *is_guarded = true;
@@ -249,7 +249,19 @@ impl Function {
         (slot, insn): (usize, Insn),
         patch: Option<&Patch>,
     ) {
-        let mut need = |need: Need| self.needs.push(need.at(id, slot));
+        let mut need = |need: Need| {
+            // What programs check for before they use it: a path that is not taken needs none
+            // of it. Other parts of instructions are checked everywhere.
+            let is_guardable = match need.thing {
+                Thing::Feature(feature) => !feature.is_checked_in_dead_code(insn),
+                _ => true,
+            };
+            let need = need.at(id, slot);
+            self.needs.push(Need {
+                is_guardable,
+                ..need
+            });
+        };
         match (patch.map(|patch| patch.goal), insn) {
             (Some(Goal::Map(map)), _) => {
                 self.maps.insert(map);

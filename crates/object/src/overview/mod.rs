@@ -6,9 +6,10 @@
 //! linked have an overview too.
 //!
 //! A [`Need`] is one required feature: a helper, a map kind, an instruction. Every
-//! instruction counts. Those that no run reaches where each check for a type, field,
-//! enumerator, weak symbol or release answers no are guarded: the oldest release does
-//! without them.
+//! instruction counts. Helpers, kfuncs and other operands of those that no run reaches where
+//! each check for a type, field, enumerator, weak symbol or release answers no are guarded: the
+//! oldest release does without them. Opcodes, modes of loads, atomic operations and function
+//! references are never guarded: Linux checks them before it removes dead code.
 //!
 //! One pass over instructions and relocations, and for each program one over the needs of
 //! its functions. The total is bounded as for linking: beyond that, functions are
@@ -70,8 +71,11 @@ pub struct Need {
     pub since: Option<Since>,
     /// First use, if it is an instruction.
     pub site: Option<Site>,
-    /// True if all uses are behind checks of what the kernel has.
+    /// True if all uses are behind checks of what the kernel has, and kernels without the
+    /// feature accept the unreached instructions.
     pub is_guarded: bool,
+    /// True if a check can guard the need.
+    is_guardable: bool,
 }
 
 /// Instruction of an object.
@@ -188,6 +192,7 @@ fn collect(needs: impl Iterator<Item = Need>) -> Vec<Need> {
             .cmp(&release(one))
             .then(one.thing.cmp(&other.thing))
             .then(one.is_guarded.cmp(&other.is_guarded))
+            .then(one.is_guardable.cmp(&other.is_guardable))
     });
     all.dedup_by_key(|need| need.thing);
     all
@@ -200,6 +205,7 @@ impl Need {
             since,
             site: None,
             is_guarded: false,
+            is_guardable: false,
         }
     }
 

@@ -11,27 +11,34 @@ pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
     Ordered::List(bytes.iter().map(byte).collect())
 }
 
-/// The value of a type; what has no JSON form, or no bytes, is null, and so is what unions show of
-/// the same bytes beyond `VALUES_OF_BYTE`.
+/// The value of a type; what has no JSON form, or no bytes, is null. Values beyond
+/// [`VALUES_OF_BYTE`] are left out; the array or object that would have them ends with
+/// [`LEFT_OUT`], at one place of the text.
 pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
-    let left = VALUES_OF_BYTE.saturating_mul(bytes.len().max(64));
+    let left = VALUES_OF_BYTE.saturating_mul(bytes.len().saturating_add(8));
     let mut reader = Reader {
         types,
         depth: 0,
         left,
+        is_cut: false,
     };
     reader.value(ty, bytes)
 }
 
-/// Values within values that are shown for a byte, on average: unions in unions have twice as many
-/// with each level.
+/// Values within values that are shown for a byte, on average: unions in unions, and structures
+/// without bytes in such, have twice as many with each level.
 const VALUES_OF_BYTE: usize = 64;
+
+/// Text in the place of values that are left out.
+const LEFT_OUT: &str = "values beyond the limit of 64 for each byte are left out";
 
 struct Reader<'b> {
     types: &'b Btf<'b>,
     depth: u32,
     /// Values that may still be shown.
     left: usize,
+    /// The text says that values are left out.
+    is_cut: bool,
 }
 
 const NULL: Ordered = Ordered::Scalar(Value::Null);
@@ -39,14 +46,25 @@ const NULL: Ordered = Ordered::Scalar(Value::Null);
 impl Reader<'_> {
     fn value(&mut self, ty: TypeId, bytes: &[u8]) -> Ordered {
         self.depth += 1;
-        let is_beyond = self.depth > DEEPEST || self.left == 0;
-        self.left = self.left.saturating_sub(1);
-        let value = match is_beyond {
+        let value = match self.depth > DEEPEST {
             true => None,
             false => self.shape(ty, bytes),
         };
         self.depth -= 1;
         value.unwrap_or(NULL)
+    }
+
+    /// Counts a value; false if it is beyond the limit.
+    fn is_within_limit(&mut self) -> bool {
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_left
+    }
+
+    /// Text in the place of the first value that is left out.
+    fn left_out(&mut self) -> Option<Ordered> {
+        let is_first = !std::mem::replace(&mut self.is_cut, true);
+        is_first.then(|| Ordered::Scalar(LEFT_OUT.into()))
     }
 
     fn shape(&mut self, ty: TypeId, bytes: &[u8]) -> Option<Ordered> {
@@ -73,27 +91,40 @@ impl Reader<'_> {
                 if let Some(text) = self.text(array.element, all) {
                     return Some(Ordered::Scalar(text.into()));
                 }
-                let elements = all.chunks_exact(size.max(1));
-                Ordered::List(
-                    elements
-                        .map(|bytes| self.value(array.element, bytes))
-                        .collect(),
-                )
+                let mut elements = Vec::new();
+                for bytes in all.chunks_exact(size.max(1)) {
+                    if !self.is_within_limit() {
+                        elements.extend(self.left_out());
+                        break;
+                    }
+                    elements.push(self.value(array.element, bytes));
+                }
+                Ordered::List(elements)
             }
             Shape::Struct(of) | Shape::Union(of) => {
-                let members = of.members().map(|member| {
+                let mut members = Vec::new();
+                for member in of.members() {
+                    if !self.is_within_limit() {
+                        members.extend(self.left_out().map(|text| ("...".to_owned(), text)));
+                        break;
+                    }
                     let start = (member.bit_offset / 8) as usize;
                     let bits = field_bits(types, member.ty, member.bits);
                     let value = match bits {
                         Some(bits) => bit_field(bytes, member.bit_offset, bits).unwrap_or(NULL),
                         None => self.value(member.ty, bytes.get(start..).unwrap_or(&[])),
                     };
-                    (name(member.name), value)
-                });
-                Ordered::Object(members.collect())
+                    members.push((name(member.name), value));
+                }
+                Ordered::Object(members)
             }
             Shape::Datasec(section) => {
-                let vars = section.vars().map(|var| {
+                let mut vars = Vec::new();
+                for var in section.vars() {
+                    if !self.is_within_limit() {
+                        vars.extend(self.left_out());
+                        break;
+                    }
                     let at = var.offset as usize;
                     let bytes = bytes.get(at..at + var.size as usize).unwrap_or(&[]);
                     let variable = types.at(var.var);
@@ -101,9 +132,10 @@ impl Reader<'_> {
                         Shape::Var(of) => self.value(of.ty, bytes),
                         _ => NULL,
                     };
-                    Ordered::Object(vec![(variable.name().to_string(), value)])
-                });
-                let vars = Ordered::List(vars.collect());
+                    let variable = (variable.name().to_string(), value);
+                    vars.push(Ordered::Object(vec![variable]));
+                }
+                let vars = Ordered::List(vars);
                 Ordered::Object(vec![(types.at(ty).name().to_string(), vars)])
             }
             _ => return None,

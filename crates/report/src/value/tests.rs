@@ -192,7 +192,8 @@ fn unions_in_unions_take_bounded_time() {
     let types = Btf::parse(it.finish()).expect("types");
     let start = std::time::Instant::now();
     let shown = serde_json::to_string(&to_json(&types, ty, &[1, 0, 0, 0])).expect("it is shown");
-    assert!(shown.len() < 1 << 20, "{} bytes", shown.len());
+    assert!(shown.len() < 1 << 14, "{} bytes", shown.len());
+    assert_eq!(shown.matches("beyond the limit of").count(), 1, "{shown}");
     for value in [
         json!({"a": 5}),
         json!({"a": {"a": 5}}),
@@ -202,4 +203,25 @@ fn unions_in_unions_take_bounded_time() {
         let _ = fill_from_json(&types, ty, &value, &mut [0; 4]);
     }
     assert!(start.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn structures_without_bytes_take_bounded_time_and_text() {
+    let mut it = Builder::new();
+    let names = [it.string("a"), it.string("b")];
+    let mut ty = it.composite(Kind::Struct, StrOffset::EMPTY, 0, &[]);
+    for _ in 0..48 {
+        let members = names.map(|name| Member {
+            name,
+            ty,
+            bit_offset: 0,
+            bits: 0,
+        });
+        ty = it.composite(Kind::Struct, StrOffset::EMPTY, 0, &members);
+    }
+    let types = Btf::parse(it.finish()).expect("types");
+    let shown = serde_json::to_string(&to_json(&types, ty, &[])).expect("it is shown");
+    assert!(shown.len() < 1 << 14, "{} bytes", shown.len());
+    let text = "\"...\":\"values beyond the limit of 64 for each byte are left out\"";
+    assert_eq!(shown.matches(text).count(), 1, "{shown}");
 }

@@ -1,22 +1,46 @@
 //! Features that instructions require.
 
-use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Width};
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Size, Width};
 
 use super::Feature;
 
 impl Feature {
-    /// True if the feature is an opcode of its own, which an earlier kernel refuses even
-    /// where no path reaches it.
-    pub const fn is_opcode(self) -> bool {
-        matches!(
-            self,
+    /// True if a kernel without the feature refuses the instruction even where no path reaches
+    /// it: Linux checks each opcode, the mode of each load, the immediate of each atomic
+    /// operation (until 5.12), the kind of each 64-bit immediate and each function reference
+    /// before it removes dead code (`resolve_pseudo_ldimm64`, `add_subprog_and_kfunc`). Other
+    /// fields, and the called helpers and kfuncs, are checked on paths only (`do_check`).
+    pub const fn is_checked_in_dead_code(self, insn: Insn) -> bool {
+        match self {
             Feature::Jump32
-                | Feature::JumpLess
-                | Feature::SignedLoads
-                | Feature::ByteSwap
-                | Feature::LongJumps
-                | Feature::MayGoto
-        )
+            | Feature::JumpLess
+            | Feature::LocalCalls
+            | Feature::GlobalData
+            | Feature::TypedKsyms
+            | Feature::ModuleKsyms
+            | Feature::AtomicFetch
+            | Feature::AtomicBits
+            | Feature::AtomicExchange
+            | Feature::Callbacks
+            | Feature::MapIndex
+            | Feature::SignedLoads
+            | Feature::ByteSwap
+            | Feature::LongJumps
+            | Feature::MayGoto
+            | Feature::IndirectJumps => true,
+            // Opcodes of atomic operations have 4 or 8 bytes; the immediate is checked on paths.
+            Feature::OrderedAccess => matches!(
+                insn,
+                Insn::LoadAcquire {
+                    size: Size::B | Size::H,
+                    ..
+                } | Insn::StoreRelease {
+                    size: Size::B | Size::H,
+                    ..
+                }
+            ),
+            _ => false,
+        }
     }
 
     /// Feature that an instruction requires; `None` if no kernel executes it. Called
@@ -126,5 +150,31 @@ mod tests {
             assert_eq!(feature.since().release.to_string(), release, "{text}");
         }
         assert_eq!(Feature::of(assemble("callx r1").expect("callx")[0]), None);
+    }
+
+    #[test]
+    fn dead_code_is_checked_for_opcodes_and_not_for_offsets() {
+        let cases = [
+            ("if w0 == 5 goto +0", true),
+            ("lock *(u64 *)(r1 + 0) |= r2", true),
+            ("r0 = cmpxchg_64(r1 + 0, r0, r2)", true),
+            ("r0 = *(s32 *)(r1 + 0)", true),
+            ("r0 = bswap32 r0", true),
+            ("gotol +0", true),
+            ("may_goto +0", true),
+            ("gotox r1", true),
+            ("r0 = load_acquire((u8 *)(r1 + 0))", true),
+            ("r0 = load_acquire((u64 *)(r1 + 0))", false),
+            ("r0 s/= r1", false),
+            ("r0 = (s8)r1", false),
+            ("r0 = addr_space_cast(r1, 0, 1)", false),
+            ("call kfunc(5)", false),
+            ("call 5", false),
+        ];
+        for (text, expected) in cases {
+            let insn = assemble(text).expect(text)[0];
+            let feature = Feature::of(insn).expect(text);
+            assert_eq!(feature.is_checked_in_dead_code(insn), expected, "{text}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use spec::registry::Unavailable;
 use super::args::{CallMeta, check_arg};
 use super::callback::{self, Callback};
 use super::{clear_caller_saved, compat, constant, leak, reference, returns};
+use crate::insn_facts::{self, Filling};
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::walk::{MapUse, Outcome, Walk};
 use crate::{Errno, RefusalKind, Result, Stop, refuse, verbose};
@@ -73,6 +74,7 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
     record_map(walk, &meta)?;
     record_key(walk, &meta)?;
     if let Some((ptr, size)) = meta.raw.planned {
+        insn_facts::note_filling(walk, ptr, size, Filling::of(helper));
         for off in 0..size {
             check_mem_access(walk, MemAccess::new(ptr, off, 1, Access::Write))?;
         }

@@ -8,7 +8,12 @@
 //! * a path is pruned at a checkpoint whose live slots were written, and its own were not;
 //! * a store at a variable offset writes some of the bytes that it may reach, and all count as
 //!   written from then on;
-//! * a call that fills memory of variable size, or may write memory, likewise.
+//! * a call that fills memory of variable size, or may write memory, likewise, and a helper that
+//!   writes a part of its memory ([`Filling::Part`]).
+//!
+//! A helper that writes nothing if it fails ([`Filling::OnSuccess`]) makes bytes possibly unwritten
+//! until a comparison with 0 proves that it succeeded: the flow carries the registers that hold its
+//! result with the bytes.
 //!
 //! A forward data flow over the control-flow graph carries possibly unwritten bytes of the
 //! function's own frame from there to the instructions that read them; stores at fixed offsets
@@ -21,7 +26,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use isa::ebpf::Insn;
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
+use spec::helpers::HelperId;
 
 use super::collect::Seen;
 use crate::env::Env;
@@ -75,6 +81,129 @@ impl FrameBytes {
     }
 }
 
+/// Part of its uninitialised memory that a helper writes, as Linux has it. Helpers that fill the
+/// memory with zeros where they fail write all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filling {
+    /// All of it.
+    Whole,
+    /// All of it, or nothing if the helper returns a negative number.
+    OnSuccess,
+    /// The first bytes, this number at least.
+    Part(i32),
+}
+
+impl Filling {
+    /// The part that a helper writes.
+    pub(crate) fn of(helper: Option<HelperId>) -> Filling {
+        match helper {
+            Some(
+                HelperId::XdpLoadBytes
+                | HelperId::DynptrRead
+                | HelperId::CopyFromUserTask
+                | HelperId::GetTaskStack
+                | HelperId::GetFuncArg
+                | HelperId::GetFuncRet,
+            ) => Filling::OnSuccess,
+            // The text, with a final zero byte.
+            Some(
+                HelperId::ProbeReadStr | HelperId::ProbeReadUserStr | HelperId::ProbeReadKernelStr,
+            ) => Filling::Part(1),
+            Some(
+                HelperId::DPath
+                | HelperId::GetBranchSnapshot
+                | HelperId::ImaInodeHash
+                | HelperId::ImaFileHash,
+            ) => Filling::Part(0),
+            _ => Filling::Whole,
+        }
+    }
+}
+
+/// Registers that hold the result of a helper, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Results {
+    /// All 64 bits.
+    whole: u16,
+    /// The lower half.
+    low: u16,
+}
+
+impl Results {
+    const EMPTY: Results = Results { whole: 0, low: 0 };
+    const OF_CALL: Results = Results { whole: 1, low: 1 };
+
+    fn intersection(self, other: Results) -> Results {
+        Results {
+            whole: self.whole & other.whole,
+            low: self.low & other.low,
+        }
+    }
+
+    /// The registers after an instruction.
+    fn after(self, insn: &Insn) -> Results {
+        let mut after = self;
+        let mut clear = |registers: u16| {
+            after.whole &= !registers;
+            after.low &= !registers;
+        };
+        if let Insn::Call(_) | Insn::CallReg { .. } = insn {
+            clear(0x3f);
+        }
+        insn.writes().iter().for_each(|reg| clear(bit(reg)));
+        if let Insn::Alu {
+            op: AluOp::Mov,
+            width,
+            dst,
+            src: Operand::Reg(src),
+        } = *insn
+        {
+            if self.whole & bit(src) != 0 && width == Width::W64 {
+                after.whole |= bit(dst);
+            }
+            if self.low & bit(src) != 0 {
+                after.low |= bit(dst);
+            }
+        }
+        after
+    }
+
+    /// The index of the successor of a conditional jump that a negative result does not take.
+    fn success(self, insn: &Insn) -> Option<usize> {
+        const NEXT: usize = 0;
+        const TARGET: usize = 1;
+        let Insn::Jump {
+            cond,
+            width,
+            dst,
+            src: Operand::Imm(imm),
+            ..
+        } = *insn
+        else {
+            return None;
+        };
+        let is_held = match width {
+            Width::W64 => self.whole & bit(dst) != 0,
+            Width::W32 => self.low & bit(dst) != 0,
+        };
+        // The lower half of a negative result is not 0.
+        let is_low_held = self.low & bit(dst) != 0;
+        match (cond, imm) {
+            (Cond::Eq, 0) if is_low_held => Some(TARGET),
+            (Cond::Ne, 0) if is_low_held => Some(NEXT),
+            (Cond::SGt | Cond::SGe, 0) | (Cond::SGt, -1) if is_held => Some(TARGET),
+            (Cond::SLt | Cond::SLe, 0) | (Cond::SLe, -1) if is_held => Some(NEXT),
+            (Cond::Le, 0) | (Cond::Lt, 1) if is_low_held => Some(TARGET),
+            (Cond::Gt, 0) | (Cond::Ge, 1) if is_low_held => Some(NEXT),
+            _ => None,
+        }
+    }
+}
+
+fn bit(reg: Reg) -> u16 {
+    1 << reg.index()
+}
+
 /// What an instruction does with the stack, over all visits.
 #[derive(Clone, Debug, Default)]
 struct StackUse {
@@ -94,6 +223,10 @@ pub(super) struct StackUses {
     by_insn: BTreeMap<u32, StackUse>,
     /// Bytes of its own function's frame that the instruction writes which is being checked.
     now: FrameBytes,
+    /// Bytes that this instruction may leave unwritten.
+    unfilled: FrameBytes,
+    /// Bytes of the function's own frame that are possibly unwritten after a call that fails.
+    on_failure: BTreeMap<u32, FrameBytes>,
     /// Instructions that read bytes which were not written on their path.
     seen: BTreeSet<u32>,
     /// Bytes of the function's own frame that are possibly unwritten before an instruction.
@@ -110,7 +243,8 @@ impl StackUses {
         if !may_write {
             return;
         }
-        let now = std::mem::take(&mut self.now);
+        let unfilled = std::mem::take(&mut self.unfilled);
+        let now = std::mem::take(&mut self.now).without(&unfilled);
         let known = self.by_insn.entry(at).or_default();
         known.writes = match known.was_left {
             true => known.writes.intersection(&now),
@@ -158,10 +292,10 @@ impl StackUses {
 
     /// The instructions that may read bytes which the program never wrote, ascending.
     pub(super) fn finish(self, env: &Env<'_>, facts: &Facts, seen: &[Seen]) -> Vec<u32> {
-        if self.possibly.is_empty() {
+        if self.possibly.is_empty() && self.on_failure.is_empty() {
             return self.seen.into_iter().collect();
         }
-        let unwritten = self.spread(facts, seen);
+        let unwritten = self.spread(env, facts, seen);
         let at_calls: Vec<FrameBytes> = (facts.subprogs.iter())
             .map(|subprog| at_calls(env, &unwritten, subprog.start..subprog.end))
             .collect();
@@ -184,9 +318,10 @@ impl StackUses {
     }
 
     /// The possibly unwritten bytes before each instruction that has some.
-    fn spread(&self, facts: &Facts, seen: &[Seen]) -> BTreeMap<u32, FrameBytes> {
+    fn spread(&self, env: &Env<'_>, facts: &Facts, seen: &[Seen]) -> BTreeMap<u32, FrameBytes> {
         let mut before: BTreeMap<u32, FrameBytes> = BTreeMap::new();
         let mut next: Vec<(u32, FrameBytes)> = self.possibly.clone().into_iter().collect();
+        let until_tested = self.spread_failures(env, facts, seen, &mut next);
         while let Some((insn, bytes)) = next.pop() {
             let is_reached = seen.get(insn as usize).is_some_and(Seen::is_reached);
             let known = before.get(&insn).copied().unwrap_or_default();
@@ -203,6 +338,53 @@ impl StackUses {
                     .filter(|insn| *insn != NONE)
                     .map(|insn| (insn, after)),
             );
+        }
+        for (insn, (bytes, _)) in until_tested {
+            let known = before.entry(insn).or_default();
+            *known = known.union(&bytes);
+        }
+        before
+    }
+
+    /// The bytes before each instruction that a failed helper left unwritten, as long as
+    /// registers hold its result. Where none does, the bytes are added to `next`.
+    fn spread_failures(
+        &self,
+        env: &Env<'_>,
+        facts: &Facts,
+        seen: &[Seen],
+        next: &mut Vec<(u32, FrameBytes)>,
+    ) -> BTreeMap<u32, (FrameBytes, Results)> {
+        let mut before: BTreeMap<u32, (FrameBytes, Results)> = BTreeMap::new();
+        let calls = self.on_failure.iter();
+        let mut open: Vec<(u32, FrameBytes, Results)> = calls
+            .map(|(call, bytes)| (call + 1, *bytes, Results::OF_CALL))
+            .collect();
+        while let Some((insn, bytes, results)) = open.pop() {
+            if !seen.get(insn as usize).is_some_and(Seen::is_reached) {
+                continue;
+            }
+            let known = before.get(&insn).copied();
+            let all = known.map_or((bytes, results), |(known, held)| {
+                (known.union(&bytes), held.intersection(results))
+            });
+            if known == Some(all) {
+                continue;
+            }
+            before.insert(insn, all);
+            let (bytes, results) = all;
+            if results == Results::EMPTY {
+                next.push((insn, bytes));
+                continue;
+            }
+            let used = self.by_insn.get(&insn);
+            let after = used.map_or(bytes, |used| bytes.without(&used.writes));
+            let operation = &env.insns[insn as usize];
+            let success = results.success(operation);
+            let results = results.after(operation);
+            let successors = facts.successors[insn as usize].into_iter().enumerate();
+            let failing = successors.filter(|(edge, insn)| *insn != NONE && Some(*edge) != success);
+            open.extend(failing.map(|(_, insn)| (insn, after, results)));
         }
         before
     }
@@ -312,6 +494,43 @@ pub(crate) fn note_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end:
         && let Some(uses) = collecting(walk)
     {
         uses.now = uses.now.union(&FrameBytes::of_range(min, end));
+    }
+}
+
+/// Notes that a helper, which is about to be checked as one that writes `size` bytes behind a
+/// pointer to the stack, may leave some of them unwritten.
+pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Filling) {
+    let reg = *walk.reg(ptr);
+    let (RegKind::Stack { frame }, Some(start)) = (reg.kind, reg.num.as_const()) else {
+        return;
+    };
+    let frame = frame as usize;
+    let min = (start as i32).wrapping_add(reg.off);
+    let end = min.saturating_add(size);
+    match filling {
+        Filling::Whole => return,
+        Filling::OnSuccess if frame == walk.state.curframe => {
+            let bytes = unwritten_in(walk.state.frame(frame), min, end);
+            let insn = walk.insn_idx;
+            if let Some(uses) = collecting(walk) {
+                let known = uses.on_failure.entry(insn).or_default();
+                *known = known.union(&bytes);
+                if known.is_empty() {
+                    uses.on_failure.remove(&insn);
+                }
+            }
+        }
+        Filling::OnSuccess => note_possible_stack_write(walk, frame, min, end),
+        Filling::Part(least) => note_possible_stack_write(walk, frame, min + least, end),
+    }
+    let first = match filling {
+        Filling::Part(least) => min + least,
+        _ => min,
+    };
+    if frame == walk.state.curframe
+        && let Some(uses) = collecting(walk)
+    {
+        uses.unfilled = FrameBytes::of_range(first, end);
     }
 }
 
