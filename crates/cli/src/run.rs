@@ -149,6 +149,12 @@ pub(crate) enum RunFormat {
 }
 
 impl Args {
+    /// The packet of `--packet`.
+    fn packet(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let packet = self.packet.as_ref().map(ByteSource::read_packet);
+        packet.transpose().map_err(source_failure)
+    }
+
     fn format(&self) -> RunFormat {
         match self.json {
             true => RunFormat::Json,
@@ -230,12 +236,7 @@ fn run_checked(
     if args.trust {
         return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
     }
-    let packet = args
-        .packet
-        .as_ref()
-        .map(ByteSource::read_packet)
-        .transpose();
-    let packet = packet.map_err(source_failure)?;
+    let packet = args.packet()?;
     let packet = packet
         .as_ref()
         .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));

@@ -465,7 +465,10 @@ fn records_of_ring_buffers_are_shown_by_their_types() {
         ("events", "no MAP=TYPE"),
         ("events=nosuch", "no type nosuch"),
         ("event=event", "there are "),
-        ("flows=event", "map flows is no ring buffer and no perf buffer"),
+        (
+            "flows=event",
+            "map flows is no ring buffer and no perf buffer",
+        ),
     ] {
         let (code, said) = complaint(&[&flows[..], &["--records", given]].concat());
         assert!(code == 2 && said.contains(part), "{said}");

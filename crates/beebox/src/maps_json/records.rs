@@ -58,7 +58,10 @@ impl<'a> RecordTypes<'a> {
     ) -> Result<(), RecordTypeError> {
         let found = find(loaded, map).map_err(RecordTypeError::Map)?;
         let has_records = [MapKind::Ringbuf, MapKind::PerfEventArray];
-        if !has_records.iter().any(|kind| found.def.kind() == Some(*kind)) {
+        if !has_records
+            .iter()
+            .any(|kind| found.def.kind() == Some(*kind))
+        {
             return Err(RecordTypeError::NoRecords(map.to_owned()));
         }
         let types = self.types.ok_or(RecordTypeError::NoTypes)?;

@@ -165,7 +165,7 @@ impl<'o> RunnableProgram<'o> {
     ) -> Result<TestRunOutput, RunError> {
         match context {
             Some([]) => Err(RunError::Context {
-                errno: Errno::EINVAL,
+                errno: spec::Errno::EINVAL,
                 len: 0,
                 kind: self.kind(),
             }),

@@ -28,7 +28,7 @@ use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgra
 
 use beebox::network::{self, System};
 
-use super::memory::{read_file, read_source, source_failure};
+use super::memory::{read_file, read_source};
 use super::trusted::{self, Engine};
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
@@ -301,9 +301,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     let not_native = fallback(&mut loaded, &runs);
     if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
-        let what = format_args!(
-            "{name}: program {program}: native code does not support yet: {what}"
-        );
+        let what =
+            format_args!("{name}: program {program}: native code does not support yet: {what}");
         return Err(Failure::new(what).hint("--engine checked"));
     }
     if let Some(system) = system {
@@ -494,13 +493,7 @@ fn on_packet(
     program: &mut RunnableProgram<'_>,
     outputs: &mut Outputs,
 ) -> Result<Ran, Failure> {
-    let packet = args
-        .packet
-        .as_ref()
-        .map(ByteSource::read_packet)
-        .transpose();
-    let packet = packet.map_err(source_failure)?;
-    let packet = packet.unwrap_or_default();
+    let packet = args.packet()?.unwrap_or_default();
     let context = args.object.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.object.repeat.unwrap_or(1);
     match program.test_run_with_given(&packet, context.as_deref(), repeat) {
