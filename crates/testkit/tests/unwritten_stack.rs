@@ -132,7 +132,7 @@ fn helpers_that_write_a_part_leave_unwritten_bytes() {
         ("if r0 == 1 goto out", Some(6)),
         ("r7 = r0; r0 = 5; if r7 != 0 goto out", None),
         ("w7 = w0; r0 = 5; if w7 s< 0 goto out", None),
-        ("r7 = r0; r0 = 5; if r0 != 0 goto out", Some(8)),
+        ("r7 = r0; r0 = 0; if r0 != 0 goto out", Some(8)),
         ("*(u64 *)(r10 - 8) = 0", None),
     ] {
         let text = format!(

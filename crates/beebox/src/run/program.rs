@@ -6,6 +6,7 @@ use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketVerdict, TestInput, verdict};
 use interp::checked::Limits;
 use jit::VerifiedNative;
+use spec::Errno;
 use spec::programs::ProgramType;
 use vm::{Deadline, DirectContext, Outcome, Redirect};
 

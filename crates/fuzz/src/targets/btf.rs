@@ -4,6 +4,7 @@
 //! copied type by type, and prints the same afterwards.
 
 use ::btf::diff::diff;
+use ::btf::fields::{FieldRecord, FieldSet};
 use ::btf::validate::{kernel_log, validate};
 use ::btf::{Btf, Builder, COptions, RustDump, dedup, dump_c, dump_raw};
 
@@ -22,6 +23,9 @@ pub(super) const TARGET: Target = Target {
     ],
     run,
 };
+
+/// Types of which the special fields are searched.
+const SEARCHED: usize = 64;
 
 fn run(input: &[u8]) -> Signature {
     let verdict = validate(input, None);
@@ -58,6 +62,13 @@ fn run(input: &[u8]) -> Signature {
     }
     assert!(diff(&btf, &copied).is_empty(), "a copy is different");
 
+    // Structures in structures take no exponential time; each search is linear.
+    let searched = btf.types().take(SEARCHED).map(|ty| {
+        let of = |fields| FieldRecord::new(&btf, None, ty.id(), fields).is_ok();
+        usize::from(of(FieldSet::MAP_VALUE)) + usize::from(of(FieldSet::OBJECT))
+    });
+    let searched: usize = searched.sum();
+
     let c = dump_c(&btf, &COptions::default());
     let mut rust = RustDump::new(&btf);
     let written = btf
@@ -77,6 +88,7 @@ fn run(input: &[u8]) -> Signature {
         written.min(8),
         rust.into_text().len().min(4096) / 512,
         merged.is_ok(),
+        searched.min(8),
         log.len().min(2048) / 256,
     ))
 }

@@ -163,7 +163,7 @@ mod tests {
             ("gotol +0", true),
             ("may_goto +0", true),
             ("gotox r1", true),
-            ("r0 = load_acquire((u8 *)(r1 + 0))", true),
+            ("w0 = load_acquire((u8 *)(r1 + 0))", true),
             ("r0 = load_acquire((u64 *)(r1 + 0))", false),
             ("r0 s/= r1", false),
             ("r0 = (s8)r1", false),
