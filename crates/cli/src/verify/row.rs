@@ -16,7 +16,10 @@ use crate::program_input::read_at_most;
 use crate::program_output;
 
 /// Bytes of the largest file of results.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 32 << 20;
+
+/// Most results of a file, which bounds the memory of comparisons.
+const MOST_ROWS: usize = 100_000;
 
 /// `prog_type` of a program whose section name implies none, and none is set.
 pub(super) const UNTYPED: &str = "unspec";
@@ -286,12 +289,24 @@ pub(super) fn read_csv(path: &Path) -> Result<Vec<Row>, Failure> {
     let headings = cells(lines.next().unwrap_or_default());
     let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
     let has = |column| columns.contains(&Some(column));
-    if !has(Column::FileName) || !has(Column::ProgName) {
-        let failure = Failure::new("no columns file_name and prog_name");
+    let needed = [Column::FileName, Column::ProgName, Column::Verdict];
+    let absent: Vec<_> = needed.into_iter().filter(|column| !has(*column)).collect();
+    if !absent.is_empty() {
+        let names: Vec<_> = absent.iter().map(|column| column.name()).collect();
+        let columns = if names.len() == 1 {
+            "column"
+        } else {
+            "columns"
+        };
+        let failure = Failure::new(format_args!("no {columns} {}", names.join(", ")));
         return Err(within(failure).hint("the CSV of veristat or of `beebox verify --format csv`"));
     }
     let mut rows = Vec::new();
     for (line, number) in lines.zip(2..) {
+        if rows.len() == MOST_ROWS {
+            let what = format_args!("line {number}: a file has at most {MOST_ROWS} results");
+            return Err(within(Failure::new(what)));
+        }
         let mut row = Row::empty("", "");
         for (cell, column) in cells(line).into_iter().zip(&columns) {
             let Some(column) = *column else {
@@ -350,6 +365,27 @@ fn cells(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_without_verdicts_and_with_too_many_results_are_refused() {
+        let path = std::env::temp_dir().join(format!("beebox-rows-{}.csv", std::process::id()));
+        let fault = |text: &str| {
+            std::fs::write(&path, text).expect("a file in the temporary directory");
+            let failure = read_csv(&path).err().map(|it| it.to_string());
+            let _ = std::fs::remove_file(&path);
+            failure.unwrap_or_default()
+        };
+        assert!(fault("file_name,prog_name\na.o,p\n").ends_with("no column verdict"));
+        assert!(fault("file_name\na.o\n").ends_with("no columns prog_name, verdict"));
+        let most =
+            "file_name,prog_name,verdict\n".to_owned() + &"a.o,p,success\n".repeat(MOST_ROWS);
+        assert_eq!(fault(&most), "");
+        let more = fault(&(most + "a.o,q,success\n"));
+        assert!(
+            more.ends_with("line 100002: a file has at most 100000 results"),
+            "{more}"
+        );
+    }
 
     #[test]
     fn cells_are_read_as_they_are_written() {
