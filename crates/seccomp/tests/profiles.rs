@@ -277,7 +277,7 @@ fn calls_newer_than_a_profile_get_enosys_from_runc() {
         // Names in rules with the default action count too.
         let text = format!(
             r#"{{"defaultAction": {default}, "syscalls": [
-                {{"names": ["read", "write", "socket"], "action": "SCMP_ACT_NOTIFY"}},
+                {{"names": ["read", "close", "socket"], "action": "SCMP_ACT_NOTIFY"}},
                 {{"names": ["no_such_call"], "action": "SCMP_ACT_ALLOW"}},
                 {{"names": ["epoll_pwait"], "action": {action}}}]}}"#,
             action = default.split(',').next().unwrap()
