@@ -88,12 +88,7 @@ impl DataPlane {
             Hook::Tc => LinkKind::TcIngress,
         };
         let link = match self.program.attach(kind, interface.index) {
-            // The errors for an index that no interface has: of XDP and of tc.
-            Err(Errno::EINVAL | Errno::ENODEV)
-                if sys::network::interface_name(interface.index).is_err() =>
-            {
-                return Ok(false);
-            }
+            Err(_) if sys::network::interface_name(interface.index).is_err() => return Ok(false),
             link => link,
         };
         self.link = Some(link.map_err(|errno| {
