@@ -33,7 +33,7 @@ fn errors_implement_error() {
     is_error::<seccomp::TooComplex>();
     is_error::<seccomp::ExpectationError>();
     is_error::<seccomp::profile::ProfileError>();
-    is_error::<seccomp::profile::TooLong>();
+    is_error::<seccomp::profile::CompileError>();
     is_error::<raw::ProgramReadError>();
     is_error::<raw::ElfError>();
     is_error::<raw::NoRoom>();

@@ -144,12 +144,15 @@ fn bombs() -> Vec<Bomb> {
         bomb(
             "cells.csv",
             &["verify -R FILE"],
-            format!("file_name,prog_name\n{}", "a,".repeat(1_000_000)),
+            format!("file_name,prog_name,verdict\n{}", "a,".repeat(1_000_000)),
         ),
         bomb(
             "quotes.csv",
             &["verify -R FILE"],
-            format!("file_name,prog_name\n\"{}", "a\"\"".repeat(1_000_000)),
+            format!(
+                "file_name,prog_name,verdict\n\"{}",
+                "a\"\"".repeat(1_000_000)
+            ),
         ),
         bomb(
             "globs",

@@ -710,7 +710,10 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
     let object = fs::read(root().join(SHAPES)).unwrap();
     let cut = file("cut.o", &object[..object.len() / 2]);
     let note = file("note.txt", b"not a program");
-    let results = file("old.csv", b"file_name,prog_name,total_insns\na.o,x,many\n");
+    let results = file(
+        "old.csv",
+        b"file_name,prog_name,verdict,total_insns\na.o,x,success,many\n",
+    );
     for (arguments, fact, remedy) in [
         (
             vec![SHAPES, "--kernel", "5.15"],

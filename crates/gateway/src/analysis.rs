@@ -1,11 +1,20 @@
 //! Rules that decide about no packet, and what changes from one set to another.
+//!
+//! Whether a packet is left of a product is found by lookups in the compiled set: the rule that
+//! decides about the least packet is either the wanted one, or one before it, which is subtracted.
+//! So only rules that do decide about some packet of the product are compared with it. All work
+//! counts against the budget.
 
-use crate::header::Packet;
+use crate::compile::Compiled;
+use crate::header::{Header, Packet};
 use crate::rules::RuleSet;
-use crate::space::{Budget, Kind, Region, Undecided};
+use crate::space::{Budget, Kind, Region, Regions, Undecided};
 
-/// Steps that [`unreachable()`] takes for one rule and [`changes`] for two sets.
+/// Steps that [`unreachable()`] takes for a set and [`changes`] for two sets.
 pub const BUDGET: u64 = 20_000_000;
+
+/// Steps that a lookup, and the subtraction of a small product, count as.
+const LOOKUP_STEPS: u64 = 32;
 
 /// A rule that another one before it makes superfluous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,83 +25,132 @@ pub struct Shadowed {
     pub by: u32,
 }
 
-/// Whether rules together match whatever a later one matches.
+/// Rules that decide about no packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unreachable {
     /// Rules that decide about no packet, by number, shadowed ones included.
     pub rules: Vec<u32>,
+    /// Those that a single rule before them makes superfluous.
+    pub shadowed: Vec<Shadowed>,
     /// Rules for which that was not decided within the budget.
     pub undecided: Vec<u32>,
-}
-
-/// The packets of each kind that each rule matches.
-struct Regions(Vec<[Option<Region>; 6]>);
-
-impl Regions {
-    fn of(set: &RuleSet) -> Regions {
-        let rules = set.rules.iter();
-        Regions(
-            rules
-                .map(|rule| Kind::ALL.map(|kind| kind.of_rule(rule)))
-                .collect(),
-        )
-    }
-}
-
-/// Rules that a single rule before them makes superfluous. Takes time proportional to the
-/// square of the number of rules at worst.
-pub fn shadowed(set: &RuleSet) -> Vec<Shadowed> {
-    let regions = Regions::of(set);
-    let mut found = Vec::new();
-    for (later, own) in regions.0.iter().enumerate() {
-        let covers = |earlier: &&[Option<Region>; 6]| {
-            let mut kinds = own.iter().zip(earlier.iter());
-            kinds.all(|(own, earlier)| match (own, earlier) {
-                (None, _) => true,
-                (Some(own), Some(earlier)) => own.is_inside(earlier),
-                (Some(_), None) => false,
-            })
-        };
-        if let Some(by) = regions.0[..later].iter().position(|it| covers(&it)) {
-            found.push(Shadowed {
-                rule: later as u32 + 1,
-                by: by as u32 + 1,
-            });
-        }
-    }
-    found
+    /// Steps that were taken, at most the budget.
+    pub steps: u64,
 }
 
 /// Rules that decide about no packet, because those before match whatever they match. `budget`
-/// is the number of comparisons for all rules together.
-pub fn unreachable(set: &RuleSet, budget: u64) -> Unreachable {
+/// is the number of steps for all rules together.
+pub fn unreachable(set: &RuleSet, compiled: &Compiled, budget: u64) -> Unreachable {
     let regions = Regions::of(set);
-    let mut budget = Budget(budget);
+    let mut budget = Budget::new(budget);
     let mut found = Unreachable::default();
-    for (later, own) in regions.0.iter().enumerate() {
-        let number = later as u32 + 1;
-        match is_reached(own, &regions.0[..later], &mut budget) {
-            Ok(true) => {}
-            Ok(false) => found.rules.push(number),
-            Err(Undecided) => found.undecided.push(number),
+    for rule in 1..=set.rules.len() as u32 {
+        match superfluous(rule, &regions, compiled, &mut budget) {
+            Ok(Reach::Some) => {}
+            Ok(Reach::Shadowed(by)) => {
+                found.rules.push(rule);
+                found.shadowed.push(Shadowed { rule, by });
+            }
+            Ok(Reach::None) => found.rules.push(rule),
+            Err(Undecided) => found.undecided.push(rule),
         }
     }
+    found.steps = budget.spent();
     found
 }
 
-fn is_reached(
-    own: &[Option<Region>; 6],
-    before: &[[Option<Region>; 6]],
+/// The packets that a rule decides about.
+enum Reach {
+    Some,
+    /// None: this rule matches all that it matches.
+    Shadowed(u32),
+    None,
+}
+
+fn superfluous(
+    rule: u32,
+    regions: &Regions,
+    compiled: &Compiled,
     budget: &mut Budget,
-) -> Result<bool, Undecided> {
-    for (kind, own) in own.iter().enumerate() {
-        let Some(own) = own else { continue };
-        let others: Vec<&Region> = before.iter().filter_map(|it| it[kind].as_ref()).collect();
-        if own.clone().outside(&others, budget)?.is_some() {
-            return Ok(true);
+) -> Result<Reach, Undecided> {
+    let own = regions.of_rule(rule);
+    let mut first = None;
+    for (kind, region) in Kind::ALL.into_iter().zip(own) {
+        let Some(region) = region else { continue };
+        budget.spend(LOOKUP_STEPS)?;
+        let packet = kind.packet(region.first());
+        if decides(compiled, &packet) == rule {
+            return Ok(Reach::Some);
+        }
+        first.get_or_insert(packet);
+    }
+    // A rule of mixed families matches nothing, which is inside of whatever rule 1 matches.
+    let Some(first) = first else {
+        return Ok(match rule {
+            1 => Reach::None,
+            _ => Reach::Shadowed(1),
+        });
+    };
+    budget.spend(u64::from(rule) / 512)?;
+    for by in compiled.rules_of(&first).take_while(|by| *by < rule) {
+        let mut is_inside = true;
+        for (own, by) in own.into_iter().zip(regions.of_rule(by)) {
+            is_inside &= match (own, by) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(own), Some(by)) => {
+                    budget.compare(own, by)?;
+                    own.is_inside(by)
+                }
+            };
+        }
+        if is_inside {
+            return Ok(Reach::Shadowed(by));
         }
     }
-    Ok(false)
+    for (at, kind) in Kind::ALL.into_iter().enumerate() {
+        let Some(own) = own[at] else { continue };
+        let sets = [(rule, regions, compiled)];
+        if reached(own.clone(), kind, at, &sets, budget)?.is_some() {
+            return Ok(Reach::Some);
+        }
+    }
+    Ok(Reach::None)
+}
+
+fn decides(compiled: &Compiled, packet: &Packet) -> u32 {
+    compiled.table().lookup(&Header::Ip(*packet)).rule
+}
+
+/// A packet of the product about which in each set the rule decides. The rules match all of the
+/// product.
+fn reached(
+    region: Region,
+    kind: Kind,
+    at: usize,
+    sets: &[(u32, &Regions, &Compiled)],
+    budget: &mut Budget,
+) -> Result<Option<Packet>, Undecided> {
+    let mut open = vec![region];
+    while let Some(region) = open.pop() {
+        let packet = kind.packet(region.first());
+        let mut other = None;
+        for &(rule, regions, compiled) in sets {
+            budget.spend(LOOKUP_STEPS)?;
+            let decides = decides(compiled, &packet);
+            if decides != rule {
+                // A rule before, which matches the packet.
+                other = regions.of_rule(decides)[at];
+                break;
+            }
+        }
+        let Some(other) = other else {
+            return Ok(Some(packet));
+        };
+        budget.compare(&region, other)?;
+        region.subtract(other, &mut open);
+    }
+    Ok(None)
 }
 
 /// Traffic that two sets treat differently.
@@ -116,60 +174,77 @@ pub struct Changes {
 }
 
 /// The traffic whose action changes from one set to another: for each pair of rules one packet.
-pub fn changes(old: &RuleSet, new: &RuleSet, budget: u64) -> Changes {
-    let (old_regions, new_regions) = (Regions::of(old), Regions::of(new));
+pub fn changes(old: (&RuleSet, &Compiled), new: (&RuleSet, &Compiled), budget: u64) -> Changes {
+    let regions = [Regions::of(old.0), Regions::of(new.0)];
     let mut found = Changes::default();
-    let mut budget = Budget(budget);
-    // The default comes last.
-    let order = |count: usize| (1..=count as u32).chain([0]);
-    for old_rule in order(old.rules.len()) {
-        for new_rule in order(new.rules.len()) {
-            if old.action(old_rule) == new.action(new_rule) {
-                continue;
-            }
-            let pair = [(old_rule, &old_regions), (new_rule, &new_regions)];
-            match example(pair, &mut budget) {
-                Ok(Some(example)) => found.changes.push(Change {
-                    old: old_rule,
-                    new: new_rule,
-                    example,
-                }),
-                Ok(None) => {}
-                Err(Undecided) => {
-                    found.is_undecided = true;
-                    return found;
-                }
-            }
-        }
-    }
+    let mut budget = Budget::new(budget);
+    let result = find_changes(old, new, &regions, &mut budget, &mut found.changes);
+    found.is_undecided = result.is_err();
     found
 }
 
-/// A packet for which these are the first rules that match.
-fn example(pair: [(u32, &Regions); 2], budget: &mut Budget) -> Result<Option<Packet>, Undecided> {
+fn find_changes(
+    old: (&RuleSet, &Compiled),
+    new: (&RuleSet, &Compiled),
+    regions: &[Regions; 2],
+    budget: &mut Budget,
+    found: &mut Vec<Change>,
+) -> Result<(), Undecided> {
+    // The default comes last.
+    let order = |set: &RuleSet| (1..=set.rules.len() as u32).chain([0]);
+    // Runs of new rules with equal actions.
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    for rule in order(new.0) {
+        match runs.last_mut() {
+            Some(run) if new.0.action(run[0]) == new.0.action(rule) => run.push(rule),
+            _ => runs.push(vec![rule]),
+        }
+    }
+    for old_rule in order(old.0) {
+        for run in &runs {
+            budget.spend(1)?;
+            if old.0.action(old_rule) == new.0.action(run[0]) {
+                continue;
+            }
+            for &new_rule in run {
+                let sets = [
+                    (old_rule, &regions[0], old.1),
+                    (new_rule, &regions[1], new.1),
+                ];
+                let Some(example) = example(&sets, budget)? else {
+                    continue;
+                };
+                found.push(Change {
+                    old: old_rule,
+                    new: new_rule,
+                    example,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A packet about which in each set the rule decides.
+fn example(
+    sets: &[(u32, &Regions, &Compiled); 2],
+    budget: &mut Budget,
+) -> Result<Option<Packet>, Undecided> {
+    budget.spend(1)?;
+    let [old, new] = sets.map(|(rule, regions, _)| regions.of_rule(rule));
     for (at, kind) in Kind::ALL.into_iter().enumerate() {
-        let mut region = Some(kind.all());
-        let mut others = Vec::new();
-        for (rule, regions) in pair {
-            let before = match rule.checked_sub(1) {
-                None => &regions.0[..],
-                Some(own) => {
-                    let own = own as usize;
-                    let its = regions.0[own][at].as_ref();
-                    region = region.zip(its).and_then(|(a, b)| a.intersection(b));
-                    &regions.0[..own]
-                }
-            };
-            others.extend(before.iter().filter_map(|it| it[at].as_ref()));
+        let (Some(old), Some(new)) = (old[at], new[at]) else {
+            continue;
+        };
+        budget.compare(old, new)?;
+        if !old.intersects(new) {
+            continue;
         }
-        if budget.0 == 0 {
-            return Err(Undecided);
-        }
-        budget.0 -= 1;
-        if let Some(region) = region
-            && let Some(values) = region.outside(&others, budget)?
-        {
-            return Ok(Some(kind.packet(values)));
+        let Some(both) = old.intersection(new) else {
+            continue;
+        };
+        if let Some(packet) = reached(both, kind, at, sets, budget)? {
+            return Ok(Some(packet));
         }
     }
     Ok(None)

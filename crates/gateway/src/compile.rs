@@ -153,8 +153,8 @@ impl Compiled {
         &self.sizes
     }
 
-    /// By field the rules, from 1, whose field matches the packet.
-    pub fn matching(&self, packet: &Packet) -> [Vec<u32>; 5] {
+    /// By field the numbers of the blocks of the packet's class.
+    fn block_numbers(&self, packet: &Packet) -> [&[u32]; 5] {
         let value = |field| match field {
             Field::Source | Field::Destination => {
                 let address = if field == Field::Source {
@@ -180,7 +180,29 @@ impl Compiled {
             };
             let class = Classes::find(intervals, value) as usize;
             let per_class = self.sizes.rules.div_ceil(64 * BLOCK_WORDS);
-            let numbers = &classes.blocks[class * per_class..][..per_class];
+            &classes.blocks[class * per_class..][..per_class]
+        })
+    }
+
+    /// The rules, from 1 in ascending order, that match the packet.
+    pub(crate) fn rules_of(&self, packet: &Packet) -> impl Iterator<Item = u32> + '_ {
+        let fields = self.block_numbers(packet);
+        let all = self.blocks.all();
+        (0..fields[0].len()).flat_map(move |at| {
+            let blocks = fields.map(|numbers| &all[numbers[at] as usize]);
+            (0..BLOCK_WORDS).flat_map(move |word| {
+                let both = blocks
+                    .iter()
+                    .fold(u64::MAX, |both, block| both & block[word]);
+                let set = (0..64).filter(move |bit| both >> bit & 1 != 0);
+                set.map(move |bit| ((at * BLOCK_WORDS + word) * 64 + bit + 1) as u32)
+            })
+        })
+    }
+
+    /// By field the rules, from 1, whose field matches the packet.
+    pub fn matching(&self, packet: &Packet) -> [Vec<u32>; 5] {
+        self.block_numbers(packet).map(|numbers| {
             let words = numbers
                 .iter()
                 .flat_map(|number| self.blocks.all()[*number as usize]);

@@ -30,6 +30,18 @@ pub struct Imported {
     pub set: RuleSet,
     /// Rules that are left out, that do less than before, and that never match here.
     pub remarks: Vec<Remark>,
+    /// True if rules with ports are those of nftables in the kernel, also by iptables-nft: it
+    /// reads ports of later fragments out of their data, here such packets have no ports.
+    pub reads_ports_of_fragments: bool,
+}
+
+/// True if a rule matches ports.
+fn has_ports(set: &RuleSet) -> bool {
+    let mut rules = set.rules.iter();
+    rules.any(|rule| {
+        let ports = [&rule.source_ports, &rule.destination_ports];
+        ports.iter().any(|ports| !ports.ranges.is_empty()) && !rule.protocols.have_types()
+    })
 }
 
 /// A remark about a rule.

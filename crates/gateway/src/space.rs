@@ -2,30 +2,67 @@
 //!
 //! Packets are of six kinds: of either family; with ports, with type and code, or with neither.
 //! Within a kind a rule is one product. What is left of a product without another one are at
-//! most five products, one for each field.
+//! most five products, one for each field. Ranges are shared: a copy of a product takes constant
+//! time, and equal lists of protocols are in memory once.
+
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use crate::header::{Address, Packet, TransportHeader};
 use crate::layout::NO_PORT;
-use crate::rules::{Rule, has_ports, has_types, protocol_values};
+use crate::rules::{
+    Protocols, Rule, RuleSet, TransportHeaders, has_ports, has_types, protocol_values,
+};
 
 type Ranges = Vec<(u128, u128)>;
 
-/// A product of sets of values of the five fields, each in ascending ranges.
+/// A product of sets of values of the five fields, each in ascending ranges that do not touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Region([Ranges; 5]);
+pub(crate) struct Region([Rc<[(u128, u128)]>; 5]);
 
 /// The budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Undecided;
 
-/// Steps that an analysis may take: comparisons of two products.
+/// Steps that an analysis may take. A step is a comparison of two products with at most
+/// [`RANGES_PER_STEP`] ranges; whatever takes longer counts as so many more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget(pub(crate) u64);
+pub(crate) struct Budget {
+    left: u64,
+    spent: u64,
+}
+
+/// Ranges that a step compares at most.
+const RANGES_PER_STEP: usize = 64;
 
 impl Budget {
-    fn step(&mut self) -> Result<(), Undecided> {
-        self.0 = self.0.checked_sub(1).ok_or(Undecided)?;
-        Ok(())
+    pub(crate) fn new(steps: u64) -> Budget {
+        Budget {
+            left: steps,
+            spent: 0,
+        }
+    }
+
+    /// Steps that were taken.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Takes steps.
+    ///
+    /// # Errors
+    /// [`Undecided`] if fewer are left; then none are left.
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Undecided> {
+        let is_enough = steps <= self.left;
+        let taken = steps.min(self.left);
+        self.left -= taken;
+        self.spent += taken;
+        is_enough.then_some(()).ok_or(Undecided)
+    }
+
+    /// Takes the steps of a comparison of two products.
+    pub(crate) fn compare(&mut self, a: &Region, b: &Region) -> Result<(), Undecided> {
+        self.spend(1 + ((a.len() + b.len()) / RANGES_PER_STEP) as u64)
     }
 }
 
@@ -109,8 +146,15 @@ impl Kind {
             let all = TransportHeader::ALL.into_iter();
             let values = all.flat_map(|header| (0..=255).map(move |it| (it, header)));
             let values = values.filter(|(protocol, header)| has(*protocol, *header));
-            let values = values.map(|(protocol, header)| header.value(protocol).into());
-            values.map(|value| (value, value)).collect()
+            let mut ranges = Ranges::new();
+            for (protocol, header) in values {
+                let value = u128::from(header.value(protocol));
+                match ranges.last_mut() {
+                    Some((_, last)) if *last + 1 == value => *last = value,
+                    _ => ranges.push((value, value)),
+                }
+            }
+            ranges
         };
         let (protocols, ports) = match self.transport {
             Transport::Ports => (
@@ -130,25 +174,14 @@ impl Kind {
                 vec![(no_port, no_port)],
             ),
         };
+        let (addresses, ports): (Rc<[_]>, Rc<[_]>) = ([(0, last)].into(), ports.into());
         Region([
-            vec![(0, last)],
-            vec![(0, last)],
-            protocols,
+            addresses.clone(),
+            addresses,
+            protocols.into(),
             ports.clone(),
             ports,
         ])
-    }
-
-    /// The packets of the kind that a rule matches, if there are any.
-    pub(crate) fn of_rule(self, rule: &Rule) -> Option<Region> {
-        let rule = Region([
-            rule.source.ranges(self.is_v6),
-            rule.destination.ranges(self.is_v6),
-            protocol_values(rule),
-            rule.source_ports.values(),
-            rule.destination_ports.values(),
-        ]);
-        self.all().intersection(&rule)
     }
 
     /// The packet with these values.
@@ -176,12 +209,23 @@ impl Kind {
 impl Region {
     /// The intersection, if that is not empty.
     pub(crate) fn intersection(&self, other: &Region) -> Option<Region> {
-        let mut fields = self.0.iter().zip(&other.0).map(|(a, b)| intersection(a, b));
-        let region = Region(std::array::from_fn(|_| fields.next().unwrap_or_default()));
-        (!region.0.iter().any(Vec::is_empty)).then_some(region)
+        let field = |field: usize| common(&self.0[field], &other.0[field]);
+        let region = Region(std::array::from_fn(field));
+        (!region.0.iter().any(|it| it.is_empty())).then_some(region)
     }
 
-    fn intersects(&self, other: &Region) -> bool {
+    /// Number of ranges.
+    fn len(&self) -> usize {
+        self.0.iter().map(|ranges| ranges.len()).sum()
+    }
+
+    /// The least value of each field.
+    pub(crate) fn first(&self) -> [u128; 5] {
+        std::array::from_fn(|field| self.0[field][0].0)
+    }
+
+    /// True if they have a packet in common.
+    pub(crate) fn intersects(&self, other: &Region) -> bool {
         let mut fields = self.0.iter().zip(&other.0);
         fields.all(|(a, b)| {
             let (mut at, mut bt) = (0, 0);
@@ -203,46 +247,106 @@ impl Region {
     pub(crate) fn is_inside(&self, other: &Region) -> bool {
         let mut fields = self.0.iter().zip(&other.0);
         fields.all(|(a, b)| {
-            let inside = |x: &(u128, u128)| b.iter().any(|y| y.0 <= x.0 && x.1 <= y.1);
-            a.iter().all(inside)
+            let mut at = 0;
+            a.iter().all(|x| {
+                while b.get(at).is_some_and(|y| y.1 < x.0) {
+                    at += 1;
+                }
+                b.get(at).is_some_and(|y| y.0 <= x.0 && x.1 <= y.1)
+            })
         })
     }
 
-    /// Values that are here and in none of the others; `None` if there are none.
-    ///
-    /// # Errors
-    /// [`Undecided`] if the budget is used up before that is known.
-    pub(crate) fn outside(
-        self,
-        others: &[&Region],
-        budget: &mut Budget,
-    ) -> Result<Option<[u128; 5]>, Undecided> {
-        // Products with the number of the first other one that was not taken away yet.
-        let mut open = vec![(self, 0)];
-        while let Some((mut region, mut next)) = open.pop() {
-            let met = loop {
-                let Some(other) = others.get(next) else {
-                    break None;
-                };
-                budget.step()?;
-                next += 1;
-                if region.intersects(other) {
-                    break Some(other);
-                }
-            };
-            let Some(other) = met else {
-                return Ok(Some(region.0.map(|ranges| ranges[0].0)));
-            };
-            for field in 0..5 {
-                let left = difference(&region.0[field], &other.0[field]);
-                if !left.is_empty() {
-                    let mut piece = region.clone();
-                    piece.0[field] = left;
-                    open.push((piece, next));
-                }
-                region.0[field] = intersection(&region.0[field], &other.0[field]);
+    /// Appends what is left without another product: at most five disjoint products.
+    pub(crate) fn subtract(mut self, other: &Region, left: &mut Vec<Region>) {
+        for field in 0..5 {
+            let outside = difference(&self.0[field], &other.0[field]);
+            if !outside.is_empty() {
+                let mut piece = self.clone();
+                piece.0[field] = outside.into();
+                left.push(piece);
             }
+            self.0[field] = common(&self.0[field], &other.0[field]);
         }
-        Ok(None)
+    }
+}
+
+/// The intersection of two lists of ranges, shared with a list of a single range around the
+/// other one.
+fn common(a: &Rc<[(u128, u128)]>, b: &Rc<[(u128, u128)]>) -> Rc<[(u128, u128)]> {
+    let is_around = |outer: &[(u128, u128)], inner: &[(u128, u128)]| match (outer, inner) {
+        (&[(first, last)], &[(from, .., _), ..]) => {
+            first <= from && inner.last().is_some_and(|it| it.1 <= last)
+        }
+        _ => false,
+    };
+    if is_around(b, a) {
+        a.clone()
+    } else if is_around(a, b) {
+        b.clone()
+    } else {
+        intersection(a, b).into()
+    }
+}
+
+/// By rule the products of each kind of packets that it matches.
+pub(crate) struct Regions {
+    rules: Vec<[Option<Region>; 6]>,
+    all: [Region; 6],
+}
+
+impl Regions {
+    /// The products of all rules.
+    pub(crate) fn of<'s>(set: &'s RuleSet) -> Regions {
+        let all = Kind::ALL.map(Kind::all);
+        let mut protocols: HashMap<(&Protocols, &TransportHeaders), [Rc<[(u128, u128)]>; 6]> =
+            HashMap::new();
+        let any_port: Rc<[_]> = [(0, NO_PORT.into())].into();
+        let of_rule = |rule: &'s Rule| {
+            let Rule {
+                source,
+                destination,
+                source_ports,
+                destination_ports,
+                ..
+            } = rule;
+            let protocols = protocols
+                .entry((&rule.protocols, &rule.headers))
+                .or_insert_with(|| {
+                    let own: Rc<[_]> = protocol_values(rule).into();
+                    std::array::from_fn(|kind| common(&own, &all[kind].0[2]))
+                });
+            let [from, to] = [source_ports, destination_ports].map(|ports| match ports.is_any() {
+                true => any_port.clone(),
+                false => ports.values().into(),
+            });
+            let sides = [false, true].map(|is_v6| {
+                [source, destination].map(|side| match side.is_any() {
+                    true => all[usize::from(is_v6) * 3].0[0].clone(),
+                    false => side.ranges(is_v6).into(),
+                })
+            });
+            std::array::from_fn(|kind| {
+                let [source, destination] = &sides[kind / 3];
+                let own = &protocols[kind];
+                let fields = [source, destination, own, &from, &to];
+                let is_empty = fields.iter().any(|ranges| ranges.is_empty());
+                let own = (!is_empty).then(|| Region(fields.map(Rc::clone)));
+                own.and_then(|own| own.intersection(&all[kind]))
+            })
+        };
+        Regions {
+            rules: set.rules.iter().map(of_rule).collect(),
+            all,
+        }
+    }
+
+    /// The products of each kind that a rule matches without the rules before it, 0 for the
+    /// default.
+    pub(crate) fn of_rule(&self, rule: u32) -> [Option<&Region>; 6] {
+        match rule.checked_sub(1) {
+            Some(at) => self.rules[at as usize].each_ref().map(Option::as_ref),
+            None => self.all.each_ref().map(Some),
+        }
     }
 }

@@ -166,6 +166,55 @@ fn comparisons_of_nftables_become_ranges() {
     assert_eq!(imported.remarks.len(), 2);
 }
 
+/// `nft -j` prints codes by name, whatever the type.
+#[test]
+fn icmp_codes_are_read_by_name() {
+    let rule = |protocol: &str, code: &str| {
+        format!(
+            r#"{{"rule": {{"family": "inet", "table": "t", "chain": "input", "handle": 3, "expr": [
+            {{"match": {{"op": "==", "left": {{"payload": {{"protocol": "{protocol}", "field": "type"}}}}, "right": "echo-request"}}}},
+            {{"match": {{"op": "==", "left": {{"payload": {{"protocol": "{protocol}", "field": "code"}}}}, "right": {code}}}}},
+            {{"accept": null}}]}}}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"nftables": [
+            {{"chain": {{"family": "inet", "table": "t", "name": "input", "handle": 1,
+                "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}}}},
+            {}, {}, {}]}}"#,
+        rule("icmp", r#""net-unreachable""#),
+        rule("icmp", r#"{"set": ["admin-prohibited", "frag-needed", 7]}"#),
+        rule("icmpv6", r#""reject-route""#),
+    );
+    let imported = nft_json(&text, None, &Assumptions::default()).unwrap();
+    assert!(imported.remarks.is_empty(), "{:?}", imported.remarks);
+    assert_eq!(
+        rules(&imported),
+        [
+            "pass proto icmp from 0.0.0.0/0 type 8 code 0",
+            "pass proto icmp from 0.0.0.0/0 type 8 code 13,4,7",
+            "pass proto icmpv6 from ::/0 type 128 code 6",
+            "drop # policy of input",
+        ]
+    );
+    assert!(!imported.reads_ports_of_fragments);
+}
+
+/// nftables reads ports of later fragments, for rules of iptables-nft too.
+#[test]
+fn rules_with_ports_that_nftables_reads_are_noted() {
+    let reads = |rule: &str, variant| {
+        let text = format!("*filter\n:INPUT DROP [0:0]\n-A INPUT {rule} -j ACCEPT\nCOMMIT\n");
+        let imported = iptables_save(&text, None, variant, &Assumptions::default());
+        imported.unwrap().reads_ports_of_fragments
+    };
+    let ports = "-p tcp -m tcp --dport 80";
+    assert!(reads(ports, Variant::Nft));
+    assert!(!reads(ports, Variant::Legacy));
+    assert!(!reads("-p tcp", Variant::Nft));
+    assert!(!reads("-p icmp -m icmp --icmp-type 8", Variant::Nft));
+}
+
 /// A rule that names no protocol with ports, which iptables refuses, would become one that the rule
 /// file cannot express.
 #[test]

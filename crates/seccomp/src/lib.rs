@@ -21,6 +21,7 @@ mod diff;
 pub mod errno;
 mod expect;
 mod filter;
+pub mod json;
 mod lint;
 mod nearest;
 pub mod profile;

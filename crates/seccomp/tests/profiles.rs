@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use beebox_seccomp::profile::{
-    ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine, compile,
+    ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, Runtime, TargetMachine, compile,
 };
 use beebox_seccomp::{Action, Analysis, Arch, FilterProgram, Stack, diff};
 use classic::SeccompData;
@@ -277,7 +277,7 @@ fn calls_newer_than_a_profile_get_enosys_from_runc() {
         // Names in rules with the default action count too.
         let text = format!(
             r#"{{"defaultAction": {default}, "syscalls": [
-                {{"names": ["read", "write", "socket"], "action": "SCMP_ACT_NOTIFY"}},
+                {{"names": ["read", "close", "socket"], "action": "SCMP_ACT_NOTIFY"}},
                 {{"names": ["no_such_call"], "action": "SCMP_ACT_ALLOW"}},
                 {{"names": ["epoll_pwait"], "action": {action}}}]}}"#,
             action = default.split(',').next().unwrap()
@@ -314,6 +314,47 @@ fn calls_newer_than_a_profile_get_enosys_from_runc() {
             }
         }
     }
+}
+
+/// What `InitSeccomp` of runc refuses, and libseccomp alone does not.
+#[test]
+fn profiles_that_runc_refuses_are_refused() {
+    let compile = |text: &str, runtime| {
+        let profile = ContainerProfile::read(text.as_bytes()).unwrap();
+        let machine = TargetMachine {
+            runtime,
+            ..machine(Arch::X86_64, &[], NEWEST_KERNEL)
+        };
+        compile(&profile, &machine, ProgramShape::Tree)
+    };
+    let refused = [
+        (
+            r#"{"defaultAction": "SCMP_ACT_NOTIFY"}"#,
+            "defaultAction: runc refuses the profile: SCMP_ACT_NOTIFY cannot be used as default action",
+        ),
+        (
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+                {"names": ["read", "write"], "action": "SCMP_ACT_NOTIFY"}]}"#,
+            "syscalls[0]: runc refuses the profile: SCMP_ACT_NOTIFY cannot be used for the write syscall",
+        ),
+        (
+            r#"{"defaultAction": "SCMP_ACT_ERRNO",
+                "flags": ["SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_FOO"]}"#,
+            "flags: runc refuses the profile: seccomp flag SECCOMP_FILTER_FLAG_FOO is not known to runc",
+        ),
+    ];
+    for (text, what) in refused {
+        let error = compile(text, Runtime::Runc).unwrap_err();
+        assert_eq!(error.to_string(), what);
+        let notes = compile(text, Runtime::Libseccomp).unwrap().notes;
+        let flag = ProfileNote::UnknownFlag("SECCOMP_FILTER_FLAG_FOO".to_owned());
+        assert_eq!(notes.contains(&flag), text.contains("FOO"));
+    }
+    // Rules that do not apply are not the runtime's.
+    let excluded = r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+        {"names": ["write"], "action": "SCMP_ACT_NOTIFY", "includes": {"arches": ["s390x"]}},
+        {"names": ["read"], "action": "SCMP_ACT_NOTIFY"}]}"#;
+    assert!(compile(excluded, Runtime::Runc).is_ok());
 }
 
 #[test]

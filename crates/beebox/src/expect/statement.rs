@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use seccomp::json::UniqueKeys;
 use serde_json::Value;
 
 use crate::bytes::ByteSource;
@@ -234,8 +235,8 @@ fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
 /// A JSON value at the start of a text, and what follows it.
 fn json<'t>(text: &'t str, what: &str) -> Result<(Value, &'t str), String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
-    let value: Value = match values.next() {
-        Some(Ok(value)) => value,
+    let value = match values.next() {
+        Some(Ok(UniqueKeys(value))) => value,
         Some(Err(error)) => return Err(format!("{text:?} does not begin with {what}: {error}")),
         None => return Err(format!("it has no {}", what.trim_start_matches("a "))),
     };

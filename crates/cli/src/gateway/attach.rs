@@ -116,12 +116,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     note_assumed(&kernel, FOR_LINKING, "linked");
     let hook = Hook::from(args.hook);
     let mut plane = DataPlane::load(&rules.table, hook, capacity, &kernel)?;
-    plane.attach(&interface)?;
-    diagnostic!(
-        "{} at {interface}; `beebox gateway update {} RULES` replaces them",
-        count(rules.set.rules.len(), "rule"),
-        interface.name
-    );
+    let is_attached = plane.attach(&interface)?;
+    if is_attached {
+        diagnostic!(
+            "{} at {interface}; `beebox gateway update {} RULES` replaces them",
+            count(rules.set.rules.len(), "rule"),
+            interface.name
+        );
+    }
     let mut gateway = Gateway {
         plane,
         rules,
@@ -136,7 +138,10 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         .map(|seconds| start + Duration::from_secs(seconds));
     let every = args.every.map(Duration::from_secs);
     let mut next = every.map(|every| start + every);
-    let mut result = Ok(Answer::Yes);
+    let mut result = match is_attached {
+        true => Ok(Answer::Yes),
+        false => gateway.check_interface().map(|()| Answer::Yes),
+    };
     while result.is_ok() && !gateway.is_ending {
         let now = Instant::now();
         if end.is_some_and(|end| now >= end) {
@@ -218,12 +223,12 @@ impl Gateway {
             return Ok(());
         };
         // What else may be attached there goes away with a later change.
-        let attached = Control::listen(&interface).and_then(|control| {
-            self.plane.attach(&interface)?;
-            Ok(control)
-        });
+        let attached = Control::listen(&interface)
+            .and_then(|control| Ok(self.plane.attach(&interface)?.then_some(control)));
         match attached {
-            Ok(control) => {
+            // Gone again: there is another change to come.
+            Ok(None) => {}
+            Ok(Some(control)) => {
                 self.control = Some(control);
                 self.interface = interface;
                 let rules = count(self.rules.set.rules.len(), "rule");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use gateway::analysis::{self, BUDGET};
+use gateway::analysis::{self, BUDGET, Unreachable};
 use gateway::{Addresses, Field, Prefix, Rule};
 
 use super::input;
@@ -87,19 +87,16 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         let bytes = gateway::write_state(&set, compiled.table());
         write_bytes(&bytes, output)?;
     }
-    let (shadowed, unreachable) = match args.no_analysis {
-        true => Default::default(),
-        false => (
-            analysis::shadowed(&set),
-            analysis::unreachable(&set, args.budget),
-        ),
+    let unreachable = match args.no_analysis {
+        true => Unreachable::default(),
+        false => analysis::unreachable(&set, &compiled, args.budget),
     };
+    let shadowed = &unreachable.shadowed;
     let mixed: Vec<Mixed> = (1..).zip(&set.rules).filter_map(Mixed::of).collect();
-    let is_mixed = |rule: u32| mixed.iter().any(|it| it.rule == rule);
-    let by_union = unreachable
-        .rules
-        .iter()
-        .filter(|rule| shadowed.iter().all(|it| it.rule != **rule));
+    // All of them are in ascending order.
+    let is_mixed = |rule: u32| mixed.binary_search_by_key(&rule, |it| it.rule).is_ok();
+    let is_shadowed = |rule: u32| shadowed.binary_search_by_key(&rule, |it| it.rule).is_ok();
+    let by_union = unreachable.rules.iter().filter(|rule| !is_shadowed(**rule));
     let by_union: Vec<u32> = by_union.copied().collect();
     let sizes = compiled.sizes();
     let text = match args.format.format() {

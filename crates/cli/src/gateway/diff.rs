@@ -39,7 +39,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     check_streams([args.old.as_path(), args.new.as_path()])?;
     let (old, _) = input::read_set(&args.old)?;
     let (new, _) = input::read_set(&args.new)?;
-    let found = analysis::changes(&old, &new, args.budget);
+    let compiled = [
+        input::compile(&old, &args.old)?,
+        input::compile(&new, &args.new)?,
+    ];
+    let found = analysis::changes((&old, &compiled[0]), (&new, &compiled[1]), args.budget);
     let general = [
         ("other", &old.other, &new.other),
         ("malformed", &old.malformed, &new.malformed),

@@ -135,6 +135,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         chain,
         set,
         remarks,
+        reads_ports_of_fragments,
     } = imported.map_err(|error| Failure::new(error).within(name(path)))?;
     for remark in &remarks {
         let fate = match remark.fate {
@@ -144,6 +145,13 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         };
         let (place, reason, rule) = (&remark.place, &remark.reason, &remark.rule);
         diagnostic!("{}: {place}: {fate}: {reason}: {rule}", name(path));
+    }
+    if reads_ports_of_fragments {
+        diagnostic!(
+            "{}: note: nftables reads ports of later fragments out of their data; here later \
+             fragments have no ports, and rules with ports do not match them",
+            name(path)
+        );
     }
     let is_left_out = |remark: &&Remark| remark.fate == Fate::LeftOut;
     let mut text = one_line(&format!("# {chain}{}", in_words(&assumptions))) + "\n";

@@ -81,13 +81,16 @@ impl DataPlane {
         })
     }
 
-    /// Attaches the program to an interface.
-    pub(super) fn attach(&mut self, interface: &Interface) -> Result<(), Failure> {
+    /// Attaches the program to an interface; returns false if that is gone.
+    pub(super) fn attach(&mut self, interface: &Interface) -> Result<bool, Failure> {
         let kind = match self.hook {
             Hook::Xdp => LinkKind::Xdp,
             Hook::Tc => LinkKind::TcIngress,
         };
-        let link = self.program.attach(kind, interface.index);
+        let link = match self.program.attach(kind, interface.index) {
+            Err(_) if sys::network::interface_name(interface.index).is_err() => return Ok(false),
+            link => link,
+        };
         self.link = Some(link.map_err(|errno| {
             match errno {
                 Errno::EBUSY => Failure::new(format_args!(
@@ -97,7 +100,7 @@ impl DataPlane {
                 errno => failed(&interface.to_string(), errno),
             }
         })?);
-        Ok(())
+        Ok(true)
     }
 
     /// Detaches the program, at once.
@@ -231,4 +234,34 @@ fn give(
         let last = log.trim_end().lines().rev().nth(1).unwrap_or_default();
         failed(&format!("program {}", program.name()), errno).excerpt(last)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway::{Compiled, RuleSet};
+
+    use super::*;
+    use crate::kernel_input::running_or_assumed;
+
+    /// An index without an interface is told from a lack of privilege.
+    #[test]
+    fn an_interface_that_is_gone_is_no_error_of_privilege() {
+        let compiled = Compiled::new(&RuleSet::default()).expect("few rules");
+        let table = compiled.table();
+        let gone = Interface {
+            name: "gone".to_owned(),
+            index: i32::MAX as u32,
+        };
+        for hook in [Hook::Xdp, Hook::Tc] {
+            let capacity = Capacity::of(table);
+            let plane = DataPlane::load(table, hook, capacity, &running_or_assumed());
+            // Without privileges nothing is loaded.
+            let Ok(mut plane) = plane else { return };
+            assert!(
+                matches!(plane.attach(&gone), Ok(false)),
+                "{}",
+                hook.program()
+            );
+        }
+    }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use beebox::kernel::KernelVersion;
 use beebox::seccomp::profile::{
-    self, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape, Runtime,
-    TargetMachine,
+    self, CompileError, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape,
+    Runtime, TargetMachine,
 };
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};
@@ -131,11 +131,15 @@ impl ProfileOptions {
         let profile = ContainerProfile::read(text)
             .map_err(|error| Failure::new(format!("{name}: {error}")))?;
         self.has_compiled.set(true);
-        let compiled = profile::compile(&profile, &self.machine()?, shape).map_err(|long| {
-            let length = long.0.map_or(String::new(), |length| format!(" ({length})"));
-            Failure::new(format!(
-                "{name}: the filter would be longer than the 4096 instructions{length} that Linux takes"
-            ))
+        let compiled = profile::compile(&profile, &self.machine()?, shape).map_err(|error| match error {
+            CompileError::TooLong(length) => {
+                let length = length.map_or(String::new(), |length| format!(" ({length})"));
+                Failure::new(format!(
+                    "{name}: the filter would be longer than the 4096 instructions{length} that Linux takes"
+                ))
+            }
+            refused => Failure::new(format!("{name}: {refused}"))
+                .hint("--runtime libseccomp compiles it as crun does"),
         })?;
         let mut compiled = compiled;
         // Said on request, it is not assumed.
@@ -243,6 +247,7 @@ pub(crate) fn note_text(note: &ProfileNote) -> String {
         ProfileNote::UnknownArch(name) => {
             format!("{name} is ignored: names of its calls are not built in")
         }
+        ProfileNote::UnknownFlag(name) => format!("flag {name} is unknown to runc"),
         ProfileNote::Conflict(name) => format!(
             "rules for {name} have different actions; where the conditions of several hold, \
              libseccomp's order decides (see `beebox seccomp table`)"

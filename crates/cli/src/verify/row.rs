@@ -17,7 +17,7 @@ use crate::program_input::read_at_most;
 use crate::program_output;
 
 /// Bytes of the largest file of results.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 32 << 20;
 
 /// `prog_type` of a program whose section name implies none, and none is set.
 pub(super) const UNTYPED: &str = "unspec";

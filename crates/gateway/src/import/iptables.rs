@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use self::rule::Dialect;
 use super::chains::{ChainRule, flatten};
-use super::{Assumptions, ImportError, Imported};
+use super::{Assumptions, ImportError, Imported, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// The table that is imported.
@@ -66,6 +66,7 @@ pub fn iptables_save(
         chain: chain.to_owned(),
         set: RuleSet::default(),
         remarks: Vec::new(),
+        reads_ports_of_fragments: false,
     };
     let mut all = Rule::new(policy.clone());
     all.destination.prefixes.push(match is_v6 {
@@ -76,6 +77,7 @@ pub fn iptables_save(
     flatten(chain, &all, &rules_of, &mut found)?;
     all.comment = comment_line(&format!("policy of {chain}"));
     found.set.rules.push(all);
+    found.reads_ports_of_fragments = variant == Variant::Nft && has_ports(&found.set);
     Ok(found)
 }
 

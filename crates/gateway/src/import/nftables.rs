@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::chains::{ChainRule, flatten};
-use super::{Assumptions, ImportError, Imported};
+use super::{Assumptions, ImportError, Imported, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// A table: its family and name.
@@ -55,6 +55,7 @@ pub fn nft_json(
         chain: full_name(base),
         set: RuleSet::default(),
         remarks: Vec::new(),
+        reads_ports_of_fragments: false,
     };
     let rules_of = |name: &str| {
         let rules = ruleset.chains.get(&(table.clone(), name.to_owned()));
@@ -63,6 +64,7 @@ pub fn nft_json(
     flatten(&name, &all, &rules_of, &mut found)?;
     all.comment = comment_line(&format!("policy of {name}"));
     found.set.rules.push(all);
+    found.reads_ports_of_fragments = has_ports(&found.set);
     Ok(found)
 }
 

@@ -286,7 +286,7 @@ fn normalize(mut ranges: Vec<(u128, u128)>, is_negated: bool, last: u128) -> Vec
 
 /// Protocols that a rule matches. Without a list all; otherwise those of the list, or the other
 /// ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Protocols {
     /// The protocols are those outside of the list.
     pub is_negated: bool,
@@ -317,7 +317,7 @@ impl Protocols {
 }
 
 /// What rules match of transport headers. Without a list all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TransportHeaders {
     /// The matched ones, in the order of [`TransportHeader::ALL`].
     pub list: Vec<TransportHeader>,

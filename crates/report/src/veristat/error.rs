@@ -20,8 +20,13 @@ pub enum VeristatError {
     },
     /// There is no column of this name.
     NoColumn(String),
-    /// Results have no columns of files and programs.
-    NoKeys,
+    /// Results lack these columns.
+    Absent(Vec<&'static str>),
+    /// A text has more results than [`MOST_ROWS`](super::MOST_ROWS).
+    TooMany {
+        /// Line of the first of them that is too many, from 1.
+        line: usize,
+    },
     /// A cell of a column of numbers is no number.
     Number {
         /// Line of the text, from 1.
@@ -47,10 +52,10 @@ impl VeristatError {
                 let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
                 Some(names.join(", "))
             }
-            VeristatError::NoKeys => {
+            VeristatError::Absent(_) => {
                 Some("the CSV of veristat or of `beebox verify --format csv`".to_owned())
             }
-            VeristatError::Number { .. } => None,
+            VeristatError::TooMany { .. } | VeristatError::Number { .. } => None,
         }
     }
 }
@@ -61,7 +66,14 @@ impl fmt::Display for VeristatError {
             VeristatError::EmptyFilter(text) => write!(f, "filter {text:?} selects nothing"),
             VeristatError::Condition { text, fact } => write!(f, "filter {text:?}: {fact}"),
             VeristatError::NoColumn(name) => write!(f, "no column is called {name:?}"),
-            VeristatError::NoKeys => write!(f, "no columns file_name and prog_name"),
+            VeristatError::Absent(columns) => {
+                let noun = if columns.len() == 1 { "column" } else { "columns" };
+                write!(f, "no {noun} {}", columns.join(", "))
+            }
+            VeristatError::TooMany { line } => {
+                let most = super::MOST_ROWS;
+                write!(f, "line {line}: a file has at most {most} results")
+            }
             VeristatError::Number { line, column, cell } => {
                 write!(f, "line {line}: {cell:?} in column {column} is no number")
             }

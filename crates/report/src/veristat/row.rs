@@ -206,21 +206,31 @@ fn quoted(cell: String) -> String {
     }
 }
 
+/// Most results of a file, which bounds the memory of comparisons.
+pub const MOST_ROWS: usize = 100_000;
+
 /// Reads results that this command or veristat wrote as comma-separated values. Columns that are
 /// unknown are left out.
 ///
 /// # Errors
-/// If there are no columns of files and programs, or a number is none.
+/// If there are no columns of files, programs and verdicts, a number is none, or there are more
+/// results than [`MOST_ROWS`].
 pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
     let mut lines = text.lines();
     let headings = cells(lines.next().unwrap_or_default());
     let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
     let has = |column| columns.contains(&Some(column));
-    if !has(Column::FileName) || !has(Column::ProgName) {
-        return Err(VeristatError::NoKeys);
+    let needed = [Column::FileName, Column::ProgName, Column::Verdict];
+    let absent: Vec<_> = needed.into_iter().filter(|column| !has(*column)).collect();
+    if !absent.is_empty() {
+        let absent = absent.iter().map(|column| column.name()).collect();
+        return Err(VeristatError::Absent(absent));
     }
     let mut rows = Vec::new();
     for (line, number) in lines.zip(2..) {
+        if rows.len() == MOST_ROWS {
+            return Err(VeristatError::TooMany { line: number });
+        }
         let mut row = ResultRow::empty("", "");
         for (cell, column) in cells(line).into_iter().zip(&columns) {
             let Some(column) = *column else {
@@ -279,6 +289,21 @@ fn cells(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_without_verdicts_and_too_many_are_refused() {
+        let fault = |text: &str| read_csv(text).err().map(|fault| fault.to_string());
+        let absent = fault("file_name,prog_name\na.o,p\n");
+        assert_eq!(absent.as_deref(), Some("no column verdict"));
+        let absent = fault("file_name\na.o\n");
+        assert_eq!(absent.as_deref(), Some("no columns prog_name, verdict"));
+        let most =
+            "file_name,prog_name,verdict\n".to_owned() + &"a.o,p,success\n".repeat(MOST_ROWS);
+        assert_eq!(fault(&most), None);
+        let more = fault(&(most + "a.o,q,success\n"));
+        let expected = "line 100002: a file has at most 100000 results";
+        assert_eq!(more.as_deref(), Some(expected));
+    }
 
     #[test]
     fn cells_are_read_as_they_are_written() {

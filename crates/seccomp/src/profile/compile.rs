@@ -38,21 +38,49 @@ pub struct Compiled {
     pub notes: Vec<ProfileNote>,
 }
 
-/// An error: the code exceeds Linux's limit. Its length, if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong(pub Option<usize>);
+/// Reason why a profile is not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompileError {
+    /// The code exceeds Linux's limit. Its length, if known.
+    TooLong(Option<usize>),
+    /// runc refuses the profile: a rule with SCMP_ACT_NOTIFY for `write`, with which runc itself
+    /// passes on the descriptor of the notifications. Its place in the profile's list of rules.
+    NotifyWrite(usize),
+    /// runc refuses the profile: its default action is SCMP_ACT_NOTIFY.
+    NotifyDefault,
+    /// runc refuses the profile: a flag that it does not know.
+    UnknownFlag(String),
+}
 
-impl fmt::Display for TooLong {
+impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(len) => write!(f, "the filter has {len} instructions"),
-            None => write!(f, "the filter has too many instructions"),
-        }?;
-        write!(f, ": Linux takes {MAX_INSNS}")
+        match self {
+            CompileError::TooLong(length) => {
+                match length {
+                    Some(len) => write!(f, "the filter has {len} instructions"),
+                    None => write!(f, "the filter has too many instructions"),
+                }?;
+                write!(f, ": Linux takes {MAX_INSNS}")
+            }
+            CompileError::NotifyWrite(rule) => write!(
+                f,
+                "syscalls[{rule}]: runc refuses the profile: SCMP_ACT_NOTIFY cannot be used for \
+                 the write syscall"
+            ),
+            CompileError::NotifyDefault => write!(
+                f,
+                "defaultAction: runc refuses the profile: SCMP_ACT_NOTIFY cannot be used as \
+                 default action"
+            ),
+            CompileError::UnknownFlag(flag) => write!(
+                f,
+                "flags: runc refuses the profile: seccomp flag {flag} is not known to runc"
+            ),
+        }
     }
 }
 
-impl std::error::Error for TooLong {}
+impl std::error::Error for CompileError {}
 
 /// Action for calls that are newer than the profile.
 const NEWER: Action = Action::Errno(38);
@@ -65,12 +93,13 @@ pub fn compile(
     profile: &ContainerProfile,
     machine: &TargetMachine,
     shape: ProgramShape,
-) -> Result<Compiled, TooLong> {
+) -> Result<Compiled, CompileError> {
     let mut notes = Vec::new();
+    profile.check_runtime(machine, &mut notes)?;
     let rules = profile.select(machine, &mut notes);
     let mut calls = rules.iter().flat_map(|rules| &rules.calls);
     if calls.any(|(_, alternatives)| alternatives.len() > MAX_INSNS) {
-        return Err(TooLong(None));
+        return Err(CompileError::TooLong(None));
     }
     let architectures = rules.iter().map(|rules| rules.arch).collect();
     let mut compiler = Compiler {
@@ -81,9 +110,12 @@ pub fn compile(
         order: machine.arch.byte_order(),
     };
     let start = compiler.architectures(&rules);
-    let program = compiler.graph.code(start).map_err(|_| TooLong(None))?;
+    let program = compiler
+        .graph
+        .code(start)
+        .map_err(|_| CompileError::TooLong(None))?;
     if program.len() > MAX_INSNS {
-        return Err(TooLong(Some(program.len())));
+        return Err(CompileError::TooLong(Some(program.len())));
     }
     Ok(Compiled {
         program,

@@ -19,7 +19,7 @@ mod select;
 mod yaml;
 
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
-pub use compile::{Compiled, ProgramShape, TooLong, compile};
+pub use compile::{CompileError, Compiled, ProgramShape, compile};
 pub use read::ProfileError;
 pub use select::{NEWEST_KERNEL, ProfileNote, Runtime, TargetMachine};
 
@@ -38,6 +38,8 @@ pub struct ContainerProfile {
     pub arch_map: Vec<(String, Vec<String>)>,
     /// Rules in order.
     pub rules: Vec<SyscallRule>,
+    /// Flags of `seccomp(2)`, by their names in profiles. They do not affect the code.
+    pub flags: Vec<String>,
 }
 
 /// A rule: an action for some calls.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use spec::kernel::KernelVersion;
 
-use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, yaml};
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, json, yaml};
 use crate::action::Action;
 use crate::errno;
 
@@ -45,12 +45,15 @@ impl ContainerProfile {
 }
 
 fn read_json(text: &[u8]) -> Result<Value, ProfileError> {
-    serde_json::from_slice(text).map_err(|error| {
+    json::read(text).map_err(|error| {
         let what = error.to_string();
-        let what = what.split(" at line ").next().unwrap_or_default();
+        let what = what.rsplit_once(" at line ").map_or(&*what, |it| it.0);
         ProfileError {
             place: format!("line {}, column {}", error.line(), error.column()),
-            what: format!("invalid JSON: {what}"),
+            what: match error.is_data() {
+                true => what.to_owned(),
+                false => format!("invalid JSON: {what}"),
+            },
         }
     })
 }
@@ -63,6 +66,7 @@ fn read_root(root: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
             return Err(kind.fault("is not SeccompProfile"));
         }
         let spec = root.required("spec")?;
+        root.check_only_profile("spec")?;
         if spec.get("baseProfileName")?.is_some() {
             return Err(spec.fault("baseProfileName: the rules of base profiles are not read"));
         }
@@ -70,7 +74,10 @@ fn read_root(root: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
     }
     match root.get("linux")? {
         Some(linux) => match linux.get("seccomp")? {
-            Some(profile) => read_profile(&profile),
+            Some(profile) => {
+                root.check_only_profile("linux.seccomp")?;
+                read_profile(&profile)
+            }
             None => Err(root.fault("this OCI configuration has no linux.seccomp")),
         },
         None => read_profile(root),
@@ -98,7 +105,6 @@ const RULE_KEYS: &[&str] = &[
 
 fn read_profile(at: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
     at.check_keys(PROFILE_KEYS)?;
-    at.strings("flags")?;
     let default = at.required("defaultAction")?;
     let default_errno = read_errno(at, "defaultErrnoRet", "defaultErrno")?;
     let profile = ContainerProfile {
@@ -114,6 +120,7 @@ fn read_profile(at: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
             .iter()
             .map(read_rule)
             .collect::<Result<_, _>>()?,
+        flags: at.strings("flags")?,
     };
     if !profile.architectures.is_empty() && !profile.arch_map.is_empty() {
         return Err(at.fault("a profile has either architectures or archMap, not both"));
@@ -323,6 +330,19 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
+    /// Fails if the object with a profile inside has members of a second profile.
+    fn check_only_profile(&self, inner: &str) -> Result<(), ProfileError> {
+        let members = self.object()?;
+        let is_second = |key: &&str| *key != "comment" && members.contains_key(*key);
+        let others = PROFILE_KEYS.iter().copied().chain(["linux"]);
+        match others.filter(|key| !inner.starts_with(key)).find(is_second) {
+            Some(key) => Err(self.fault(&format!(
+                "two profiles: {inner} and {key}, which is beside it"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// A member; null counts as absent.
     fn get(&self, name: &str) -> Result<Option<Place<'a>>, ProfileError> {
         let member = self.object()?.get(name).filter(|value| !value.is_null());
@@ -401,6 +421,28 @@ mod tests {
             fault(r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":"read"}]}"#),
             "syscalls[0].names: expected a list, found a string"
         );
+    }
+
+    #[test]
+    fn repeated_keys_and_second_profiles_are_refused() {
+        assert_eq!(
+            fault("{\"defaultAction\":\"SCMP_ACT_ALLOW\",\n\"defaultAction\":\"SCMP_ACT_ERRNO\"}"),
+            "line 2, column 15: the key \"defaultAction\" is given twice"
+        );
+        let nested =
+            r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"names":[]}]}"#;
+        assert!(fault(nested).ends_with(r#"the key "names" is given twice"#));
+        let profile = r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#;
+        let text =
+            format!(r#"{{"linux":{{"seccomp":{profile}}},"defaultAction":"SCMP_ACT_KILL"}}"#);
+        assert_eq!(
+            fault(&text),
+            "the profile: two profiles: linux.seccomp and defaultAction, which is beside it"
+        );
+        for (key, value) in [("syscalls", "[]"), ("linux", profile)] {
+            let text = format!(r#"{{"kind":"SeccompProfile","spec":{profile},"{key}":{value}}}"#);
+            assert!(fault(&text).contains(&format!("two profiles: spec and {key}")));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use isa::classic::MAX_INSNS;
 use spec::kernel::KernelVersion;
 
-use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition};
+use super::{ArgCondition, ArgOp, CompileError, ContainerProfile, MachineCondition, SyscallRule};
 use crate::action::Action;
 use crate::arch::Arch;
 use crate::calls;
@@ -58,6 +58,13 @@ impl Runtime {
     }
 }
 
+/// Flags that runc 1.2 knows (`setFlag` of libcontainer/seccomp/seccomp_linux.go).
+const RUNC_FLAGS: &[&str] = &[
+    "SECCOMP_FILTER_FLAG_TSYNC",
+    "SECCOMP_FILTER_FLAG_LOG",
+    "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
+];
+
 /// A note for the author of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileNote {
@@ -65,6 +72,8 @@ pub enum ProfileNote {
     UnknownCall(String),
     /// The profile names an unsupported architecture.
     UnknownArch(String),
+    /// The profile has a flag that runc does not know.
+    UnknownFlag(String),
     /// Number of rules that do not apply because the machine has no capabilities.
     NoCapabilities(usize),
     /// A rule has no effect on a call that it names, because another rule decides it.
@@ -133,6 +142,12 @@ fn is_at_least(kernel: KernelVersion, least: KernelVersion) -> bool {
     (kernel.major, kernel.minor) >= (least.major, least.minor)
 }
 
+impl SyscallRule {
+    fn applies(&self, machine: &TargetMachine) -> bool {
+        self.includes.is_satisfied(machine) && !self.excludes.is_partly_satisfied(machine)
+    }
+}
+
 impl ContainerProfile {
     /// The architectures of the filter on a machine, the native one first.
     pub(super) fn architectures(
@@ -154,15 +169,48 @@ impl ContainerProfile {
         archs
     }
 
+    /// Notes flags that runc does not know.
+    ///
+    /// # Errors
+    /// If the runtime is runc, for what its `InitSeccomp` refuses, in its order.
+    pub(super) fn check_runtime(
+        &self,
+        machine: &TargetMachine,
+        notes: &mut Vec<ProfileNote>,
+    ) -> Result<(), CompileError> {
+        let is_runc = machine.runtime == Runtime::Runc;
+        let notifies_write = |rule: &SyscallRule| {
+            rule.action == Action::UserNotif
+                && rule.applies(machine)
+                && rule.names.iter().any(|name| name == "write")
+        };
+        match self.rules.iter().position(notifies_write) {
+            Some(rule) if is_runc => return Err(CompileError::NotifyWrite(rule)),
+            _ => {}
+        }
+        if is_runc && self.default == Action::UserNotif {
+            return Err(CompileError::NotifyDefault);
+        }
+        let known = |flag: &&String| RUNC_FLAGS.contains(&flag.as_str());
+        let mut unknown = self.flags.iter().filter(|flag| !known(flag));
+        match (is_runc, unknown.next()) {
+            (true, Some(flag)) => Err(CompileError::UnknownFlag(flag.clone())),
+            (_, first) => {
+                let unknown = first.into_iter().chain(unknown).cloned();
+                notes.extend(unknown.map(ProfileNote::UnknownFlag));
+                Ok(())
+            }
+        }
+    }
+
     /// The rules that apply on a machine, for each of its architectures.
     pub(super) fn select(
         &self,
         machine: &TargetMachine,
         notes: &mut Vec<ProfileNote>,
     ) -> Vec<ArchRules> {
-        let applies = self.rules.iter().enumerate().filter(|(_, rule)| {
-            rule.includes.is_satisfied(machine) && !rule.excludes.is_partly_satisfied(machine)
-        });
+        let rules = self.rules.iter().enumerate();
+        let applies = rules.filter(|(_, rule)| rule.applies(machine));
         // As in runc, a rule with the default action is left out.
         let (defaults, counts): (Vec<_>, Vec<_>) =
             applies.partition(|(_, rule)| rule.action == self.default);

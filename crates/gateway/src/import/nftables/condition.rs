@@ -212,7 +212,10 @@ impl Context<'_> {
                         let named = |name: &str| icmp_type(name, is_v6);
                         rule.source_ports = ports(items, is_negated, &named)?;
                     }
-                    _ => rule.destination_ports = ports(items, is_negated, &|_| None)?,
+                    _ => {
+                        let named = |name: &str| icmp_code(name, is_v6);
+                        rule.destination_ports = ports(items, is_negated, &named)?;
+                    }
                 }
             }
             _ => return Err(format!("a match of {protocol} {field}")),
@@ -456,6 +459,31 @@ fn icmp_type(name: &str, is_v6: bool) -> Option<u16> {
         ("nd-neighbor-advert", 136),
         ("nd-redirect", 137),
         ("mld2-listener-report", 143),
+    ];
+    let mut known = if is_v6 { V6 } else { V4 }.iter();
+    known.find(|(it, _)| *it == name).map(|(_, number)| *number)
+}
+
+/// The number of an ICMP code by nft's name (`nft describe icmp code`), which is the same for all
+/// types.
+fn icmp_code(name: &str, is_v6: bool) -> Option<u16> {
+    const V4: &[(&str, u16)] = &[
+        ("net-unreachable", 0),
+        ("host-unreachable", 1),
+        ("prot-unreachable", 2),
+        ("port-unreachable", 3),
+        ("frag-needed", 4),
+        ("net-prohibited", 9),
+        ("host-prohibited", 10),
+        ("admin-prohibited", 13),
+    ];
+    const V6: &[(&str, u16)] = &[
+        ("no-route", 0),
+        ("admin-prohibited", 1),
+        ("addr-unreachable", 3),
+        ("port-unreachable", 4),
+        ("policy-fail", 5),
+        ("reject-route", 6),
     ];
     let mut known = if is_v6 { V6 } else { V4 }.iter();
     known.find(|(it, _)| *it == name).map(|(_, number)| *number)
