@@ -166,7 +166,7 @@ impl<'o> RunnableProgram<'o> {
     ) -> Result<TestRunOutput, RunError> {
         match context {
             Some([]) => Err(RunError::Context {
-                errno: spec::Errno::EINVAL,
+                errno: Errno::EINVAL,
                 len: 0,
                 kind: self.kind(),
             }),

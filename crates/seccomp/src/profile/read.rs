@@ -9,9 +9,10 @@ use std::fmt;
 use serde_json::{Map, Value};
 use spec::kernel::KernelVersion;
 
-use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, json, yaml};
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, yaml};
 use crate::action::Action;
 use crate::errno;
+use crate::json;
 
 /// An error in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
