@@ -367,11 +367,14 @@ impl Image {
         Some(key_bits)
     }
 
-    fn into_words(mut self, count: usize) -> Vec<u64> {
-        self.numbers.resize(count * 2, 0);
-        let pairs = self.numbers.chunks_exact(2);
-        pairs
-            .map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32)
-            .collect()
+    /// The numbers in pairs, and zeros up to `count` words, which take no memory until they are
+    /// written.
+    fn into_words(self, count: usize) -> Vec<u64> {
+        let mut words = vec![0; count];
+        for (word, pair) in words.iter_mut().zip(self.numbers.chunks(2)) {
+            let high = pair.get(1).copied().unwrap_or(0);
+            *word = u64::from(pair[0]) | u64::from(high) << 32;
+        }
+        words
     }
 }
