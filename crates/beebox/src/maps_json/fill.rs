@@ -39,7 +39,8 @@ impl MapsJson {
     /// # Errors
     /// If it is no JSON of this form.
     pub fn parse(text: &[u8]) -> Result<MapsJson, MapsJsonError> {
-        let contents = seccomp::json::read(text).map_err(|error| MapsJsonFault::Json(error.to_string()))?;
+        let contents =
+            seccomp::json::read(text).map_err(|error| MapsJsonFault::Json(error.to_string()))?;
         let contents = contents.get("maps").unwrap_or(&contents);
         let contents = contents.as_object().cloned();
         let contents = contents.ok_or(MapsJsonFault::NoObject)?;

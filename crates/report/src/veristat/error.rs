@@ -67,7 +67,11 @@ impl fmt::Display for VeristatError {
             VeristatError::Condition { text, fact } => write!(f, "filter {text:?}: {fact}"),
             VeristatError::NoColumn(name) => write!(f, "no column is called {name:?}"),
             VeristatError::Absent(columns) => {
-                let noun = if columns.len() == 1 { "column" } else { "columns" };
+                let noun = if columns.len() == 1 {
+                    "column"
+                } else {
+                    "columns"
+                };
                 write!(f, "no {noun} {}", columns.join(", "))
             }
             VeristatError::TooMany { line } => {
