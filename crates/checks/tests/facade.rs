@@ -154,7 +154,7 @@ fn types_without_a_page_are_found() {
                 <h4 class=\"code-header\">pub fn <a href=\"#m\">inner</a>(&amp;self) -&gt; \
                 <a href=\"y.html\">Option</a>&lt;Inner&gt;</h4>";
     assert_eq!(
-        faults(&page, &declared),
+        faults(page, &declared),
         BTreeSet::from(["Inner".to_owned()])
     );
     let beside = "<h4 class=\"code-header\">fn f() -> <a class=\"struct\" \

@@ -144,7 +144,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Capability", "spec, sys, verifier"),
     ("Case", "program, seccomp"),
     ("Change", "btf, gateway"),
-    ("CompileError", "jit, sys"),
+    ("CompileError", "jit, seccomp, sys"),
     ("Compiled", "gateway, seccomp"),
     ("Entry", "interp, jit, sys"),
     ("Errno", "spec, sys"),

@@ -11,9 +11,8 @@ pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
     Ordered::List(bytes.iter().map(byte).collect())
 }
 
-/// The value of a type; what has no JSON form, or no bytes, is null. Values beyond
-/// [`VALUES_OF_BYTE`] are left out; the array or object that would have them ends with
-/// [`LEFT_OUT`], at one place of the text.
+/// The value of a type; what has no JSON form, or no bytes, is null. Values beyond 64 for each
+/// byte are left out, and the array or object that would have them ends with a line that says so.
 pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
     let left = VALUES_OF_BYTE.saturating_mul(bytes.len().saturating_add(8));
     let mut reader = Reader {
