@@ -663,7 +663,7 @@ fn reads_of_stack_that_was_never_written_are_said_once() {
         (said, json["unwritten_stack_reads"].clone())
     };
     let (said, json) = answer("direct", "checked");
-    let expected = "beebox: direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:57) \
+    let expected = "beebox: direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:58) \
                     reads stack memory that the program never wrote\n";
     assert_eq!(said, expected);
     let read = &json[0];
