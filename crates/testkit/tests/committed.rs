@@ -40,6 +40,11 @@ const SPECIAL: &[Special] = &[
         source: "fields.bpf.c",
         options: &["-DMANY"],
     },
+    Special {
+        object: "objects/guards.o",
+        source: "guards.c",
+        options: &["-mcpu=v4"],
+    },
 ];
 /// Objects linked from others, which a test of their own rebuilds.
 const LINKED: &[&str] = &["linker/linked.o"];

@@ -9,7 +9,7 @@
 #define __noinline __attribute__((noinline))
 #define HAS(major, minor) (LINUX_KERNEL_VERSION >= ((major) << 16 | (minor) << 8))
 
-extern int LINUX_KERNEL_VERSION SEC(".kconfig");
+extern int LINUX_KERNEL_VERSION __attribute__((section(".kconfig")));
 
 struct __sk_buff {
 	unsigned int len, pkt_type, mark;
