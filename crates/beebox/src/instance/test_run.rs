@@ -24,7 +24,7 @@ pub struct TestRun<'d> {
     pub ctx_size_out: Option<usize>,
     /// Number of runs; 0 is 1. Each gets the packet as the one before left it.
     pub repeat: u32,
-    /// Flags: 0, or `BPF_F_TEST_RUN_ON_CPU` (1) for raw tracepoints.
+    /// Flags: 0; for raw tracepoints any, of which Linux looks at `BPF_F_TEST_RUN_ON_CPU` (1).
     pub flags: u32,
     /// The CPU that the program runs on, of every type and without the flag.
     pub cpu: u32,
@@ -52,7 +52,6 @@ impl Default for TestRun<'_> {
 }
 
 /// Flags of `bpf_attr.test`.
-const ON_CPU: u32 = 1 << 0;
 const LIVE_FRAMES: u32 = 1 << 1;
 const CHECKSUM_COMPLETE: u32 = 1 << 2;
 
@@ -93,7 +92,8 @@ impl<'d> TestRun<'d> {
         let unsupported = |option| Err(Cause::UnsupportedOption(option).into());
         match self.flags {
             0 => {}
-            ON_CPU if is_raw_tracepoint => {}
+            // Of these Linux looks at BPF_F_TEST_RUN_ON_CPU alone.
+            _ if is_raw_tracepoint => {}
             LIVE_FRAMES if kind == ProgramType::Xdp => {
                 return unsupported("flags: BPF_F_TEST_XDP_LIVE_FRAMES");
             }
