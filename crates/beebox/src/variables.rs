@@ -19,6 +19,7 @@
 //! }
 //! ```
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 
@@ -137,7 +138,7 @@ struct Place {
 impl Place {
     fn member(&self, types: &Btf<'_>, name: &str) -> Result<Place, VariableFault> {
         let absent = || VariableFault::NoMember(name.to_owned());
-        let (ty, bit_offset, bits) = find_member(types, self.ty, name, 0).ok_or_else(absent)?;
+        let (ty, bit_offset, bits) = find_member(types, self.ty, name).ok_or_else(absent)?;
         if bits != 0 {
             return Err(VariableFault::BitField(name.to_owned()));
         }
@@ -196,19 +197,32 @@ impl Place {
 /// Anonymous members inside each other that are followed.
 const MAX_DEPTH: u32 = 32;
 
-/// Type, offset in bits and width of a member, also one of an anonymous member.
-fn find_member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<(TypeId, u32, u32)> {
-    let structure = types.at(types.skip_modifiers(ty)?).as_composite()?;
-    structure.members().find_map(|member| {
-        if types.string(member.name) == name {
-            return Some((member.ty, member.bit_offset, member.bits));
-        }
-        if !types.string(member.name).is_empty() || depth == MAX_DEPTH {
+/// Type, offset in bits and width of a member, also one of an anonymous member. Each structure is
+/// searched once: one without the member has it nowhere.
+fn find_member(types: &Btf<'_>, ty: TypeId, name: &str) -> Option<(TypeId, u32, u32)> {
+    fn search(
+        types: &Btf<'_>,
+        ty: TypeId,
+        name: &str,
+        depth: u32,
+        searched: &mut HashSet<TypeId>,
+    ) -> Option<(TypeId, u32, u32)> {
+        let ty = types.skip_modifiers(ty)?;
+        if depth == MAX_DEPTH || !searched.insert(ty) {
             return None;
         }
-        let (ty, offset, bits) = find_member(types, member.ty, name, depth + 1)?;
-        Some((ty, member.bit_offset.checked_add(offset)?, bits))
-    })
+        types.at(ty).as_composite()?.members().find_map(|member| {
+            if types.string(member.name) == name {
+                return Some((member.ty, member.bit_offset, member.bits));
+            }
+            if !types.string(member.name).is_empty() {
+                return None;
+            }
+            let (ty, offset, bits) = search(types, member.ty, name, depth + 1, searched)?;
+            Some((ty, member.bit_offset.checked_add(offset)?, bits))
+        })
+    }
+    search(types, ty, name, 0, &mut HashSet::new())
 }
 
 fn number_of(types: &Btf<'_>, value: &Value) -> Result<i128, VariableFault> {

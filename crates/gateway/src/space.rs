@@ -15,10 +15,12 @@ use crate::rules::{
 };
 
 type Ranges = Vec<(u128, u128)>;
+/// Ranges that several products have.
+type SharedRanges = Rc<[(u128, u128)]>;
 
 /// A product of sets of values of the five fields, each in ascending ranges that do not touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Region([Rc<[(u128, u128)]>; 5]);
+pub(crate) struct Region([SharedRanges; 5]);
 
 /// The budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,9 +275,9 @@ impl Region {
 
 /// The intersection of two lists of ranges, shared with a list of a single range around the
 /// other one.
-fn common(a: &Rc<[(u128, u128)]>, b: &Rc<[(u128, u128)]>) -> Rc<[(u128, u128)]> {
+fn common(a: &SharedRanges, b: &SharedRanges) -> SharedRanges {
     let is_around = |outer: &[(u128, u128)], inner: &[(u128, u128)]| match (outer, inner) {
-        (&[(first, last)], &[(from, .., _), ..]) => {
+        (&[(first, last)], &[(from, _), ..]) => {
             first <= from && inner.last().is_some_and(|it| it.1 <= last)
         }
         _ => false,
@@ -299,7 +301,7 @@ impl Regions {
     /// The products of all rules.
     pub(crate) fn of<'s>(set: &'s RuleSet) -> Regions {
         let all = Kind::ALL.map(Kind::all);
-        let mut protocols: HashMap<(&Protocols, &TransportHeaders), [Rc<[(u128, u128)]>; 6]> =
+        let mut protocols: HashMap<(&Protocols, &TransportHeaders), [SharedRanges; 6]> =
             HashMap::new();
         let any_port: Rc<[_]> = [(0, NO_PORT.into())].into();
         let of_rule = |rule: &'s Rule| {

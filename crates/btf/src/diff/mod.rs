@@ -191,10 +191,14 @@ fn changes(old: Type<'_>, new: Type<'_>) -> Vec<Change> {
     changes
 }
 
+/// Members of a structure that are compared one by one, those of anonymous members included:
+/// as many as a structure of its own can have. Anonymous members beyond it are compared by type.
+const MOST_MEMBERS: usize = 0xffff;
+
 /// Named members, those of anonymous members included.
 fn members(ty: Type<'_>) -> Vec<(String, MemberPlace)> {
-    let mut found = Vec::new();
-    collect_members(ty.btf(), ty.id(), 0, 0, &mut found);
+    let (mut found, mut left) = (Vec::new(), MOST_MEMBERS);
+    collect_members(ty.btf(), ty.id(), 0, 0, &mut found, &mut left);
     found
 }
 
@@ -204,17 +208,20 @@ fn collect_members(
     base: u32,
     nesting: usize,
     found: &mut Vec<(String, MemberPlace)>,
+    left: &mut usize,
 ) {
     let Some(composite) = btf.get(id).and_then(|ty| ty.as_composite()) else {
         return;
     };
     for member in composite.members() {
         let bit_offset = base.saturating_add(member.bit_offset);
-        if btf.string(member.name).is_empty() {
+        let name = btf.string(member.name);
+        *left = left.saturating_sub(1);
+        if name.is_empty() && *left > 0 {
             if let Some(inner) = btf.skip_modifiers(member.ty)
                 && nesting < MAX_NESTING
             {
-                collect_members(btf, inner, bit_offset, nesting + 1, found);
+                collect_members(btf, inner, bit_offset, nesting + 1, found, left);
             }
             continue;
         }
@@ -224,7 +231,7 @@ fn collect_members(
             size: btf.size_of(member.ty),
             ty: describe_canonical(btf, member.ty),
         };
-        found.push((btf.string(member.name).to_string(), place));
+        found.push((name.or_anonymous().to_string(), place));
     }
 }
 
