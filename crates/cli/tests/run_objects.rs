@@ -673,7 +673,7 @@ fn reads_of_stack_that_was_never_written_are_said_once() {
     );
     assert_eq!(
         (&read["certain"], &read["source"]["line"]),
-        (&true.into(), &57.into())
+        (&true.into(), &58.into())
     );
     let (said, json) = answer("half", "native");
     assert!(
