@@ -32,7 +32,7 @@ fn run(loaded: &mut LoadedObject, name: &str, mark: u32, priority: u32) {
     context[8..12].copy_from_slice(&mark.to_le_bytes());
     context[32..36].copy_from_slice(&priority.to_le_bytes());
     let mut program = loaded.program(name).expect(name);
-    let run = program.test_run_with_context(&[0; 64], &context, 1);
+    let run = program.test_run_with_context(&[0; 64], Some(&context), 1);
     assert_eq!(run.expect(name).retval, 1, "{name}");
 }
 

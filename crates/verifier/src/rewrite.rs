@@ -51,7 +51,7 @@ fn is_seen(walk: &Walk<'_>, at: u32) -> bool {
 fn check_accesses(walk: &mut Walk<'_>) -> Result<()> {
     let lengths = Lengths::of(walk);
     let mut seen = (0..walk.aux.len()).filter(|&at| walk.aux[at].seen);
-    let Some(at) = seen.find(|&at| lengths.at(at) == Some(0)) else {
+    let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {
         return Ok(());
     };
     walk.insn_idx = at as u32;

@@ -39,12 +39,6 @@ pub(super) struct Seen {
     pub(super) flow: Flow,
 }
 
-impl Seen {
-    pub(super) fn is_reached(&self) -> bool {
-        self.is_reached
-    }
-}
-
 /// Collects facts while the walk goes on.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -128,7 +122,7 @@ impl Collector {
         }
         let stack_uses = std::mem::take(&mut self.stack_uses);
         ProgramFacts {
-            unwritten_reads: stack_uses.finish(env, facts, &self.seen),
+            unwritten_reads: stack_uses.finish(env, facts, &insns),
             packet_checks: self.packet_checks(),
             address_slots: {
                 self.address_slots.resize(self.stack.len(), 0);

@@ -11,25 +11,29 @@
 //! * a call that fills memory of variable size, or may write memory, likewise, and a helper that
 //!   writes a part of its memory ([`Filling::Part`]).
 //!
-//! A helper that writes nothing if it fails ([`Filling::OnSuccess`]) makes bytes possibly unwritten
-//! until a comparison with 0 proves that it succeeded: the flow carries the registers that hold its
-//! result with the bytes.
-//!
 //! A forward data flow over the control-flow graph carries possibly unwritten bytes of the
 //! function's own frame from there to the instructions that read them; stores at fixed offsets
 //! end it. Call contexts are merged. A read of another function's frame counts if the bytes are
 //! possibly unwritten at any call of that function.
 //!
+//! A helper that writes nothing if it fails ([`Filling::OnSuccess`]) makes bytes possibly unwritten
+//! until a comparison proves that it succeeded. The flow keeps the bytes of each such call apart
+//! ([`Place`]), with the registers that are negative as long as the call has failed
+//! ([`Negative`]). Bytes that come to such a call, from wherever, are its own from then on: it
+//! succeeds and writes them, or fails. Results that a program keeps on its stack, or returns
+//! from a function, are not followed.
+//!
 //! Complexity: linear in the bytes of an access while the walk goes on; the flow is linear in
-//! the instructions for each byte, and does not run without possibly unwritten bytes.
+//! the instructions for each byte, and does not run without possibly unwritten bytes. Keeping the
+//! calls apart takes [`MAX_STEPS_OF_CALLS`] steps at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 use spec::helpers::HelperId;
 
-use super::collect::Seen;
+use super::{Branch, InsnFact};
 use crate::env::Env;
 use crate::explore::Checkpoint;
 use crate::facts::Facts;
@@ -38,6 +42,10 @@ use crate::walk::Walk;
 
 /// No instruction.
 const NONE: u32 = u32::MAX;
+
+/// Steps of the flow that keep the bytes of failed calls apart. Behind them, bytes stay possibly
+/// unwritten whatever is known of the call.
+const MAX_STEPS_OF_CALLS: u32 = 1 << 18;
 
 /// Bytes of a stack frame, one bit each. Bit 0 is the byte that ends at the frame pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,85 +128,179 @@ impl Filling {
     }
 }
 
-/// Registers that hold the result of a helper, one bit each.
+/// Registers that hold negative numbers if a call of a helper has failed, one bit each. Those that
+/// hold its result do: an error is greater than -2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Results {
-    /// All 64 bits.
+struct Negative {
+    /// All 64 bits are a negative number.
     whole: u16,
-    /// The lower half.
+    /// The lower half is one.
     low: u16,
 }
 
-impl Results {
-    const EMPTY: Results = Results { whole: 0, low: 0 };
-    const OF_CALL: Results = Results { whole: 1, low: 1 };
+impl Negative {
+    const EMPTY: Negative = Negative { whole: 0, low: 0 };
+    /// Behind the call.
+    const RESULT: Negative = Negative { whole: 1, low: 1 };
 
-    fn intersection(self, other: Results) -> Results {
-        Results {
+    fn intersection(self, other: Negative) -> Negative {
+        Negative {
             whole: self.whole & other.whole,
             low: self.low & other.low,
         }
     }
 
+    /// What is known of a register: of all 64 bits, and of the lower half.
+    fn of(self, reg: Reg) -> (bool, bool) {
+        (self.whole & bit(reg) != 0, self.low & bit(reg) != 0)
+    }
+
     /// The registers after an instruction.
-    fn after(self, insn: &Insn) -> Results {
+    fn after(self, insn: &Insn, constants: &InsnFact) -> Negative {
         let mut after = self;
         let mut clear = |registers: u16| {
             after.whole &= !registers;
             after.low &= !registers;
         };
-        if let Insn::Call(_) | Insn::CallReg { .. } = insn {
-            clear(0x3f);
-        }
         insn.writes().iter().for_each(|reg| clear(bit(reg)));
-        if let Insn::Alu {
-            op: AluOp::Mov,
-            width,
-            dst,
-            src: Operand::Reg(src),
-        } = *insn
-        {
-            if self.whole & bit(src) != 0 && width == Width::W64 {
-                after.whole |= bit(dst);
-            }
-            if self.low & bit(src) != 0 {
-                after.low |= bit(dst);
-            }
+        if let Some((dst, whole, low)) = self.computed(insn, constants) {
+            after.whole |= if whole { bit(dst) } else { 0 };
+            after.low |= if low { bit(dst) } else { 0 };
         }
         after
     }
 
-    /// The index of the successor of a conditional jump that a negative result does not take.
-    fn success(self, insn: &Insn) -> Option<usize> {
-        const NEXT: usize = 0;
-        const TARGET: usize = 1;
+    /// What is known of the register that an instruction computes.
+    fn computed(self, insn: &Insn, constants: &InsnFact) -> Option<(Reg, bool, bool)> {
+        let (op, width, dst, src) = match *insn {
+            Insn::MovSx {
+                width: Width::W64,
+                from: Size::W,
+                dst,
+                src,
+            } => {
+                let (_, low) = self.of(src);
+                return Some((dst, low, low));
+            }
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => (op, width, dst, src),
+            _ => return None,
+        };
+        let (whole, low) = self.of(dst);
+        let (other_whole, other_low) = match src {
+            Operand::Reg(src) => self.of(src),
+            Operand::Imm(_) => (false, false),
+        };
+        let number = number(src, constants);
+        let (whole, low) = match (op, number) {
+            (AluOp::Mov, _) => (other_whole, other_low),
+            (AluOp::Or, _) => (whole || other_whole, low || other_low),
+            (AluOp::And, Some(mask)) => (whole && mask < 0, low && (mask as i32) < 0),
+            // Code for machines without operations on lower halves.
+            (AluOp::Lsh, Some(32)) if width == Width::W64 => (low, false),
+            (AluOp::Rsh, Some(32)) if width == Width::W64 => (false, whole),
+            (AluOp::Arsh, Some(32..64)) if width == Width::W64 => (whole, whole),
+            _ => return None,
+        };
+        Some((dst, whole && width == Width::W64, low))
+    }
+
+    /// The successor of a conditional jump that is not taken after a failure.
+    fn success(self, insn: &Insn, constants: &InsnFact) -> Option<Edge> {
         let Insn::Jump {
             cond,
             width,
             dst,
-            src: Operand::Imm(imm),
+            src,
             ..
         } = *insn
         else {
             return None;
         };
-        let is_held = match width {
-            Width::W64 => self.whole & bit(dst) != 0,
-            Width::W32 => self.low & bit(dst) != 0,
+        let (cond, reg, number) = match (number(src, constants), src) {
+            (Some(number), _) => (cond, dst, number),
+            (None, Operand::Reg(src)) => {
+                (mirrored(cond), src, number(Operand::Reg(dst), constants)?)
+            }
+            (None, Operand::Imm(_)) => return None,
         };
-        // The lower half of a negative result is not 0.
-        let is_low_held = self.low & bit(dst) != 0;
-        match (cond, imm) {
-            (Cond::Eq, 0) if is_low_held => Some(TARGET),
-            (Cond::Ne, 0) if is_low_held => Some(NEXT),
-            (Cond::SGt | Cond::SGe, 0) | (Cond::SGt, -1) if is_held => Some(TARGET),
-            (Cond::SLt | Cond::SLe, 0) | (Cond::SLe, -1) if is_held => Some(NEXT),
-            (Cond::Le, 0) | (Cond::Lt, 1) if is_low_held => Some(TARGET),
-            (Cond::Gt, 0) | (Cond::Ge, 1) if is_low_held => Some(NEXT),
+        let (whole, low) = match (self.of(reg), width) {
+            (known, Width::W64) => known,
+            ((_, low), Width::W32) => (false, low),
+        };
+        let (number, lower_half) = match width {
+            Width::W64 => (number, number as i32),
+            Width::W32 => (i64::from(number as i32), number as i32),
+        };
+        // The number that is known to be negative, if the comparison is a signed one.
+        let is_signed = match width {
+            Width::W64 => whole,
+            Width::W32 => low,
+        };
+        // Numbers up to this one, unsigned, are not negative.
+        let is_low = whole && number >= 0 || low && (0..=i64::from(i32::MAX)).contains(&number);
+        let is_equal = whole && number >= 0 || low && lower_half >= 0;
+        let has_sign = whole && number < 0 || low && lower_half < 0;
+        match cond {
+            Cond::Eq if is_equal => Some(Edge::Target),
+            Cond::Ne if is_equal => Some(Edge::Next),
+            Cond::Set if has_sign => Some(Edge::Next),
+            Cond::SGt if is_signed && number >= -1 => Some(Edge::Target),
+            Cond::SGe if is_signed && number >= 0 => Some(Edge::Target),
+            Cond::SLt if is_signed && number >= 0 => Some(Edge::Next),
+            Cond::SLe if is_signed && number >= -1 => Some(Edge::Next),
+            Cond::Le | Cond::Lt if is_low => Some(Edge::Target),
+            Cond::Gt | Cond::Ge if is_low => Some(Edge::Next),
             _ => None,
         }
     }
 }
+
+/// The condition with its operands exchanged.
+fn mirrored(cond: Cond) -> Cond {
+    match cond {
+        Cond::Eq | Cond::Ne | Cond::Set => cond,
+        Cond::Gt => Cond::Lt,
+        Cond::Ge => Cond::Le,
+        Cond::Lt => Cond::Gt,
+        Cond::Le => Cond::Ge,
+        Cond::SGt => Cond::SLt,
+        Cond::SGe => Cond::SLe,
+        Cond::SLt => Cond::SGt,
+        Cond::SLe => Cond::SGe,
+    }
+}
+
+/// The value of an operand, if it is always the same.
+fn number(operand: Operand, constants: &InsnFact) -> Option<i64> {
+    match operand {
+        Operand::Imm(imm) => Some(imm.into()),
+        Operand::Reg(reg) => Some(constants.operand(reg)?.constant()? as i64),
+    }
+}
+
+/// A successor of a conditional jump, as [`Facts::successors`] orders them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edge {
+    Next,
+    Target,
+}
+
+/// Where possibly unwritten bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Before this instruction.
+    insn: u32,
+    /// They are unwritten only if the last call at this instruction has failed.
+    call: Option<u32>,
+}
+
+/// Bytes that the flow carries, and what is known there if they are unwritten.
+type Carried = (FrameBytes, Negative);
 
 fn bit(reg: Reg) -> u16 {
     1 << reg.index()
@@ -213,6 +315,8 @@ struct StackUse {
     other_reads: BTreeMap<u32, FrameBytes>,
     /// Bytes of its own function's frame that it writes on every visit.
     writes: FrameBytes,
+    /// Bytes of its own function's frame that it writes on every visit if it does not fail.
+    fills: FrameBytes,
     /// It was visited to the end.
     was_left: bool,
 }
@@ -225,6 +329,8 @@ pub(super) struct StackUses {
     now: FrameBytes,
     /// Bytes that this instruction may leave unwritten.
     unfilled: FrameBytes,
+    /// Those of them that it writes if it does not fail.
+    filled: FrameBytes,
     /// Bytes of the function's own frame that are possibly unwritten after a call that fails.
     on_failure: BTreeMap<u32, FrameBytes>,
     /// Instructions that read bytes which were not written on their path.
@@ -245,10 +351,14 @@ impl StackUses {
         }
         let unfilled = std::mem::take(&mut self.unfilled);
         let now = std::mem::take(&mut self.now).without(&unfilled);
+        let filled = std::mem::take(&mut self.filled);
         let known = self.by_insn.entry(at).or_default();
-        known.writes = match known.was_left {
-            true => known.writes.intersection(&now),
-            false => now,
+        (known.writes, known.fills) = match known.was_left {
+            true => (
+                known.writes.intersection(&now),
+                known.fills.intersection(&filled),
+            ),
+            false => (now, filled),
         };
         known.was_left = true;
     }
@@ -291,11 +401,11 @@ impl StackUses {
     }
 
     /// The instructions that may read bytes which the program never wrote, ascending.
-    pub(super) fn finish(self, env: &Env<'_>, facts: &Facts, seen: &[Seen]) -> Vec<u32> {
+    pub(super) fn finish(self, env: &Env<'_>, facts: &Facts, insns: &[InsnFact]) -> Vec<u32> {
         if self.possibly.is_empty() && self.on_failure.is_empty() {
             return self.seen.into_iter().collect();
         }
-        let unwritten = self.spread(env, facts, seen);
+        let unwritten = self.spread(env, facts, insns);
         let at_calls: Vec<FrameBytes> = (facts.subprogs.iter())
             .map(|subprog| at_calls(env, &unwritten, subprog.start..subprog.end))
             .collect();
@@ -318,76 +428,114 @@ impl StackUses {
     }
 
     /// The possibly unwritten bytes before each instruction that has some.
-    fn spread(&self, env: &Env<'_>, facts: &Facts, seen: &[Seen]) -> BTreeMap<u32, FrameBytes> {
-        let mut before: BTreeMap<u32, FrameBytes> = BTreeMap::new();
-        let mut next: Vec<(u32, FrameBytes)> = self.possibly.clone().into_iter().collect();
-        let until_tested = self.spread_failures(env, facts, seen, &mut next);
-        while let Some((insn, bytes)) = next.pop() {
-            let is_reached = seen.get(insn as usize).is_some_and(Seen::is_reached);
-            let known = before.get(&insn).copied().unwrap_or_default();
-            let all = known.union(&bytes);
-            if !is_reached || all == known {
-                continue;
-            }
-            before.insert(insn, all);
-            let used = self.by_insn.get(&insn);
-            let after = used.map_or(all, |used| all.without(&used.writes));
-            let successors = facts.successors[insn as usize].into_iter();
-            next.extend(
-                successors
-                    .filter(|insn| *insn != NONE)
-                    .map(|insn| (insn, after)),
-            );
-        }
-        for (insn, (bytes, _)) in until_tested {
-            let known = before.entry(insn).or_default();
-            *known = known.union(&bytes);
-        }
-        before
-    }
-
-    /// The bytes before each instruction that a failed helper left unwritten, as long as
-    /// registers hold its result. Where none does, the bytes are added to `next`.
-    fn spread_failures(
+    fn spread(
         &self,
         env: &Env<'_>,
         facts: &Facts,
-        seen: &[Seen],
-        next: &mut Vec<(u32, FrameBytes)>,
-    ) -> BTreeMap<u32, (FrameBytes, Results)> {
-        let mut before: BTreeMap<u32, (FrameBytes, Results)> = BTreeMap::new();
-        let calls = self.on_failure.iter();
-        let mut open: Vec<(u32, FrameBytes, Results)> = calls
-            .map(|(call, bytes)| (call + 1, *bytes, Results::OF_CALL))
-            .collect();
-        while let Some((insn, bytes, results)) = open.pop() {
-            if !seen.get(insn as usize).is_some_and(Seen::is_reached) {
+        insns: &[InsnFact],
+    ) -> BTreeMap<u32, FrameBytes> {
+        let mut before: BTreeMap<Place, Carried> = BTreeMap::new();
+        let mut steps_of_calls = 0;
+        let possibly = self.possibly.iter().map(|(&insn, bytes)| {
+            let place = Place { insn, call: None };
+            (place, (*bytes, Negative::EMPTY))
+        });
+        let failures = self.on_failure.iter();
+        let failures = failures.map(|(call, bytes)| failed(*call, *bytes));
+        let mut open: Vec<(Place, Carried)> = possibly.chain(failures).collect();
+        while let Some((mut place, carried)) = open.pop() {
+            let reached = insns.get(place.insn as usize);
+            let Some(fact) = reached.filter(|fact| fact.is_reached) else {
+                continue;
+            };
+            if steps_of_calls == MAX_STEPS_OF_CALLS {
+                place.call = None;
+            }
+            let (mut all, known) = (carried, before.get(&place));
+            if let Some(known) = known {
+                all = (known.0.union(&all.0), known.1.intersection(all.1));
+            }
+            if place.call.is_none() {
+                all.1 = Negative::EMPTY;
+            }
+            if known == Some(&all) {
                 continue;
             }
-            let known = before.get(&insn).copied();
-            let all = known.map_or((bytes, results), |(known, held)| {
-                (known.union(&bytes), held.intersection(results))
-            });
-            if known == Some(all) {
+            before.insert(place, all);
+            steps_of_calls += u32::from(place.call.is_some());
+            if place.call.is_some() && all.1 == Negative::EMPTY {
+                // No comparison can prove the success any more.
+                open.push((
+                    Place {
+                        call: None,
+                        ..place
+                    },
+                    all,
+                ));
                 continue;
             }
-            before.insert(insn, all);
-            let (bytes, results) = all;
-            if results == Results::EMPTY {
-                next.push((insn, bytes));
-                continue;
-            }
-            let used = self.by_insn.get(&insn);
-            let after = used.map_or(bytes, |used| bytes.without(&used.writes));
-            let operation = &env.insns[insn as usize];
-            let success = results.success(operation);
-            let results = results.after(operation);
-            let successors = facts.successors[insn as usize].into_iter().enumerate();
-            let failing = successors.filter(|(edge, insn)| *insn != NONE && Some(*edge) != success);
-            open.extend(failing.map(|(_, insn)| (insn, after, results)));
+            let insn = &env.insns[place.insn as usize];
+            let successors = facts.successors[place.insn as usize];
+            self.pass(insn, fact, (place, all), successors, &mut open);
         }
-        before
+        let mut bytes = BTreeMap::new();
+        for (place, carried) in before {
+            let known: &mut FrameBytes = bytes.entry(place.insn).or_default();
+            *known = known.union(&carried.0);
+        }
+        bytes
     }
+
+    /// Carries bytes over an instruction to what may come next.
+    fn pass(
+        &self,
+        insn: &Insn,
+        fact: &InsnFact,
+        (place, (bytes, negative)): (Place, Carried),
+        successors: [u32; 2],
+        open: &mut Vec<(Place, Carried)>,
+    ) {
+        let mut after = bytes;
+        let mut call = place.call;
+        if let Some(used) = self.by_insn.get(&place.insn) {
+            let left = bytes.without(&used.writes);
+            after = left.without(&used.fills);
+            if after != left {
+                open.push(failed(place.insn, left.intersection(&used.fills)));
+            }
+        }
+        if call == Some(place.insn) {
+            // What it leaves of an earlier call of its own.
+            call = None;
+        }
+        if after.is_empty() {
+            return;
+        }
+        let success = call.and_then(|_| negative.success(insn, fact));
+        let never = match fact.branch {
+            Some(Branch::Always) => Some(Edge::Next),
+            Some(Branch::Never) => Some(Edge::Target),
+            Some(Branch::Both) | None => None,
+        };
+        let carried = match call {
+            Some(_) => (after, negative.after(insn, fact)),
+            None => (after, Negative::EMPTY),
+        };
+        for (edge, next) in [Edge::Next, Edge::Target].into_iter().zip(successors) {
+            if next != NONE && success != Some(edge) && never != Some(edge) {
+                open.push((Place { insn: next, call }, carried));
+            }
+        }
+    }
+}
+
+/// The bytes behind a call that it leaves unwritten if it fails.
+fn failed(call: u32, bytes: FrameBytes) -> (Place, Carried) {
+    let place = Place {
+        insn: call + 1,
+        call: Some(call),
+    };
+    (place, (bytes, Negative::RESULT))
 }
 
 /// The bytes of a function's frame that are possibly unwritten at a call that it makes.
@@ -531,6 +679,9 @@ pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Fi
         && let Some(uses) = collecting(walk)
     {
         uses.unfilled = FrameBytes::of_range(first, end);
+        if filling == Filling::OnSuccess {
+            uses.filled = uses.unfilled;
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Dead code removal, in the form that Linux would keep: what a program is when instructions that are never reached are gone
-//! (`opt_hard_wire_dead_code_branches`, `opt_remove_dead_code`, `opt_remove_nops`).
+//! Dead code removal, in the form that Linux would keep: what a program is when instructions that
+//! are never reached are gone (`opt_hard_wire_dead_code_branches`, `opt_remove_dead_code`,
+//! `opt_remove_nops`).
 //!
 //! A conditional jump with one reached successor becomes unconditional. Then unreached
 //! instructions are removed, and jumps to the next instruction, in one pass: a jump that

@@ -1,5 +1,5 @@
-//! The kernel's form of a program, which does not run here: what Linux compiles after it has removed dead code and
-//! rewritten the rest (`convert_ctx_accesses`, `do_misc_fixups`).
+//! The kernel's form of a program, which does not run here: what Linux compiles after it has
+//! removed dead code and rewritten the rest (`convert_ctx_accesses`, `do_misc_fixups`).
 //!
 //! Divisions by a register are guarded against 0, signed ones against -1, `may_goto` counts
 //! in two slots of the function's stack. What depends on addresses and structures of one

@@ -55,6 +55,13 @@ impl<'w, 'a> Lengths<'w, 'a> {
         Some(self.unmasked(insn, aux)? + barriers + mask)
     }
 
+    /// True for an access that the walk accepts and no instruction stands for.
+    pub(super) fn lacks_conversion(&self, slot: usize) -> bool {
+        let (insn, aux) = (self.walk.env.insns[slot], &self.walk.aux[slot]);
+        let access = insn.access().zip(form(insn));
+        access.is_some_and(|(access, form)| self.access(access, form, aux) == Some(0))
+    }
+
     fn unmasked(&self, insn: Insn, aux: &InsnAux) -> Option<u32> {
         match insn {
             Insn::MayGoto { .. } => Some(MAY_GOTO),
