@@ -7,7 +7,7 @@ use crate::rules::{RuleError, RuleSet};
 use crate::table::Table;
 
 /// Begins the file; the digit is the version of the form and of the table.
-const MAGIC: &[u8; 8] = b"BEEGATE2";
+const MAGIC: &[u8; 8] = b"BEEGATE3";
 
 /// Reason why a file is no compiled set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,35 +42,47 @@ pub fn is_state(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC[..7])
 }
 
-/// The bytes of a file: magic, checksum of what follows, length of the rules, rules, table.
+/// Bytes in front of the rules: magic, checksum of what follows it, length of the rules, words of
+/// the table.
+const HEAD: usize = 32;
+
+/// The bytes of a file: the head, the rules, the table without the zeros at its end.
 pub fn write_state(set: &RuleSet, table: &Table) -> Vec<u8> {
-    let text = set.to_string();
-    let mut body = (text.len() as u64).to_le_bytes().to_vec();
-    body.extend(text.as_bytes());
-    body.extend(table.to_bytes());
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(checksum(&body).to_le_bytes());
-    bytes.extend(body);
+    let (text, used) = (set.to_string(), table.used());
+    let mut bytes = Vec::with_capacity(HEAD + text.len() + used.len() * 8);
+    bytes.extend(MAGIC);
+    bytes.extend([0; 8]);
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend((table.size() as u64 / 8).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    for word in used {
+        bytes.extend(word.to_ne_bytes());
+    }
+    let sum = checksum(&bytes[16..]);
+    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
 /// Reads what [`write_state`] wrote.
 pub fn read_state(bytes: &[u8]) -> Result<(RuleSet, Table), StateError> {
-    let damaged = StateError::Damaged(bytes.len());
+    let damaged = || StateError::Damaged(bytes.len());
     let rest = bytes.strip_prefix(MAGIC).ok_or(StateError::Magic)?;
-    let (sum, body) = rest.split_first_chunk().ok_or(damaged.clone())?;
+    let (sum, body) = rest.split_first_chunk().ok_or_else(damaged)?;
     if checksum(body) != u64::from_le_bytes(*sum) {
-        return Err(damaged);
+        return Err(damaged());
     }
-    let (len, rest) = body.split_first_chunk().ok_or(damaged.clone())?;
-    let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| damaged.clone())?;
-    let (text, table) = rest.split_at_checked(len).ok_or(damaged.clone())?;
-    let text = std::str::from_utf8(text).map_err(|_| damaged.clone())?;
+    let number = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes));
+    let (text, rest) = body.split_first_chunk().ok_or_else(damaged)?;
+    let (words, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+    let text = number(text).map_err(|_| damaged())?;
+    let words = number(words).map_err(|_| damaged())?;
+    let (text, used) = rest.split_at_checked(text).ok_or_else(damaged)?;
+    let text = std::str::from_utf8(text).map_err(|_| damaged())?;
     let set = RuleSet::parse(text).map_err(StateError::Rules)?;
-    let table = Table::of_bytes(table).ok_or(damaged.clone())?;
+    let table = Table::of_used(words, used).ok_or_else(damaged)?;
     match table.rules() == set.rules.len() {
         true => Ok((set, table)),
-        false => Err(damaged),
+        false => Err(damaged()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::compile::MOST_BYTES;
 use crate::header::{Address, Header, Packet};
 use crate::layout::*;
 use crate::rules::Match;
@@ -21,12 +22,26 @@ impl Table {
         }
     }
 
-    /// The table of bytes that [`Table::to_bytes`] returned; `None` for other lengths.
-    pub fn of_bytes(bytes: &[u8]) -> Option<Table> {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let is_whole = rest.is_empty() && words.len().is_power_of_two();
-        let words = words.iter().map(|word| u64::from_ne_bytes(*word));
-        (is_whole && bytes.len() >= 8 * HEADER_WORDS).then(|| Table::new(words.collect()))
+    /// The table of so many words of which these are the first, and all others zero; `None` if no
+    /// table has them.
+    pub(crate) fn of_used(len: usize, used: &[u8]) -> Option<Table> {
+        let (used, rest) = used.as_chunks::<8>();
+        let is_table = len.is_power_of_two() && (HEADER_WORDS..=MOST_BYTES / 8).contains(&len);
+        if !is_table || !rest.is_empty() || used.len() > len {
+            return None;
+        }
+        let mut words = vec![0; len];
+        for (word, bytes) in words.iter_mut().zip(used) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        Some(Table::new(words))
+    }
+
+    /// Its words up to the last one that is not zero.
+    pub(crate) fn used(&self) -> impl ExactSizeIterator<Item = u64> {
+        let last = self.words.iter().rposition(|word| word.load(Relaxed) != 0);
+        let used = &self.words[..last.map_or(0, |last| last + 1)];
+        used.iter().map(|word| word.load(Relaxed))
     }
 
     /// Its bytes, in the byte order of the machine.

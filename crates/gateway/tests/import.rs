@@ -240,3 +240,48 @@ fn ports_without_a_protocol_are_left_out() {
     let written = imported.set.to_string();
     assert_eq!(RuleSet::parse(&written).as_ref(), Ok(&imported.set));
 }
+
+#[test]
+fn tables_that_were_cut_off_are_refused() {
+    let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n";
+    let read = |text: &str| iptables_save(text, None, Variant::Nft, &Assumptions::default());
+    let error = read(text).unwrap_err().to_string();
+    assert_eq!(error, "the file ends in table filter: expected COMMIT");
+    let error = read(&format!("*raw\n{text}COMMIT\n")).unwrap_err();
+    let expected = "line 2: expected COMMIT of table raw before";
+    assert_eq!(error.to_string(), expected);
+    assert!(read(&format!("{text}COMMIT\n")).is_ok());
+}
+
+#[test]
+fn what_drops_packets_elsewhere_is_remarked() {
+    let text = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 10.0.0.0/8 -j DROP\n\
+                -A PREROUTING -j ACCEPT\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n\
+                -A INPUT -s 192.0.2.1/32 -j ACCEPT\nCOMMIT\n";
+    let found = iptables_save(text, None, Variant::Legacy, &Assumptions::default()).unwrap();
+    let reason = "of table raw, which is not imported";
+    assert_eq!(remarks(&found), [("line 3", reason, Fate::LeftOut)]);
+
+    let chain = |name: &str, hook: &str, family: &str, policy: &str| {
+        format!(
+            r#"{{"chain": {{"family": "{family}", "table": "x", "name": "{name}",
+                "type": "filter", "hook": "{hook}", "prio": 0, "policy": "{policy}"}}}}"#
+        )
+    };
+    let rule = r#"{"rule": {"family": "ip", "table": "x", "chain": "a", "handle": 4,
+        "expr": [{"accept": null}]}}"#;
+    let chains = [
+        chain("a", "input", "ip", "accept"),
+        chain("b", "input", "inet", "drop"),
+        chain("c", "output", "ip", "drop"),
+        chain("d", "input", "ip6", "drop"),
+        chain("e", "prerouting", "ip", "accept"),
+    ];
+    let text = format!(r#"{{"nftables": [{}, {rule}]}}"#, chains.join(", "));
+    let found = nft_json(&text, None, &Assumptions::default()).unwrap();
+    let reason = "another chain that packets pass, which is not imported";
+    assert_eq!(remarks(&found), [("chain inet x b", reason, Fate::LeftOut)]);
+    // Who names a chain means that one.
+    let found = nft_json(&text, Some("a"), &Assumptions::default()).unwrap();
+    assert_eq!(remarks(&found), []);
+}

@@ -39,7 +39,7 @@ pub(super) const TARGET: Target = Target {
         "any ",
         "# ",
         "\n",
-        "BEEGATE2",
+        "BEEGATE3",
     ],
     run,
 };

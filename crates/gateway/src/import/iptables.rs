@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use self::rule::Dialect;
 use super::chains::{ChainRule, flatten};
-use super::{Assumptions, ImportError, Imported, has_ports};
+use super::{Assumptions, Fate, ImportError, Imported, Remark, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// The table that is imported.
@@ -65,7 +65,7 @@ pub fn iptables_save(
     let mut found = Imported {
         chain: chain.to_owned(),
         set: RuleSet::default(),
-        remarks: Vec::new(),
+        remarks: chains.elsewhere,
         reads_ports_of_fragments: false,
     };
     let mut all = Rule::new(policy.clone());
@@ -98,19 +98,42 @@ struct Chains {
     /// Those of the kernel with their policies.
     policies: BTreeMap<String, Action>,
     rules: BTreeMap<String, Vec<ChainRule>>,
+    /// What drops packets in other tables.
+    elsewhere: Vec<Remark>,
+}
+
+/// What drops packets in a table that is not imported: a rule, or the policy of a chain.
+fn dropped_in(table: &str, place: &str, line: &str) -> Option<Remark> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_policy = line.starts_with(':') && words.get(1) == Some(&"DROP");
+    let is_rule = words
+        .windows(2)
+        .any(|pair| matches!(pair[0], "-j" | "--jump" | "-g" | "--goto") && pair[1] == "DROP");
+    (is_policy || is_rule).then(|| Remark {
+        place: place.to_owned(),
+        rule: line.to_owned(),
+        reason: format!("of table {table}, which is not imported"),
+        fate: Fate::LeftOut,
+    })
 }
 
 impl Chains {
     fn read(text: &str, dialect: Dialect<'_>) -> Result<Chains, ImportError> {
         let mut chains = Chains::default();
-        let mut table = "";
+        let (mut table, mut is_open) = ("", false);
         for (number, line) in text.lines().enumerate() {
             let place = format!("line {}", number + 1);
             let form = |expected: &str| ImportError::Form(place.clone(), expected.to_owned());
             let line = line.trim();
-            if line.is_empty() || line.starts_with('#') || line == "COMMIT" {
+            if line.is_empty() || line.starts_with('#') {
                 continue;
+            } else if line == "COMMIT" {
+                is_open = false;
             } else if let Some(name) = line.strip_prefix('*') {
+                if is_open {
+                    return Err(form(&format!("COMMIT of table {table} before")));
+                }
+                is_open = true;
                 if name == TABLE && !chains.rules.is_empty() {
                     return Err(form(
                         "one table filter: the output of iptables-save and of ip6tables-save in files of their own",
@@ -122,7 +145,7 @@ impl Chains {
                     "a line of iptables-save: *TABLE, :CHAIN, -A or COMMIT",
                 ));
             } else if table != TABLE {
-                continue;
+                chains.elsewhere.extend(dropped_in(table, &place, line));
             } else if let Some(declared) = line.strip_prefix(':') {
                 let mut words = declared.split_whitespace();
                 let name = words.next().ok_or_else(|| form(":CHAIN POLICY"))?;
@@ -157,6 +180,10 @@ impl Chains {
                     _ => return Err(form("-A CHAIN")),
                 }
             }
+        }
+        if is_open {
+            let end = format!("the file ends in table {table}");
+            return Err(ImportError::Form(end, "COMMIT".to_owned()));
         }
         match chains.rules.is_empty() {
             true => Err(ImportError::Form(

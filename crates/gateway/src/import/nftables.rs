@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::chains::{ChainRule, flatten};
-use super::{Assumptions, ImportError, Imported, has_ports};
+use super::{Assumptions, Fate, ImportError, Imported, Remark, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
 /// A table: its family and name.
@@ -34,6 +34,7 @@ pub fn nft_json(
     let objects = objects.ok_or_else(|| form("the document".into(), "the key \"nftables\""))?;
     let ruleset = Ruleset::read(objects, assumptions)?;
     let base = ruleset.base(chain)?;
+    let is_named = chain.is_some();
     let (table, chain) = base;
     let policy = match chain["policy"].as_str() {
         Some("drop") => Action::Drop,
@@ -62,6 +63,10 @@ pub fn nft_json(
         rules.map(Vec::as_slice)
     };
     flatten(&name, &all, &rules_of, &mut found)?;
+    // Who names a chain means that one.
+    if !is_named {
+        found.remarks.extend(ruleset.beside(base));
+    }
     all.comment = comment_line(&format!("policy of {name}"));
     found.set.rules.push(all);
     found.reads_ports_of_fragments = has_ports(&found.set);
@@ -127,6 +132,34 @@ impl<'v> Ruleset<'v> {
             });
         }
         Ok(ruleset)
+    }
+
+    /// Remarks on base chains whose drops count as well: those at the same hook, and at the hooks
+    /// before it.
+    fn beside(&self, imported: &Base<'v>) -> impl Iterator<Item = Remark> {
+        let hook = &imported.1["hook"];
+        let sees_same = |family: &str| {
+            let families = [family, &imported.0.0];
+            family == imported.0.0 || families.iter().any(|it| matches!(*it, "inet" | "netdev"))
+        };
+        let decides = move |base: &&Base<'_>| {
+            let is_before = base.1["hook"] == "prerouting" || base.1["hook"] == "ingress";
+            let is_there = base.1["hook"] == *hook || is_before;
+            let chain = self.chains.get(&(base.0.clone(), word(&base.1["name"])));
+            let has_rules = chain.is_some_and(|rules| !rules.is_empty());
+            let is_other = !std::ptr::eq(*base, imported) && sees_same(&base.0.0);
+            is_other && is_there && (has_rules || base.1["policy"] == "drop")
+        };
+        self.bases.iter().filter(decides).map(|base| Remark {
+            place: format!("chain {}", full_name(base)),
+            rule: format!(
+                "hook {} policy {}",
+                word(&base.1["hook"]),
+                word(&base.1["policy"])
+            ),
+            reason: "another chain that packets pass, which is not imported".to_owned(),
+            fate: Fate::LeftOut,
+        })
     }
 
     /// The chain that is imported.
