@@ -131,6 +131,19 @@ fn what_is_shown_is_read_again() {
 }
 
 #[test]
+fn members_of_the_same_bytes_have_one_value() {
+    let (blob, all, _) = types();
+    let types = Btf::parse(&blob).unwrap();
+    let write = |value| from_json(&types, all, &value, &mut [0; 24]);
+    write(json!({"a": 7, "b": "\u{7}", "c": 1})).unwrap();
+    write(json!({"low": 1, "high": 2, "b": "ab"})).unwrap();
+    for wrong in [json!({"a": 7, "b": "ab"}), json!({"b": "ab", "": {"a": 7}})] {
+        let why = write(wrong).unwrap_err();
+        assert!(why.contains("another member of the same bytes"), "{why}");
+    }
+}
+
+#[test]
 fn members_that_are_written_replace_their_bits_only() {
     let (blob, all, _) = types();
     let types = Btf::parse(&blob).unwrap();

@@ -17,7 +17,12 @@ pub fn from_json(
     value: &Value,
     into: &mut [u8],
 ) -> Result<(), String> {
-    Writer { types, depth: 0 }.value(ty, value, into)
+    let mut writer = Writer {
+        types,
+        depth: 0,
+        is_checking: false,
+    };
+    writer.value(ty, value, into)
 }
 
 /// Writes a whole value into the bytes of a type, which are zero, and returns the members that it
@@ -181,6 +186,8 @@ pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
 struct Writer<'b> {
     types: &'b Btf<'b>,
     depth: u32,
+    /// True while members that may overlap are compared: those inside them have been.
+    is_checking: bool,
 }
 
 impl Writer<'_> {
@@ -255,7 +262,8 @@ impl Writer<'_> {
             }
             Shape::Float(size) => put_float(value, into.get_mut(..size as usize))
                 .ok_or_else(|| wrong("number of 4 or 8 bytes"))?,
-            Shape::Struct(of) | Shape::Union(of) => self.members(of, value, into)?,
+            Shape::Struct(of) => self.members((of, false), value, into)?,
+            Shape::Union(of) => self.members((of, true), value, into)?,
             Shape::Datasec(section) => {
                 let form = || {
                     wrong(&format!(
@@ -288,42 +296,75 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn members(&mut self, of: Composite<'_>, value: &Value, into: &mut [u8]) -> Result<(), String> {
+    fn members(
+        &mut self,
+        (of, is_union): (Composite<'_>, bool),
+        value: &Value,
+        into: &mut [u8],
+    ) -> Result<(), String> {
         let types = self.types;
         let object = value.as_object();
         let object = object.ok_or_else(|| format!("{} is no object", quoted(value)))?;
         for (key, value) in object {
-            let is_named = |member: &Member| !key.is_empty() && types.string(member.name) == **key;
-            let Some(member) = of.members().find(is_named) else {
-                // As in C, members of unnamed members are named as if they were its own; dumps
-                // have them in an object of that name.
-                let inner = match &**key {
-                    "" => value.clone(),
-                    key => serde_json::json!({ key: value }),
-                };
-                let Some(member) = unnamed_with(types, of, &inner, DEEPEST) else {
-                    let names = member_names(types, of);
-                    return Err(format!(
-                        "there is no member {key:?}; members are {}",
-                        names.join(", ")
-                    ));
-                };
-                let place = into.get_mut((member.bit_offset / 8) as usize..);
-                let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
-                self.value(member.ty, &inner, place)?;
-                continue;
-            };
-            if let Some(bits) = field_bits(types, member.ty, member.bits) {
-                let put = put_bits(value, member.bit_offset, bits, into);
-                put.map_err(|error| format!("{key}: {error}"))?;
-                continue;
+            self.member(of, key, value, into)?;
+        }
+        let may_overlap = is_union
+            || of
+                .members()
+                .any(|member| types.string(member.name).is_empty());
+        if object.len() < 2 || !may_overlap || self.is_checking {
+            return Ok(());
+        }
+        // Each member once more: what it changes is what another one wrote.
+        self.is_checking = true;
+        for (key, value) in object {
+            let mut again = into.to_vec();
+            self.member(of, key, value, &mut again)?;
+            if again != into {
+                return Err(format!(
+                    "{key:?}: another member of the same bytes has another value"
+                ));
             }
+        }
+        self.is_checking = false;
+        Ok(())
+    }
+
+    fn member(
+        &mut self,
+        of: Composite<'_>,
+        key: &str,
+        value: &Value,
+        into: &mut [u8],
+    ) -> Result<(), String> {
+        let types = self.types;
+        let is_named = |member: &Member| !key.is_empty() && types.string(member.name) == *key;
+        let Some(member) = of.members().find(is_named) else {
+            // As in C, members of unnamed members are named as if they were its own; dumps
+            // have them in an object of that name.
+            let inner = match key {
+                "" => value.clone(),
+                key => serde_json::json!({ key: value }),
+            };
+            let Some(member) = unnamed_with(types, of, &inner, DEEPEST) else {
+                let names = member_names(types, of);
+                return Err(format!(
+                    "there is no member {key:?}; members are {}",
+                    names.join(", ")
+                ));
+            };
             let place = into.get_mut((member.bit_offset / 8) as usize..);
             let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
-            let written = self.value(member.ty, value, place);
-            written.map_err(|error| format!("{key}: {error}"))?;
+            return self.value(member.ty, &inner, place);
+        };
+        if let Some(bits) = field_bits(types, member.ty, member.bits) {
+            let put = put_bits(value, member.bit_offset, bits, into);
+            return put.map_err(|error| format!("{key}: {error}"));
         }
-        Ok(())
+        let place = into.get_mut((member.bit_offset / 8) as usize..);
+        let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
+        let written = self.value(member.ty, value, place);
+        written.map_err(|error| format!("{key}: {error}"))
     }
 }
 

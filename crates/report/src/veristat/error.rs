@@ -22,6 +22,36 @@ pub enum VeristatError {
     NoColumn(String),
     /// Results lack these columns.
     Absent(Vec<&'static str>),
+    /// One set of results has a program twice, so that it is not joined with another.
+    ProgramTwice {
+        /// Its file.
+        file: String,
+        /// Its name.
+        prog: String,
+    },
+    /// Results have this column twice.
+    ColumnTwice(&'static str),
+    /// A line has more or fewer cells than the first one has columns.
+    Cells {
+        /// Line of the text, from 1.
+        line: usize,
+        /// Cells of the line.
+        cells: usize,
+        /// Columns.
+        columns: usize,
+    },
+    /// A quote is not closed.
+    OpenQuote {
+        /// Line of the text, from 1.
+        line: usize,
+    },
+    /// A verdict is none of `success`, `failure` and `unsupported`.
+    Verdict {
+        /// Line of the text, from 1.
+        line: usize,
+        /// The cell.
+        cell: String,
+    },
     /// A text has more results than [`MOST_ROWS`](super::MOST_ROWS).
     TooMany {
         /// Line of the first of them that is too many, from 1.
@@ -55,7 +85,13 @@ impl VeristatError {
             VeristatError::Absent(_) => {
                 Some("the CSV of veristat or of `beebox verify --format csv`".to_owned())
             }
-            VeristatError::TooMany { .. } | VeristatError::Number { .. } => None,
+            VeristatError::ProgramTwice { .. }
+            | VeristatError::ColumnTwice(_)
+            | VeristatError::Cells { .. }
+            | VeristatError::OpenQuote { .. }
+            | VeristatError::Verdict { .. }
+            | VeristatError::TooMany { .. }
+            | VeristatError::Number { .. } => None,
         }
     }
 }
@@ -73,6 +109,19 @@ impl fmt::Display for VeristatError {
                     "columns"
                 };
                 write!(f, "no {noun} {}", columns.join(", "))
+            }
+            VeristatError::ProgramTwice { file, prog } => {
+                write!(f, "two results of program {prog} of {file}")
+            }
+            VeristatError::ColumnTwice(column) => write!(f, "two columns {column}"),
+            VeristatError::Cells {
+                line,
+                cells,
+                columns,
+            } => write!(f, "line {line}: {cells} of {columns} columns"),
+            VeristatError::OpenQuote { line } => write!(f, "line {line}: a quote is not closed"),
+            VeristatError::Verdict { line, cell } => {
+                write!(f, "line {line}: {cell:?} is no verdict")
             }
             VeristatError::TooMany { line } => {
                 let most = super::MOST_ROWS;

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::columns::push_columns;
+use super::error::VeristatError;
 use super::filter::{Filters, value_of};
 use super::row::{ResultRow, csv_line};
 use super::spec::{Column, Emit, Stat, StatSide};
@@ -33,16 +34,23 @@ pub struct Joined<'r> {
 
 impl<'r> Joined<'r> {
     /// Joins two sets by file and program.
+    ///
+    /// # Errors
+    /// If a set has a program twice.
     pub fn new(
         [a, b]: [&'r [ResultRow]; 2],
         emit: &Emit,
         filters: &Filters,
         top: Option<usize>,
-    ) -> Joined<'r> {
+    ) -> Result<Joined<'r>, VeristatError> {
         let mut all: BTreeMap<(&str, &str), [Option<&ResultRow>; 2]> = BTreeMap::new();
         for (side, rows) in [a, b].into_iter().enumerate() {
             for row in rows {
-                all.entry((&row.file_name, &row.prog_name)).or_default()[side] = Some(row);
+                let of_program = all.entry((&row.file_name, &row.prog_name)).or_default();
+                if of_program[side].replace(row).is_some() {
+                    let (file, prog) = (row.file_name.clone(), row.prog_name.clone());
+                    return Err(VeristatError::ProgramTwice { file, prog });
+                }
             }
         }
         let mut pairs: Vec<Pair<'_>> = all
@@ -53,10 +61,10 @@ impl<'r> Joined<'r> {
         // The sort is stable: programs that are equal stay in the order of their names.
         pairs.sort_by(|one, other| emit.order(|stat| one.compare(other, stat)));
         pairs.truncate(top.unwrap_or(usize::MAX));
-        Joined {
+        Ok(Joined {
             pairs,
             columns: emit.columns().map(<[Column]>::to_vec),
-        }
+        })
     }
 
     /// Columns of text.
@@ -206,7 +214,7 @@ mod tests {
             Emit::read(&columns, &[order.to_owned()]).ok().unwrap()
         };
         let all = Filters::default();
-        let joined = Joined::new([&a, &b], &emit("insns_diff^"), &all, None);
+        let joined = Joined::new([&a, &b], &emit("insns_diff^"), &all, None).unwrap();
         assert_eq!(
             joined.csv(),
             "prog_name,total_insns_base,total_insns_comp,total_insns_diff\n\
@@ -216,9 +224,11 @@ mod tests {
         );
         let mut grown = Filters::default();
         grown.push("|insns_pct|>=50").unwrap();
-        let joined = Joined::new([&a, &b], &emit("prog"), &grown, None);
+        let joined = Joined::new([&a, &b], &emit("prog"), &grown, None).unwrap();
         assert_eq!(joined.table().lines().count(), 3, "{}", joined.table());
-        let first = Joined::new([&a, &b], &emit("|insns_diff|"), &all, Some(2));
+        let first = Joined::new([&a, &b], &emit("|insns_diff|"), &all, Some(2)).unwrap();
+        let twice = [a.clone(), a.clone()].concat();
+        assert!(Joined::new([&twice, &b], &emit("prog"), &all, None).is_err());
         assert!(first.csv().contains("\nz,"), "{}", first.csv());
     }
 }

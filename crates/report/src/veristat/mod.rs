@@ -1,5 +1,5 @@
-//! Results of verification in the form of veristat: columns, filters, order, comma-separated values,
-//! and two sets of results side by side.
+//! Results of verification in the form of veristat: columns, filters, order, comma-separated
+//! values, and two sets of results side by side.
 //!
 //! ```
 //! use beebox_report::veristat::{Emit, Filters, csv, read_csv};

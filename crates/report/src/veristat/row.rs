@@ -213,11 +213,13 @@ pub const MOST_ROWS: usize = 100_000;
 /// unknown are left out.
 ///
 /// # Errors
-/// If there are no columns of files, programs and verdicts, a number is none, or there are more
-/// results than [`MOST_ROWS`].
+/// If there are no columns of files, programs and verdicts, a column or a line has another form,
+/// or there are more results than [`MOST_ROWS`].
 pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines();
-    let headings = cells(lines.next().unwrap_or_default());
+    let open = |line| move || VeristatError::OpenQuote { line };
+    let headings = cells(lines.next().unwrap_or_default()).ok_or_else(open(1))?;
     let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
     let has = |column| columns.contains(&Some(column));
     let needed = [Column::FileName, Column::ProgName, Column::Verdict];
@@ -226,13 +228,26 @@ pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
         let absent = absent.iter().map(|column| column.name()).collect();
         return Err(VeristatError::Absent(absent));
     }
+    for (at, column) in columns.iter().enumerate() {
+        if let Some(column) = column.filter(|it| columns[..at].contains(&Some(*it))) {
+            return Err(VeristatError::ColumnTwice(column.name()));
+        }
+    }
     let mut rows = Vec::new();
     for (line, number) in lines.zip(2..) {
         if rows.len() == MOST_ROWS {
             return Err(VeristatError::TooMany { line: number });
         }
         let mut row = ResultRow::empty("", "");
-        for (cell, column) in cells(line).into_iter().zip(&columns) {
+        let cells = cells(line).ok_or_else(open(number))?;
+        if cells.len() != columns.len() {
+            return Err(VeristatError::Cells {
+                line: number,
+                cells: cells.len(),
+                columns: columns.len(),
+            });
+        }
+        for (cell, column) in cells.into_iter().zip(&columns) {
             let Some(column) = *column else {
                 continue;
             };
@@ -246,18 +261,21 @@ pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
                     row.verdict = match cell.as_str() {
                         "success" => ResultVerdict::Success,
                         "failure" => ResultVerdict::Failure,
-                        _ => ResultVerdict::Unsupported,
+                        "unsupported" => ResultVerdict::Unsupported,
+                        _ => return Err(VeristatError::Verdict { line: number, cell }),
                     }
                 }
                 column => {
-                    let value: Result<i64, _> = cell.parse();
-                    let value = value.map_err(|_| VeristatError::Number {
+                    // veristat has -1 for what it did not measure.
+                    let value = match &*cell {
+                        "-1" => Some(0),
+                        cell => cell.parse().ok(),
+                    };
+                    let value = value.ok_or_else(|| VeristatError::Number {
                         line: number,
                         column: column.name(),
                         cell,
                     })?;
-                    // veristat has -1 for what it did not measure.
-                    let value = u64::try_from(value).unwrap_or(0);
                     row.set_number(column, value);
                 }
             }
@@ -267,8 +285,8 @@ pub fn read_csv(text: &str) -> Result<Vec<ResultRow>, VeristatError> {
     Ok(rows)
 }
 
-/// The cells of a line, without their quotes.
-fn cells(line: &str) -> Vec<String> {
+/// The cells of a line, without their quotes; `None` if the last quote is open.
+fn cells(line: &str) -> Option<Vec<String>> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;
     let mut rest = line.chars().peekable();
@@ -283,7 +301,7 @@ fn cells(line: &str) -> Vec<String> {
             other => cells.last_mut().expect("one from the start").push(other),
         }
     }
-    cells
+    (!is_quoted).then_some(cells)
 }
 
 #[cfg(test)]
@@ -297,6 +315,20 @@ mod tests {
         assert_eq!(absent.as_deref(), Some("no column verdict"));
         let absent = fault("file_name\na.o\n");
         assert_eq!(absent.as_deref(), Some("no columns prog_name, verdict"));
+        for (text, expected) in [
+            ("a.o,p,success", "line 2: 3 of 4 columns"),
+            ("a.o,p,maybe,1", "line 2: \"maybe\" is no verdict"),
+            ("a.o,\"p,success,1", "line 2: a quote is not closed"),
+            (
+                "a.o,p,success,-5",
+                "line 2: \"-5\" in column total_insns is no number",
+            ),
+        ] {
+            let text = format!("\u{feff}file_name,prog_name,verdict,total_insns\n{text}\n");
+            assert_eq!(fault(&text).as_deref(), Some(expected));
+        }
+        let twice = fault("file_name,prog_name,verdict,verdict\n");
+        assert_eq!(twice.as_deref(), Some("two columns verdict"));
         let most =
             "file_name,prog_name,verdict\n".to_owned() + &"a.o,p,success\n".repeat(MOST_ROWS);
         assert_eq!(fault(&most), None);
@@ -308,8 +340,9 @@ mod tests {
     #[test]
     fn cells_are_read_as_they_are_written() {
         for cell in ["plain", "a, b", "say \"x\"", ""] {
-            assert_eq!(cells(&quoted(cell.to_owned())), [cell]);
+            assert_eq!(cells(&quoted(cell.to_owned())).unwrap(), [cell]);
         }
-        assert_eq!(cells("a,,\"b,c\""), ["a", "", "b,c"]);
+        assert_eq!(cells("a,,\"b,c\"").unwrap(), ["a", "", "b,c"]);
+        assert_eq!(cells("a,\"b"), None);
     }
 }
