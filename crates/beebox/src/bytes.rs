@@ -20,11 +20,16 @@ use crate::raw::{ProgramReadError, parse_hex};
 /// The most bytes that are taken from a file, or that `zero:N` makes.
 pub const MOST_BYTES: u64 = 1 << 30;
 
+/// Bytes of a file that are looked at for the header of a capture, compressed ones too.
+const HEAD: usize = 1 << 20;
+
 /// Source of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByteSource {
     /// The bytes.
     Bytes(Vec<u8>),
+    /// So many zeros.
+    Zeros(usize),
     /// A file that has them, `-` for standard input.
     File(PathBuf),
 }
@@ -49,7 +54,7 @@ impl ByteSource {
                 .ok()
                 .filter(|count| *count <= MOST_BYTES);
             let count = count.ok_or(ByteSourceError::Zeros)?;
-            return Ok(ByteSource::Bytes(vec![0; count as usize]));
+            return Ok(ByteSource::Zeros(count as usize));
         }
         if text == "-" || Path::new(text).exists() {
             return Ok(ByteSource::File(text.into()));
@@ -65,6 +70,7 @@ impl ByteSource {
     pub fn read(&self) -> Result<Vec<u8>, ByteSourceError> {
         match self {
             ByteSource::Bytes(bytes) => Ok(bytes.clone()),
+            ByteSource::Zeros(count) => Ok(vec![0; *count]),
             ByteSource::File(path) => {
                 sys::input::read(path, MOST_BYTES).map_err(|error| ByteSourceError::File {
                     path: path.clone(),
@@ -81,7 +87,10 @@ impl ByteSource {
     pub fn read_packet(&self) -> Result<Vec<u8>, ByteSourceError> {
         let bytes = self.read()?;
         match self {
-            ByteSource::File(path) if Input::stream(Cursor::new(bytes.clone())).is_ok() => {
+            // A header says whether it is a capture.
+            ByteSource::File(path)
+                if Input::stream(Cursor::new(bytes[..bytes.len().min(HEAD)].to_vec())).is_ok() =>
+            {
                 Err(ByteSourceError::Capture { path: path.clone() })
             }
             _ => Ok(bytes),
@@ -91,7 +100,7 @@ impl ByteSource {
     /// The file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            ByteSource::Bytes(_) => None,
+            ByteSource::Bytes(_) | ByteSource::Zeros(_) => None,
             ByteSource::File(path) => Some(path),
         }
     }
@@ -166,7 +175,10 @@ mod tests {
     fn sources_are_read() {
         let file = ByteSource::File("a=b/c".into());
         assert_eq!(ByteSource::parse("file:a=b/c").unwrap(), file);
-        for (text, bytes) in [("hex:ff", &[255u8][..]), ("zero:2", &[0, 0]), ("", &[])] {
+        let zeros = ByteSource::parse("zero:2").unwrap();
+        assert_eq!(zeros, ByteSource::Zeros(2));
+        assert_eq!(zeros.read().unwrap(), [0, 0]);
+        for (text, bytes) in [("hex:ff", &[255u8][..]), ("", &[])] {
             let source = ByteSource::Bytes(bytes.to_vec());
             assert_eq!(ByteSource::parse(text).unwrap(), source, "{text}");
         }

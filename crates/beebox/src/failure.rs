@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use interp::checked::Reason;
 use spec::Errno;
 
-use crate::bytes::name_of;
+use crate::bytes::{ByteSourceError, name_of};
 use crate::expect::{ExpectError, ExpectProblem};
 use crate::maps_json::MapsJsonError;
 use crate::run::{CaptureStop, DataError, NotLoaded, RunError};
@@ -90,19 +90,16 @@ impl Error {
                 DataError::Size { .. } | DataError::PerCpu { .. } => ErrorKind::Type,
                 DataError::Map { .. } => ErrorKind::Map,
             },
-            Cause::Capture(stop) => match stop {
-                CaptureStop::Run { error, .. } => run_kind(error),
-                CaptureStop::Output(_) => ErrorKind::File,
-                CaptureStop::Capture(_)
-                | CaptureStop::LinkType { .. }
-                | CaptureStop::OtherLinkType(_) => ErrorKind::Capture,
-            },
+            Cause::Capture(stop) => capture_kind(stop),
             Cause::MapsFile(..) | Cause::Maps(_) => ErrorKind::Format,
             Cause::Expect(error) => match &error.problem {
                 ExpectProblem::File { .. } | ExpectProblem::Terminal => ErrorKind::File,
                 ExpectProblem::Run(error) => run_kind(error),
-                ExpectProblem::Capture { .. } => ErrorKind::Capture,
-                ExpectProblem::Source(_) => ErrorKind::Input,
+                ExpectProblem::Capture { stop, .. } => capture_kind(stop),
+                ExpectProblem::Source(error) => match **error {
+                    ByteSourceError::File { .. } => ErrorKind::File,
+                    _ => ErrorKind::Input,
+                },
                 _ => ErrorKind::Format,
             },
             Cause::Json(_) => ErrorKind::Map,
@@ -131,13 +128,31 @@ impl Error {
                 NotLoaded::Refused { refusal, .. } => Some(refusal.errno),
                 _ => None,
             },
-            Cause::Run(error) => match error {
-                RunError::Context { errno, .. } | RunError::Size { errno, .. } => Some(*errno),
-                RunError::Group(errno) => Some(*errno),
+            Cause::Run(error) => run_errno(error),
+            Cause::Expect(error) => match &error.problem {
+                ExpectProblem::Run(error) => run_errno(error),
                 _ => None,
             },
             Cause::Data(DataError::Map { errno, .. }) | Cause::Option(_, errno) => Some(*errno),
             _ => None,
+        }
+    }
+}
+
+fn run_errno(error: &RunError) -> Option<Errno> {
+    match error {
+        RunError::Context { errno, .. } | RunError::Size { errno, .. } => Some(*errno),
+        RunError::Group(errno) => Some(*errno),
+        _ => None,
+    }
+}
+
+fn capture_kind(stop: &CaptureStop) -> ErrorKind {
+    match stop {
+        CaptureStop::Run { error, .. } => run_kind(error),
+        CaptureStop::Output(_) => ErrorKind::File,
+        CaptureStop::Capture(_) | CaptureStop::LinkType { .. } | CaptureStop::OtherLinkType(_) => {
+            ErrorKind::Capture
         }
     }
 }

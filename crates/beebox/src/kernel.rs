@@ -26,7 +26,7 @@ pub fn linux_6_18() -> Kernel {
 #[cfg(feature = "kernel-data")]
 pub mod files {
     pub use crate::kernel_files::{
-        BTF_FILES, KernelFileError, is_ruled, module_name, open, running_with_registry,
+        BTF_FILES, KernelFileError, has_verifier_rules, module_name, open, running_with_registry,
         with_btf_file, with_config_file, with_module_files, with_version_of_types,
     };
 }

@@ -158,13 +158,13 @@ pub fn with_version_of_types(kernel: Kernel) -> Kernel {
         .filter(|_| is_assumed && matches!(source, Source::File(_)));
     let newest = types.and_then(|btf| newest_in(btf));
     match newest.map(|(Release { major, minor }, _)| KernelVersion::new(major, minor, 0)) {
-        Some(version) if !is_ruled(version) => kernel.with_version(version, source),
+        Some(version) if !has_verifier_rules(version) => kernel.with_version(version, source),
         _ => kernel,
     }
 }
 
 /// True for releases whose rules the verifier has.
-pub fn is_ruled(version: KernelVersion) -> bool {
+pub fn has_verifier_rules(version: KernelVersion) -> bool {
     Release::from(version) == RULES
 }
 
@@ -172,7 +172,8 @@ pub fn is_ruled(version: KernelVersion) -> bool {
 /// that.
 ///
 /// # Errors
-/// If the file cannot be read; of the kind `InvalidInput` if it is no configuration.
+/// [`KernelFileError::Config`]: the file cannot be read, or is no configuration (an error of the
+/// kind `InvalidInput`).
 pub fn with_config_file(mut kernel: Kernel, path: &Path) -> Result<Kernel, KernelFileError> {
     let config = sys::kernel::read_config(path)
         .map_err(|error| KernelFileError::Config(path.into(), error))?;

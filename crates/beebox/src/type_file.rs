@@ -11,13 +11,11 @@ use elf_file::{Object, ObjectSection};
 use spec::kernel::KernelVersion;
 use sys::mapping::KernelFile;
 
+use crate::bytes::MOST_BYTES;
 use crate::kernel_image::{ImageFault, KernelImage};
 
 /// The directory of the running kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf";
-
-/// Bytes of the largest file.
-const LARGEST: u64 = 1 << 30;
 
 /// BTF and BTF.ext of a file.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ impl TypeFile {
                 version: None,
             });
         }
-        TypeFile::parse(sys::input::read(path, LARGEST).map_err(TypeFileError::File)?)
+        TypeFile::parse(sys::input::read(path, MOST_BYTES).map_err(TypeFileError::File)?)
     }
 
     /// Reads bytes: BTF, an ELF file with a section `.BTF`, or a kernel image.

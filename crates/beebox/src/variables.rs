@@ -142,10 +142,9 @@ impl Place {
         if bits != 0 {
             return Err(VariableFault::BitField(name.to_owned()));
         }
-        Ok(Place {
-            ty,
-            offset: self.offset + bit_offset as usize / 8,
-        })
+        let offset = self.offset.checked_add(bit_offset as usize / 8);
+        let offset = offset.ok_or(VariableFault::End)?;
+        Ok(Place { ty, offset })
     }
 
     fn element(&self, types: &Btf<'_>, index: &Value) -> Result<Place, VariableFault> {
@@ -157,10 +156,15 @@ impl Place {
         let size = types.size_of(array.element).unwrap_or(0);
         let at = usize::try_from(index).ok();
         match at.filter(|_| index < array.count.into()) {
-            Some(at) => Ok(Place {
-                ty: array.element,
-                offset: self.offset + at * size as usize,
-            }),
+            Some(at) => {
+                let distance = at.checked_mul(size as usize);
+                let offset = distance.and_then(|distance| self.offset.checked_add(distance));
+                let offset = offset.ok_or(VariableFault::End)?;
+                Ok(Place {
+                    ty: array.element,
+                    offset,
+                })
+            }
             None => Err(VariableFault::NoElement {
                 index,
                 count: array.count,
@@ -174,23 +178,29 @@ impl Place {
         let (size, is_signed) = match ty.shape() {
             Shape::Int(int) => (int.size, int.encoding.is_signed()),
             Shape::Enum(of) => (of.size, of.signed),
-            _ => {
-                return Err(VariableFault::Kind(ty.kind()));
-            }
+            _ => (0, false),
         };
-        if matches!((value, ty.shape()), (Value::Enumerator(_), Shape::Int(_))) {
-            return Err(VariableFault::NoEnumeration);
+        if !matches!(size, 1 | 2 | 4 | 8 | 16) {
+            return Err(VariableFault::Kind(ty.kind()));
         }
-        let value = number_of(types, value)?;
-        let bits = 8 * size.min(8);
-        let (least, most) = match is_signed {
-            true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-            false => (0, (1i128 << bits) - 1),
+        let value = match (value, ty.shape()) {
+            (Value::Enumerator(name), Shape::Int(int)) => match &**name {
+                "true" if int.encoding.is_bool() => 1,
+                "false" if int.encoding.is_bool() => 0,
+                _ => return Err(VariableFault::NoEnumeration),
+            },
+            _ => number_of(types, value)?,
+        };
+        // Numbers are read as 128 bits with a sign.
+        let (least, most) = match (is_signed, 8 * size) {
+            (true, bits) => (i128::MIN >> (128 - bits), i128::MAX >> (128 - bits)),
+            (false, 128) => (0, i128::MAX),
+            (false, bits) => (0, (1 << bits) - 1),
         };
         if value < least || value > most {
             return Err(VariableFault::Range { value, least, most });
         }
-        Ok(value.to_le_bytes()[..size.min(8) as usize].to_vec())
+        Ok(value.to_le_bytes()[..size as usize].to_vec())
     }
 }
 
@@ -332,7 +342,12 @@ impl fmt::Display for VariableFault {
             }
             VariableFault::NoVariable { .. } => write!(f, "the object has no such variable"),
             VariableFault::NoMember(name) => write!(f, "no member is called {name:?}"),
-            VariableFault::BitField(name) => write!(f, "the member {name:?} is a bit field"),
+            VariableFault::BitField(name) => {
+                write!(
+                    f,
+                    "the member {name:?} is a bit field, which cannot be set alone"
+                )
+            }
             VariableFault::NoArray => write!(f, "an index, but no array"),
             VariableFault::NoElement { index, count } => {
                 write!(f, "no element {index}: the array has {count}")
@@ -393,6 +408,39 @@ mod tests {
             "", "a", "=1", "a=", "a=1x", "a[1=2", "a.=1", "a b=1", "a=b c",
         ] {
             assert!(Assignment::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+    fn place(size: u32, bits: u32, is_signed: bool) -> (Vec<u8>, Place) {
+        let mut types = btf::Builder::new();
+        let name = types.string("number");
+        let encoding = match is_signed {
+            true => btf::Encoding::SIGNED,
+            false => btf::Encoding::NONE,
+        };
+        let int = btf::Int {
+            size,
+            bits,
+            offset: 0,
+            encoding,
+        };
+        let ty = types.int(name, int);
+        (types.finish(), Place { ty, offset: 0 })
+    }
+
+    #[test]
+    fn values_have_the_bytes_of_their_type() {
+        let encode = |size, is_signed, value| {
+            let (blob, place) = place(size, 8, is_signed);
+            let types = Btf::parse(&blob).unwrap();
+            place.encode(&types, &Value::Number(value))
+        };
+        assert_eq!(encode(16, true, -1).unwrap(), [0xff; 16]);
+        assert_eq!(encode(8, false, u64::MAX.into()).unwrap(), [0xff; 8]);
+        assert_eq!(encode(1, true, -128).unwrap(), [0x80]);
+        assert!(encode(1, true, 128).is_err() && encode(1, false, -1).is_err());
+        assert!(encode(8, false, 1 << 64).is_err());
+        for size in [0, 3, 32] {
+            assert!(encode(size, true, 0).is_err(), "{size}");
         }
     }
 }

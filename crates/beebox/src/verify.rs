@@ -42,6 +42,6 @@ pub use verifier::{
 pub mod veristat {
     pub use report::veristat::{
         Column, Emit, Filters, Joined, ResultRow, ResultVerdict, Stat, StatSide, VeristatError,
-        csv, differences, push_columns, read_csv,
+        csv, differences, read_csv,
     };
 }

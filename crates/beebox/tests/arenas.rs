@@ -29,7 +29,7 @@ fn load() -> (LoadedObject, Option<ObjectInKernel>) {
 fn run(loaded: &mut LoadedObject, name: &str, value: u64) -> u32 {
     let mut program = loaded.program(name).expect(name);
     assert_eq!(program.engine(), RunEngine::Checked, "{name}");
-    let run = program.test_run_with_context(&[], &value.to_le_bytes(), 1);
+    let run = program.test_run_with_context(&[], Some(&value.to_le_bytes()), 1);
     run.unwrap_or_else(|error| panic!("{name}: {error}")).retval
 }
 

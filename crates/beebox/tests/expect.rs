@@ -123,3 +123,38 @@ fn entries_that_do_not_fit_are_named() {
         MapsJsonFault::Json(_)
     ));
 }
+
+#[test]
+fn values_of_cpus_are_those_of_the_cpus_that_they_name() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/packets/limit.bpf.o"
+    );
+    let object = Object::open(path).unwrap();
+    let instance = Loader::default().cpus(2).load(&object).unwrap();
+    let fill = |values: &str| {
+        let text = format!(r#"{{"verdicts": [{{"key": 1, "values": [{values}]}}]}}"#);
+        instance.fill_maps(&object, &MapsJson::parse(text.as_bytes()).unwrap())
+    };
+    let verdicts = || {
+        let values = instance.map("verdicts").unwrap();
+        values.lookup_percpu::<u32, u32>(&1).unwrap().unwrap()
+    };
+    let left_out = fill(r#"{"cpu": 1, "value": 7}"#).unwrap();
+    assert_eq!(left_out[0].members, ["value of CPU 0"]);
+    assert_eq!(verdicts(), [0, 7]);
+    fill(r#"{"value": 3}, {"value": 4}"#).unwrap();
+    assert_eq!(verdicts(), [3, 4]);
+    for (wrong, part) in [
+        (
+            r#"{"cpu": 1, "value": 7}, {"cpu": 1, "value": 8}"#,
+            "CPU 1 is given twice",
+        ),
+        (r#"{"cpu": 2, "value": 7}"#, "there is no CPU 2"),
+        (r#"{"cpu": "x", "value": 7}"#, "cpu is no number"),
+    ] {
+        let error = fill(wrong).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(verdicts(), [3, 4]);
+}

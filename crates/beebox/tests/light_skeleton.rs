@@ -58,7 +58,7 @@ fn load(options: &LoadOptions) -> (u32, Vec<Descriptor>, usize) {
     let mut context = vec![0; CONTEXT];
     context[..4].copy_from_slice(&(CONTEXT as u32).to_le_bytes());
     let mut program = loaded.program("loader").expect("it has this name");
-    let run = program.test_run_with_context(&[], &context, 1);
+    let run = program.test_run_with_context(&[], Some(&context), 1);
     let run = run.expect("the loader runs");
     let places = (0..6).map(|map| 24 + 16 * map).chain([CONTEXT - 4]);
     let process = loaded.process();

@@ -96,7 +96,8 @@ impl Both {
         };
         let [ours, checked] = [&mut self.ours, &mut self.checked].map(|loaded| {
             let mut program = loaded.program(&self.name).expect("it is loaded");
-            let mut run = program.test_run_with_context(packet, &context, repeat);
+            let given = (!context.is_empty()).then_some(&context[..]);
+            let mut run = program.test_run_with_context(packet, given, repeat);
             if let Ok(run) = &mut run {
                 run.duration = Duration::ZERO;
             }

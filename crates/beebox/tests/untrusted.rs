@@ -70,7 +70,7 @@ impl Search {
         );
         program.take_records();
         let run = match name {
-            "arguments" => program.test_run_with_context(&[], &arguments(), 1),
+            "arguments" => program.test_run_with_context(&[], Some(&arguments()), 1),
             _ => program.test_run(&packet()),
         };
         let run = run.unwrap_or_else(|error| panic!("{name}: {error}"));

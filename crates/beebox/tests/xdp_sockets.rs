@@ -245,7 +245,7 @@ fn compare() {
                     .position(|(after, before)| after > before);
                 for ours in &mut ours {
                     let mut program = ours.program("steer").expect("the program");
-                    let run = program.test_run_with_context(&packet, &context, 1);
+                    let run = program.test_run_with_context(&packet, Some(&context), 1);
                     let run = run.expect("a test run");
                     assert_eq!(run.retval, tested.retval, "step {step}: {key} {flags:#x}");
                     assert_eq!(run.data_out, data[..tested.data_len], "step {step}");
@@ -302,7 +302,7 @@ fn packets_reach_sockets_that_are_bound_to_their_queue() {
         let mut run = |key, flags, ifindex| {
             let packet = packet(key, flags);
             let mut program = loaded.program("steer").expect("the program");
-            let run = program.test_run_with_context(&packet, &context(&packet, ifindex), 1);
+            let run = program.test_run_with_context(&packet, Some(&context(&packet, ifindex)), 1);
             let run = run.expect("a run");
             (run.retval, run.data_out[QUEUE], run.redirect)
         };

@@ -48,8 +48,9 @@ fn libraries() -> Vec<Library> {
             let text = text.split("\n#[cfg(test)]\nmod tests {").next();
             text.unwrap_or_default().to_owned()
         };
-        let mut sources = texts(&crates.join(&name).join("src"), "rs");
-        sources.retain(|(path, _)| !is_of_tests(path));
+        let directory = crates.join(&name).join("src");
+        let mut sources = texts(&directory, "rs");
+        sources.retain(|(path, _)| !is_of_tests(path.strip_prefix(&directory).unwrap()));
         let sources = sources.into_iter().map(|(_, text)| without_tests(text));
         let sources = sources.collect();
         Library { name, sources }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::kernel::files::{
-    self, KernelFileError, is_ruled, module_name, with_btf_file, with_config_file,
+    self, KernelFileError, has_verifier_rules, module_name, with_btf_file, with_config_file,
     with_module_files, with_version_of_types,
 };
 use beebox::kernel::{Features, KernelConfig, KernelField, KernelVersion, Source};
@@ -411,7 +411,10 @@ fn failure(error: KernelFileError) -> Failure {
 /// Prints on standard error that programs are verified and run by the rules of another release
 /// than the kernel's; nothing if they are its own.
 pub(crate) fn note_rules(kernel: &Kernel) {
-    if let Some(version) = kernel.version().filter(|version| !is_ruled(*version)) {
+    if let Some(version) = kernel
+        .version()
+        .filter(|version| !has_verifier_rules(*version))
+    {
         diagnostic!(
             "beebox: {}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
             kernel.name(),

@@ -27,8 +27,8 @@ use trusted::Engine;
 /// Run a program of an object on packets, or unverified eBPF instructions
 ///
 /// A program of an object (of the types that Linux test-runs, but tracing and struct_ops) is
-/// linked, verified as Linux 6.18 does, and run on a packet, on a context or on each packet of a capture. Its
-/// maps last over all packets.
+/// linked, verified as Linux 6.18 does, and run on a packet, on a context or on each packet of
+/// a capture. Its maps last over all packets.
 ///
 /// With --ebpf any instructions run: every memory access is checked, instructions
 /// and time are bounded, and a trap is reported with the instruction, the address and

@@ -223,6 +223,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             return Err(selects_nothing(&args));
         }
         let joined = Joined::new([&old, &new], &emit, &filters, args.top);
+        let joined = joined.map_err(|error| row::failure(&error))?;
         match args.format {
             VerifyFormat::Table => print(&joined.table())?,
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), None)?,

@@ -158,6 +158,15 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// The command with the signals that end it, which a job in the background has ignored.
+fn with_default_signals() -> Command {
+    let mut command = Command::new("env");
+    command
+        .arg("--default-signal=INT,TERM,HUP")
+        .arg(env!("CARGO_BIN_EXE_beebox"));
+    command
+}
+
 #[test]
 fn signals_remove_what_was_begun_and_keep_what_was_there() {
     use std::io::Write;
@@ -172,7 +181,7 @@ fn signals_remove_what_was_begun_and_keep_what_was_there() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let out = with_old(directory.path());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        let mut child = with_default_signals()
             .current_dir(ROOT)
             .args(words)
             .arg(&out)
@@ -236,7 +245,7 @@ fn signals_end_the_reading_of_a_pipe_and_the_output_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join(name);
         fs::write(&out, "old").unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        let mut child = with_default_signals()
             .current_dir(ROOT)
             .args(["filter", "-F", all, "-", "-w"])
             .arg(&out)

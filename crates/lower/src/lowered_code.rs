@@ -164,6 +164,9 @@ impl LoweredCode {
 
     /// Address of the slot of a program array (see [`TailTable::slot`]) through which
     /// [`LoweredCall::TailSlot`] of an index makes a tail call.
+    ///
+    /// # Panics
+    /// If no call of this code has the index.
     pub fn tail_slot(&self, index: u32) -> u64 {
         self.tail_slots[index as usize]
     }

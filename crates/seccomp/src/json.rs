@@ -1,5 +1,6 @@
 //! JSON as a tree of values. An object that has a key twice is refused: of the two members, one
-//! would have no effect.
+//! would have no effect. All files in JSON that users write are read by it, but the network of a run,
+//! whose items may have members of one name.
 
 use std::fmt;
 

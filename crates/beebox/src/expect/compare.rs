@@ -29,7 +29,6 @@ pub(super) fn printed(got: Option<String>, expected: Option<&str>) -> Option<Dif
 
 /// Compares what a run gave.
 pub(super) fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
-    let no_packet = || Some("the last run was on no single packet".to_owned().into());
     match (expected, ran) {
         (_, Ran::Stopped) => Some("there is no run that ended".to_owned().into()),
         (Expected::Verdict { name, count: None }, Ran::Packet { run, .. }) => {
@@ -74,7 +73,14 @@ pub(super) fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
             },
         ) => match output {
             Output::Data => of_bytes(packet, &run.data_out, 0),
-            Output::Context => of_bytes(context, &run.ctx_out, 0),
+            Output::Context => match context {
+                Some(context) => of_bytes(context, &run.ctx_out, 0),
+                None => Some(
+                    "the last run was given no context (`ctx=`)"
+                        .to_owned()
+                        .into(),
+                ),
+            },
         },
         (Expected::Bytes(output, bytes), Ran::Packet { run, .. }) => {
             of_bytes(bytes, left(*output, run), 0)
@@ -99,11 +105,10 @@ pub(super) fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
                 );
                 return Some(what.into());
             }
-            let start = (*offset).min(left.len());
             let end = offset.saturating_add(bytes.len()).min(left.len());
-            of_bytes(bytes, &left[start..end.max(start)], *offset)
+            of_bytes(bytes, &left[*offset..end], *offset)
         }
-        _ => no_packet(),
+        _ => Some("the last run was on no single packet".to_owned().into()),
     }
 }
 

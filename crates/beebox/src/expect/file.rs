@@ -122,8 +122,8 @@ impl ExpectFile {
         self.insert(run, text);
     }
 
-    /// Adds a run of a program on each packet of a capture in front of the first expectation; the text
-    /// stands for the line in results.
+    /// Adds a run of a program on each packet of a capture in front of the first expectation; the
+    /// text stands for the line in results.
     pub fn insert_capture(&mut self, program: &str, path: PathBuf, text: &str) {
         let program = program.to_owned();
         self.insert(Statement::Capture { program, path }, text);

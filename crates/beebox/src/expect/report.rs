@@ -34,7 +34,7 @@ pub struct CheckReport {
 pub struct CheckedExpectation {
     /// Its line, from 1.
     pub line: usize,
-    /// The line as written, without blanks around it; empty for a run that was inserted.
+    /// The line as written, without blanks around it, or the text that an inserted run was given.
     pub text: String,
     /// The last run before it: its number from 1, and its program.
     pub run: Option<(usize, String)>,

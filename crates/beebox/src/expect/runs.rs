@@ -18,7 +18,8 @@ use super::statement::Statement;
 pub(super) enum Ran {
     Packet {
         packet: Vec<u8>,
-        context: Vec<u8>,
+        /// The context that the statement gives.
+        context: Option<Vec<u8>>,
         run: Box<TestRunOutput>,
     },
     Capture(Summary),
@@ -109,10 +110,10 @@ pub(super) fn run(
             let packet = packet.as_ref().map(ByteSource::read_packet).transpose()?;
             let packet = packet.unwrap_or_default();
             let context = context.as_ref().map(ByteSource::read).transpose()?;
-            match program.test_run_with_given(&packet, context.as_deref(), *repeat) {
+            match program.test_run_with_context(&packet, context.as_deref(), *repeat) {
                 Ok(run) => Ok(Ok(Ran::Packet {
                     packet,
-                    context: context.unwrap_or_default(),
+                    context,
                     run: Box::new(run),
                 })),
                 Err(error) if error.is_stop() => Ok(Err(error)),

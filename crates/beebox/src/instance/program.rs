@@ -67,7 +67,8 @@ impl Program {
         let mut program = self.runnable(run.cpu);
         program.set_clock(run.clock);
         program.take_records();
-        let output = program.test_run_with_context(run.data_in, run.ctx_in, run.repeat)?;
+        let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
+        let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
         Ok(TestRunResult::new(self.kind(), run, output))
     }
 

@@ -43,6 +43,9 @@ impl<'a> Element<'a> {
             true => cpu as usize * size.next_multiple_of(8),
             false => 0,
         };
+        if start + size > map.map.value_len() && is_percpu(map) {
+            return Err(format!("map {name}: there is no CPU {cpu}"));
+        }
         Ok(Element {
             loaded,
             map,

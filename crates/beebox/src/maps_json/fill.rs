@@ -279,15 +279,27 @@ fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, St
     if is_percpu(map) {
         let values = member("values")?.as_array().ok_or("values: no list")?;
         let cpus = value.len() / size.next_multiple_of(8).max(1);
-        for (cpu, given) in values.iter().enumerate() {
+        let mut is_given = vec![false; cpus];
+        for (at, given) in values.iter().enumerate() {
+            let cpu = match given.get("cpu") {
+                None => at,
+                Some(cpu) => {
+                    let cpu = cpu.as_u64().and_then(|cpu| usize::try_from(cpu).ok());
+                    cpu.ok_or("values: cpu is no number")?
+                }
+            };
+            let seen = is_given.get_mut(cpu);
+            let seen = seen.ok_or_else(|| format!("values: there is no CPU {cpu}, of {cpus}"))?;
+            if std::mem::replace(seen, true) {
+                return Err(format!("values: CPU {cpu} is given twice"));
+            }
             let start = cpu * size.next_multiple_of(8);
-            let place = value.get_mut(start..start + size);
-            let place = place.ok_or("values: more than there are CPUs")?;
             let given = given.get("value").ok_or("values: one has no value")?;
-            let names = of.fill(of.value, given, place);
+            let names = of.fill(of.value, given, &mut value[start..start + size]);
             left_out.extend(names.map_err(|error| format!("values: {error}"))?);
         }
-        left_out.extend((values.len()..cpus).map(|cpu| format!("value of CPU {cpu}")));
+        let absent = (0..cpus).filter(|cpu| !is_given[*cpu]);
+        left_out.extend(absent.map(|cpu| format!("value of CPU {cpu}")));
     } else {
         let names = of.fill(of.value, member("value")?, &mut value[..size]);
         left_out.extend(names.map_err(|error| format!("value: {error}"))?);

@@ -57,11 +57,11 @@ impl<'a> RecordTypes<'a> {
         name: &str,
     ) -> Result<(), RecordTypeError> {
         let found = find(loaded, map).map_err(RecordTypeError::Map)?;
-        let has_records = [MapKind::Ringbuf, MapKind::PerfEventArray];
-        if !has_records
-            .iter()
-            .any(|kind| found.def.kind() == Some(*kind))
-        {
+        let has_records = matches!(
+            found.def.kind(),
+            Some(MapKind::Ringbuf | MapKind::PerfEventArray)
+        );
+        if !has_records {
             return Err(RecordTypeError::NoRecords(map.to_owned()));
         }
         let types = self.types.ok_or(RecordTypeError::NoTypes)?;
@@ -71,6 +71,7 @@ impl<'a> RecordTypes<'a> {
             Kind::Typedef,
             Kind::Int,
             Kind::Enum,
+            Kind::Enum64,
         ];
         let found = kinds.iter().find_map(|kind| types.find(*kind, name));
         let found = found.ok_or_else(|| RecordTypeError::NoType(name.to_owned()))?;
@@ -131,11 +132,8 @@ fn pointee(types: &Btf<'_>, ty: TypeId) -> Option<(u64, TypeId)> {
         return None;
     };
     let target = types.skip_modifiers(target)?;
-    let is_composite = matches!(
-        types.get(target)?.shape(),
-        Shape::Struct(_) | Shape::Union(_)
-    );
-    is_composite.then(|| Some((u64::from(types.size_of(target)?), target)))?
+    types.get(target)?.as_composite()?;
+    Some((types.size_of(target)?.into(), target))
 }
 
 /// Reason why the records of a map do not get a type.

@@ -149,42 +149,20 @@ impl<'o> RunnableProgram<'o> {
         packet: &[u8],
         repeat: u32,
     ) -> Result<TestRunOutput, RunError> {
-        self.test_run_with_context(packet, &[], repeat)
-    }
-
-    /// As [`test_run_with_context`](RunnableProgram::test_run_with_context), with `None` for no
-    /// context: an empty one that is given is an error, as in Linux, where `ctx_in` without
-    /// `ctx_size_in` is EINVAL.
-    ///
-    /// # Errors
-    /// As of [`test_run_with_context`](RunnableProgram::test_run_with_context).
-    pub fn test_run_with_given(
-        &mut self,
-        packet: &[u8],
-        context: Option<&[u8]>,
-        repeat: u32,
-    ) -> Result<TestRunOutput, RunError> {
-        match context {
-            Some([]) => Err(RunError::Context {
-                errno: Errno::EINVAL,
-                len: 0,
-                kind: self.kind(),
-            }),
-            context => self.test_run_with_context(packet, context.unwrap_or_default(), repeat),
-        }
+        self.test_run_with_context(packet, None, repeat)
     }
 
     /// As [`test_run_repeated`](RunnableProgram::test_run_repeated), on a context that is
-    /// given as `ctx_in` of `BPF_PROG_TEST_RUN`, empty for none. Programs of types without
-    /// packets take an empty packet.
+    /// given as `ctx_in` of `BPF_PROG_TEST_RUN`. Programs of types without packets take an empty
+    /// packet.
     ///
     /// # Errors
-    /// [`RunError::Context`] for contexts that the kernel does not take,
+    /// [`RunError::Context`] for contexts that the kernel does not take, empty ones among them,
     /// [`RunError::AttachType`] for programs of entries of device and CPU maps.
     pub fn test_run_with_context(
         &mut self,
         packet: &[u8],
-        context: &[u8],
+        context: Option<&[u8]>,
         repeat: u32,
     ) -> Result<TestRunOutput, RunError> {
         self.prepared.check_attach_type()?;
@@ -194,7 +172,7 @@ impl<'o> RunnableProgram<'o> {
         let refused = |errno| match sizes.contains(&packet.len()) {
             true => RunError::Context {
                 errno,
-                len: context.len(),
+                len: context.map_or(0, <[u8]>::len),
                 kind,
             },
             false => RunError::Size {
@@ -203,7 +181,10 @@ impl<'o> RunnableProgram<'o> {
                 taken: (*sizes.start(), *sizes.end()),
             },
         };
-        let input = rules.test_input(packet, context, &self.shared.system);
+        let input = match context {
+            Some([]) => Err(Errno::EINVAL),
+            _ => rules.test_input(packet, context.unwrap_or_default(), &self.shared.system),
+        };
         let mut input = input.map_err(refused)?;
         self.services.printed = PrintedText::default();
         for map in self.shared.maps.iter().flatten() {

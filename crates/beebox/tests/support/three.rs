@@ -84,7 +84,8 @@ impl Three {
         let kind = self.native.program(name).expect(name).kind();
         let [native, checked] = [&mut self.native, &mut self.checked].map(|loaded| {
             let mut program = loaded.program(name).expect(name);
-            let run = program.test_run_with_context(packet, context, repeat(kind));
+            let given = (!context.is_empty()).then_some(context);
+            let run = program.test_run_with_context(packet, given, repeat(kind));
             let run = run.map(|run| {
                 // Without a context none is returned.
                 let context_out = match context {

@@ -70,11 +70,7 @@ impl Chain {
 }
 
 /// Measures the chains.
-pub(super) fn measure(
-    options: &Options,
-    samples: u32,
-    report: &mut Report,
-) -> Result<(), Failure> {
+pub(super) fn measure(options: &Options, samples: u32, report: &mut Report) -> Result<(), Failure> {
     for (key, title, is_computed) in CHAINS {
         let is_chosen = |only: &String| key.eq_ignore_ascii_case(only);
         if !options.only.as_ref().is_none_or(is_chosen) {

@@ -245,8 +245,8 @@ pub struct FieldRecord {
 impl FieldRecord {
     /// Finds and checks the special fields of a structure or data section, empty if it has
     /// none. Without the types of the kernel, pointers to kernel structures without
-    /// destructor are not recognised. Linear in the members of all
-    /// structures below the type, times their depth, and for each root in the types of the blob.
+    /// destructor are not recognised. Linear in the members of all structures below the type,
+    /// times their depth, and for each root in the types of the blob.
     ///
     /// # Errors
     /// The first rule that the kernel finds violated.

@@ -496,7 +496,7 @@ fn on_packet(
     let packet = args.packet()?.unwrap_or_default();
     let context = args.object.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.object.repeat.unwrap_or(1);
-    match program.test_run_with_given(&packet, context.as_deref(), repeat) {
+    match program.test_run_with_context(&packet, context.as_deref(), repeat) {
         Ok(run) => {
             outputs.add_of(0, &run.printk, &run.records);
             Ok(Ran::Packet {

@@ -168,7 +168,8 @@ impl TestProgram {
         match self.rules {
             Rules::Xdp => {
                 "none or a struct xdp_md, in which data is the number of bytes of metadata, \
-                 data_end that of the linear part, ingress_ifindex an interface"
+                 data_end that of the linear part, ingress_ifindex an interface that there is, \
+                 rx_queue_index one of its queues (0 without an interface), egress_ifindex 0"
             }
             Rules::Skb(_) => {
                 "none or a struct __sk_buff, in which mark, priority, ifindex, \

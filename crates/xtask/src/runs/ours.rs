@@ -169,7 +169,8 @@ fn run(
             stack_fill,
             ..Limits::default()
         });
-        let result = match program.test_run_with_context(&input.data, &input.context, 1) {
+        let context = (!input.context.is_empty()).then_some(&input.context[..]);
+        let result = match program.test_run_with_context(&input.data, context, 1) {
             Ok(run) => Ok(Returned {
                 retval: run.retval,
                 data: run.data_out,

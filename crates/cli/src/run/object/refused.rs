@@ -25,8 +25,8 @@ pub(super) struct Loading<'a, 'o> {
 }
 
 impl Loading<'_, '_> {
-    /// The answer: no where Linux refuses the program or a map, and where the maps need more memory than
-    /// they may take.
+    /// The answer: no where Linux refuses the program or a map, and where the maps need more
+    /// memory than they may take.
     pub(super) fn answer(&self, error: NotLoaded) -> Result<Answer, Failure> {
         let name = self.name;
         let record = match &error {
