@@ -154,16 +154,19 @@ mod tests {
 
     #[test]
     fn regions_as_people_ask_for_them() {
-        let given = |read_only, name: Option<&str>, bytes: &[u8]| Given {
+        let from = |read_only, name: Option<&str>, source| Given {
             read_only,
             name: name.map(str::to_owned),
-            source: ByteSource::Bytes(bytes.to_vec()),
+            source,
+        };
+        let given = |read_only, name, bytes: &[u8]| {
+            from(read_only, name, ByteSource::Bytes(bytes.to_vec()))
         };
         for (text, expected) in [
             ("0102", given(false, None, &[1, 2])),
             ("key=0x01 02", given(false, Some("key"), &[1, 2])),
             ("ro:key=hex:ff", given(true, Some("key"), &[255])),
-            ("zero:3", given(false, None, &[0, 0, 0])),
+            ("zero:3", from(false, None, ByteSource::Zeros(3))),
             ("", given(false, None, &[])),
         ] {
             assert_eq!(parse_region(text), Ok(expected), "{text}");
