@@ -103,7 +103,7 @@ usage: cargo xtask CHORE
                   [--list]
                verify the programs of the kernel's own tests, compare with what the kernel
                answered, print what differs, and write the table in docs/verifier.md (needs
-               the selftests and their recorded answers, beside them or in a directory;
+               the selftests; the recorded answers are those of tools/selftests, or in a directory;
                `--programs` splits them by a list of names, `--list` names those that are
                not answered)
   optimizations

@@ -21,7 +21,7 @@ pub(crate) struct Options {
     pub(crate) sets: Vec<Set>,
     /// Names of programs that need nothing but the core of a verifier, as FILE/PROGRAM.
     pub(super) core: Option<BTreeSet<String>>,
-    /// Directory of recorded answers, if it is not beside the objects.
+    /// Directory of recorded answers, if it is not the repository's `tools/selftests`.
     truth: Option<PathBuf>,
     /// Text in the name of an object.
     only: Option<String>,
@@ -102,10 +102,9 @@ impl Options {
 
     /// The file with a kernel's recorded answers to a set.
     pub(super) fn truth(&self, set: &Set) -> PathBuf {
-        match &self.truth {
-            Some(directory) => directory.join(format!("truth-{}-{}.csv.gz", set.release, set.cpu)),
-            None => set.home().join(format!("record-{}/truth.csv", set.cpu)),
-        }
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/selftests");
+        let directory = self.truth.as_ref().unwrap_or(&ours);
+        directory.join(format!("truth-{}-{}.csv.gz", set.release, set.cpu))
     }
 
     /// The objects of a set, in order of their names.
