@@ -57,7 +57,7 @@ fn program_arrays_take_programs_of_their_instance() {
 
 #[test]
 fn maps_of_maps_take_maps_that_fit() {
-    let instance = load(&Loader::default(), "apps/gateway/gateway.bpf.o");
+    let instance = load(&Loader::default(), "crates/gateway/bpf/gateway.bpf.o");
     let tables = instance.map("tables").unwrap();
     let inner: Map = tables.create_inner().unwrap();
     assert_eq!((inner.kind(), inner.max_entries()), (MapKind::Array, 1));

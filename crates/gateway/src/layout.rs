@@ -1,5 +1,5 @@
 //! Layout of a table: the numbers of `enum header` in
-//! `apps/gateway/gateway.bpf.c`, as indices of numbers of 4 bytes.
+//! `bpf/gateway.bpf.c`, as indices of numbers of 4 bytes.
 
 /// Number of rules.
 pub(crate) const RULES: usize = 1;

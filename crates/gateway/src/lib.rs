@@ -1,4 +1,4 @@
-//! Access rules for the gateway (`apps/gateway`): the rule file, and what the data plane looks
+//! Access rules for the gateway (`bpf/`): the rule file, and what the data plane looks
 //! up.
 //!
 //! The first rule that matches a packet decides. [`RuleSet`] is a list of rules with the

@@ -1,4 +1,4 @@
-//! The data plane in Beebox: the object `apps/gateway/gateway.bpf.o` with a table.
+//! The data plane in Beebox: the object `bpf/gateway.bpf.o` with a table.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ use beebox::run::{
 use crate::table::Table;
 
 /// The object: programs `gateway_xdp` and `gateway_tc`.
-pub const OBJECT: &[u8] = include_bytes!("../../../apps/gateway/gateway.bpf.o");
+pub const OBJECT: &[u8] = include_bytes!("../bpf/gateway.bpf.o");
 
 /// Hook of the data plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

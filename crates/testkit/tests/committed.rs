@@ -74,7 +74,7 @@ fn objects(directory: &Path, found: &mut Vec<PathBuf>) {
 /// Every object but those that were linked.
 fn committed() -> Vec<PathBuf> {
     let mut committed = Vec::new();
-    for place in ["crates", "examples", "fuzz", "apps"] {
+    for place in ["crates", "examples", "fuzz"] {
         objects(&repository().join(place), &mut committed);
     }
     committed.retain(|object| !LINKED.iter().any(|name| object.ends_with(name)));

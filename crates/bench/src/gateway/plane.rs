@@ -21,7 +21,7 @@ use super::traffic::{Frame, ORDER, Traffic};
 use crate::Failure;
 
 /// The gateway on frames of a map.
-const REPLAY: &[u8] = include_bytes!("../../../../apps/gateway/replay.bpf.o");
+const REPLAY: &[u8] = include_bytes!("../../../gateway/bpf/replay.bpf.o");
 /// Runs that one guard protects, as the kernel's test run does.
 const BATCH: u32 = 64;
 
