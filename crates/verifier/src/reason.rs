@@ -14,7 +14,7 @@
 //! nothing; without a recorder the walk pays one comparison for each instruction.
 //!
 //! Complexity: linear in the instructions of the path; frames are kept for the last
-//! `trace::KEPT_STATES` steps.
+//! the last `trace::KEPT_STATES` steps, and the first 256.
 
 mod calls;
 mod capability;

@@ -1,9 +1,10 @@
 //! Verdicts for releases of Linux other than the one whose rules this verifier has.
 //!
-//! What the tables of releases ([`spec::since`]) know to be absent refuses a program: its
-//! type, attach type and load flags, opcodes, and of what the walk reached helpers, kfuncs,
-//! other instructions and maps with their flags and the special fields of their values. Of other programs nothing is known, unless
-//! the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
+//! What the tables of releases ([`spec::since`]) know to be absent refuses a program, where Linux
+//! looks for it at load: its type, attach type and load flags, opcodes, and of what the walk
+//! reached helpers, kfuncs, other instructions and maps with their flags. Special fields of values
+//! are plain bytes to a release that does not know them. Of other programs nothing is known,
+//! unless the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
 //! instructions.
 //!
 //! [`Options::assume_rules`]: crate::Options::assume_rules
@@ -11,11 +12,11 @@
 use std::collections::BTreeSet;
 
 use isa::ebpf::{Callee, Imm64, Insn};
-use program::{ExternResolution, ExternSymbolKind, MapId};
+use program::{ExternResolution, ExternSymbolKind, MapId, Program};
 use spec::calls::TAIL_CALL;
 use spec::helpers;
-use spec::programs::{AttachType, LoadFlags};
-use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
+use spec::programs::{LoadFlags, ProgramType};
+use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
 use crate::Errno;
 use crate::env::Env;
@@ -79,7 +80,33 @@ impl Absent {
     }
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
-        self.check(feature.since(), insn, || feature.name().to_owned());
+        if !feature.backports().contains(&self.release) {
+            self.check(feature.since(), insn, || feature.name().to_owned());
+        }
+    }
+}
+
+/// True if every release looks at the attach type of such programs at load
+/// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`). Others take any number.
+fn is_attach_type_checked(kind: ProgramType) -> bool {
+    match kind {
+        ProgramType::CgroupSkb
+        | ProgramType::CgroupSock
+        | ProgramType::CgroupSockAddr
+        | ProgramType::CgroupSockopt
+        | ProgramType::Tracing
+        | ProgramType::Lsm => true,
+        // SkReuseport: since the release that brought the attach types.
+        _ => false,
+    }
+}
+
+/// The feature without which a sleepable program is refused. Releases from 5.10 on take tracing
+/// programs of some kinds that later ones refuse.
+fn sleepable_feature(program: &Program) -> Option<Feature> {
+    match program.kind() {
+        ProgramType::Tracing | ProgramType::Lsm => Some(Feature::Sleepable),
+        kind => Feature::of_sleepable(kind, program.attach_type()),
     }
 }
 
@@ -89,11 +116,8 @@ fn of_program(env: &Env<'_>, absent: &mut Absent) {
     absent.check(kind.since(), None, || {
         format!("program type {}", kind.name())
     });
-    // libbpf leaves out that of XDP where the kernel does not know it.
-    let attach = program
-        .attach_type()
-        .filter(|attach| *attach != AttachType::Xdp);
-    if let Some(attach) = attach.filter(|attach| attach.number() != 0) {
+    let attach = program.attach_type();
+    if let Some(attach) = attach.filter(|_| is_attach_type_checked(kind)) {
         absent.check(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });
@@ -102,10 +126,8 @@ fn of_program(env: &Env<'_>, absent: &mut Absent) {
     if flags.has(LoadFlags::XDP_HAS_FRAGS) {
         absent.feature(Feature::XdpFragments, None);
     }
-    if let Some(feature) = flags
-        .has(LoadFlags::SLEEPABLE)
-        .then(|| Feature::of_sleepable(kind, attach))
-        .flatten()
+    if flags.has(LoadFlags::SLEEPABLE)
+        && let Some(feature) = sleepable_feature(program)
     {
         absent.feature(feature, None);
     }
@@ -210,18 +232,5 @@ fn of_map(env: &Env<'_>, id: MapId, at: usize, absent: &mut Absent) {
     );
     for (name, since) in map.params.flags.since().filter(|_| !is_data) {
         absent.check(since, Some(at), || format!("{name} of map {}", map.name));
-    }
-    let Some(types) = env.program.btf() else {
-        return;
-    };
-    for def in [Some(&**map), map.inner.as_deref()].into_iter().flatten() {
-        if !def.has_btf || def.kernel_value.is_some() {
-            continue;
-        }
-        for feature in value_features(types, def.params.value_type) {
-            absent.check(feature.since(), Some(at), || {
-                format!("{} of map {}", feature.name(), map.name)
-            });
-        }
     }
 }

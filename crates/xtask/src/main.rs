@@ -95,6 +95,10 @@ usage: cargo xtask CHORE
                compare verdict, counts and last line of the kernel's own tests, loaded by
                callers without capabilities, with the running kernel, and write the table
                in docs/verifier.md (as root; needs the selftests)
+  oracle releases [--only TEXT]
+               compare what the tables of releases refuse on older kernels with the recorded
+               answers of these kernels, and write the table in docs/kernels.md (needs the
+               selftests)
   oracle tail-calls
                run the kernel's own tests of tail calls as native code, in the checked engine
                and in the running kernel, and write the table in docs/tail-calls.md (as root;
@@ -203,6 +207,7 @@ fn main() -> ExitCode {
         ["oracle", "registry"] => verifier::ask_about_registry(),
         ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
         ["oracle", "live-code", ref options @ ..] => verifier::compare_live_code(options),
+        ["oracle", "releases", ref options @ ..] => verifier::compare_releases(options),
         ["oracle", "runs", ref options @ ..] => runs::compare(options),
         ["oracle", "unprivileged", ref options @ ..] => verifier::compare_unprivileged(options),
         ["oracle", "verifier", ref options @ ..] => verifier::score(options),

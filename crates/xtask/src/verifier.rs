@@ -1,11 +1,12 @@
 //! Comparison of the registry and the verifier's answers with the kernel's, written into the
 //! tables of docs/verifier.md: `cargo xtask oracle registry`, `oracle verifier` and
-//! `oracle log`; and how far runs of accepted programs stay inside what was proven:
+//! `oracle log`; what older releases refuse, into docs/kernels.md (`oracle releases`); and how far runs of accepted programs stay inside what was proven:
 //! `cargo xtask soak soundness`.
 
 mod live_code;
 mod logs;
 mod registry;
+mod releases;
 mod score;
 pub(crate) mod selftests;
 mod soundness;
@@ -18,6 +19,7 @@ const PAGE: &str = "docs/verifier.md";
 pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::compare as compare_logs;
 pub(crate) use registry::ask_about_registry;
+pub(crate) use releases::compare as compare_releases;
 pub(crate) use score::score;
 pub(crate) use soundness::check as check_soundness;
 pub(crate) use unprivileged::compare as compare_unprivileged;

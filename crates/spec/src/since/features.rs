@@ -1,6 +1,6 @@
 //! Features of kernels other than helpers, kfuncs, map kinds and program types.
 
-use super::Since;
+use super::{Release, Since};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $major:literal $minor:literal $commit:literal, $name:literal;)*) => {
@@ -144,10 +144,21 @@ features! {
     TaskWork = 6 18 "38aa7003e369", "bpf_task_work in values";
 }
 
+impl Feature {
+    /// Earlier releases whose stable versions got the feature; from which version on is not known.
+    pub const fn backports(self) -> &'static [Release] {
+        match self {
+            // 6.1.192 has it, as the recorded answers of tools/kernels show.
+            Feature::LongJumps => &[Release { major: 6, minor: 1 }],
+            _ => &[],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::since::{IntroducedBy, Release};
+    use crate::since::IntroducedBy;
 
     #[test]
     fn every_feature_has_a_name_and_a_commit_of_its_own() {

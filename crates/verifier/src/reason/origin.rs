@@ -28,6 +28,7 @@ pub(super) fn of(scene: &Scene<'_>, id: DefId) -> Vec<Note> {
 /// Adds the note of a definition; the definition that it was made of.
 fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefId> {
     let def = scene.values.defs[id];
+    let is_known = scene.trace.known(def.step).is_some();
     let frame = match def.holder {
         Holder::Reg { frame, .. } | Holder::Slot { frame, .. } => frame,
     };
@@ -35,7 +36,8 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
         Some(reg) => super::describe::value(scene.env, frame, reg),
         None => KnownValue::Unwritten,
     };
-    let mut note = |kind| notes.push(scene.note(def.step, kind));
+    // In the middle of a long path values are not known any more.
+    let mut note = |kind| notes.extend(is_known.then(|| scene.note(def.step, kind)));
     match def.kind {
         DefKind::Unwritten => None,
         DefKind::Argument => {

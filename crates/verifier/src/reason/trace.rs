@@ -7,6 +7,9 @@ use crate::state::{Frame, Reference, RegState, State};
 /// Steps at the end of the path whose frames are kept.
 pub(super) const KEPT_STATES: usize = 4096;
 
+/// Steps at the start of the path whose frames are kept: programs read their context there.
+const KEPT_AT_START: usize = 256;
+
 /// The current path of a walk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
@@ -19,7 +22,7 @@ pub(super) struct Step {
     pub(super) insn: u32,
     /// Number of the frame that executes it.
     pub(super) frame: u8,
-    /// State before it, for the last steps.
+    /// State before it, for the first and the last steps.
     state: Option<Box<Known>>,
 }
 
@@ -44,7 +47,8 @@ impl Known {
 impl Trace {
     /// Adds the instruction that the walk stands at.
     pub(crate) fn push(&mut self, state: &State) {
-        if let Some(old) = self.steps.len().checked_sub(KEPT_STATES) {
+        let old = self.steps.len().checked_sub(KEPT_STATES);
+        if let Some(old) = old.filter(|old| *old >= KEPT_AT_START) {
             self.steps[old].state = None;
         }
         let frames = (0..=state.curframe).map(|number| state.frame_rc(number).clone());
@@ -84,7 +88,7 @@ impl Trace {
         &self.steps
     }
 
-    /// State before a step; `None` long before the end.
+    /// State before a step; `None` in the middle of a long path.
     pub(super) fn known(&self, step: usize) -> Option<&Known> {
         self.steps.get(step)?.state.as_deref()
     }

@@ -23,7 +23,11 @@ impl FrameBytes {
         bytes
     }
 
-    pub(super) fn zip(&self, other: &FrameBytes, operation: impl Fn(u64, u64) -> u64) -> FrameBytes {
+    pub(super) fn zip(
+        &self,
+        other: &FrameBytes,
+        operation: impl Fn(u64, u64) -> u64,
+    ) -> FrameBytes {
         FrameBytes(std::array::from_fn(|word| {
             operation(self.0[word], other.0[word])
         }))
