@@ -31,8 +31,8 @@ references behind one do, since Linux checks them in dead code too. Big-endian o
 those with legacy maps (SEC(\"maps\")) are shown and not linked. JSON is one line for each
 object (JSON Lines).
 
-Exit codes: 0 shown, 1 shown, and a program can't be linked or needs a newer release
-than --needs-at-most names, 2 could not answer.
+Exit codes: 0 shown, 1 shown, and a program can't be linked with all references resolved, or
+needs a newer release than --needs-at-most names, 2 could not answer.
 
 Examples:
   beebox show prog.bpf.o
@@ -129,10 +129,12 @@ fn show(
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
     let trial = kernel.map(|kernel| object.try_link(&loaded, kernel));
-    let is_refused =
-        |program: &ProgramTrial| program.refusal().is_some() && !program.is_undecided();
+    let is_unresolved = |program: &ProgramTrial| {
+        let is_whole = program.refusal().is_none() && program.missing().next().is_none();
+        !is_whole && !program.is_undecided()
+    };
     let cannot_link = (trial.as_ref())
-        .is_some_and(|trial| trial.weak_externs || trial.programs.iter().any(is_refused));
+        .is_some_and(|trial| trial.weak_externs || trial.programs.iter().any(is_unresolved));
     let linked_for = kernel.map(|kernel| LinkedFor {
         kernel,
         assumed: assumed(kernel, FOR_LINKING),

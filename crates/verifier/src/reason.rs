@@ -13,8 +13,8 @@
 //! Invariants: the second verification has the verdict of the first, as recording changes
 //! nothing; without a recorder the walk pays one comparison for each instruction.
 //!
-//! Complexity: linear in the instructions of the path; frames are kept for the last
-//! the last `trace::KEPT_STATES` steps, and the first 256.
+//! Complexity: linear in the instructions of the path; frames are kept for the
+//! last `trace::KEPT_STATES` steps, and the first 256.
 
 mod calls;
 mod capability;

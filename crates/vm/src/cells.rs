@@ -48,6 +48,12 @@ pub const LINE_CELLS: usize = LINE / CELL_BYTES;
 /// Bytes from which on cells are mapped, in huge pages where the system has some.
 const LARGE: usize = 4 << 20;
 
+/// Bytes of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Bytes of a page.
+const PAGE: usize = 4 << 10;
+
 /// Owned cells. Their addresses do not change while they exist; a clone is the same cells.
 #[derive(Clone)]
 pub struct Cells {
@@ -93,6 +99,14 @@ impl Cells {
                 Cells::mapped(count, bytes)
             }
             _ => Cells::allocated(count),
+        }
+    }
+
+    /// Bytes that come to be where a cell among so many bytes of cells is written to: a page.
+    pub const fn page_of(bytes: usize) -> usize {
+        match bytes {
+            LARGE.. => HUGE_PAGE,
+            _ => PAGE,
         }
     }
 

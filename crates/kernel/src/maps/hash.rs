@@ -99,7 +99,8 @@ impl Hash {
             true => Pool::preallocated(layout, entries + spares, host.cpus),
             false => Pool::growing(layout, entries, MOST_ELEMENTS, host.cpus),
         };
-        let pool = pool.map_err(no_memory)?.charging(&host.memory);
+        let table = size_of_val(buckets.groups().as_slice()) as u64;
+        let pool = pool.map_err(no_memory)?.charging(&host.memory, table);
         for _ in 0..spares {
             let spare = pool.take(0).map_err(no_memory)?;
             spare.inspect(|index| buckets.add_spare(*index));

@@ -72,7 +72,7 @@ impl LpmTrie {
         let expected = map.params.max_entries.saturating_mul(2);
         let pool = Pool::growing(Layout::plain(stride), expected, u32::MAX / 2, host.cpus);
         Ok(LpmTrie {
-            pool: Arc::new(pool.map_err(|_| Errno::ENOMEM)?.charging(&host.memory)),
+            pool: Arc::new(pool.map_err(|_| Errno::ENOMEM)?.charging(&host.memory, 0)),
             root: AtomicU64::new(0),
             entries: Mutex::new(0),
             most: map.params.max_entries,

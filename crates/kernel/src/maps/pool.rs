@@ -53,6 +53,8 @@ pub(super) struct Pool {
     used: AtomicU32,
     /// The memory of those, if it is counted.
     charge: Option<Charge>,
+    /// Bytes of the table that leads to the elements, which count as it is written to.
+    table: u64,
     free: Box<[Free]>,
 }
 
@@ -146,27 +148,35 @@ impl Pool {
             capacity,
             used: AtomicU32::new(0),
             charge: None,
+            table: 0,
             free: (0..lists.max(1)).map(|_| Free::default()).collect(),
         })
     }
 
-    /// The pool with elements that count from their first use.
-    pub(super) fn charging(self, memory: &Arc<MapMemory>) -> Pool {
+    /// The pool with elements that count from their first use, and a table of so many bytes that
+    /// leads to them.
+    pub(super) fn charging(self, memory: &Arc<MapMemory>, table: u64) -> Pool {
         let charge = Some(Charge::new(memory));
-        Pool { charge, ..self }
+        Pool {
+            charge,
+            table,
+            ..self
+        }
     }
 
-    /// Counts so many elements.
-    fn charge(&self, elements: u32) -> Result<(), OutOfMemory> {
-        let bytes = self.bytes_of(elements);
+    /// Counts so many elements behind those that were used; the bytes.
+    fn charge(&self, elements: u32) -> Result<u64, OutOfMemory> {
+        let used = self.used();
+        let bytes = self.bytes_of(used.saturating_add(elements)) - self.bytes_of(used);
         match self.charge.as_ref().map(|charge| charge.add(bytes)) {
-            None | Some(Ok(())) => Ok(()),
+            None | Some(Ok(())) => Ok(bytes),
             Some(Err(_)) => Err(OutOfMemory {
                 bytes: bytes as usize,
             }),
         }
     }
 
+    /// Bytes of the first elements, and of the pages of the table that lead to them at most.
     fn bytes_of(&self, elements: u32) -> u64 {
         let Layout {
             stride,
@@ -174,7 +184,10 @@ impl Pool {
             copy_stride,
         } = self.layout;
         let cells = stride + copies as usize * copy_stride;
-        u64::from(elements) * (cells * CELL_BYTES) as u64
+        let elements = u64::from(elements);
+        let page = Cells::page_of(self.table as usize) as u64;
+        let table = elements.saturating_mul(page).min(self.table);
+        elements * (cells * CELL_BYTES) as u64 + table
     }
 
     /// Notes the use of an element that something else than the pool handed out.
@@ -291,10 +304,10 @@ impl Pool {
         if self.used() >= self.capacity {
             return Ok(None);
         }
-        self.charge(1)?;
+        let bytes = self.charge(1)?;
         let taken = self.next_unused();
         if let (Ok(None) | Err(_), Some(charge)) = (&taken, &self.charge) {
-            charge.remove(self.bytes_of(1));
+            charge.remove(bytes);
         }
         taken
     }
