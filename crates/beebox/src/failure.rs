@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use interp::checked::Reason;
 use spec::Errno;
+use verifier::Refusal;
+use verifier::reason::Explanation;
 
 use crate::bytes::{ByteSourceError, name_of};
 use crate::expect::{ExpectError, ExpectProblem};
@@ -114,6 +116,22 @@ impl Error {
             Cause::NoProgram(..) | Cause::NoMap(..) => ErrorKind::NotFound,
             Cause::Option(..) => ErrorKind::Input,
             Cause::UnsupportedOption(_) => ErrorKind::Unsupported,
+        }
+    }
+
+    /// The verifier's refusal, if it refuses a program.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &*self.0 {
+            Cause::Load(NotLoaded::Refused { refusal, .. }) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The explanation of that refusal: its cause, the source line, the way there.
+    pub fn explanation(&self) -> Option<&Explanation> {
+        match &*self.0 {
+            Cause::Load(NotLoaded::Refused { explanation, .. }) => explanation.as_deref(),
+            _ => None,
         }
     }
 

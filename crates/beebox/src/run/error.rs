@@ -14,11 +14,12 @@ use spec::host::BadFunctions;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
+use verifier::reason::Explanation;
 
 use super::ReuseFault;
 
 /// Reason why an object cannot be loaded.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum NotLoaded {
     /// It cannot be linked.
@@ -90,6 +91,8 @@ pub enum NotLoaded {
         program: String,
         /// The refusal.
         refusal: Refusal,
+        /// Its explanation.
+        explanation: Option<Box<Explanation>>,
     },
     /// The kernel cannot have the functions of the host.
     Functions(BadFunctions),
@@ -178,7 +181,9 @@ impl fmt::Display for NotLoaded {
                     "program {program}: {who} does not test-run programs of type {kind}"
                 )
             }
-            NotLoaded::Refused { program, refusal } => {
+            NotLoaded::Refused {
+                program, refusal, ..
+            } => {
                 write!(f, "program {program} is refused: {}", refusal.reason())
             }
             NotLoaded::Functions(error) => write!(f, "{error}"),

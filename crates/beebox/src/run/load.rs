@@ -16,7 +16,7 @@ use program::creation::MapCreator;
 use program::{MapEntry, MapId, Program};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
-use verifier::{Proof, Verdict};
+use verifier::{Options, Proof, Verdict, explain};
 use vm::{Addresses, HostFunction, MapHandle, Objects, System};
 
 use super::hook::HookLayout;
@@ -350,6 +350,10 @@ fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
         Ok(proof) => return Ok(proof),
         Err(verification) => verification,
     };
+    let options = Options {
+        assume_rules: true,
+        ..Options::default()
+    };
     if let Some(map) = verification.refused_map {
         return Err(NotLoaded::Map(map));
     }
@@ -357,6 +361,7 @@ fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
         Verdict::Refused(refusal) => NotLoaded::Refused {
             program: name,
             refusal,
+            explanation: explain(program, kernel, registry, &options).map(Box::new),
         },
         Verdict::Unsupported(why) => NotLoaded::Unsupported { program: name, why },
         Verdict::Bug(why) => NotLoaded::Unsupported {

@@ -26,8 +26,11 @@ use object::{
 use program::creation::LOADER_STACK_BYTES;
 use program::{MapDef, Program};
 use spec::Kernel;
+use spec::kernel::{KernelField, Source};
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
+use spec::since::Release;
+use verifier::{RefusalKind, Verdict, Verification};
 
 use super::notes::{self, MapNote};
 use super::test_tags::TestTags;
@@ -91,6 +94,23 @@ impl Loaded {
             notes: Vec::new(),
             retval: None,
             is_refused: false,
+        }
+    }
+
+    /// The verification of the program. Its verdict is [`Verdict::Unsupported`] in place of a
+    /// refusal of what the kernel's release lacks, if checks of types may keep the program from it
+    /// and the types are assumed: those of that release would answer otherwise.
+    pub fn check_release(&self, done: Verification, kernel: &Kernel) -> Verification {
+        let is_open = self.checks_types
+            && *kernel.source(KernelField::Btf) == Source::Assumed
+            && matches!(&done.verdict, Verdict::Refused(refusal)
+                if refusal.kind == RefusalKind::Release && refusal.insn.is_some());
+        match kernel.version().filter(|_| is_open) {
+            Some(version) => Verification {
+                verdict: Verdict::Unsupported(format!("rules of Linux {}", Release::from(version))),
+                ..done
+            },
+            None => done,
         }
     }
 }

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use beebox::kernel::{KernelField, Source};
 use beebox::object::{Blame, Object};
-use beebox::program::{AttachType, LoadFlags, ProgramType, Release};
+use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::variables::Assignment;
 use beebox::verify::Registry;
-use beebox::verify::{self, LogOutput, Options, Refusal, RefusalKind, Verification};
+use beebox::verify::{self, LogOutput, Options, Verification};
 use beebox::verify::{Loaded, Loader};
 use beebox::{Kernel, program};
 use program::Program;
@@ -304,13 +303,7 @@ fn verify_one(
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();
                     row.facts = facts.map(|facts| FactTable::new(program, &facts));
-                    if let Some(version) = kernel.version()
-                        && is_open(&done, loaded, kernel)
-                    {
-                        let what = format!("rules of Linux {}", Release::from(version));
-                        done.verdict = verify::Verdict::Unsupported(what);
-                    }
-                    fill(&mut row, done);
+                    fill(&mut row, loaded.check_release(done, kernel));
                     log.finish(&mut row);
                     if job.explains && row.verdict == ResultVerdict::Failure {
                         row.explanation = explain(program, kernel, registry, &job.options);
@@ -321,18 +314,6 @@ fn verify_one(
         }
     }
     row
-}
-
-/// True if a program uses what the kernel's release lacks, and checks of types may keep it from
-/// that, while the types are assumed: those of another release would answer otherwise.
-fn is_open(done: &Verification, loaded: &Loaded, kernel: &Kernel) -> bool {
-    let is_by_release = |refusal: &Refusal| {
-        let is_reached = refusal.insn.is_some();
-        refusal.kind == RefusalKind::Release && is_reached
-    };
-    loaded.checks_types
-        && *kernel.source(KernelField::Btf) == Source::Assumed
-        && matches!(&done.verdict, verify::Verdict::Refused(refusal) if is_by_release(refusal))
 }
 
 /// Verifies a program. A panic is a broken invariant of the verifier: it is one

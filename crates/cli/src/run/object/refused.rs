@@ -30,7 +30,9 @@ impl Loading<'_, '_> {
     pub(super) fn answer(&self, error: NotLoaded) -> Result<Answer, Failure> {
         let name = self.name;
         let record = match &error {
-            NotLoaded::Refused { program, refusal } => {
+            NotLoaded::Refused {
+                program, refusal, ..
+            } => {
                 json!({ "prog": program, "verdict": "refused", "reason": refusal.reason() })
             }
             NotLoaded::Map(map) => {
