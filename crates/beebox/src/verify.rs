@@ -23,7 +23,7 @@ pub use cost::{
     CallChainCost, FunctionCost, LineCost, StackUse, cost_by_chain, cost_by_function, cost_by_line,
     deepest_stack, folded_stacks,
 };
-pub use load::{Loaded, Loader, ReadBtf};
+pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
 pub use object::{ProgramVerification, verify_object};
 pub use program::creation::{

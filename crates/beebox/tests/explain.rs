@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use beebox::Kernel;
 use beebox::program::Program;
 use beebox::program::case::{Case, KernelAnswer};
-use beebox::verify::{Explanation, Loader, Options, Verdict, explain, explanation_text, verify};
+use beebox::verify::{
+    Explanation, Options, ProgramLoader, Verdict, explain, explanation_text, verify,
+};
 use testkit::verifier::{Refused, refusal_of_kernel};
 
 /// A program that is to be refused, and the file that it comes from.
@@ -48,14 +50,14 @@ fn refusables(kernel: &Kernel) -> Vec<Refusable> {
     }
     for file in files(&directory().join("c"), "o") {
         let bytes = fs::read(&file).expect("an object");
-        let mut visit = |loaded: beebox::verify::Loaded| {
+        let mut visit = |loaded: beebox::verify::StandaloneProgram| {
             all.push(Refusable {
                 file: file.clone(),
                 program: loaded.program.expect("a program that links"),
                 recorded: None,
             });
         };
-        Loader::new(kernel)
+        ProgramLoader::new(kernel)
             .load_each(&bytes, "explain", &mut visit)
             .expect("an object that opens");
     }

@@ -70,7 +70,8 @@ fn blocks_of_the_pages_do_what_they_say() {
     let file = |name: &str| fs::read(repository().join("examples").join(name)).unwrap();
     let linked = blocks::link(&file("link/main.bpf.o"), &file("link/count.bpf.o")).unwrap();
     assert!(Object::from_bytes(linked).is_ok());
-    assert_eq!(blocks::one_line(b"ret #0").unwrap().trim(), "1,6 0 0 0");
+    let line = blocks::one_line(b"ret #0").unwrap();
+    assert!(line.starts_with(b"1,6 0 0 0"));
     let router = Object::from_bytes(file("packets/router.bpf.o")).unwrap();
     blocks::router(router, "192.0.2.1".parse().unwrap()).unwrap();
 }

@@ -5,10 +5,10 @@ use spec::programs::ProgramType;
 use verifier::reason::Explanation;
 use verifier::{Options, Verdict, Verification, explain, verify};
 
-use super::{Loaded, Loader, MapNote, Registry};
+use super::{MapNote, ProgramLoader, Registry, StandaloneProgram};
 use crate::Object;
 use crate::failure::{Cause, Error};
-use crate::run::NotLoaded;
+use crate::run::LoadError;
 
 /// The verification of a program of an object.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct ProgramVerification {
 }
 
 /// Verifies the programs of an object in the order of the file, each loaded alone as by
-/// [`Loader`]. A program that is refused is verified a second time for its explanation.
+/// [`ProgramLoader`]. A program that is refused is verified a second time for its explanation.
 ///
 /// # Errors
 /// If the object cannot be opened, or the kernel has no registry. A program that cannot be
@@ -42,17 +42,18 @@ pub fn verify_object(
     kernel: &Kernel,
     options: &Options,
 ) -> Result<Vec<ProgramVerification>, Error> {
-    let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
+    let registry = kernel.registry().ok_or(LoadError::NoRegistry)?;
     let mut results = Vec::new();
-    let loaded = Loader::new(kernel).load_each(object.bytes(), object.place(), &mut |loaded| {
-        results.push(verify_loaded(loaded, kernel, registry, options));
-    });
+    let loaded =
+        ProgramLoader::new(kernel).load_each(object.bytes(), object.place(), &mut |loaded| {
+            results.push(verify_loaded(loaded, kernel, registry, options));
+        });
     loaded.map_err(link_error)?;
     Ok(results)
 }
 
 fn verify_loaded(
-    loaded: Loaded,
+    loaded: StandaloneProgram,
     kernel: &Kernel,
     registry: &Registry,
     options: &Options,

@@ -15,7 +15,7 @@ pub(super) fn link(main: &[u8], count: &[u8]) -> Result<Vec<u8>, Box<dyn Error>>
     Ok(linked)
 }
 
-pub(super) fn one_line(bytes: &[u8]) -> Result<String, Box<dyn Error>> {
+pub(super) fn one_line(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     use beebox::text::{self, Form};
 
     // In any form.
@@ -31,9 +31,8 @@ pub(super) fn router(object: Object, router: IpAddr) -> Result<(), Box<dyn Error
     let mut system = System::default();
     let network = &mut system.network;
     network.add_device(NetDevice::ethernet(2, "lan".into()));
-    network
-        .routes
-        .add(Route::via(RoutePrefix::ALL_IPV4, router, 2));
+    let route = Route::via(RoutePrefix::ALL_IPV4, router, 2);
+    network.routes.add(route);
     network.neighbours.add(2, router, [2, 0, 0, 0, 1, 1]);
     let instance = Loader::default().system(system).load(&object)?;
     assert!(instance.program("route").is_ok());

@@ -15,7 +15,7 @@ use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::variables::Assignment;
 use beebox::verify::Registry;
 use beebox::verify::{self, LogOutput, Options, Verification};
-use beebox::verify::{Loaded, Loader};
+use beebox::verify::{ProgramLoader, StandaloneProgram};
 use beebox::{Kernel, program};
 use program::Program;
 
@@ -193,7 +193,7 @@ fn verify_file(
     let mut is_noted = false;
     let mut is_file_lacking = false;
     let mut noted = BTreeSet::new();
-    let mut verify = |loaded: Loaded| {
+    let mut verify = |loaded: StandaloneProgram| {
         note_maps(&given, &loaded, &mut noted);
         if !is_noted {
             is_noted = note_btf(&given, &loaded);
@@ -207,7 +207,7 @@ fn verify_file(
         let beside = path.with_file_name(name);
         Some(Arc::new(read_types(&beside).ok()?.btf))
     };
-    let mut loader = Loader::new(kernel)
+    let mut loader = ProgramLoader::new(kernel)
         .with_flags(job.flags)
         .with_choice(&is_chosen)
         .with_change(&change);
@@ -237,7 +237,7 @@ fn verify_file(
 }
 
 /// Notes that the kernel refuses the BTF of a program; true if it does.
-fn note_btf(file: &str, loaded: &Loaded) -> bool {
+fn note_btf(file: &str, loaded: &StandaloneProgram) -> bool {
     let Some(refusal) = &loaded.btf_refusal else {
         return false;
     };
@@ -248,7 +248,7 @@ fn note_btf(file: &str, loaded: &Loaded) -> bool {
 }
 
 /// True if the kernel lacks something to load a program with, or programs of its type.
-fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
+fn is_lacking(loaded: &StandaloneProgram, registry: &Registry) -> bool {
     match &loaded.program {
         Ok(program) => {
             let mut known = registry.programs.keys();
@@ -259,7 +259,7 @@ fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
 }
 
 /// Prints the notes about the maps of a program, each once for a file.
-fn note_maps(file: &str, loaded: &Loaded, noted: &mut BTreeSet<String>) {
+fn note_maps(file: &str, loaded: &StandaloneProgram, noted: &mut BTreeSet<String>) {
     for note in &loaded.notes {
         let note = note.to_string();
         if !noted.contains(&note) {
@@ -271,7 +271,7 @@ fn note_maps(file: &str, loaded: &Loaded, noted: &mut BTreeSet<String>) {
 
 fn verify_one(
     file: &str,
-    loaded: &Loaded,
+    loaded: &StandaloneProgram,
     job: &Job<'_>,
     kernel: &Kernel,
     registry: &Registry,
