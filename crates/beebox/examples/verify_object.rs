@@ -1,33 +1,28 @@
 //! Verifies the programs of an object as Linux 6.18 does when they are loaded.
 
-use std::error::Error;
+use beebox::verify::{Options, Verdict, explanation_text, verify_object};
+use beebox::{Error, Object};
 
-use beebox::verify::{Loader, Options, Verdict, verify};
-
-/// Each program with its verdict.
-pub(crate) fn verdicts(file: &[u8], name: &str) -> Result<Vec<String>, Box<dyn Error>> {
+/// Each program with its verdict, and the explanation if it is refused.
+pub(crate) fn verdicts(object: &Object) -> Result<Vec<String>, Error> {
     let kernel = beebox::kernel::linux_6_18();
-    let registry = kernel.registry().ok_or("the description has no registry")?;
     let mut lines = Vec::new();
-    Loader::new(&kernel).load_each(file, name, &mut |loaded| {
-        let verdict = match &loaded.program {
-            Ok(program) => match verify(program, &kernel, registry, &Options::default()).verdict {
-                Verdict::Accepted => "accepted".to_owned(),
-                Verdict::Refused(refusal) => format!("refused: {}", refusal.message),
-                Verdict::Unsupported(what) | Verdict::Bug(what) => {
-                    format!("not decided: {what}")
-                }
-            },
+    for program in verify_object(object, &kernel, &Options::default())? {
+        let verdict = match program.verification.map(|done| done.verdict) {
+            Ok(Verdict::Accepted) => "accepted".to_owned(),
+            Ok(Verdict::Refused(refusal)) => format!("refused: {}", refusal.message),
+            Ok(Verdict::Unsupported(what) | Verdict::Bug(what)) => format!("not decided: {what}"),
             Err(error) => format!("cannot be linked: {error}"),
         };
-        lines.push(format!("{}: {verdict}", loaded.name));
-    })?;
+        lines.push(format!("{}: {verdict}", program.name));
+        lines.extend(program.explanation.as_ref().map(explanation_text));
+    }
     Ok(lines)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1);
     let path = path.ok_or("usage: verify_object FILE.bpf.o")?;
-    println!("{}", verdicts(&std::fs::read(&path)?, &path)?.join("\n"));
+    println!("{}", verdicts(&Object::open(path)?)?.join("\n"));
     Ok(())
 }

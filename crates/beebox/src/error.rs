@@ -121,9 +121,9 @@ macro_rules! debug_as_display {
 
 debug_as_display!(
     FilterError,
-    crate::captures::Stop,
-    crate::run::CaptureStop,
+    crate::captures::FilterCaptureError,
+    crate::run::RunCaptureError,
     crate::run::DataError,
-    crate::run::NotLoaded,
+    crate::run::LoadError,
     crate::run::RunError,
 );

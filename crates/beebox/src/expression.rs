@@ -11,7 +11,7 @@ use capture::{ByteOrder, Interface, LinkType, PcapHeader, Resolution};
 use isa::classic::SockFilter;
 use sys::libpcap::{CompileError, Libpcap};
 
-use crate::captures::Programs;
+use crate::captures::FilterSource;
 use crate::error::FilterError;
 use crate::filter::{Filter, FilterBuilder};
 
@@ -143,7 +143,7 @@ fn interface(link_type: LinkType, snaplen: u32) -> Interface {
     }
 }
 
-impl Programs for Expression {
+impl FilterSource for Expression {
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
         let target = (interface.link_type, interface.order);
         let mut link = &self.compiled;

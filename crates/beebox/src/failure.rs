@@ -7,11 +7,13 @@ use std::path::PathBuf;
 
 use interp::checked::Reason;
 use spec::Errno;
+use verifier::Refusal;
+use verifier::reason::Explanation;
 
 use crate::bytes::{ByteSourceError, name_of};
 use crate::expect::{ExpectError, ExpectProblem};
 use crate::maps_json::MapsJsonError;
-use crate::run::{CaptureStop, DataError, NotLoaded, RunError};
+use crate::run::{DataError, LoadError, RunCaptureError, RunError};
 use crate::variables::{VariableError, VariableFault};
 
 /// Reason why an object could not be opened or loaded, a program could not run, or a map or
@@ -56,10 +58,10 @@ pub enum ErrorKind {
 pub(crate) enum Cause {
     File(PathBuf, io::Error),
     Object(Box<::object::Error>),
-    Load(NotLoaded),
+    Load(LoadError),
     Run(RunError),
     Data(DataError),
-    Capture(CaptureStop),
+    Capture(RunCaptureError),
     /// A file of maps.
     MapsFile(PathBuf, MapsJsonError),
     Maps(MapsJsonError),
@@ -117,15 +119,31 @@ impl Error {
         }
     }
 
+    /// The verifier's refusal, if it refuses a program.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &*self.0 {
+            Cause::Load(LoadError::Refused { refusal, .. }) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The explanation of that refusal: its cause, the source line, the way there.
+    pub fn explanation(&self) -> Option<&Explanation> {
+        match &*self.0 {
+            Cause::Load(LoadError::Refused { explanation, .. }) => explanation.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Linux's error number for it, if Linux has one.
     pub fn errno(&self) -> Option<Errno> {
         match &*self.0 {
             Cause::Load(error) => match error {
-                NotLoaded::MapUnavailable { errno, .. }
-                | NotLoaded::InnerMap { errno, .. }
-                | NotLoaded::PerfBuffers { errno, .. }
-                | NotLoaded::ProgramArray { errno, .. } => Some(*errno),
-                NotLoaded::Refused { refusal, .. } => Some(refusal.errno),
+                LoadError::MapUnavailable { errno, .. }
+                | LoadError::InnerMap { errno, .. }
+                | LoadError::PerfBuffers { errno, .. }
+                | LoadError::ProgramArray { errno, .. } => Some(*errno),
+                LoadError::Refused { refusal, .. } => Some(refusal.errno),
                 _ => None,
             },
             Cause::Run(error) => run_errno(error),
@@ -147,31 +165,31 @@ fn run_errno(error: &RunError) -> Option<Errno> {
     }
 }
 
-fn capture_kind(stop: &CaptureStop) -> ErrorKind {
+fn capture_kind(stop: &RunCaptureError) -> ErrorKind {
     match stop {
-        CaptureStop::Run { error, .. } => run_kind(error),
-        CaptureStop::Output(_) => ErrorKind::File,
-        CaptureStop::Capture(_) | CaptureStop::LinkType { .. } | CaptureStop::OtherLinkType(_) => {
-            ErrorKind::Capture
-        }
+        RunCaptureError::Run { error, .. } => run_kind(error),
+        RunCaptureError::Output(_) => ErrorKind::File,
+        RunCaptureError::Capture(_)
+        | RunCaptureError::LinkType { .. }
+        | RunCaptureError::OtherLinkType(_) => ErrorKind::Capture,
     }
 }
 
-fn load_kind(error: &NotLoaded) -> ErrorKind {
+fn load_kind(error: &LoadError) -> ErrorKind {
     match error {
-        NotLoaded::Link(_) | NotLoaded::Functions(_) => ErrorKind::Object,
-        NotLoaded::Map(_)
-        | NotLoaded::InnerMap { .. }
-        | NotLoaded::ProgramArray { .. }
-        | NotLoaded::Refused { .. } => ErrorKind::Refused,
-        NotLoaded::Memory { .. } => ErrorKind::Limit,
-        NotLoaded::Reuse { .. } => ErrorKind::Incompatible,
-        NotLoaded::PerfBuffers { .. } => ErrorKind::Map,
-        NotLoaded::NoRegistry
-        | NotLoaded::MapUnavailable { .. }
-        | NotLoaded::Type { .. }
-        | NotLoaded::Function { .. }
-        | NotLoaded::Unsupported { .. } => ErrorKind::Unsupported,
+        LoadError::Link(_) | LoadError::Functions(_) => ErrorKind::Object,
+        LoadError::Map(_)
+        | LoadError::InnerMap { .. }
+        | LoadError::ProgramArray { .. }
+        | LoadError::Refused { .. } => ErrorKind::Refused,
+        LoadError::Memory { .. } => ErrorKind::Limit,
+        LoadError::Reuse { .. } => ErrorKind::Incompatible,
+        LoadError::PerfBuffers { .. } => ErrorKind::Map,
+        LoadError::NoRegistry
+        | LoadError::MapUnavailable { .. }
+        | LoadError::Type { .. }
+        | LoadError::Function { .. }
+        | LoadError::Unsupported { .. } => ErrorKind::Unsupported,
     }
 }
 
@@ -269,7 +287,7 @@ macro_rules! from {
 }
 
 from! {
-    Load(NotLoaded) Run(RunError) Data(DataError) Capture(CaptureStop) Maps(MapsJsonError)
+    Load(LoadError) Run(RunError) Data(DataError) Capture(RunCaptureError) Maps(MapsJsonError)
     Variable(VariableError)
 }
 

@@ -158,8 +158,8 @@ pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use pod::Pod;
 pub use run::{
-    Arena, CaptureSummary, PacketRun, PrintedText, RunClock, RunEngine, RunRecord, StorageOwner,
-    UnwrittenRead, VerdictCount, Written,
+    Arena, CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunEngine, RunRecord,
+    StorageOwner, UnwrittenRead, VerdictCount,
 };
 pub use spec::Errno;
 pub use spec::maps::{MapFlags, MapKind};

@@ -4,7 +4,7 @@
 //! use beebox::ebpf::assemble;
 //! use beebox::native::{NativeDraft, Processor};
 //!
-//! let draft = NativeDraft::of_insns(assemble("w0 = 2\nexit\n")?, Processor::Baseline)?;
+//! let draft = NativeDraft::from_insns(assemble("w0 = 2\nexit\n")?, Processor::Baseline)?;
 //! assert!(!draft.bytes().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -72,7 +72,7 @@ pub struct NativeDraft {
 
 impl NativeDraft {
     /// The code of a converted classic program.
-    pub fn of_classic(program: Converted, options: impl Into<CodeOptions>) -> NativeDraft {
+    pub fn from_classic(program: Converted, options: impl Into<CodeOptions>) -> NativeDraft {
         let options = options.into().compiler();
         NativeDraft {
             draft: Draft::of(
@@ -86,7 +86,7 @@ impl NativeDraft {
     ///
     /// # Errors
     /// The structure of the program is malformed.
-    pub fn of_insns(
+    pub fn from_insns(
         insns: Vec<Insn>,
         options: impl Into<CodeOptions>,
     ) -> Result<NativeDraft, Malformed> {
@@ -99,8 +99,8 @@ impl NativeDraft {
     /// each kernel function but the bit operations that `kernel` has.
     ///
     /// # Errors
-    /// As [`NativeDraft::of_insns`].
-    pub fn of_unloaded(
+    /// As [`NativeDraft::from_insns`].
+    pub fn from_linked(
         insns: &[RawInsn],
         kernel: &Kernel,
         options: impl Into<CodeOptions>,
@@ -110,7 +110,7 @@ impl NativeDraft {
             Some(function @ KernelFunction::Bits(_)) => function.resolved(insn),
             _ => with_placeholder(insn),
         });
-        NativeDraft::of_insns(insns.collect(), options)
+        NativeDraft::from_insns(insns.collect(), options)
     }
 
     /// The machine code, followed by its tables.

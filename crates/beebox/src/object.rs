@@ -10,11 +10,12 @@ pub use ::object::externs::{
 };
 pub use ::object::linker::{LinkFault, Linker, MapAttribute, Mismatch, SectionMismatch};
 pub use ::object::maps::{
-    Amount, Binding, Bindings, Contents, Data, DataKind, Global, InitialEntry, LinkedMap, Map,
-    MapFault, Maps, StructOps, StructOpsFault,
+    Binding, Bindings, Contents, Data, DataKind, Global, InitialEntry, LinkedMap, Map, MapFault,
+    Maps, SizeAttribute, StructOps, StructOpsFault,
 };
 pub use ::object::overview::{
-    Need, Overview, ProgramOverview, ProgramTrial, Site, Thing, Trial, TrialOutcome, oldest,
+    Overview, ProgramOverview, ProgramTrial, Requirement, Thing, Trial, TrialOutcome, UseSite,
+    oldest,
 };
 pub use ::object::programs::{ProgramDefFault, ProgramDefs};
 pub use ::object::sections::{Role, SectionFault, Sections};

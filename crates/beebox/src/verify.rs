@@ -15,6 +15,7 @@ pub mod registry {
 mod cost;
 mod load;
 mod notes;
+mod object;
 mod test_tags;
 
 pub use self::registry::Registry;
@@ -22,11 +23,13 @@ pub use cost::{
     CallChainCost, FunctionCost, LineCost, StackUse, cost_by_chain, cost_by_function, cost_by_line,
     deepest_stack, folded_stacks,
 };
-pub use load::{Loaded, Loader, ReadBtf};
+pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
+pub use object::{ProgramVerification, verify_object};
 pub use program::creation::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule,
 };
+pub use report::explain::plain_text as explanation_text;
 pub use spec::kfuncs::KernelFunction;
 pub use verifier::domain::Violation;
 pub use verifier::precise::PrecisionCounts;

@@ -5,7 +5,7 @@ use crate::support::{ENGINES, native_code};
 use std::path::Path;
 
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded};
+use beebox::run::{LoadError, LoadOptions, LoadedObject};
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
@@ -75,7 +75,7 @@ fn engines_match_the_definition() {
         };
         let mut loaded = LoadedObject::load(&object, &kernel(), &options).expect("it is loaded");
         let mut all = loaded.program("all").expect("it is loaded");
-        assert_eq!(all.not_native(), None);
+        assert_eq!(all.fallback_reason(), None);
         for (word, count) in words() {
             let run = all.test_run(&packet(word, count)).expect("it runs");
             assert_eq!(run.retval, 2);
@@ -190,7 +190,7 @@ fn the_ladder_and_the_kernel_function_find_the_same_bit() {
     let mut programs = loaded
         .each_mut()
         .map(|loaded| loaded.program("both").expect("it is loaded"));
-    assert_eq!(programs[0].not_native(), None);
+    assert_eq!(programs[0].fallback_reason(), None);
     let plain = plain(&lowered(&file, "both"));
     let mut data = PacketBuffer::new(XDP, &[], 256, 256);
     let mut compared = 0;
@@ -269,7 +269,7 @@ fn kernels_without_them_take_the_fallback_or_refuse() {
     object.set_autoload(|program| program.name == "all");
     let refused = LoadedObject::load(&object, &plain, &LoadOptions::default());
     assert!(
-        matches!(refused, Err(NotLoaded::Refused { .. })),
+        matches!(refused, Err(LoadError::Refused { .. })),
         "{refused:?}"
     );
 }

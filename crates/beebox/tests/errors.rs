@@ -1,11 +1,15 @@
 //! Every error type of the library implements `Error`.
 
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use beebox::captures::{CaptureError, Input, Stop};
-use beebox::{btf, kernel, object, program, raw, seccomp, text};
-
-fn is_error<E: Error>() {}
+use beebox::captures::Input;
+use beebox::{
+    btf, bytes, captures, ebpf, expect, host, kernel, maps, maps_json, network, object, program,
+    raw, run, seccomp, text, variables, verify,
+};
 
 /// A `main` that returns an error prints it by `Debug`.
 #[test]
@@ -21,44 +25,191 @@ fn errors_are_printed_as_text_by_main() {
     }
 }
 
+/// Checks at compile time that the types are errors, and lists their paths.
+macro_rules! errors {
+    ($($error:ty,)*) => {
+        const ERRORS: &[&str] = &[$(stringify!($error)),*];
+
+        const _: () = {
+            const fn is_error<E: Error>() {}
+            $(is_error::<$error>();)*
+        };
+    };
+}
+
+errors! {
+    beebox::Error,
+    beebox::FilterError,
+    beebox::JumpLimitExceeded,
+    beebox::MemoryError,
+    beebox::Refusal,
+    beebox::UnknownEngine,
+    btf::AccessFault<'static>,
+    btf::core::CoreError,
+    btf::DedupError,
+    btf::DumpError,
+    btf::ext::ExtError,
+    btf::ext::ExtFault,
+    btf::ParseError,
+    btf::ShowError,
+    btf::TypeFileError,
+    btf::validate::FieldFault,
+    btf::validate::Reason,
+    btf::validate::Refusal,
+    bytes::ByteSourceError,
+    captures::CaptureError,
+    captures::Fault,
+    captures::FilterCaptureError,
+    captures::Problem,
+    ebpf::AsmError,
+    ebpf::AsmProblem,
+    ebpf::Fault,
+    expect::ExpectError,
+    expect::ExpectProblem,
+    host::BadFunctions,
+    kernel::ImageFault,
+    kernel::files::KernelFileError,
+    <kernel::KernelVersion as std::str::FromStr>::Err,
+    maps::TailTableError,
+    maps_json::MapsJsonError,
+    maps_json::MapsJsonFault,
+    maps_json::RecordTypeError,
+    network::NetworkFileError,
+    object::AttachFault,
+    object::BtfFault,
+    object::ContainerFault,
+    object::DatasecFault,
+    object::elf::ElfFault,
+    object::Error,
+    object::ExternFault,
+    object::LinkFault,
+    object::MapFault,
+    object::Mismatch,
+    object::Problem,
+    object::ProgramDefFault,
+    object::ProgramFault,
+    object::RelocationFault,
+    object::SectionFault,
+    object::SectionMismatch,
+    object::StructOpsFault,
+    program::InvalidProgram,
+    raw::AccessError,
+    raw::BadAccess,
+    raw::CallFault,
+    raw::CompileError,
+    raw::ElfError,
+    raw::NoRoom,
+    raw::Problem,
+    raw::ProgramReadError,
+    raw::Reason,
+    raw::Trap,
+    raw::UncheckedError,
+    run::DataError,
+    run::LoadError,
+    run::ReuseFault,
+    run::RunCaptureError,
+    run::RunError,
+    seccomp::ExpectationError,
+    seccomp::profile::CompileError,
+    seccomp::profile::ProfileError,
+    seccomp::TooComplex,
+    text::Problem,
+    text::ReadError,
+    variables::VariableError,
+    variables::VariableFault,
+    verify::InnerFault,
+    verify::MapFault,
+    verify::MapRefusal,
+    verify::Refusal,
+    verify::registry::CtxRefused,
+    verify::veristat::VeristatError,
+}
+
+/// Ends of names of errors.
+const ENDS: &[&str] = &[
+    "Error", "Exceeded", "Fault", "Mismatch", "Problem", "Reason", "Refusal", "Refused", "Stop",
+    "Trap",
+];
+
+/// Exported types with such a name that are no errors: the outcome of a step of the verifier.
+const OTHERS: &[(&str, &str)] = &[("verify", "Stop")];
+
+/// What the sources export by such a name is in the list above, by module of the crate and name.
 #[test]
-fn errors_implement_error() {
-    is_error::<beebox::FilterError>();
-    is_error::<beebox::JumpLimitExceeded>();
-    is_error::<beebox::Refusal>();
-    is_error::<beebox::UnknownEngine>();
-    is_error::<text::ReadError>();
-    is_error::<CaptureError>();
-    is_error::<Stop>();
-    is_error::<seccomp::TooComplex>();
-    is_error::<seccomp::ExpectationError>();
-    is_error::<seccomp::profile::ProfileError>();
-    is_error::<seccomp::profile::CompileError>();
-    is_error::<raw::ProgramReadError>();
-    is_error::<raw::ElfError>();
-    is_error::<raw::NoRoom>();
-    is_error::<raw::Trap>();
-    is_error::<raw::Reason>();
-    is_error::<raw::CallFault>();
-    is_error::<raw::BadAccess>();
-    is_error::<object::Error>();
-    is_error::<object::Problem>();
-    is_error::<object::elf::ElfFault>();
-    is_error::<object::AttachFault>();
-    is_error::<object::BtfFault>();
-    is_error::<object::ContainerFault>();
-    is_error::<object::DatasecFault>();
-    is_error::<object::ExternFault>();
-    is_error::<object::LinkFault>();
-    is_error::<object::MapFault>();
-    is_error::<object::ProgramDefFault>();
-    is_error::<object::ProgramFault>();
-    is_error::<object::RelocationFault>();
-    is_error::<object::SectionFault>();
-    is_error::<object::StructOpsFault>();
-    is_error::<program::InvalidProgram>();
-    is_error::<btf::ParseError>();
-    is_error::<btf::DumpError>();
-    is_error::<btf::DedupError>();
-    is_error::<<kernel::KernelVersion as std::str::FromStr>::Err>();
+fn the_list_of_errors_is_complete() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = fs::read_to_string(source.join("lib.rs")).unwrap();
+    let mut exported = exports("beebox", &root);
+    for module in root
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod "))
+    {
+        let module = module.trim_end_matches(';');
+        for file in files_of(&source, module) {
+            exported.extend(exports(module, &fs::read_to_string(file).unwrap()));
+        }
+    }
+    let is_error = |name: &str| ENDS.iter().any(|end| name.ends_with(end));
+    exported.retain(|(_, name)| is_error(name));
+    exported.retain(|(module, name)| !OTHERS.contains(&(module, name)));
+    assert!(exported.len() > 60, "{exported:#?}");
+    let listed = |(module, name): &(String, String)| {
+        ERRORS.iter().any(|path| {
+            let mut parts = path
+                .split(['<', '>'])
+                .next()
+                .unwrap_or_default()
+                .split("::");
+            parts.next() == Some(module) && parts.last() == Some(name)
+        })
+    };
+    exported.retain(|error| !listed(error));
+    assert!(exported.is_empty(), "add to `errors!`: {exported:#?}");
+}
+
+/// The files of a module of the crate.
+fn files_of(source: &Path, module: &str) -> Vec<PathBuf> {
+    let mut files = vec![source.join(format!("{module}.rs"))];
+    let mut directories = vec![source.join(module)];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false => files.push(path),
+            }
+        }
+    }
+    files.retain(|file| file.exists());
+    files
+}
+
+/// Module and name of what a file exports: its public types, and those of its `pub use`.
+fn exports(module: &str, text: &str) -> BTreeSet<(String, String)> {
+    let reexports = text.split("pub use ").skip(1).flat_map(|rest| {
+        let names = rest.split(';').next().unwrap_or_default();
+        let last = |name: &str| {
+            let name = name.rsplit(" as ").next()?;
+            Some(name.rsplit("::").next()?.trim().to_owned())
+        };
+        names
+            .split(['{', '}', ','])
+            .filter_map(last)
+            .collect::<Vec<_>>()
+    });
+    let types = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let rest = line
+            .strip_prefix("pub enum ")
+            .or(line.strip_prefix("pub struct "))?;
+        Some(
+            rest.split(|c: char| !c.is_alphanumeric())
+                .next()?
+                .to_owned(),
+        )
+    });
+    reexports
+        .chain(types)
+        .map(|name| (module.to_owned(), name))
+        .collect()
 }

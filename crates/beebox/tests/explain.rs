@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use beebox::Kernel;
 use beebox::program::Program;
 use beebox::program::case::{Case, KernelAnswer};
-use beebox::verify::{Explanation, Loader, Options, Verdict, explain, verify};
+use beebox::verify::{
+    Explanation, Options, ProgramLoader, Verdict, explain, explanation_text, verify,
+};
 use testkit::verifier::{Refused, refusal_of_kernel};
 
 /// A program that is to be refused, and the file that it comes from.
@@ -48,14 +50,14 @@ fn refusables(kernel: &Kernel) -> Vec<Refusable> {
     }
     for file in files(&directory().join("c"), "o") {
         let bytes = fs::read(&file).expect("an object");
-        let mut visit = |loaded: beebox::verify::Loaded| {
+        let mut visit = |loaded: beebox::verify::StandaloneProgram| {
             all.push(Refusable {
                 file: file.clone(),
                 program: loaded.program.expect("a program that links"),
                 recorded: None,
             });
         };
-        Loader::new(kernel)
+        ProgramLoader::new(kernel)
             .load_each(&bytes, "explain", &mut visit)
             .expect("an object that opens");
     }
@@ -77,16 +79,6 @@ impl Refusable {
 }
 
 /// The text without its styles.
-fn plain(text: &str) -> String {
-    let mut plain = String::new();
-    let mut parts = text.split('\u{1b}');
-    plain.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
-    }
-    plain
-}
-
 #[test]
 fn explanations_are_those_beside_the_programs() {
     let kernel = kernel_data::linux_6_18();
@@ -96,7 +88,7 @@ fn explanations_are_those_beside_the_programs() {
     let mut causes = BTreeSet::new();
     for refusable in &all {
         let explanation = refusable.explanation(&kernel);
-        let text = plain(&report::explain::text(&explanation));
+        let text = explanation_text(&explanation);
         let json = report::explain::json(&explanation);
         causes.insert(json["cause"].as_str().expect("a name").to_owned());
         assert_eq!(json["reason"], explanation.refusal.message);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use beebox::Kernel;
 use beebox::program::Program;
 use beebox::verify::reason::Capability;
-use beebox::verify::{Explanation, Loader, Options, Verdict, explain, verify};
+use beebox::verify::{Explanation, Options, ProgramLoader, Verdict, explain, verify};
 use spec::kernel::{Privileges, Source};
 use testkit::verifier::refusal_of_kernel;
 
@@ -73,11 +73,11 @@ fn expected(source: &Path) -> BTreeMap<String, Expected> {
 fn programs(object: &Path, kernel: &Kernel) -> BTreeMap<String, Program> {
     let bytes = fs::read(object).unwrap_or_else(|error| panic!("{}: {error}", object.display()));
     let mut programs = BTreeMap::new();
-    let mut visit = |loaded: beebox::verify::Loaded| {
+    let mut visit = |loaded: beebox::verify::StandaloneProgram| {
         let program = loaded.program.expect("a program that links");
         programs.insert(loaded.name.to_string(), program);
     };
-    Loader::new(kernel)
+    ProgramLoader::new(kernel)
         .load_each(&bytes, "explain", &mut visit)
         .expect("an object that opens");
     programs

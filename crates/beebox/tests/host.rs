@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use beebox::host::{BadFunctions, HostFunction, KfuncFlags, Prototype, header};
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine};
+use beebox::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
 use beebox::{kfunc, kfunc_struct};
 
 kfunc_struct! {
@@ -76,7 +76,7 @@ fn load(
     program: &str,
     engine: RunEngine,
     functions: &[HostFunction],
-) -> Result<LoadedObject, NotLoaded> {
+) -> Result<LoadedObject, LoadError> {
     let file = file();
     let mut object = Object::open(&file).expect("an object");
     object.set_autoload(|candidate| candidate.name == program);
@@ -113,7 +113,7 @@ fn every_kind_of_argument_arrives_and_goes_back() {
         let (functions, calls) = helpers();
         let mut loaded = load(name, engine, &functions).expect("it is loaded");
         let mut all = loaded.program(name).expect("it is loaded");
-        assert_eq!(all.not_native(), None);
+        assert_eq!(all.fallback_reason(), None);
         assert_eq!(all.engine(), engine);
         for key in [0u8, 1, 2, 255] {
             let mut packet = [1u8; 64];
@@ -157,7 +157,7 @@ fn the_verifier_checks_calls_as_those_of_the_kernel() {
     let (functions, _) = functions();
     let refused = |program: &str, functions: &[HostFunction]| match load(program, NATIVE, functions)
     {
-        Err(NotLoaded::Refused { refusal, .. }) => refusal.message,
+        Err(LoadError::Refused { refusal, .. }) => refusal.message,
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -188,7 +188,7 @@ fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
         let (mut functions, _) = helpers();
         change(functions[0].prototype_mut());
         match load(program, NATIVE, &functions) {
-            Err(NotLoaded::Refused { refusal, .. }) => refusal.message,
+            Err(LoadError::Refused { refusal, .. }) => refusal.message,
             other => panic!("{other:?}"),
         }
     };
@@ -222,7 +222,7 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
         let (mut functions, _) = functions();
         change(functions[0].prototype_mut());
         match load("optional", NATIVE, &functions) {
-            Err(NotLoaded::Functions(bad)) => bad,
+            Err(LoadError::Functions(bad)) => bad,
             other => panic!("{other:?}"),
         }
     };
@@ -255,14 +255,14 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
         let refused = load("optional", NATIVE, &functions);
         assert!(matches!(
             refused,
-            Err(NotLoaded::Functions(BadFunctions::HelperNumber { number: n, .. })) if n == number
+            Err(LoadError::Functions(BadFunctions::HelperNumber { number: n, .. })) if n == number
         ));
     }
     let (mut functions, _) = helpers();
     functions[1].prototype_mut().helper = Some(65536);
     assert!(matches!(
         load("optional", NATIVE, &functions),
-        Err(NotLoaded::Functions(BadFunctions::HelperNumber {
+        Err(LoadError::Functions(BadFunctions::HelperNumber {
             number: 65536,
             ..
         }))
@@ -275,7 +275,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
     functions.remove(0);
     assert!(matches!(
         load("all", NATIVE, &functions),
-        Err(NotLoaded::Link(_))
+        Err(LoadError::Link(_))
     ));
 }
 

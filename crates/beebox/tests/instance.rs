@@ -280,6 +280,11 @@ fn errors_say_what_would_fit() {
         .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
     assert_eq!(refused.errno().map(|errno| errno.0), Some(13));
+    let explanation = refused.explanation().expect("it is explained");
+    assert_eq!(Some(&explanation.refusal), refused.refusal());
+    let source = explanation.place.as_ref().and_then(|at| at.source.as_ref());
+    assert!(source.is_some_and(|source| source.file.ends_with("port.bpf.c")));
+    assert!(absent.refusal().is_none() && absent.explanation().is_none());
 }
 
 #[test]
@@ -491,13 +496,4 @@ fn equal_seeds_give_equal_instances() {
     };
     assert_eq!(last(1), last(1));
     assert_ne!(last(1), last(2));
-}
-
-#[test]
-fn the_readme_shows_the_unit_test() {
-    let text = fs::read_to_string(file("tests/instance/unit_test.rs")).unwrap();
-    let readme = fs::read_to_string(file("../../README.md")).unwrap();
-    // In the README the object is seen from a crate beside the clone.
-    let text = text.replace("../../examples", "../beebox/examples");
-    assert!(readme.contains(&format!("```rust\n{text}```\n")));
 }

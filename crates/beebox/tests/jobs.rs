@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use beebox::captures::Input;
 use beebox::object::Object;
-use beebox::run::{CaptureStop, CaptureSummary, LoadOptions, LoadedObject};
+use beebox::run::{CaptureSummary, LoadOptions, LoadedObject, RunCaptureError};
 
 const PACKETS: u32 = 20_000;
 
@@ -84,7 +84,7 @@ fn run(
     loaded: &mut LoadedObject,
     input: Input,
     jobs: u32,
-) -> (Vec<usize>, Result<CaptureSummary, CaptureStop>) {
+) -> (Vec<usize>, Result<CaptureSummary, RunCaptureError>) {
     let mut lens = Vec::new();
     let summary = loaded.run_capture_parallel("firewall", input, jobs, &|_| {}, &mut |run| {
         lens.push(run.bytes);

@@ -5,9 +5,9 @@ use crate::support::ENGINES;
 use std::path::Path;
 
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded};
+use beebox::run::{LoadError, LoadOptions, LoadedObject};
 
-fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, NotLoaded> {
+fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, LoadError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/kfuncs.bpf.o");
     let file = std::fs::read(path).expect("a committed object");
     let mut object = Object::open(&file).expect("an object");
@@ -24,7 +24,7 @@ fn both_engines_run_them() {
         };
         let mut loaded = load("native", options).expect("it is loaded");
         let mut program = loaded.program("native").expect("it is loaded");
-        assert_eq!(program.not_native(), None);
+        assert_eq!(program.fallback_reason(), None);
         for (source, count) in [(1u8, 1), (2, 2), (1, 2), (3, 3)] {
             let mut packet = [0; 64];
             packet[0] = source;
@@ -41,7 +41,7 @@ fn both_engines_run_them() {
 fn strings_are_for_the_checked_engine() {
     let mut loaded = load("text", LoadOptions::default()).expect("it is loaded");
     let mut text = loaded.program("text").expect("it is loaded");
-    let why = text.not_native().unwrap_or_default();
+    let why = text.fallback_reason().unwrap_or_default();
     assert!(why.ends_with("a call of bpf_strlen"), "{why}");
     assert_eq!(text.test_run(&[0; 64]).expect("it runs").retval, 3);
 }
@@ -60,7 +60,7 @@ fn those_that_wait_are_refused_by_name() {
         ..LoadOptions::default()
     };
     match load("encrypted", options) {
-        Err(NotLoaded::Function { function, why, .. }) => {
+        Err(LoadError::Function { function, why, .. }) => {
             assert_eq!((&*function, &*why), ("bpf_crypto_encrypt", "model ciphers"));
         }
         other => panic!("{other:?}"),

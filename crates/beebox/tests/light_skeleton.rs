@@ -54,7 +54,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 /// What the loader returns, and what is open at the descriptors that it leaves in its context.
 fn load(options: &LoadOptions) -> (u32, Vec<Descriptor>, usize) {
     let kernel = kernel_data::linux_6_18();
-    let mut loaded = LoadedObject::of_program(loader(), &kernel, options).expect("a loader");
+    let mut loaded = LoadedObject::from_program(loader(), &kernel, options).expect("a loader");
     let mut context = vec![0; CONTEXT];
     context[..4].copy_from_slice(&(CONTEXT as u32).to_le_bytes());
     let mut program = loaded.program("loader").expect("it has this name");
@@ -104,7 +104,7 @@ fn a_loader_makes_maps_and_programs_which_run() {
         let program = loaded_program(&opened);
         assert_eq!(program.program.name(), "firewall");
         assert_eq!(program.program.kind(), ProgramType::Xdp);
-        let mut loaded = LoadedObject::of_program(program.program.clone(), &kernel, &options)
+        let mut loaded = LoadedObject::from_program(program.program.clone(), &kernel, &options)
             .expect("a verified program");
         let run = loaded
             .program("firewall")

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{ENGINES, file, native_code};
 use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunError, TestRunOutput};
+use beebox::run::{LoadError, LoadOptions, LoadedObject, RunError, TestRunOutput};
 use spec::kernel::Source;
 
-fn load(name: &str, cpus: u32, options: &LoadOptions) -> Result<LoadedObject, NotLoaded> {
+fn load(name: &str, cpus: u32, options: &LoadOptions) -> Result<LoadedObject, LoadError> {
     let bytes = std::fs::read(file("tests/run/limits.bpf.o")).expect("a committed object");
     let mut object = Object::open(&bytes).expect("an object");
     object.set_autoload(|program| program.name == name);
@@ -65,7 +65,7 @@ fn arrays_count_from_the_start_and_variables_do_not() {
     let refused = load("array", 2, &options).expect_err("it has 4 GB");
     let limit = LoadOptions::DEFAULT_MEMORY;
     let map = "wide".to_owned();
-    assert_eq!(refused, NotLoaded::Memory { map, limit });
+    assert_eq!(refused, LoadError::Memory { map, limit });
     let start = Instant::now();
     let mut loaded = load("variables", 2, &options).expect("it loads");
     assert_eq!(run(&mut loaded, "variables", 3).expect("it runs").retval, 2);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use beebox::Kernel;
 use beebox::ebpf::RawInsn;
 use beebox::program::Program;
-use beebox::verify::{Loader, Registry};
+use beebox::verify::{ProgramLoader, Registry};
 use testkit::kernel::load::{LoadRequest, load, may_load};
 use testkit::verifier::soundness::Source;
 use testkit::verifier::{Target, assembled, generated_program, live_code};
@@ -146,7 +146,7 @@ fn the_kernel_keeps_the_same_of_our_objects() {
     for path in objects() {
         let bytes = fs::read(&path).expect("a committed object");
         let name = path.display().to_string();
-        let loaded = Loader::new(&running.kernel).load_each(&bytes, &name, &mut |loaded| {
+        let loaded = ProgramLoader::new(&running.kernel).load_each(&bytes, &name, &mut |loaded| {
             if let Ok(program) = &loaded.program {
                 compared += usize::from(running.compare(&name, program).is_some());
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::object::Object;
 use beebox::program::{InitialContents, Program, ProgramType};
-use beebox::verify::{Loaded, Loader, MapNote, Options, Verdict, verify};
+use beebox::verify::{MapNote, Options, ProgramLoader, StandaloneProgram, Verdict, verify};
 use btf::Btf;
 
 fn file(name: &str) -> Vec<u8> {
@@ -22,15 +22,15 @@ fn types_of(name: &str) -> Option<Arc<Btf<'static>>> {
 }
 
 /// The programs of an object whose declaration tags are obeyed, in the order of the file.
-fn load(name: &str, kernel: &Kernel) -> Vec<Loaded> {
+fn load(name: &str, kernel: &Kernel) -> Vec<StandaloneProgram> {
     let mut all = Vec::new();
-    let loader = Loader::new(kernel).with_test_tags(&types_of);
+    let loader = ProgramLoader::new(kernel).with_test_tags(&types_of);
     let loaded = loader.load_each(&file(name), name, &mut |loaded| all.push(loaded));
     loaded.expect("the object opens");
     all
 }
 
-fn program<'l>(all: &'l [Loaded], name: &str) -> &'l Program {
+fn program<'l>(all: &'l [StandaloneProgram], name: &str) -> &'l Program {
     let loaded = all.iter().find(|loaded| loaded.name == name);
     let loaded = loaded.expect("the object has it");
     loaded.program.as_ref().expect("it links")
@@ -70,7 +70,7 @@ fn tags_add_flags_and_name_types_for_relocations() {
     assert_eq!(offset.imm, 24, "{offset:?}");
 
     let mut without = Vec::new();
-    let loader = Loader::new(&kernel);
+    let loader = ProgramLoader::new(&kernel);
     let loaded = loader.load_each(&file("alone.o"), "alone.o", &mut |loaded| {
         without.push(loaded)
     });
@@ -83,9 +83,9 @@ fn tags_add_flags_and_name_types_for_relocations() {
 #[test]
 fn missing_types_of_tags_are_an_error() {
     let kernel = kernel_data::linux_6_18();
-    let loader = Loader::new(&kernel).with_test_tags(&|_| None);
+    let loader = ProgramLoader::new(&kernel).with_test_tags(&|_| None);
     let mut errors = Vec::new();
-    let mut visit = |loaded: Loaded| {
+    let mut visit = |loaded: StandaloneProgram| {
         if let Err(error) = loaded.program {
             errors.push((loaded.name, error.to_string()));
         }

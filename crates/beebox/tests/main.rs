@@ -20,6 +20,7 @@ mod light_skeleton;
 mod limits;
 mod live_code;
 mod loader;
+mod pages;
 mod pointers;
 mod run_data;
 mod run_kernel;

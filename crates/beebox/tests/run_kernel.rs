@@ -55,7 +55,7 @@ impl Both {
             let loaded = LoadedObject::load(&object, &kernel, &options);
             let mut loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
             let program = loaded.program(name).expect("it is loaded");
-            let left_out = program.not_native().unwrap_or_default();
+            let left_out = program.fallback_reason().unwrap_or_default();
             assert_eq!(program.engine(), engine, "{name}: {left_out}");
             loaded
         };

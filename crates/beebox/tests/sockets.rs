@@ -58,7 +58,7 @@ fn loaded(program: &Program, engine: RunEngine) -> LoadedObject {
         engine,
         ..LoadOptions::default()
     };
-    let loaded = LoadedObject::of_program(program.clone(), &kernel, &options);
+    let loaded = LoadedObject::from_program(program.clone(), &kernel, &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
     loaded.set_system(system());
     loaded

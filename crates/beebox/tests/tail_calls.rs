@@ -6,7 +6,7 @@ use crate::support::three::Three;
 use crate::support::{file, packets};
 use beebox::ebpf::RawInsn;
 use beebox::object::Object;
-use beebox::run::{Errno, LoadOptions, LoadedObject, NotLoaded};
+use beebox::run::{Errno, LoadError, LoadOptions, LoadedObject};
 
 /// Runs a program everywhere; its result.
 fn run(three: &mut Three, name: &str, packet: &[u8]) -> u32 {
@@ -196,7 +196,7 @@ fn an_array_that_holds_an_absent_program_is_named() {
     object.set_autoload(|program| program.name == "dispatch");
     let kernel = kernel_data::linux_6_18();
     let error = LoadedObject::load(&object, &kernel, &LoadOptions::default()).unwrap_err();
-    let NotLoaded::ProgramArray {
+    let LoadError::ProgramArray {
         map,
         program,
         errno,

@@ -38,7 +38,7 @@ fn loaded(name: &str, engine: RunEngine) -> LoadedObject {
     let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18(), &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
     let program = loaded.program(name).expect("it is loaded");
-    assert_eq!(program.engine(), engine, "{:?}", program.not_native());
+    assert_eq!(program.engine(), engine, "{:?}", program.fallback_reason());
     loaded
 }
 

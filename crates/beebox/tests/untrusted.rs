@@ -11,7 +11,7 @@ use std::sync::Arc;
 use beebox::object::Object;
 use beebox::run::{LoadOptions, LoadedObject, RunEngine};
 use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage, Param};
-use lower::{Unfit, VerifiedProgram};
+use lower::{UnsupportedConstruct, VerifiedProgram};
 use program::Program;
 use spec::Kernel;
 use spec::kernel::{Mitigations, Privileges, Source};
@@ -66,9 +66,9 @@ impl Search {
             program.engine(),
             engine,
             "{name}: {:?}",
-            program.not_native()
+            program.fallback_reason()
         );
-        program.take_records();
+        program.collect_records(true);
         let run = match name {
             "arguments" => program.test_run_with_context(&[], Some(&arguments()), 1),
             _ => program.test_run(&packet()),
@@ -254,7 +254,7 @@ fn forged(change: impl Fn(&str) -> String) -> Kernel {
 }
 
 /// What lowering says of a program that the verifier accepts.
-fn lowered(kernel: &Kernel, kind: ProgramType, text: &str) -> Option<Unfit> {
+fn lowered(kernel: &Kernel, kind: ProgramType, text: &str) -> Option<UnsupportedConstruct> {
     let slots = assembled(text).expect(text);
     let program = Program::builder(kind, slots).license("GPL").build();
     let program = program.expect("a program");
@@ -275,7 +275,7 @@ fn a_helper_with_another_prototype_does_not_run_as_native_code() {
         false => line.into(),
     });
     let unfit = lowered(&kernel, ProgramType::RawTracepoint, text);
-    assert_eq!(unfit, Some(Unfit::Signature(16)));
+    assert_eq!(unfit, Some(UnsupportedConstruct::Signature(16)));
     // A number is returned as a socket.
     let text = "call 7\nr0 = *(u32 *)(r0 + 4)\nexit";
     let kernel = forged(|line| match line.starts_with("proto 7 ") {
@@ -283,7 +283,7 @@ fn a_helper_with_another_prototype_does_not_run_as_native_code() {
         false => line.into(),
     });
     let unfit = lowered(&kernel, ProgramType::SchedCls, text);
-    assert_eq!(unfit, Some(Unfit::Signature(7)));
+    assert_eq!(unfit, Some(UnsupportedConstruct::Signature(7)));
 }
 
 #[test]
@@ -301,7 +301,10 @@ fn accesses_to_fields_that_contexts_lack_do_not_run_as_native_code() {
         None => line.into(),
     });
     let text = "r0 = *(u32 *)(r1 + 4096)\nexit";
-    assert_eq!(lowered(&beyond, tc, text), Some(Unfit::Field(0)));
+    assert_eq!(
+        lowered(&beyond, tc, text),
+        Some(UnsupportedConstruct::Field(0))
+    );
     // A number of the context as the pointer to a socket.
     let socket = forged(|line| match line.starts_with("field 48-56/8 ") {
         true => "field 48-56/8 8 - 1248 PTR_TO_SOCK_COMMON|PTR_MAYBE_NULL 8".into(),
@@ -309,7 +312,7 @@ fn accesses_to_fields_that_contexts_lack_do_not_run_as_native_code() {
     });
     let text = "r2 = *(u64 *)(r1 + 48)\nr0 = 0\nif r2 == 0 goto +1\nr0 = *(u32 *)(r2 + 4)\nexit";
     let unfit = lowered(&socket, tc, text);
-    assert_eq!(unfit, Some(Unfit::Field(0)));
+    assert_eq!(unfit, Some(UnsupportedConstruct::Field(0)));
     // A socket that is longer.
     let longer = forged(
         |line| match line.starts_with("socket PTR_TO_SOCK_COMMON 55") {
@@ -318,7 +321,10 @@ fn accesses_to_fields_that_contexts_lack_do_not_run_as_native_code() {
         },
     );
     let text = "r2 = *(u64 *)(r1 + 168)\nr0 = 0\nif r2 == 0 goto +1\nr0 = *(u32 *)(r2 + 400)\nexit";
-    assert_eq!(lowered(&longer, tc, text), Some(Unfit::Field(3)));
+    assert_eq!(
+        lowered(&longer, tc, text),
+        Some(UnsupportedConstruct::Field(3))
+    );
 }
 
 #[test]
@@ -330,7 +336,7 @@ fn tail_calls_of_other_maps_do_not_run_as_native_code() {
     ] {
         let kernel = forged(|known| known.replace(line, other));
         let unfit = lowered(&kernel, ProgramType::Xdp, text);
-        assert_eq!(unfit, Some(Unfit::Signature(12)), "{other}");
+        assert_eq!(unfit, Some(UnsupportedConstruct::Signature(12)), "{other}");
     }
 }
 
@@ -377,7 +383,7 @@ fn kfuncs_with_other_types_do_not_run_as_native_code() {
     let number = KernelFunction::of_linux(name)
         .expect("it has a release")
         .number();
-    assert_eq!(unfit, Some(Unfit::Signature(number)));
+    assert_eq!(unfit, Some(UnsupportedConstruct::Signature(number)));
 }
 
 #[test]
@@ -386,7 +392,7 @@ fn programs_that_need_barriers_do_not_run_as_native_code() {
     let kernel = built_in().with_privileges(privileges, Source::Given);
     let text = "r0 = 2\nexit";
     let unfit = lowered(&kernel, ProgramType::Xdp, text);
-    assert_eq!(unfit, Some(Unfit::Speculation));
+    assert_eq!(unfit, Some(UnsupportedConstruct::Speculation));
     let unmitigated = kernel
         .clone()
         .with_mitigations(Mitigations::OFF, Source::Given);
@@ -397,13 +403,13 @@ fn programs_that_need_barriers_do_not_run_as_native_code() {
         .name("passes")
         .build();
     let program = program.expect("a program");
-    let loaded = LoadedObject::of_program(program, &kernel, &LoadOptions::default());
+    let loaded = LoadedObject::from_program(program, &kernel, &LoadOptions::default());
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
     let mut program = loaded.program("passes").expect("it is loaded");
     assert_eq!(program.engine(), RunEngine::Checked);
     assert!(
         program
-            .not_native()
+            .fallback_reason()
             .is_some_and(|why| why.contains("CAP_PERFMON"))
     );
     assert_eq!(program.test_run(&[0; 64]).expect("a run").retval, 2);

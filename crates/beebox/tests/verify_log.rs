@@ -5,7 +5,7 @@ use std::path::Path;
 
 use beebox::ebpf::{assemble, encode};
 use beebox::program::{Program, ProgramType};
-use beebox::verify::{Loader, LogOutput, LogTail, Options, verify, verify_to};
+use beebox::verify::{LogOutput, LogTail, Options, ProgramLoader, verify, verify_to};
 
 /// A whole log, and the longest piece of it.
 #[derive(Default)]
@@ -60,8 +60,8 @@ fn programs() -> Vec<Program> {
         "../../examples/packets/firewall.bpf.o",
     ] {
         let bytes = std::fs::read(root.join(name)).expect("an object");
-        let mut visit = |loaded: beebox::verify::Loaded| programs.extend(loaded.program);
-        let loader = Loader::new(&kernel);
+        let mut visit = |loaded: beebox::verify::StandaloneProgram| programs.extend(loaded.program);
+        let loader = ProgramLoader::new(&kernel);
         loader
             .load_each(&bytes, name, &mut visit)
             .expect("an object");

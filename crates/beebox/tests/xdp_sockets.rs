@@ -59,11 +59,11 @@ fn loaded(program: &Program, engine: RunEngine, system: &System) -> LoadedObject
         ..LoadOptions::default()
     };
     let kernel = kernel_data::linux_6_18();
-    let loaded = LoadedObject::of_program(program.clone(), &kernel, &options);
+    let loaded = LoadedObject::from_program(program.clone(), &kernel, &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
     loaded.set_system(system.clone());
     let program = loaded.program("steer").expect("the program");
-    assert_eq!(program.engine(), engine, "{:?}", program.not_native());
+    assert_eq!(program.engine(), engine, "{:?}", program.fallback_reason());
     loaded
 }
 

@@ -8,7 +8,7 @@ use jit::CompileError;
 use lower::Malformed;
 
 use crate::engines::Unreadable;
-use crate::peer::Unfit;
+use crate::peer::UnsupportedConstruct;
 use crate::race::Unequal;
 use crate::step::NotCounted;
 
@@ -18,7 +18,7 @@ pub enum Failure {
     /// Engines give different answers.
     Unequal(Unequal),
     /// A program can't be given to rbpf.
-    Unfit(&'static str, Unfit),
+    UnsupportedConstruct(&'static str, UnsupportedConstruct),
     /// solana-sbpf refuses a program, in its words.
     RefusedBySolana(&'static str, String),
     /// A workload's object holds no program.
@@ -48,10 +48,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Unequal(unequal) => unequal.fmt(f),
-            Failure::Unfit(program, Unfit::LongJump) => {
+            Failure::UnsupportedConstruct(program, UnsupportedConstruct::LongJump) => {
                 write!(f, "{program}: a jump is too long for rbpf")
             }
-            Failure::Unfit(program, Unfit::Refused(words)) => {
+            Failure::UnsupportedConstruct(program, UnsupportedConstruct::Refused(words)) => {
                 write!(f, "{program}: rbpf refuses it: {words}")
             }
             Failure::RefusedBySolana(program, words) => {

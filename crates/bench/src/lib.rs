@@ -36,7 +36,7 @@ mod verify;
 
 pub use engines::Unreadable;
 pub use failure::Failure;
-pub use peer::Unfit;
+pub use peer::UnsupportedConstruct;
 pub use render::{Form, render};
 pub use report::{Figure, Measured, Report, Row, Target, Unit};
 pub use step::NotCounted;

@@ -16,7 +16,7 @@ use crate::race::NO_ANSWER;
 
 /// Reason why a program can't be given to rbpf.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum UnsupportedConstruct {
     /// A jump is too long once the swaps are in.
     LongJump,
     /// rbpf refuses it, in its words.
@@ -24,7 +24,7 @@ pub enum Unfit {
 }
 
 /// The program as rbpf takes it.
-pub(crate) fn translate(program: &[Insn]) -> Result<Vec<Insn>, Unfit> {
+pub(crate) fn translate(program: &[Insn]) -> Result<Vec<Insn>, UnsupportedConstruct> {
     // Where each instruction stands in the translation.
     let mut place = Vec::with_capacity(program.len() + 1);
     let mut length = 0;
@@ -33,9 +33,9 @@ pub(crate) fn translate(program: &[Insn]) -> Result<Vec<Insn>, Unfit> {
         length += 1 + i64::from(swap_after(insn).is_some());
     }
     place.push(length);
-    let moved = |from: usize, off: i64| -> Result<i16, Unfit> {
+    let moved = |from: usize, off: i64| -> Result<i16, UnsupportedConstruct> {
         let target = place[(from as i64 + 1 + off) as usize];
-        i16::try_from(target - place[from] - 1).map_err(|_| Unfit::LongJump)
+        i16::try_from(target - place[from] - 1).map_err(|_| UnsupportedConstruct::LongJump)
     };
     let mut translated = Vec::with_capacity(length as usize);
     for (at, &insn) in program.iter().enumerate() {
@@ -84,20 +84,20 @@ fn swap_after(insn: Insn) -> Option<Insn> {
 }
 
 /// The translation as bytes.
-pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, Unfit> {
+pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, UnsupportedConstruct> {
     let translated = translate(program)?;
-    let slots = ebpf::encode(&translated).map_err(|_| Unfit::LongJump)?;
+    let slots = ebpf::encode(&translated).map_err(|_| UnsupportedConstruct::LongJump)?;
     Ok(ebpf::to_bytes(&slots))
 }
 
 /// A machine of rbpf's with the program in it.
-pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, Unfit> {
-    EbpfVmMbuff::new(Some(program)).map_err(|error| Unfit::Refused(error.to_string()))
+pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, UnsupportedConstruct> {
+    EbpfVmMbuff::new(Some(program)).map_err(|error| UnsupportedConstruct::Refused(error.to_string()))
 }
 
 /// A machine with the program compiled; `None` where rbpf's compiler can't: its
 /// buffer holds 4,096 bytes of native code, and it panics beyond them.
-pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit> {
+pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, UnsupportedConstruct> {
     let mut machine = machine(program)?;
     let quiet = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
@@ -105,7 +105,7 @@ pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit>
     panic::set_hook(quiet);
     match compiled {
         Ok(Ok(())) => Ok(Some(machine)),
-        Ok(Err(error)) => Err(Unfit::Refused(error.to_string())),
+        Ok(Err(error)) => Err(UnsupportedConstruct::Refused(error.to_string())),
         Err(_) => Ok(None),
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
-use beebox::run::CaptureStop;
+use beebox::run::RunCaptureError;
 
 use crate::answer::Failure;
 use crate::program_input::name;
@@ -45,10 +45,10 @@ pub(crate) fn unopened(path: &Path, error: CaptureError, has_packet: bool) -> Fa
 }
 
 /// Why runs on a capture stopped, which may be for their output.
-pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: CaptureStop) -> Failure {
+pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: RunCaptureError) -> Failure {
     match (stop, output) {
-        (CaptureStop::Capture(error), _) => unreadable(path, error),
-        (CaptureStop::Output(error), Some(output)) => Failure::of_file(output, &error),
+        (RunCaptureError::Capture(error), _) => unreadable(path, error),
+        (RunCaptureError::Output(error), Some(output)) => Failure::of_file(output, &error),
         (stop, _) => Failure::new(stop).within(name(path)),
     }
 }

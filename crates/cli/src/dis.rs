@@ -259,7 +259,7 @@ fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> 
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     let slots = converted::slots(&converted).collect();
-    let draft = NativeDraft::of_classic(converted, args.code());
+    let draft = NativeDraft::from_classic(converted, args.code());
     show_sides(Some(program), slots, &draft, args.format)
 }
 
@@ -276,7 +276,7 @@ fn show_case(case: &Case, args: &Args) -> Result<Vec<u8>, Failure> {
 /// An eBPF program and its native code.
 fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
     let slots = ebpf::slots(&insns);
-    let draft = NativeDraft::of_insns(insns, args.code())
+    let draft = NativeDraft::from_insns(insns, args.code())
         .map_err(|malformed| Failure::new(malformed).within(args.input.name()))?;
     show_sides(None, slots, &draft, args.format)
 }

@@ -410,7 +410,7 @@ fn printed_text_and_the_engine_are_shown() {
     ];
     let checked = json(&words);
     assert_eq!(checked["engine"], "checked");
-    let why = checked["not_native"].as_str().unwrap();
+    let why = checked["fallback_reason"].as_str().unwrap();
     assert!(why.ends_with("a call of bpf_strlen"), "{why}");
     let text = run(&words).stdout;
     let text = String::from_utf8_lossy(&text);

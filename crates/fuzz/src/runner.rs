@@ -34,12 +34,12 @@ pub struct Broken {
     /// The input.
     pub input: Vec<u8>,
     /// Description.
-    pub how: How,
+    pub how: FailureKind,
 }
 
 /// Failure of a target on an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum FailureKind {
     /// The target panicked (its message is on standard error).
     Panicked,
     /// It exceeded the time limit.
@@ -68,17 +68,17 @@ pub fn seeds(target: &Target) -> io::Result<Vec<Vec<u8>>> {
 
 /// Tries one input, which must not take more processor time than `slow`, nor more memory
 /// than [`LARGE`] beyond what inputs before it took.
-pub fn attempt(target: &Target, input: &[u8], slow: Duration) -> Result<Signature, How> {
+pub fn attempt(target: &Target, input: &[u8], slow: Duration) -> Result<Signature, FailureKind> {
     let (began, before) = (thread_time(), peak_memory());
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    let signature = outcome.map_err(|_| How::Panicked)?;
+    let signature = outcome.map_err(|_| FailureKind::Panicked)?;
     let took = thread_time() - began;
     if took > slow {
-        return Err(How::Slow(took));
+        return Err(FailureKind::Slow(took));
     }
     let added = peak_memory() - before;
     if added > LARGE {
-        return Err(How::Large(added));
+        return Err(FailureKind::Large(added));
     }
     Ok(signature)
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use beebox::Kernel;
 use beebox::object::Object;
 use beebox::run::{
-    DataError, InnerMap, LoadOptions, LoadedObject, NotLoaded, RunGuard, RunnableProgram, SplitMix,
+    DataError, InnerMap, LoadError, LoadOptions, LoadedObject, RunGuard, RunnableProgram, SplitMix,
 };
 
 use crate::table::Table;
@@ -51,7 +51,7 @@ pub enum PlaneError {
     /// The object cannot be opened or set up.
     Object(Box<beebox::object::Error>),
     /// It is not loaded.
-    NotLoaded(NotLoaded),
+    LoadError(LoadError),
     /// A map cannot be read or written.
     Data(DataError),
     /// The new table is larger than the loaded programs address: bytes of both.
@@ -74,7 +74,7 @@ impl fmt::Display for PlaneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlaneError::Object(error) => write!(f, "the gateway's object: {error}"),
-            PlaneError::NotLoaded(error) => write!(f, "the gateway's object: {error}"),
+            PlaneError::LoadError(error) => write!(f, "the gateway's object: {error}"),
             PlaneError::Data(error) => write!(f, "the gateway's object: {error}"),
             PlaneError::TooLarge { needed, room } => write!(
                 f,
@@ -201,7 +201,7 @@ impl Plane {
         options: &LoadOptions,
     ) -> Result<Plane, PlaneError> {
         capacity.check(table)?;
-        let loaded = LoadedObject::load(object, kernel, options).map_err(PlaneError::NotLoaded)?;
+        let loaded = LoadedObject::load(object, kernel, options).map_err(PlaneError::LoadError)?;
         let plane = Plane {
             loaded,
             capacity,

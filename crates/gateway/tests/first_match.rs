@@ -67,7 +67,7 @@ fn programs_find_the_first_rule_that_matches() {
             let mut expected_hits = vec![0; set.rules.len() + 3];
             {
                 let mut program = plane.program(hook, 0, &mut random).unwrap();
-                assert_eq!(program.engine(), engine, "{:?}", program.not_native());
+                assert_eq!(program.engine(), engine, "{:?}", program.fallback_reason());
                 for _ in 0..packets {
                     let frame = support::frame(&mut dice);
                     // The test run takes no shorter ones.

@@ -43,7 +43,7 @@ pub use lowered_call::LoweredCall;
 pub use lowered_code::LoweredCode;
 pub use passes::{Pass, Passes};
 pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
-pub use verified::Unfit;
+pub use verified::UnsupportedConstruct;
 pub use vm::{ContextKind, PacketRules};
 
 use classic::{Converted, Rules, Semantics};

@@ -16,7 +16,7 @@ use vm::network::{SocketView, TcpFigures};
 use vm::{ContextKind, HostFunction};
 
 use crate::structure::FindCall;
-use crate::verified::Unfit;
+use crate::verified::UnsupportedConstruct;
 
 /// Signature of `bpf_tail_call`, which native code makes by itself.
 const TAIL_CALL_SIGNATURE: &str = "ctx map any -> void";
@@ -29,16 +29,16 @@ pub(crate) fn check(
     proof: &Proof,
     find_call: FindCall,
     host: &[HostFunction],
-) -> Result<(), Unfit> {
+) -> Result<(), UnsupportedConstruct> {
     if proof.is_mitigated() {
-        return Err(Unfit::Speculation);
+        return Err(UnsupportedConstruct::Speculation);
     }
     if !proof.has_own_tail_call_maps() {
-        return Err(Unfit::Signature(TAIL_CALL));
+        return Err(UnsupportedConstruct::Signature(TAIL_CALL));
     }
     let mut signatures = proof.signatures();
     match signatures.find(|(number, used)| !is_written_for(*number, used, find_call, host)) {
-        Some((number, _)) => Err(Unfit::Signature(number)),
+        Some((number, _)) => Err(UnsupportedConstruct::Signature(number)),
         None => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::kind::{EntryFunction, Lowered, VerifiedProgram};
 use crate::passes::{self, Optimized, Passes, Source};
 use crate::structure::{self, FindCall};
-use crate::verified::{self, Unfit, UsedMaps};
+use crate::verified::{self, UnsupportedConstruct, UsedMaps};
 use crate::{Evidence, LoweredCall, LoweredCode, premises};
 
 impl VerifiedProgram {
@@ -22,14 +22,14 @@ impl VerifiedProgram {
     /// `find_call` gives the functions of helpers with the signatures that they are written for.
     ///
     /// # Errors
-    /// The feature that native code does not support; [`Unfit::Signature`] or [`Unfit::Field`] if
-    /// the registry that the proof rests on says otherwise of helpers, contexts or sockets; [`Unfit::HostFunctions`] if the program was
+    /// The feature that native code does not support; [`UnsupportedConstruct::Signature`] or [`UnsupportedConstruct::Field`] if
+    /// the registry that the proof rests on says otherwise of helpers, contexts or sockets; [`UnsupportedConstruct::HostFunctions`] if the program was
     /// verified for functions of a host.
     pub fn from_proof(
         proof: &Proof,
         maps: &[Option<MapHandle>],
         find_call: FindCall,
-    ) -> Result<VerifiedProgram, Unfit> {
+    ) -> Result<VerifiedProgram, UnsupportedConstruct> {
         VerifiedProgram::from_proof_with(proof, maps, find_call, Passes::ALL)
     }
 
@@ -42,7 +42,7 @@ impl VerifiedProgram {
         maps: &[Option<MapHandle>],
         find_call: FindCall,
         passes: Passes,
-    ) -> Result<VerifiedProgram, Unfit> {
+    ) -> Result<VerifiedProgram, UnsupportedConstruct> {
         let part = Part {
             number: 0,
             function: None,
@@ -56,7 +56,7 @@ impl VerifiedProgram {
     /// its runs ([`vm::Callback`]), with the functions of the host that it was verified for.
     ///
     /// # Errors
-    /// As [`VerifiedProgram::from_proof`]; [`Unfit::HostFunctions`] if it was verified for
+    /// As [`VerifiedProgram::from_proof`]; [`UnsupportedConstruct::HostFunctions`] if it was verified for
     /// other functions of a host.
     pub fn from_numbered(
         proof: &Proof,
@@ -64,7 +64,7 @@ impl VerifiedProgram {
         find_call: FindCall,
         host: &Arc<[HostFunction]>,
         number: u32,
-    ) -> Result<VerifiedProgram, Unfit> {
+    ) -> Result<VerifiedProgram, UnsupportedConstruct> {
         let part = Part {
             number,
             function: None,
@@ -80,7 +80,7 @@ impl Lowered<EntryFunction> {
     /// with a number; see [`VerifiedProgram::from_numbered`].
     ///
     /// # Errors
-    /// As [`VerifiedProgram::from_numbered`]; [`Unfit::Callback`] if timers of several kinds of
+    /// As [`VerifiedProgram::from_numbered`]; [`UnsupportedConstruct::Callback`] if timers of several kinds of
     /// values may call the function.
     pub fn from_function(
         proof: &Proof,
@@ -88,7 +88,7 @@ impl Lowered<EntryFunction> {
         find_call: FindCall,
         host: &Arc<[HostFunction]>,
         (number, slot): (u32, u32),
-    ) -> Result<Lowered<EntryFunction>, Unfit> {
+    ) -> Result<Lowered<EntryFunction>, UnsupportedConstruct> {
         Lowered::from_function_with(proof, maps, find_call, host, (number, slot), Passes::ALL)
     }
 
@@ -103,8 +103,9 @@ impl Lowered<EntryFunction> {
         host: &Arc<[HostFunction]>,
         (number, slot): (u32, u32),
         passes: Passes,
-    ) -> Result<Lowered<EntryFunction>, Unfit> {
-        let sizes = EntrySizes::of_timers(maps).ok_or(Unfit::Callback(slot as usize))?;
+    ) -> Result<Lowered<EntryFunction>, UnsupportedConstruct> {
+        let sizes =
+            EntrySizes::of_timers(maps).ok_or(UnsupportedConstruct::Callback(slot as usize))?;
         let part = Part {
             number,
             function: Some(slot),
@@ -131,13 +132,13 @@ fn lower(
     find_call: FindCall,
     host: &Arc<[HostFunction]>,
     part: Part,
-) -> Result<(LoweredCode, ContextKind), Unfit> {
+) -> Result<(LoweredCode, ContextKind), UnsupportedConstruct> {
     let host = match proof.host() {
         None => Arc::default(),
         Some(verified) => {
             let given = host.iter().map(|function| function.prototype());
             if !given.eq(verified) {
-                return Err(Unfit::HostFunctions);
+                return Err(UnsupportedConstruct::HostFunctions);
             }
             host.clone()
         }
@@ -162,7 +163,7 @@ fn lower(
         stack,
         accesses,
         tail_slots,
-    } = optimized.ok_or(Unfit::TooLong)?;
+    } = optimized.ok_or(UnsupportedConstruct::TooLong)?;
     let evidence = Evidence::Verified(kind);
     let mut lowered = LoweredCode {
         code: Code::default(),
@@ -176,8 +177,8 @@ fn lower(
         host,
     };
     let is_call = |number| lowered.makes(LoweredCall::of_number(number));
-    let functions =
-        structure::check_structure(&patched.insns, is_call).map_err(Unfit::Malformed)?;
+    let functions = structure::check_structure(&patched.insns, is_call)
+        .map_err(UnsupportedConstruct::Malformed)?;
     let code = Code {
         origins: Some(patched.origins),
         stack,

@@ -18,7 +18,7 @@ use crate::{Malformed, callbacks, premises};
 
 /// Reason why a verified program cannot be lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum UnsupportedConstruct {
     /// Native code has no context for programs of this type.
     ProgramType(ProgramType),
     /// The map of this index is missing though an instruction refers to it, or is another
@@ -56,7 +56,7 @@ pub enum Unfit {
 }
 
 /// The context of a type of programs.
-pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
+pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, UnsupportedConstruct> {
     match kind {
         ProgramType::Xdp => Ok(ContextKind::Xdp),
         ProgramType::SchedCls
@@ -89,7 +89,7 @@ pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, Unfit> {
         | ProgramType::Tracing
         | ProgramType::StructOps
         | ProgramType::Ext
-        | ProgramType::Lsm => Err(Unfit::ProgramType(kind)),
+        | ProgramType::Lsm => Err(UnsupportedConstruct::ProgramType(kind)),
     }
 }
 
@@ -106,19 +106,19 @@ impl<'a> UsedMaps<'a> {
         program: &Program,
         handles: &'a [Option<MapHandle>],
         kind: ContextKind,
-    ) -> Result<UsedMaps<'a>, Unfit> {
+    ) -> Result<UsedMaps<'a>, UnsupportedConstruct> {
         let mut tables = vec![None; handles.len()];
         for id in program.used_maps() {
             let index = id.0 as usize;
             let handle = handles.get(index).and_then(Option::as_ref);
             let handle = match (handle, program.map(id)) {
                 (Some(handle), Some(def)) if is_as_declared(handle, def) => handle,
-                _ => return Err(Unfit::Map(index)),
+                _ => return Err(UnsupportedConstruct::Map(index)),
             };
             if handle.map().kind() == MapKind::ProgArray {
                 let table = handle.map().tail_table();
                 let table = table.filter(|table| table.admits(kind));
-                tables[index] = Some(table.ok_or(Unfit::TailCalls(index))?);
+                tables[index] = Some(table.ok_or(UnsupportedConstruct::TailCalls(index))?);
             }
         }
         Ok(UsedMaps { handles, tables })
@@ -146,7 +146,7 @@ pub(crate) fn rewrite(
     kind: ContextKind,
     maps: &UsedMaps<'_>,
     number: u32,
-) -> Result<Vec<Insn>, Unfit> {
+) -> Result<Vec<Insn>, UnsupportedConstruct> {
     let mut insns = proof.program().decode();
     let mut is_second_slot = false;
     for (slot, (insn, fact)) in insns.iter_mut().zip(&proof.facts().insns).enumerate() {
@@ -160,7 +160,7 @@ pub(crate) fn rewrite(
             continue;
         }
         if !premises::has_place(*insn, fact, kind) {
-            return Err(Unfit::Field(slot));
+            return Err(UnsupportedConstruct::Field(slot));
         }
         if let Some(function) = proof.kernel_function(slot) {
             *insn = inlined(function, *insn).unwrap_or_else(|| function.resolved(*insn));
@@ -219,18 +219,18 @@ fn rewrite_insn(
     slot: usize,
     fact: &InsnFact,
     (maps, number): (&UsedMaps<'_>, u32),
-) -> Result<(), Unfit> {
+) -> Result<(), UnsupportedConstruct> {
     if fact.accesses_object && !is_socket(fact) {
-        return Err(Unfit::KernelObject(slot));
+        return Err(UnsupportedConstruct::KernelObject(slot));
     }
     if let Insn::Cast { .. } = insn {
-        return Err(Unfit::Arena(slot));
+        return Err(UnsupportedConstruct::Arena(slot));
     }
     match insn.effect() {
         Some(Effect::Wide) => {
             if let Insn::LoadImm64 { imm, .. } = insn {
                 let value = callbacks::number(*imm, slot, number).or_else(|| address(*imm, maps));
-                let value = value.ok_or(Unfit::Reference(slot))?;
+                let value = value.ok_or(UnsupportedConstruct::Reference(slot))?;
                 *imm = Imm64::Value(Value64::new(value));
             }
         }
@@ -244,7 +244,7 @@ fn rewrite_insn(
                     Field::Number => {}
                     // The verifier has the field loaded whole.
                     Field::Bound(bound) => (*size, *off, *signed) = (Size::DW, bound, false),
-                    Field::Object => return Err(Unfit::KernelObject(slot)),
+                    Field::Object => return Err(UnsupportedConstruct::KernelObject(slot)),
                 }
             }
         }
@@ -330,29 +330,37 @@ fn field(fact: &InsnFact) -> Field {
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for UnsupportedConstruct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::ProgramType(kind) => write!(f, "programs of type {kind:?} do not run natively"),
-            Unfit::Map(index) => write!(f, "map {index} is not the one that the program declares"),
-            Unfit::TailCalls(index) => {
+            UnsupportedConstruct::ProgramType(kind) => {
+                write!(f, "programs of type {kind:?} do not run natively")
+            }
+            UnsupportedConstruct::Map(index) => {
+                write!(f, "map {index} is not the one that the program declares")
+            }
+            UnsupportedConstruct::TailCalls(index) => {
                 write!(
                     f,
                     "map {index} holds programs that native code cannot enter"
                 )
             }
-            Unfit::KernelObject(slot) => {
+            UnsupportedConstruct::KernelObject(slot) => {
                 write!(
                     f,
                     "slot {slot}: it uses an object of the kernel that is not there"
                 )
             }
-            Unfit::Arena(slot) => write!(f, "slot {slot}: it makes a pointer into an arena"),
-            Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
-            Unfit::HostFunctions => {
+            UnsupportedConstruct::Arena(slot) => {
+                write!(f, "slot {slot}: it makes a pointer into an arena")
+            }
+            UnsupportedConstruct::Reference(slot) => {
+                write!(f, "slot {slot}: the reference has no address")
+            }
+            UnsupportedConstruct::HostFunctions => {
                 f.write_str("the program was verified for other functions of a host")
             }
-            Unfit::Signature(number) => {
+            UnsupportedConstruct::Signature(number) => {
                 let helper = spec::helpers::helper(*number).map(|helper| helper.name);
                 let kfunc = || KernelFunction::of_number(*number)?.name();
                 let name = helper.or_else(kfunc).unwrap_or("a function of the host");
@@ -361,22 +369,22 @@ impl fmt::Display for Unfit {
                     "{name}: the program was verified with another prototype than its function has"
                 )
             }
-            Unfit::Field(slot) => write!(
+            UnsupportedConstruct::Field(slot) => write!(
                 f,
                 "slot {slot}: the context or the socket has no such field here"
             ),
-            Unfit::Speculation => f.write_str(
+            UnsupportedConstruct::Speculation => f.write_str(
                 "without CAP_PERFMON, programs need barriers against speculative execution, \
                  which native code has not",
             ),
-            Unfit::Callback(slot) => write!(
+            UnsupportedConstruct::Callback(slot) => write!(
                 f,
                 "slot {slot}: the function is called by timers of several kinds of values"
             ),
-            Unfit::TooLong => f.write_str("the program has too long jumps"),
-            Unfit::Malformed(malformed) => malformed.fmt(f),
+            UnsupportedConstruct::TooLong => f.write_str("the program has too long jumps"),
+            UnsupportedConstruct::Malformed(malformed) => malformed.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for UnsupportedConstruct {}

@@ -83,4 +83,4 @@ pub use programs::{ProgramDef, ProgramId};
 pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};
 pub use relocate::RelocationFault;
 pub use types::BtfFault;
-pub use weak::weaken;
+pub use weak::make_undefined_symbols_weak;

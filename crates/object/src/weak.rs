@@ -12,7 +12,7 @@ const WEAK: u8 = 2;
 
 /// Makes undefined global symbols weak. No effect on files that are not little-endian
 /// ELF64, and on tables that reach beyond the file.
-pub fn weaken(file: &mut [u8]) {
+pub fn make_undefined_symbols_weak(file: &mut [u8]) {
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return;
     }
@@ -79,12 +79,12 @@ mod tests {
             file[symbols + index * SYMBOL + 6] = section;
         }
         let mut weakened = file.clone();
-        weaken(&mut weakened);
+        make_undefined_symbols_weak(&mut weakened);
         file[symbols + SYMBOL + 4] = 0x22;
         assert_eq!(weakened, file);
         // Truncated files are unchanged.
         for length in 0..file.len() {
-            weaken(&mut file[..length].to_vec());
+            make_undefined_symbols_weak(&mut file[..length].to_vec());
         }
     }
 }

@@ -28,7 +28,7 @@ fn everything_that_is_used_is_needed() {
     assert_eq!(count.functions.len(), 1);
     assert!(count.stack > 0 && count.stack <= 64, "{}", count.stack);
     assert_eq!((count.relocations, exec.relocations), (0, 2));
-    let things = |needs: &[beebox_object::overview::Need]| -> Vec<Thing> {
+    let things = |needs: &[beebox_object::overview::Requirement]| -> Vec<Thing> {
         needs.iter().map(|need| need.thing).collect()
     };
     let of_count = things(&count.needs);

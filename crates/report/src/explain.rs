@@ -11,4 +11,4 @@ mod value;
 mod words;
 
 pub use json::json;
-pub use text::text;
+pub use text::{plain_text, text};

@@ -13,7 +13,7 @@ use std::fmt;
 use btf::Kind;
 use btf::core::Path;
 use btf::ext::CoreSpec;
-use object::overview::{Need, Overview, Site, Trial};
+use object::overview::{Overview, Requirement, Trial, UseSite};
 use object::sections::Role;
 use object::{Object, Referent, SourceLine};
 use spec::Kernel;
@@ -49,12 +49,12 @@ pub struct Shown<'s, 'a> {
 }
 
 /// A thing by its category and name.
-fn thing(object: &Object<'_>, need: &Need) -> (&'static str, String) {
+fn thing(object: &Object<'_>, need: &Requirement) -> (&'static str, String) {
     (need.category(), need.name_in(object))
 }
 
 /// A thing in words.
-fn words(object: &Object<'_>, need: &Need) -> String {
+fn words(object: &Object<'_>, need: &Requirement) -> String {
     let (category, name) = thing(object, need);
     let guarded = match need.is_guarded {
         true => ", behind a check",
@@ -66,7 +66,7 @@ fn words(object: &Object<'_>, need: &Need) -> String {
 }
 
 /// The latest of some needs: what decides which kernel is the oldest.
-fn latest<'n>(needs: impl Iterator<Item = &'n Need>) -> Option<&'n Need> {
+fn latest<'n>(needs: impl Iterator<Item = &'n Requirement>) -> Option<&'n Requirement> {
     needs
         .filter(|need| need.since.is_some() && !need.is_guarded)
         .reduce(|latest, need| match need.since.map(|since| since.release) {
@@ -85,7 +85,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(object: &Object<'_>, site: Site) -> Option<Place> {
+    fn of(object: &Object<'_>, site: UseSite) -> Option<Place> {
         let code = object.program_defs().get(site.code)?;
         Some(Place {
             code: code.name.to_string(),

@@ -12,7 +12,7 @@ use beebox_testkit::execution::{
 use beebox_testkit::verifier::{Target, assembled, generated_program};
 use jit::memory::Pool;
 use jit::{Options, VerifiedNative};
-use lower::{ContextKind, Pass, Passes, Unfit, VerifiedProgram};
+use lower::{ContextKind, Pass, Passes, UnsupportedConstruct, VerifiedProgram};
 use program::{MapDef, Program};
 use spec::Kernel;
 use spec::programs::ProgramType;
@@ -148,7 +148,7 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let unfit = build(ProgramType::Kprobe, "r0 = 0\nexit");
     let proof = Proof::of(&unfit, &kernel, &registry).unwrap();
     let lowered = VerifiedProgram::from_proof(&proof, &[], find_call);
-    assert!(matches!(lowered, Err(Unfit::ProgramType(_))));
+    assert!(matches!(lowered, Err(UnsupportedConstruct::ProgramType(_))));
     let text = "r0 = *(u64 *)(r1 + 168)\nr0 = 0\nexit";
     let program = build(ProgramType::SchedCls, text);
     let proof = Proof::of(&program, &kernel, &registry).unwrap();
@@ -163,10 +163,13 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     };
     let handles: Vec<Option<MapHandle>> = reads_map.maps().iter().map(handle).collect();
     let lowered = VerifiedProgram::from_proof(&proof, &handles, find_call);
-    assert!(matches!(lowered, Err(Unfit::KernelObject(2))));
+    assert!(matches!(
+        lowered,
+        Err(UnsupportedConstruct::KernelObject(2))
+    ));
     let uses_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = 2\nexit").unwrap();
     let with_maps = generated_program(Target::Xdp, &uses_map);
     let proof = Proof::of(&with_maps.unwrap(), &kernel, &registry).unwrap();
     let lowered = VerifiedProgram::from_proof(&proof, &[], find_call);
-    assert!(matches!(lowered, Err(Unfit::Map(0))));
+    assert!(matches!(lowered, Err(UnsupportedConstruct::Map(0))));
 }

@@ -84,7 +84,7 @@ fn what_is_safe_is_so_everywhere() {
                     );
                 }
             }
-            Err(Fault::TellsPlaces) => telling += 1,
+            Err(Fault::AddressDependent) => telling += 1,
             Err(_) => {}
         }
     }
@@ -109,7 +109,7 @@ fn what_tells_a_place_is_refused() {
         "r0 = 0\nr3 = r1\nr1 <<= 63\nr3 += r1\nif r3 == r1 goto +0\nexit",
         "r0 = r1\nr3 = -1 ll\nr0 += r3\nr0 -= r10\nexit",
     ] {
-        assert_eq!(outcome(text), Err(Fault::TellsPlaces), "{text}");
+        assert_eq!(outcome(text), Err(Fault::AddressDependent), "{text}");
     }
     // An address that was made of another region's, or of a number.
     let guessed = format!(

@@ -225,7 +225,7 @@ const OPTIONS: &str = "\
 of 1 KiB, in a virtual machine, whose page tables are slow to change
 (`cargo test -p beebox-jit --test install_cost -- --ignored --nocapture`):
 
-| `Options::writing` | µs |
+| `PoolOptions::writing` | µs |
 |---|---:|
 | `PersistentView` | 0.4 |
 | `TemporaryView` | 14 |

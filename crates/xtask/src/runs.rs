@@ -23,7 +23,7 @@ use std::thread;
 use beebox::ebpf::{Callee, Insn};
 use beebox::program::Program;
 use beebox::run::can_test_run;
-use beebox::verify::Loaded;
+use beebox::verify::StandaloneProgram;
 use sys::network::{OwnNamespace, pin_to_cpu};
 
 use crate::Outcome;
@@ -131,7 +131,7 @@ fn compare_sets(options: &Options) -> Outcome<String> {
 }
 
 impl Counts {
-    fn add(&mut self, name: &str, loaded: &Loaded, target: &Target, lists: bool) {
+    fn add(&mut self, name: &str, loaded: &StandaloneProgram, target: &Target, lists: bool) {
         let Ok(program) = &loaded.program else {
             return;
         };

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use capture::{ByteOrder, Encoder, Event, Format, Numbering, Section, Timestamp};
 
 use super::scan::{REPORT, Resident, Runners};
-use super::{Input, Options, Output, Programs, Stop, Tally};
+use super::{FilterCaptureError, FilterSource, Input, Options, Output, PacketCounts};
 
 /// Bytes of matching packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
@@ -19,9 +19,9 @@ const PORTION: usize = 256 << 10;
 /// Result of merging captures.
 pub struct Merged {
     /// The counts of each capture, in the order in which they were given.
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<PacketCounts>,
     /// Index of the capture that could not be read or written on, and the reason.
-    pub stopped: Option<(usize, Stop)>,
+    pub stopped: Option<(usize, FilterCaptureError)>,
 }
 
 /// Filters captures and writes the packets that match in the order of their times.
@@ -30,7 +30,7 @@ pub struct Merged {
 /// `progress` is called from time to time with the number of bytes that are read.
 pub fn merge(
     mut inputs: Vec<Input>,
-    programs: &dyn Programs,
+    programs: &dyn FilterSource,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
@@ -44,7 +44,7 @@ pub fn merge(
     let flushed = sink.flush();
     Merged {
         stopped: match (stopped, flushed) {
-            (None, Err(error)) => Some((0, Stop::Output(error))),
+            (None, Err(error)) => Some((0, FilterCaptureError::Output(error))),
             (stopped, _) => stopped,
         },
         tallies: streams.iter().map(|stream| stream.tally).collect(),
@@ -56,7 +56,7 @@ fn run(
     sink: &mut Sink<'_, '_>,
     options: &Options,
     progress: &mut dyn FnMut(u64),
-) -> Option<(usize, Stop)> {
+) -> Option<(usize, FilterCaptureError)> {
     for (at, stream) in streams.iter_mut().enumerate() {
         if let Err(stop) = stream.advance(sink) {
             return Some((at, stop));
@@ -77,7 +77,7 @@ fn run(
             let offsets = streams.iter().map(|stream| stream.input.reader.offset());
             progress(offsets.sum());
             if let Err(error) = sink.flush() {
-                return Some((at, Stop::Output(error)));
+                return Some((at, FilterCaptureError::Output(error)));
             }
         }
         if let Err(stop) = streams[at].advance(sink) {
@@ -95,7 +95,7 @@ struct Stream<'p> {
     /// For a pcap file.
     encoder: Option<Encoder>,
     numbering: Numbering,
-    tally: Tally,
+    tally: PacketCounts,
     /// The time of the packet; `None` at the end of the capture.
     head: Option<Timestamp>,
     /// The packet as it will be written.
@@ -109,7 +109,7 @@ struct Stream<'p> {
 impl<'p> Stream<'p> {
     fn new(
         input: Input,
-        programs: &'p dyn Programs,
+        programs: &'p dyn FilterSource,
         options: &Options,
         sink: &mut Sink<'_, '_>,
     ) -> Stream<'p> {
@@ -130,7 +130,7 @@ impl<'p> Stream<'p> {
             runners: Runners::new(programs),
             encoder,
             numbering,
-            tally: Tally::default(),
+            tally: PacketCounts::default(),
             head: None,
             pending: Vec::new(),
             bytes: 0,
@@ -142,13 +142,18 @@ impl<'p> Stream<'p> {
     }
 
     /// Reads up to the next packet that matches.
-    fn advance(&mut self, sink: &mut Sink<'_, '_>) -> Result<(), Stop> {
+    fn advance(&mut self, sink: &mut Sink<'_, '_>) -> Result<(), FilterCaptureError> {
         self.head = None;
         loop {
             if self.tally.packets.is_multiple_of(REPORT) {
                 self.resident.release(&self.input.reader);
             }
-            let record = match self.input.reader.next().map_err(Stop::Capture)? {
+            let record = match self
+                .input
+                .reader
+                .next()
+                .map_err(FilterCaptureError::Capture)?
+            {
                 None => return Ok(()),
                 Some(Event::Block(block)) => {
                     if block.is_structural() {
@@ -175,7 +180,7 @@ impl<'p> Stream<'p> {
                 }
                 (_, Some(encoder)) => {
                     let put = encoder.put_packet(&record, &mut self.pending);
-                    put.map_err(|mismatch| Stop::LinkType { packet, mismatch })?;
+                    put.map_err(|mismatch| FilterCaptureError::LinkType { packet, mismatch })?;
                 }
                 (_, None) => {}
             }

@@ -36,7 +36,7 @@ pub use capture::{
 pub use input::Input;
 pub use merge::{Merged, merge};
 pub(crate) use part::{Part, Place};
-pub use programs::Programs;
+pub use programs::FilterSource;
 
 use scan::{Drain, Scan};
 
@@ -70,7 +70,7 @@ impl Default for Options {
 
 /// Packets and bytes, read and kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PacketCounts {
     /// Packets read.
     pub packets: u64,
     /// Their captured bytes.
@@ -81,8 +81,8 @@ pub struct Tally {
     pub matched_bytes: u64,
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
+impl AddAssign for PacketCounts {
+    fn add_assign(&mut self, other: PacketCounts) {
         self.packets += other.packets;
         self.bytes += other.bytes;
         self.matched += other.matched;
@@ -91,7 +91,7 @@ impl AddAssign for Tally {
 }
 
 /// Reason why filtering stopped before the end of a capture. Packets before it were delivered.
-pub enum Stop {
+pub enum FilterCaptureError {
     /// The capture could not be read on.
     Capture(capture::Error),
     /// No filter for an interface of the capture.
@@ -117,43 +117,50 @@ pub enum Stop {
     Output(io::Error),
 }
 
-impl Stop {
+impl FilterCaptureError {
     /// Counts packets from the start of the capture instead of a segment.
-    fn after(mut self, packets: u64) -> Stop {
+    fn after(mut self, packets: u64) -> FilterCaptureError {
         match &mut self {
-            Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
-            Stop::Program { packet, .. }
-            | Stop::JumpLimit { packet }
-            | Stop::LinkType { packet, .. } => *packet += packets,
-            Stop::Capture(capture::Error::Io { .. }) | Stop::Output(_) => {}
+            FilterCaptureError::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
+            FilterCaptureError::Program { packet, .. }
+            | FilterCaptureError::JumpLimit { packet }
+            | FilterCaptureError::LinkType { packet, .. } => *packet += packets,
+            FilterCaptureError::Capture(capture::Error::Io { .. })
+            | FilterCaptureError::Output(_) => {}
         }
         self
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for FilterCaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Capture(error) => write!(f, "{error}"),
-            Stop::Program { packet: 0, refusal } => write!(f, "{refusal}"),
-            Stop::Program { packet, refusal } => write!(f, "packet {packet}: {refusal}"),
-            Stop::JumpLimit { packet } => {
+            FilterCaptureError::Capture(error) => write!(f, "{error}"),
+            FilterCaptureError::Program { packet: 0, refusal } => write!(f, "{refusal}"),
+            FilterCaptureError::Program { packet, refusal } => {
+                write!(f, "packet {packet}: {refusal}")
+            }
+            FilterCaptureError::JumpLimit { packet } => {
                 write!(f, "packet {packet}: {}", classic::JumpLimitExceeded)
             }
-            Stop::LinkType { packet, mismatch } => write!(f, "packet {packet}: {mismatch}"),
-            Stop::Output(error) => write!(f, "writing the packets that match: {error}"),
+            FilterCaptureError::LinkType { packet, mismatch } => {
+                write!(f, "packet {packet}: {mismatch}")
+            }
+            FilterCaptureError::Output(error) => {
+                write!(f, "writing the packets that match: {error}")
+            }
         }
     }
 }
 
-impl Error for Stop {
+impl Error for FilterCaptureError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Stop::Capture(error) => Some(error),
-            Stop::Program { refusal, .. } => Some(refusal),
-            Stop::JumpLimit { .. } => None,
-            Stop::LinkType { mismatch, .. } => Some(mismatch),
-            Stop::Output(error) => Some(error),
+            FilterCaptureError::Capture(error) => Some(error),
+            FilterCaptureError::Program { refusal, .. } => Some(refusal),
+            FilterCaptureError::JumpLimit { .. } => None,
+            FilterCaptureError::LinkType { mismatch, .. } => Some(mismatch),
+            FilterCaptureError::Output(error) => Some(error),
         }
     }
 }
@@ -176,20 +183,29 @@ impl Output<'_> {
 }
 
 /// Counts the packets of a capture that match, in one thread.
-pub fn count(input: Input, programs: &dyn Programs) -> Result<Tally, Stop> {
+pub fn count(
+    input: Input,
+    programs: &dyn FilterSource,
+) -> Result<PacketCounts, FilterCaptureError> {
     let (tally, result) = filter_capture(input, programs, &Options::default(), None, &mut |_| ());
     result.map(|()| tally)
 }
 
 /// Copies the packets of a capture that match to a capture of the same format, in one
 /// thread.
-pub fn copy(input: Input, programs: &dyn Programs, mut to: impl Write) -> Result<Tally, Stop> {
+pub fn copy(
+    input: Input,
+    programs: &dyn FilterSource,
+    mut to: impl Write,
+) -> Result<PacketCounts, FilterCaptureError> {
     let options = Options::default();
     let mut output = Output {
         format: Format::common(&[input.format()]),
         file: &mut to,
     };
-    output.start_file(&options).map_err(Stop::Output)?;
+    output
+        .start_file(&options)
+        .map_err(FilterCaptureError::Output)?;
     let (tally, result) = filter_capture(input, programs, &options, Some(&mut output), &mut |_| ());
     result.map(|()| tally)
 }
@@ -199,22 +215,22 @@ pub fn copy(input: Input, programs: &dyn Programs, mut to: impl Write) -> Result
 /// (decompressed) capture that are read.
 pub fn filter_capture(
     input: Input,
-    programs: &dyn Programs,
+    programs: &dyn FilterSource,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
-) -> (Tally, Result<(), Stop>) {
+) -> (PacketCounts, Result<(), FilterCaptureError>) {
     filter_in_segments(input, programs, options, output, progress, SEGMENT)
 }
 
 fn filter_in_segments(
     input: Input,
-    programs: &dyn Programs,
+    programs: &dyn FilterSource,
     options: &Options,
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
     segment: u64,
-) -> (Tally, Result<(), Stop>) {
+) -> (PacketCounts, Result<(), FilterCaptureError>) {
     let encoder = output
         .as_ref()
         .map(|output| Encoder::new(output.format, input.format(), options.snaplen));
@@ -236,6 +252,6 @@ fn filter_in_segments(
     // Packets before a fault are delivered too.
     match drain.write(&mut scan.kept) {
         Ok(()) => (tally, result),
-        Err(error) => (tally, result.and(Err(Stop::Output(error)))),
+        Err(error) => (tally, result.and(Err(FilterCaptureError::Output(error)))),
     }
 }

@@ -19,7 +19,7 @@ use capture::{Framing, Reader, first_record};
 
 use super::input::{Source, WholeFile};
 use super::scan::{Drain, Scan};
-use super::{Stop, Tally};
+use super::{FilterCaptureError, PacketCounts};
 
 /// Segments that each worker may be ahead of the merger.
 const AHEAD: u64 = 2;
@@ -37,9 +37,9 @@ struct Scanned {
     next: u64,
     /// The framing there.
     after: Framing,
-    tally: Tally,
+    tally: PacketCounts,
     kept: Vec<u8>,
-    result: Result<(), Stop>,
+    result: Result<(), FilterCaptureError>,
 }
 
 /// State shared by workers and merger.
@@ -73,7 +73,7 @@ pub(super) fn run(
     (jobs, size): (usize, u64),
     limit: u64,
     drain: &mut Drain<'_>,
-) -> (Tally, Result<(), Stop>) {
+) -> (PacketCounts, Result<(), FilterCaptureError>) {
     // The first segment has what the others need: pcapng describes its interfaces
     // there.
     let (mut tally, result) = scan.run(&mut reader, size, limit, Some(drain));
@@ -181,7 +181,7 @@ fn guess(reader: &mut Reader<Source>, before: Framing, end: u64, scan: &mut Scan
         .peek(SEARCH)
         .ok()
         .and_then(|bytes| first_record(&before, &bytes[..bytes.len().min(SEARCH)]));
-    let (mut first, mut tally, mut result) = (None, Tally::default(), Ok(()));
+    let (mut first, mut tally, mut result) = (None, PacketCounts::default(), Ok(()));
     if let Some(at) = found {
         reader.skip(at);
         first = Some(reader.offset());
@@ -216,11 +216,13 @@ impl Merger<'_, '_> {
     fn merge(
         &mut self,
         start: (u64, Framing),
-        tally: &mut Tally,
+        tally: &mut PacketCounts,
         drain: &mut Drain<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), FilterCaptureError> {
         let (mut offset, mut framing) = start;
-        drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
+        drain
+            .write(&mut self.scan.kept)
+            .map_err(FilterCaptureError::Output)?;
         for segment in 1..self.plan.segments {
             let scanned = self.result_of(segment);
             let end = self.plan.end(segment);
@@ -231,7 +233,7 @@ impl Merger<'_, '_> {
             // A record may be longer than a segment.
             if offset >= end {
             } else if is_right {
-                drain.write(&mut kept).map_err(Stop::Output)?;
+                drain.write(&mut kept).map_err(FilterCaptureError::Output)?;
                 let before = tally.packets;
                 *tally += scanned.tally;
                 scanned.result.map_err(|stop| stop.after(before))?;
@@ -271,9 +273,9 @@ impl Merger<'_, '_> {
         offset: u64,
         framing: Framing,
         end: u64,
-        tally: &mut Tally,
+        tally: &mut PacketCounts,
         drain: &mut Drain<'_>,
-    ) -> Result<(u64, Framing), Stop> {
+    ) -> Result<(u64, Framing), FilterCaptureError> {
         let reader = self
             .file
             .reader_at(&mut self.reader, (offset, end), framing);
@@ -283,7 +285,9 @@ impl Merger<'_, '_> {
         let before = tally.packets;
         *tally += again;
         result.map_err(|stop| stop.after(before))?;
-        drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
+        drain
+            .write(&mut self.scan.kept)
+            .map_err(FilterCaptureError::Output)?;
         Ok(reached)
     }
 }

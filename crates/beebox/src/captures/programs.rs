@@ -6,13 +6,13 @@ use crate::{Filter, FilterError};
 
 /// Chooses the filter for an interface. Several threads call it, at the first packet of
 /// an interface and again after each new section.
-pub trait Programs: Sync {
+pub trait FilterSource: Sync {
     /// The filter for the packets of an interface, or why there is none.
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError>;
 }
 
 /// One filter for all interfaces.
-impl Programs for Filter {
+impl FilterSource for Filter {
     fn for_interface(&self, _: &Interface) -> Result<&Filter, FilterError> {
         Ok(self)
     }

@@ -10,7 +10,7 @@ use classic::{JumpLimitExceeded, Semantics};
 use packet::{Metadata, Packet};
 
 use super::input::Source;
-use super::{Programs, Stop, Tally};
+use super::{FilterCaptureError, FilterSource, PacketCounts};
 use crate::{Filter, FilterError, FilterRunner};
 
 /// Bytes of matching packets that are collected before they are written.
@@ -89,7 +89,7 @@ impl<'d> Drain<'d> {
 
 impl<'p> Scan<'p> {
     pub(super) fn new(
-        programs: &'p dyn Programs,
+        programs: &'p dyn FilterSource,
         encoder: Option<Encoder>,
         mapped: bool,
     ) -> Scan<'p> {
@@ -122,7 +122,7 @@ impl<'p> Scan<'p> {
         end: u64,
         limit: u64,
         drain: Option<&mut Drain<'_>>,
-    ) -> (Tally, Result<(), Stop>) {
+    ) -> (PacketCounts, Result<(), FilterCaptureError>) {
         let mut resident = Resident::from(reader);
         let stopped = self.walk(reader, end, limit, drain, &mut resident);
         resident.release(reader);
@@ -136,8 +136,8 @@ impl<'p> Scan<'p> {
         limit: u64,
         mut drain: Option<&mut Drain<'_>>,
         resident: &mut Resident,
-    ) -> (Tally, Result<(), Stop>) {
-        let mut tally = Tally::default();
+    ) -> (PacketCounts, Result<(), FilterCaptureError>) {
+        let mut tally = PacketCounts::default();
         self.runners.clear_interfaces();
         while reader.offset() < end && tally.matched < limit {
             let most = REPORT - tally.packets % REPORT;
@@ -153,7 +153,7 @@ impl<'p> Scan<'p> {
                     && let Some(drain) = &mut drain
                     && let Err(error) = drain.flush_if_due(&mut self.kept, reader)
                 {
-                    return (tally, Err(Stop::Output(error)));
+                    return (tally, Err(FilterCaptureError::Output(error)));
                 }
                 match reader.next() {
                     Ok(Some(Event::Packet(record))) => {
@@ -169,7 +169,10 @@ impl<'p> Scan<'p> {
                             Ok(true) => {
                                 if let Err(mismatch) = self.keep(&record, &mut tally) {
                                     let packet = tally.packets;
-                                    return (tally, Err(Stop::LinkType { packet, mismatch }));
+                                    return (
+                                        tally,
+                                        Err(FilterCaptureError::LinkType { packet, mismatch }),
+                                    );
                                 }
                             }
                             Err(refused) => return (tally, Err(refused.at(tally.packets))),
@@ -177,7 +180,7 @@ impl<'p> Scan<'p> {
                     }
                     Ok(Some(Event::Block(block))) => self.pass(&block),
                     Ok(None) => break,
-                    Err(error) => return (tally, Err(Stop::Capture(error))),
+                    Err(error) => return (tally, Err(FilterCaptureError::Capture(error))),
                 }
             }
             if tally.packets.is_multiple_of(REPORT) {
@@ -188,7 +191,7 @@ impl<'p> Scan<'p> {
                 && let Some(drain) = &mut drain
                 && let Err(error) = drain.flush_if_due(&mut self.kept, reader)
             {
-                return (tally, Err(Stop::Output(error)));
+                return (tally, Err(FilterCaptureError::Output(error)));
             }
         }
         (tally, Ok(()))
@@ -196,7 +199,7 @@ impl<'p> Scan<'p> {
 
     // A call, so that the loop keeps its registers for packets that do not match.
     #[inline(never)]
-    fn keep(&mut self, record: &Record<'_>, tally: &mut Tally) -> Result<(), OtherLinkType> {
+    fn keep(&mut self, record: &Record<'_>, tally: &mut PacketCounts) -> Result<(), OtherLinkType> {
         if let Some(encoder) = &self.encoder {
             encoder.put_packet(record, &mut self.kept)?;
         }
@@ -243,7 +246,7 @@ impl Resident {
 
 /// The filters of the interfaces, each with its runner of this thread.
 pub(super) struct Runners<'p> {
-    programs: &'p dyn Programs,
+    programs: &'p dyn FilterSource,
     runners: Vec<InterfaceRunner<'p>>,
     /// Index into `runners`, by interface; `UNKNOWN` until its first packet.
     by_interface: Vec<usize>,
@@ -263,16 +266,16 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    pub(super) fn at(self, packet: u64) -> Stop {
+    pub(super) fn at(self, packet: u64) -> FilterCaptureError {
         match self {
-            Refused::Program(refusal) => Stop::Program { packet, refusal },
-            Refused::JumpLimit => Stop::JumpLimit { packet },
+            Refused::Program(refusal) => FilterCaptureError::Program { packet, refusal },
+            Refused::JumpLimit => FilterCaptureError::JumpLimit { packet },
         }
     }
 }
 
 impl<'p> Runners<'p> {
-    pub(super) fn new(programs: &'p dyn Programs) -> Runners<'p> {
+    pub(super) fn new(programs: &'p dyn FilterSource) -> Runners<'p> {
         Runners {
             programs,
             runners: Vec::new(),

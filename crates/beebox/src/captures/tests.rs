@@ -7,11 +7,11 @@ use capture::{ByteOrder, Format};
 use isa::classic::SockFilter;
 use spec::{Random, SplitMix};
 
-use super::{Input, Options, Output, Tally, filter_in_segments};
+use super::{Input, Options, Output, PacketCounts, filter_in_segments};
 use crate::{Engine, Filter};
 
 /// Result of a run: counts, its end, bytes.
-type Answer = (Tally, String, Vec<u8>);
+type Answer = (PacketCounts, String, Vec<u8>);
 
 /// Keeps packets whose third byte is below 128.
 fn filter() -> Filter {

@@ -48,14 +48,14 @@ impl ExpectCheck<'_, '_> {
     /// them; for inputs that cannot be read or that the program does not take.
     pub fn run(&self) -> Result<CheckReport, ExpectError> {
         self.resolve()?;
-        let not_native = self.file.programs().find_map(|(_, name)| {
+        let fallback_reason = self.file.programs().find_map(|(_, name)| {
             let program = self.loaded.program_of(name)?;
-            Some((name.to_owned(), program.not_native()?.to_owned()))
+            Some((name.to_owned(), program.fallback_reason()?.to_owned()))
         });
         let mut state = State {
             report: CheckReport {
                 file: self.file.name().to_owned(),
-                not_native,
+                fallback_reason,
                 unwritten: Vec::new(),
                 runs: 0,
                 expectations: Vec::new(),
@@ -134,7 +134,7 @@ impl ExpectCheck<'_, '_> {
         let runnable = self.loaded.program_of(program);
         let mut runnable = runnable.ok_or_else(|| ExpectProblem::NoProgram(program.to_owned()))?;
         (self.set_up)(&mut runnable);
-        runnable.take_records();
+        runnable.collect_records(true);
         state.ran = match run(&line.statement, &mut runnable)? {
             Ok(ran) => ran,
             Err(error) => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::bytes::{ByteSourceError, name_of};
 use crate::maps_json::LeftOut;
-use crate::run::{CaptureStop, RunError};
+use crate::run::{RunCaptureError, RunError};
 
 /// Reason why an expectation file is not read or not checked: the file, the line and the fact.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub enum ExpectProblem {
         /// Its path.
         path: PathBuf,
         /// Why the runs stopped.
-        stop: Box<CaptureStop>,
+        stop: Box<RunCaptureError>,
     },
     /// No loaded program has this name.
     NoProgram(String),

@@ -17,7 +17,7 @@ pub struct CheckReport {
     pub file: String,
     /// The first program that runs in the checked engine since native code does not support it,
     /// and what is not supported.
-    pub not_native: Option<(String, String)>,
+    pub fallback_reason: Option<(String, String)>,
     /// Reads of stack memory that programs never wrote.
     pub unwritten: Vec<UnwrittenRead>,
     /// Number of `run` and `capture` statements.
@@ -84,7 +84,7 @@ impl CheckReport {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        if let Some((program, what)) = &self.not_native {
+        if let Some((program, what)) = &self.fallback_reason {
             let _ = writeln!(text, "{program}: {}", not_native_line(what));
         }
         for checked in &self.expectations {
@@ -140,11 +140,12 @@ impl CheckReport {
         let left_out = self.leaving_out();
         let left_out =
             left_out.map(|checked| json!({ "line": checked.line, "members": checked.left_out }));
-        let not_native = self.not_native.as_ref();
-        let not_native = not_native.map(|(program, what)| json!({ "prog": program, "what": what }));
+        let fallback_reason = self.fallback_reason.as_ref();
+        let fallback_reason =
+            fallback_reason.map(|(program, what)| json!({ "prog": program, "what": what }));
         json!({
             "file": self.file,
-            "not_native": not_native,
+            "fallback_reason": fallback_reason,
             "unwritten_stack_reads": self.unwritten,
             "runs": self.runs,
             "expectations": self.expectations.len(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::bytes::ByteSource;
 use crate::captures::{CaptureError, Input};
 use crate::run::{
-    CaptureStop, CaptureSummary, PacketRun, PrintedText, RunError, RunRecord, RunnableProgram,
+    CaptureSummary, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord, RunnableProgram,
     TestRunOutput,
 };
 
@@ -124,7 +124,7 @@ pub(super) fn run(
             let mut summary = Summary::default();
             match program.run_capture(open(path)?, None, &mut |run, _| summary.add(run)) {
                 Ok(counts) => Ok(Ok(Ran::Capture(Summary { counts, ..summary }))),
-                Err(CaptureStop::Run { error, .. }) if error.is_stop() => Ok(Err(error)),
+                Err(RunCaptureError::Run { error, .. }) if error.is_stop() => Ok(Err(error)),
                 Err(stop) => Err(ExpectProblem::Capture {
                     path: path.clone(),
                     stop: Box::new(stop),
@@ -148,6 +148,6 @@ fn open(path: &Path) -> Result<Input, ExpectProblem> {
     };
     Input::open(file).map_err(|error: CaptureError| ExpectProblem::Capture {
         path: path.to_owned(),
-        stop: Box::new(CaptureStop::Capture(error)),
+        stop: Box::new(RunCaptureError::Capture(error)),
     })
 }

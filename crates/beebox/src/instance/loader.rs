@@ -12,7 +12,7 @@ use super::handle::Shared;
 use super::{Instance, Map, Object};
 use crate::failure::{Cause, Error};
 use crate::pod::{self, Pod};
-use crate::run::{LoadOptions, LoadedObject, NotLoaded, ReusedMaps, RunEngine};
+use crate::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps, RunEngine};
 use crate::variables::Assignment;
 
 /// Loads objects: links them for a kernel, verifies their programs, creates their maps and
@@ -205,7 +205,7 @@ impl Loader {
         loaded.set_system(self.system.clone());
         if let Some(bytes) = self.perf_buffers {
             let opened = loaded.open_perf_buffers(bytes);
-            opened.map_err(|errno| NotLoaded::PerfBuffers { bytes, errno })?;
+            opened.map_err(|errno| LoadError::PerfBuffers { bytes, errno })?;
         }
         let limits = self.limits;
         Ok(Instance(Arc::new(Shared { loaded, limits })))

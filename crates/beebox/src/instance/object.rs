@@ -57,6 +57,11 @@ impl Object {
         open(&self.file, self.path.as_deref())
     }
 
+    /// The path that it was read from, or its name.
+    pub(crate) fn place(&self) -> &str {
+        self.path.as_deref().unwrap_or(&self.name)
+    }
+
     /// Its name, with which the names of the maps of its variables begin: that of the file up to
     /// the first dot, `object` for one from bytes.
     pub fn name(&self) -> &str {

@@ -9,7 +9,7 @@ use super::{Instance, Runner, TestRun, TestRunResult};
 use crate::captures::Input;
 use crate::failure::Error;
 use crate::run::{
-    CaptureSummary, NoSuchCpu, PacketRun, RunEngine, RunError, RunnableProgram, Written,
+    CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunEngine, RunError, RunnableProgram,
 };
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
@@ -49,8 +49,8 @@ impl Program {
 
     /// The construct that native code does not support, in one line, if the program runs in the
     /// checked engine for that reason.
-    pub fn not_native(&self) -> Option<String> {
-        self.runnable(0).not_native().map(str::to_owned)
+    pub fn fallback_reason(&self) -> Option<String> {
+        self.runnable(0).fallback_reason().map(str::to_owned)
     }
 
     /// Runs it as `BPF_PROG_TEST_RUN` does.
@@ -66,7 +66,7 @@ impl Program {
         }
         let mut program = self.runnable(run.cpu);
         program.set_clock(run.clock);
-        program.take_records();
+        program.collect_records(true);
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
         let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
         Ok(TestRunResult::new(self.kind(), run, output))
@@ -96,7 +96,7 @@ impl Program {
     pub fn run_capture(
         &self,
         input: Input,
-        output: Option<Written<'_>>,
+        output: Option<PacketOutput<'_>>,
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
     ) -> Result<CaptureSummary, Error> {
         Ok(self.runnable(0).run_capture(input, output, observe)?)

@@ -80,7 +80,7 @@ impl<'p> Runner<'p> {
     /// fill.
     pub fn take_records(&mut self) -> Vec<RunRecord> {
         if !self.takes_records {
-            self.program.take_records();
+            self.program.collect_records(true);
             self.takes_records = true;
         }
         self.program.records()

@@ -16,7 +16,7 @@ use crate::captures::Input;
 const PORTION: usize = 256 << 10;
 
 /// Output of passed packets.
-pub struct Written<'w> {
+pub struct PacketOutput<'w> {
     /// Format of the file.
     pub format: Format,
     /// The file, from its start.
@@ -44,7 +44,7 @@ pub struct PacketRun<'r> {
 
 /// Reason why runs stopped before the end of a capture. Packets before it were written.
 #[non_exhaustive]
-pub enum CaptureStop {
+pub enum RunCaptureError {
     /// The capture cannot be read on.
     Capture(CaptureError),
     /// A packet is no Ethernet frame.
@@ -67,51 +67,51 @@ pub enum CaptureStop {
     Output(io::Error),
 }
 
-impl CaptureStop {
+impl RunCaptureError {
     /// Says that so many packets of the capture were run before.
-    pub(super) fn after(mut self, packets: u64) -> CaptureStop {
+    pub(super) fn after(mut self, packets: u64) -> RunCaptureError {
         match &mut self {
-            CaptureStop::Capture(CaptureError::Fault(fault)) => fault.packets = packets,
-            CaptureStop::LinkType { packet, .. } | CaptureStop::Run { packet, .. } => {
+            RunCaptureError::Capture(CaptureError::Fault(fault)) => fault.packets = packets,
+            RunCaptureError::LinkType { packet, .. } | RunCaptureError::Run { packet, .. } => {
                 *packet = packets + 1;
             }
-            CaptureStop::Capture(CaptureError::Io { .. })
-            | CaptureStop::OtherLinkType(_)
-            | CaptureStop::Output(_) => {}
+            RunCaptureError::Capture(CaptureError::Io { .. })
+            | RunCaptureError::OtherLinkType(_)
+            | RunCaptureError::Output(_) => {}
         }
         self
     }
 }
 
-impl From<CaptureError> for CaptureStop {
-    fn from(error: CaptureError) -> CaptureStop {
-        CaptureStop::Capture(error)
+impl From<CaptureError> for RunCaptureError {
+    fn from(error: CaptureError) -> RunCaptureError {
+        RunCaptureError::Capture(error)
     }
 }
 
-impl fmt::Display for CaptureStop {
+impl fmt::Display for RunCaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CaptureStop::Capture(error) => write!(f, "{error}"),
-            CaptureStop::LinkType { packet, link_type } => write!(
+            RunCaptureError::Capture(error) => write!(f, "{error}"),
+            RunCaptureError::LinkType { packet, link_type } => write!(
                 f,
                 "packet {packet}: link type {link_type}; programs run on Ethernet frames"
             ),
-            CaptureStop::Run { packet, error } => write!(f, "packet {packet}: {error}"),
-            CaptureStop::OtherLinkType(mismatch) => write!(f, "{mismatch}"),
-            CaptureStop::Output(error) => write!(f, "writing packets: {error}"),
+            RunCaptureError::Run { packet, error } => write!(f, "packet {packet}: {error}"),
+            RunCaptureError::OtherLinkType(mismatch) => write!(f, "{mismatch}"),
+            RunCaptureError::Output(error) => write!(f, "writing packets: {error}"),
         }
     }
 }
 
-impl Error for CaptureStop {
+impl Error for RunCaptureError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            CaptureStop::Capture(error) => Some(error),
-            CaptureStop::Run { error, .. } => Some(error),
-            CaptureStop::OtherLinkType(mismatch) => Some(mismatch),
-            CaptureStop::Output(error) => Some(error),
-            CaptureStop::LinkType { .. } => None,
+            RunCaptureError::Capture(error) => Some(error),
+            RunCaptureError::Run { error, .. } => Some(error),
+            RunCaptureError::OtherLinkType(mismatch) => Some(mismatch),
+            RunCaptureError::Output(error) => Some(error),
+            RunCaptureError::LinkType { .. } => None,
         }
     }
 }
@@ -123,9 +123,9 @@ impl RunnableProgram<'_> {
     pub fn run_capture(
         &mut self,
         mut input: Input,
-        mut output: Option<Written<'_>>,
+        mut output: Option<PacketOutput<'_>>,
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
-    ) -> Result<CaptureSummary, CaptureStop> {
+    ) -> Result<CaptureSummary, RunCaptureError> {
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
         let mut kept = Vec::new();
@@ -138,7 +138,7 @@ impl RunnableProgram<'_> {
         let mut packet = 0;
         let stopped = loop {
             match input.next_event() {
-                Err(error) => break Err(CaptureStop::Capture(error)),
+                Err(error) => break Err(RunCaptureError::Capture(error)),
                 Ok(None) => break Ok(()),
                 Ok(Some(Event::Block(block))) => {
                     if let Some(encoder) = &encoder {
@@ -156,7 +156,7 @@ impl RunnableProgram<'_> {
                     let run = || self.run_captured(frame, at, &mut RunGuard::new());
                     let retval = match time.run(run) {
                         Ok(retval) => retval,
-                        Err(error) => break Err(CaptureStop::Run { packet, error }),
+                        Err(error) => break Err(RunCaptureError::Run { packet, error }),
                     };
                     let redirect = self.captured().and_then(|input| input.redirect(retval));
                     let verdict = counter.count(retval, frame.len(), redirect);
@@ -174,7 +174,7 @@ impl RunnableProgram<'_> {
                         let after = self.captured().map(|input| input.kept_frame(most));
                         let after = after.unwrap_or_default();
                         if let Err(error) = encoder.put_changed(&record, &after, &mut kept) {
-                            break Err(CaptureStop::OtherLinkType(error));
+                            break Err(RunCaptureError::OtherLinkType(error));
                         }
                     }
                 }
@@ -193,10 +193,10 @@ impl RunnableProgram<'_> {
 /// # Errors
 /// The packet, which the caller numbers, is no Ethernet frame.
 #[inline]
-pub(super) fn frame_time(record: &Record<'_>) -> Result<u64, CaptureStop> {
+pub(super) fn frame_time(record: &Record<'_>) -> Result<u64, RunCaptureError> {
     let link_type = record.interface().link_type;
     if link_type != LinkType::ETHERNET {
-        return Err(CaptureStop::LinkType {
+        return Err(RunCaptureError::LinkType {
             packet: 0,
             link_type,
         });
@@ -208,9 +208,12 @@ pub(super) fn frame_time(record: &Record<'_>) -> Result<u64, CaptureStop> {
     }))
 }
 
-fn write(output: &mut Option<Written<'_>>, kept: &mut Vec<u8>) -> Result<(), CaptureStop> {
+fn write(output: &mut Option<PacketOutput<'_>>, kept: &mut Vec<u8>) -> Result<(), RunCaptureError> {
     if let Some(output) = output {
-        output.file.write_all(kept).map_err(CaptureStop::Output)?;
+        output
+            .file
+            .write_all(kept)
+            .map_err(RunCaptureError::Output)?;
     }
     kept.clear();
     Ok(())

@@ -44,7 +44,7 @@ impl<'o> RunnableProgram<'o> {
         let inner = inner.flat_map(|map| map.map.operations().inner_maps());
         let inner: Vec<Arc<StoredMap>> = inner.collect();
         // Only programs that ask for the task can read it.
-        let asks = prepared.asks_for_task || self.prepared.asks_for_task;
+        let asks = prepared.uses_current_task || self.prepared.uses_current_task;
         let layout = shared.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(&shared.system, shared.addresses.task));
         let model = Model(programs);

@@ -14,13 +14,14 @@ use spec::host::BadFunctions;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use verifier::Refusal;
+use verifier::reason::Explanation;
 
 use super::ReuseFault;
 
 /// Reason why an object cannot be loaded.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
-pub enum NotLoaded {
+pub enum LoadError {
     /// It cannot be linked.
     Link(Box<object::Error>),
     /// The kernel's helpers and contexts are unknown, so nothing can be verified.
@@ -90,6 +91,8 @@ pub enum NotLoaded {
         program: String,
         /// The refusal.
         refusal: Refusal,
+        /// Its explanation.
+        explanation: Option<Box<Explanation>>,
     },
     /// The kernel cannot have the functions of the host.
     Functions(BadFunctions),
@@ -113,10 +116,10 @@ pub enum NotLoaded {
     },
 }
 
-impl NotLoaded {
+impl LoadError {
     /// The failure of a map that the kernel creates.
-    pub(super) fn of_map(def: &MapDef, errno: Errno) -> NotLoaded {
-        NotLoaded::MapUnavailable {
+    pub(super) fn of_map(def: &MapDef, errno: Errno) -> LoadError {
+        LoadError::MapUnavailable {
             name: def.name.clone(),
             kind: def.kind(),
             errno,
@@ -124,13 +127,13 @@ impl NotLoaded {
     }
 }
 
-impl fmt::Display for NotLoaded {
+impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotLoaded::Link(error) => write!(f, "{error}"),
-            NotLoaded::NoRegistry => f.write_str("helpers and contexts of the kernel are unknown"),
-            NotLoaded::Map(map) => write!(f, "{map}"),
-            NotLoaded::MapUnavailable { name, kind, errno } => {
+            LoadError::Link(error) => write!(f, "{error}"),
+            LoadError::NoRegistry => f.write_str("helpers and contexts of the kernel are unknown"),
+            LoadError::Map(map) => write!(f, "{map}"),
+            LoadError::MapUnavailable { name, kind, errno } => {
                 write!(f, "map '{name}'")?;
                 if let Some(kind) = kind {
                     write!(f, " ({})", kind.name())?;
@@ -140,17 +143,17 @@ impl fmt::Display for NotLoaded {
                     errno => write!(f, " cannot be made here: {errno}"),
                 }
             }
-            NotLoaded::Memory { map, limit } => {
+            LoadError::Memory { map, limit } => {
                 write!(f, "map {map}: {}", RunError::Memory(*limit))
             }
-            NotLoaded::InnerMap { map, inner, errno } => {
+            LoadError::InnerMap { map, inner, errno } => {
                 write!(f, "map {map}: it does not take map {inner}: {errno}")
             }
-            NotLoaded::Reuse { map, fault } => write!(f, "map {map} cannot be reused: {fault}"),
-            NotLoaded::PerfBuffers { bytes, errno } => {
+            LoadError::Reuse { map, fault } => write!(f, "map {map} cannot be reused: {fault}"),
+            LoadError::PerfBuffers { bytes, errno } => {
                 write!(f, "perf buffers of {bytes} bytes cannot be opened: {errno}")
             }
-            NotLoaded::ProgramArray {
+            LoadError::ProgramArray {
                 map,
                 program,
                 errno: Errno::EBADF,
@@ -158,7 +161,7 @@ impl fmt::Display for NotLoaded {
                 f,
                 "map {map}: it holds program {program}, which is not loaded"
             ),
-            NotLoaded::ProgramArray {
+            LoadError::ProgramArray {
                 map,
                 program,
                 errno,
@@ -166,7 +169,7 @@ impl fmt::Display for NotLoaded {
                 f,
                 "map {map}: it does not take program {program}, whose type, attach type or flags are not those of its first program: {errno}"
             ),
-            NotLoaded::Type { program, kind } => {
+            LoadError::Type { program, kind } => {
                 // Linux runs those for functions and operations that are there to be tested.
                 let who = match kind {
                     ProgramType::Tracing | ProgramType::StructOps => "Beebox",
@@ -178,11 +181,13 @@ impl fmt::Display for NotLoaded {
                     "program {program}: {who} does not test-run programs of type {kind}"
                 )
             }
-            NotLoaded::Refused { program, refusal } => {
+            LoadError::Refused {
+                program, refusal, ..
+            } => {
                 write!(f, "program {program} is refused: {}", refusal.reason())
             }
-            NotLoaded::Functions(error) => write!(f, "{error}"),
-            NotLoaded::Function {
+            LoadError::Functions(error) => write!(f, "{error}"),
+            LoadError::Function {
                 program,
                 function,
                 insn,
@@ -192,18 +197,18 @@ impl fmt::Display for NotLoaded {
                 "program {program}, instruction {insn}: calls of kernel function {function} are \
                  not run: {why} (docs/kfuncs.md)"
             ),
-            NotLoaded::Unsupported { program, why } => {
+            LoadError::Unsupported { program, why } => {
                 write!(f, "program {program} is unsupported: {why}")
             }
         }
     }
 }
 
-impl Error for NotLoaded {
+impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            NotLoaded::Link(error) => Some(error),
-            NotLoaded::Functions(error) => Some(error),
+            LoadError::Link(error) => Some(error),
+            LoadError::Functions(error) => Some(error),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use ::kernel::maps::{Map, Resources, StoredMap};
 use program::MapEntry;
 use spec::Errno;
 
-use super::{DataError, LoadedObject, NotLoaded, ObjectMap};
+use super::{DataError, LoadError, LoadedObject, ObjectMap};
 
 /// Descriptors of maps of an object are their places; that of another map follows those.
 struct Maps(Vec<Option<Arc<StoredMap>>>);
@@ -23,7 +23,7 @@ fn stored(id: u32, map: &Arc<Map>) -> Arc<StoredMap> {
 }
 
 /// Puts maps of the object into those that hold them from the start.
-pub(super) fn fill(maps: &[Option<ObjectMap>]) -> Result<(), NotLoaded> {
+pub(super) fn fill(maps: &[Option<ObjectMap>]) -> Result<(), LoadError> {
     let all = (1..).zip(maps);
     let all = all.map(|(id, map)| Some(stored(id, &map.as_ref()?.map)));
     let all = Maps(all.collect());
@@ -35,7 +35,7 @@ pub(super) fn fill(maps: &[Option<ObjectMap>]) -> Result<(), NotLoaded> {
             let put = outer
                 .map
                 .update_with(&key.to_ne_bytes(), &inner.0.to_ne_bytes(), 0, &all);
-            put.map_err(|errno| NotLoaded::InnerMap {
+            put.map_err(|errno| LoadError::InnerMap {
                 map: outer.def.name.clone(),
                 inner: match maps.get(inner.0 as usize) {
                     Some(Some(inner)) => inner.def.name.clone(),

@@ -16,7 +16,7 @@ use program::creation::MapCreator;
 use program::{MapEntry, MapId, Program};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
-use verifier::{Proof, Verdict};
+use verifier::{Options, Proof, Verdict, explain};
 use vm::{Addresses, HostFunction, MapHandle, Objects, System};
 
 use super::hook::HookLayout;
@@ -28,7 +28,7 @@ use super::random::SharedRandom;
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
-    LoadOptions, LoadedObject, NotLoaded, ObjectMap, ReusedMaps, RunEngine, inner_maps, native,
+    LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, RunEngine, inner_maps, native,
     process, tail_calls,
 };
 
@@ -42,7 +42,7 @@ impl LoadedObject {
         object: &Object<'_>,
         kernel: &Kernel,
         options: &LoadOptions,
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         LoadedObject::load_reusing(object, kernel, options, &[], &ReusedMaps::default())
     }
 
@@ -50,27 +50,27 @@ impl LoadedObject {
     /// as kfuncs ([`kfunc!`](crate::kfunc)).
     ///
     /// # Errors
-    /// As [`LoadedObject::load`], and [`NotLoaded::Functions`].
+    /// As [`LoadedObject::load`], and [`LoadError::Functions`].
     pub fn load_with_functions(
         object: &Object<'_>,
         kernel: &Kernel,
         options: &LoadOptions,
         functions: &[HostFunction],
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         LoadedObject::load_reusing(object, kernel, options, functions, &ReusedMaps::default())
     }
 
     /// As [`LoadedObject::load_with_functions`], with maps of other objects in place of its own.
     ///
     /// # Errors
-    /// As [`LoadedObject::load_with_functions`], and [`NotLoaded::Reuse`].
+    /// As [`LoadedObject::load_with_functions`], and [`LoadError::Reuse`].
     pub fn load_reusing(
         object: &Object<'_>,
         kernel: &Kernel,
         options: &LoadOptions,
         functions: &[HostFunction],
         reused: &ReusedMaps,
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         if functions.is_empty() {
             return LoadedObject::load_all(object, kernel, options, &Arc::default(), reused);
         }
@@ -79,7 +79,7 @@ impl LoadedObject {
             .map(|function| function.prototype().clone());
         let prototypes: Vec<_> = prototypes.collect();
         let kernel = kernel.clone().with_host_functions(&prototypes);
-        let kernel = kernel.map_err(NotLoaded::Functions)?;
+        let kernel = kernel.map_err(LoadError::Functions)?;
         LoadedObject::load_all(object, &kernel, options, &functions.into(), reused)
     }
 
@@ -89,10 +89,10 @@ impl LoadedObject {
         options: &LoadOptions,
         functions: &Arc<[HostFunction]>,
         reused: &ReusedMaps,
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         let kernel = with_cpus(kernel, options.possible_cpus());
         let linked = object.link(&kernel);
-        let mut linked = linked.map_err(|error| NotLoaded::Link(Box::new(error)))?;
+        let mut linked = linked.map_err(|error| LoadError::Link(Box::new(error)))?;
         // Those of a struct_ops are linked with it, whether they are to be loaded or not.
         let is_chosen = |id| {
             object
@@ -104,10 +104,10 @@ impl LoadedObject {
         linked.programs.retain(|linked| is_chosen(linked.id));
         if !linked.unloadable.is_empty() {
             let error = linked.unloadable.swap_remove(0).error;
-            return Err(NotLoaded::Link(Box::new(error)));
+            return Err(LoadError::Link(Box::new(error)));
         }
         let programs = linked.programs.into_iter().map(|linked| linked.program);
-        LoadedObject::of_programs(
+        LoadedObject::from_programs(
             programs.collect(),
             object.globals().collect(),
             &kernel,
@@ -120,23 +120,23 @@ impl LoadedObject {
     ///
     /// # Errors
     /// As [`LoadedObject::load`].
-    pub fn of_program(
+    pub fn from_program(
         program: Program,
         kernel: &Kernel,
         options: &LoadOptions,
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         let kernel = with_cpus(kernel, options.possible_cpus());
         let none = (&Arc::default(), &ReusedMaps::default());
-        LoadedObject::of_programs(vec![program], Vec::new(), &kernel, options, none)
+        LoadedObject::from_programs(vec![program], Vec::new(), &kernel, options, none)
     }
 
-    fn of_programs(
+    fn from_programs(
         linked: Vec<Program>,
         globals: Vec<Global>,
         kernel: &Kernel,
         options: &LoadOptions,
         (functions, reused): (&Arc<[HostFunction]>, &ReusedMaps),
-    ) -> Result<LoadedObject, NotLoaded> {
+    ) -> Result<LoadedObject, LoadError> {
         let cpus = kernel.cpus();
         let addresses = Addresses::of_seed(options.seed);
         let host = Host {
@@ -151,7 +151,7 @@ impl LoadedObject {
         let mut programs = Vec::new();
         for program in linked {
             let Some(rules) = TestProgram::of(program.kind()) else {
-                return Err(NotLoaded::Type {
+                return Err(LoadError::Type {
                     program: program.name().to_owned(),
                     kind: program.kind(),
                 });
@@ -249,8 +249,8 @@ fn create_maps(
     program: &Program,
     kernel: &Kernel,
     (host, reused): (&Host, &ReusedMaps),
-) -> Result<(), NotLoaded> {
-    let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
+) -> Result<(), LoadError> {
+    let registry = kernel.registry().ok_or(LoadError::NoRegistry)?;
     let creation = Creation {
         creator: MapCreator::new(kernel, registry),
         types: program.btf().map(|types| &**types),
@@ -293,7 +293,7 @@ fn check_functions(
     program: &Program,
     kernel: &Kernel,
     proof: Option<&Proof>,
-) -> Result<(), NotLoaded> {
+) -> Result<(), LoadError> {
     for (at, insn) in program.decode().iter().enumerate() {
         let is_reached = proof.is_none_or(|proof| proof.facts().insns[at].is_reached);
         let Insn::Call(Callee::Kfunc { id, .. }) = insn else {
@@ -305,7 +305,7 @@ fn check_functions(
             None => Some((format!("#{id}"), "it is not built")),
         };
         if let Some((function, why)) = refused.filter(|_| is_reached) {
-            return Err(NotLoaded::Function {
+            return Err(LoadError::Function {
                 program: program.name().to_owned(),
                 function,
                 insn: at,
@@ -343,27 +343,32 @@ fn probing_loads(proof: &Proof) -> Vec<usize> {
 }
 
 /// Verifies a program.
-fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
-    let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
+fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, LoadError> {
+    let registry = kernel.registry().ok_or(LoadError::NoRegistry)?;
     let name = program.name().to_owned();
     let verification = match Proof::of(program, kernel, registry) {
         Ok(proof) => return Ok(proof),
         Err(verification) => verification,
     };
+    let options = Options {
+        assume_rules: true,
+        ..Options::default()
+    };
     if let Some(map) = verification.refused_map {
-        return Err(NotLoaded::Map(map));
+        return Err(LoadError::Map(map));
     }
     Err(match verification.verdict {
-        Verdict::Refused(refusal) => NotLoaded::Refused {
+        Verdict::Refused(refusal) => LoadError::Refused {
             program: name,
             refusal,
+            explanation: explain(program, kernel, registry, &options).map(Box::new),
         },
-        Verdict::Unsupported(why) => NotLoaded::Unsupported { program: name, why },
-        Verdict::Bug(why) => NotLoaded::Unsupported {
+        Verdict::Unsupported(why) => LoadError::Unsupported { program: name, why },
+        Verdict::Bug(why) => LoadError::Unsupported {
             program: name,
             why: format!("bug: {why}"),
         },
-        Verdict::Accepted => NotLoaded::Unsupported {
+        Verdict::Accepted => LoadError::Unsupported {
             program: name,
             why: "bug: no facts of an accepted program".to_owned(),
         },

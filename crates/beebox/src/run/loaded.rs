@@ -35,8 +35,8 @@ pub struct LoadedObject {
 
 impl LoadedObject {
     /// Opens a perf buffer of `bytes` for each CPU in every `perf_event_array`, so that
-    /// programs can write records, which [`RunnableProgram::take_records`] takes. Before, `bpf_perf_event_output` returns
-    /// `-ENOENT`, as in Linux.
+    /// programs can write records, which [`RunnableProgram::collect_records`] has runs collect.
+    /// Before, `bpf_perf_event_output` returns `-ENOENT`, as in Linux.
     ///
     /// # Errors
     /// Those of the updates of the maps.

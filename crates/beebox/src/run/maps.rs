@@ -14,7 +14,7 @@ use vm::{ArenaObject as _, MapObject as _};
 
 use interp::checked::Permission;
 
-use super::{NotLoaded, ReusedMaps, RunRecord, records};
+use super::{LoadError, ReusedMaps, RunRecord, records};
 
 /// What the maps of an object are created with.
 #[derive(Clone, Copy)]
@@ -31,17 +31,17 @@ pub(super) struct Creation<'a> {
 
 impl Creation<'_> {
     /// Creates a map of a definition, with the template of its inner maps, if it is a map of maps.
-    fn create(&self, def: &MapDef, template: Option<&Map>) -> Result<Map, NotLoaded> {
+    fn create(&self, def: &MapDef, template: Option<&Map>) -> Result<Map, LoadError> {
         let layout = self.layout(def)?;
         let map = Map::create_with(&def.params, layout, self.host, template);
         map.map_err(|errno| self.failed(def, errno))
     }
 
     /// The layout of the values of a map that the kernel creates.
-    fn layout(&self, def: &MapDef) -> Result<ValueLayout, NotLoaded> {
+    fn layout(&self, def: &MapDef) -> Result<ValueLayout, LoadError> {
         let refused = |refusal| {
             let (name, kind) = (def.name.clone(), def.kind());
-            NotLoaded::Map(RefusedMap {
+            LoadError::Map(RefusedMap {
                 name,
                 kind,
                 refusal,
@@ -53,13 +53,13 @@ impl Creation<'_> {
     }
 
     /// The failure of a map that the kernel creates.
-    fn failed(&self, def: &MapDef, errno: Errno) -> NotLoaded {
+    fn failed(&self, def: &MapDef, errno: Errno) -> LoadError {
         match self.host.memory.take_refused() {
-            true => NotLoaded::Memory {
+            true => LoadError::Memory {
                 map: def.name.clone(),
                 limit: self.host.memory.limit(),
             },
-            false => NotLoaded::of_map(def, errno),
+            false => LoadError::of_map(def, errno),
         }
     }
 }
@@ -94,7 +94,7 @@ impl ObjectMap {
     pub(super) fn create(
         def: &Arc<MapDef>,
         creation: &Creation<'_>,
-    ) -> Result<ObjectMap, NotLoaded> {
+    ) -> Result<ObjectMap, LoadError> {
         let layout = creation.layout(def)?;
         if let Some(reused) = creation.reused.find(def, &layout, creation.host.cpus)? {
             return Ok(reused);

@@ -2,7 +2,7 @@
 //!
 //! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
 //! compiles them to native code; programs that native code does not support run in the checked
-//! engine ([`RunnableProgram::not_native`] names the reason). Time comes from the caller or the capture and
+//! engine ([`RunnableProgram::fallback_reason`] names the reason). Time comes from the caller or the capture and
 //! random numbers from a seed, so that equal input gives equal runs.
 //!
 //! A unit test of an object:
@@ -66,9 +66,9 @@ pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
-pub use capture::{CaptureStop, PacketRun, Written};
+pub use capture::{PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
-pub use error::{NotLoaded, RunError, TrapPlace};
+pub use error::{LoadError, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;

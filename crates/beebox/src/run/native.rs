@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jit::memory::Pool;
 use jit::{Native, Options, VerifiedNative};
-use lower::{EntryFunction, Lowered, Problem, Unfit, VerifiedProgram, timer_callbacks};
+use lower::{
+    EntryFunction, Lowered, Problem, UnsupportedConstruct, VerifiedProgram, timer_callbacks,
+};
 use program::Program;
 use spec::kfuncs::KernelFunction;
 use verifier::Proof;
@@ -44,35 +46,37 @@ pub(super) fn compile(
     })
 }
 
-fn describe(unfit: &Unfit, program: &Program) -> String {
+fn describe(unfit: &UnsupportedConstruct, program: &Program) -> String {
     match unfit {
-        Unfit::ProgramType(kind) => format!("programs of type {}", kind.name()),
-        Unfit::Map(index) => match program.maps().get(*index) {
+        UnsupportedConstruct::ProgramType(kind) => format!("programs of type {}", kind.name()),
+        UnsupportedConstruct::Map(index) => match program.maps().get(*index) {
             Some(map) => format!("map {}", map.name),
             None => format!("map {index}"),
         },
-        Unfit::TailCalls(index) => {
+        UnsupportedConstruct::TailCalls(index) => {
             let map = program.maps().get(*index);
             let name = map.map_or("a program array", |map| &*map.name);
             format!("{name} holds programs without native code")
         }
-        Unfit::KernelObject(slot) => {
+        UnsupportedConstruct::KernelObject(slot) => {
             let what = "it uses an object of the kernel";
             at(program, *slot, what)
         }
-        Unfit::Arena(slot) => at(program, *slot, "a pointer into an arena"),
-        Unfit::Reference(slot) => at(program, *slot, "the address of a variable of the kernel"),
-        Unfit::Field(slot) => at(
+        UnsupportedConstruct::Arena(slot) => at(program, *slot, "a pointer into an arena"),
+        UnsupportedConstruct::Reference(slot) => {
+            at(program, *slot, "the address of a variable of the kernel")
+        }
+        UnsupportedConstruct::Field(slot) => at(
             program,
             *slot,
             "a field that the context or the socket has not",
         ),
-        Unfit::Callback(_)
-        | Unfit::TooLong
-        | Unfit::HostFunctions
-        | Unfit::Signature(_)
-        | Unfit::Speculation => unfit.to_string(),
-        Unfit::Malformed(malformed) => {
+        UnsupportedConstruct::Callback(_)
+        | UnsupportedConstruct::TooLong
+        | UnsupportedConstruct::HostFunctions
+        | UnsupportedConstruct::Signature(_)
+        | UnsupportedConstruct::Speculation => unfit.to_string(),
+        UnsupportedConstruct::Malformed(malformed) => {
             let what = match malformed.problem {
                 Problem::UnknownHelper(number) => {
                     let helper = spec::helpers::helper(number).map(|helper| helper.name);

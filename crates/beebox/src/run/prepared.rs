@@ -34,9 +34,9 @@ pub(super) struct Prepared {
     /// Functions that timers call, as native code by their first slots.
     pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
     /// It calls a helper that returns the task that runs.
-    pub(super) asks_for_task: bool,
+    pub(super) uses_current_task: bool,
     /// Reason why there is no native code although it was requested.
-    not_native: Option<String>,
+    fallback_reason: Option<String>,
     /// The functions of the host that it may call.
     pub(super) host: Arc<[HostFunction]>,
     /// Its standard output and error.
@@ -77,7 +77,7 @@ impl Prepared {
             probing,
             unwritten_reads,
         } = source;
-        let (native, not_native) = match native {
+        let (native, fallback_reason) = match native {
             None => (None, None),
             Some(Ok(native)) => (Some(native), None),
             Some(Err(why)) => (None, Some(why)),
@@ -107,7 +107,7 @@ impl Prepared {
                 *imm = Imm64::Value(Value64::new(address));
             }
         }
-        let asks_for_task = insns.iter().any(|insn| {
+        let uses_current_task = insns.iter().any(|insn| {
             matches!(insn, Insn::Call(Callee::Helper(number)) if TASK_HELPERS.contains(number))
         });
         let exception_callback = program.exception_callback().map(|slot| slot as usize);
@@ -124,12 +124,12 @@ impl Prepared {
         Prepared {
             may_read_unwritten,
             read_unwritten: AtomicUsize::new(usize::MAX),
-            asks_for_task,
+            uses_current_task,
             rules,
             checked: Arc::new(checked),
             native,
             callbacks,
-            not_native,
+            fallback_reason,
             program,
             host,
             streams: Streams::new(),
@@ -151,13 +151,13 @@ impl Prepared {
     pub(super) fn drop_native(&mut self, why: String) {
         self.callbacks.clear();
         if self.native.take().is_some() {
-            self.not_native = Some(why);
+            self.fallback_reason = Some(why);
         }
     }
 
-    /// The feature that native code does not support, in one line, if it was requested.
-    pub(super) fn not_native(&self) -> Option<&str> {
-        self.not_native.as_deref()
+    /// The construct that native code does not support, in one line, if it was requested.
+    pub(super) fn fallback_reason(&self) -> Option<&str> {
+        self.fallback_reason.as_deref()
     }
 
     /// Notes that an instruction read stack memory which the program never wrote.

@@ -55,7 +55,7 @@ pub struct TestRunOutput {
     pub duration: Duration,
     /// Text that all runs printed.
     pub printk: PrintedText,
-    /// Records of ring and perf buffers, if [`RunnableProgram::take_records`] was called.
+    /// Records of ring and perf buffers, if the program collects them ([`RunnableProgram::collect_records`]).
     pub records: Vec<RunRecord>,
 }
 
@@ -103,11 +103,13 @@ impl<'o> RunnableProgram<'o> {
         self.unchecked_runs = 0;
     }
 
-    /// Has each run take the records of ring and perf buffers, so that the buffers do not fill;
-    /// otherwise records stay there for [`Ring::consume`](crate::run::Ring::consume).
-    pub fn take_records(&mut self) {
+    /// Sets whether each run collects the records of ring and perf buffers, so that the buffers do
+    /// not fill; otherwise, as at first, records stay there for
+    /// [`Ring::consume`](crate::run::Ring::consume).
+    pub fn collect_records(&mut self, on: bool) {
         let maps = self.shared.maps.iter().flatten();
-        self.record_maps = maps.filter(|map| records::has_some(map)).collect();
+        let maps = maps.filter(|map| on && records::has_some(map));
+        self.record_maps = maps.collect();
     }
 
     /// The records that wait, if they are taken.
@@ -130,8 +132,8 @@ impl<'o> RunnableProgram<'o> {
 
     /// The construct that native code does not support, in one line, if the program runs in the
     /// checked engine for that reason.
-    pub fn not_native(&self) -> Option<&str> {
-        self.prepared.not_native()
+    pub fn fallback_reason(&self) -> Option<&str> {
+        self.prepared.fallback_reason()
     }
 
     /// Runs the program on a packet as `BPF_PROG_TEST_RUN` does.

@@ -10,7 +10,7 @@ use program::MapDef;
 use spec::maps::MapKind;
 use vm::MapObject as _;
 
-use super::{NotLoaded, ObjectMap};
+use super::{LoadError, ObjectMap};
 
 /// Maps to use in place of an object's own, by their names there.
 #[derive(Debug, Default)]
@@ -83,18 +83,18 @@ impl ReusedMaps {
     /// The map that stands for one of this definition, whose values have this layout.
     ///
     /// # Errors
-    /// [`NotLoaded::Reuse`] if it differs.
+    /// [`LoadError::Reuse`] if it differs.
     pub(super) fn find(
         &self,
         def: &Arc<MapDef>,
         layout: &ValueLayout,
         cpus: u32,
-    ) -> Result<Option<ObjectMap>, NotLoaded> {
+    ) -> Result<Option<ObjectMap>, LoadError> {
         let Some(reused) = self.0.get(&def.name) else {
             return Ok(None);
         };
         let checked = reused.check(def, layout, cpus);
-        checked.map_err(|fault| NotLoaded::Reuse {
+        checked.map_err(|fault| LoadError::Reuse {
             map: def.name.clone(),
             fault,
         })?;

@@ -9,7 +9,7 @@ use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
 use super::prepared::Prepared;
-use super::{NotLoaded, ObjectMap};
+use super::{LoadError, ObjectMap};
 
 /// The programs of an object by descriptor, which is their place here.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared
     let takes_part = |prepared: &Prepared| kinds.contains(&prepared.program.kind());
     let linked = programs.iter().filter(|prepared| takes_part(prepared));
     let mut reasons =
-        linked.filter_map(|prepared| Some((prepared.program.name(), prepared.not_native()?)));
+        linked.filter_map(|prepared| Some((prepared.program.name(), prepared.fallback_reason()?)));
     let Some((name, why)) = reasons.next() else {
         return;
     };
@@ -75,12 +75,12 @@ pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared
 /// its place in `programs` as id.
 ///
 /// # Errors
-/// [`NotLoaded::ProgramArray`] if an array does not take a program that uses it or that it
+/// [`LoadError::ProgramArray`] if an array does not take a program that uses it or that it
 /// holds, as in the kernel, or if it holds a program that is not loaded.
 pub(super) fn fill(
     maps: &[Option<ObjectMap>],
     programs: &[Prepared],
-) -> Result<Programs, NotLoaded> {
+) -> Result<Programs, LoadError> {
     let stored = programs.iter().zip(0..).map(|(prepared, id)| {
         let class = class(prepared);
         let target = prepared.native.as_ref();
@@ -89,7 +89,7 @@ pub(super) fn fill(
     });
     let stored = Programs(stored.collect());
     for (index, array) in arrays(maps) {
-        let refused = |program: &str, errno| NotLoaded::ProgramArray {
+        let refused = |program: &str, errno| LoadError::ProgramArray {
             map: array.def.name.clone(),
             program: program.to_owned(),
             errno,

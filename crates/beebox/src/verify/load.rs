@@ -26,8 +26,11 @@ use object::{
 use program::creation::LOADER_STACK_BYTES;
 use program::{MapDef, Program};
 use spec::Kernel;
+use spec::kernel::{KernelField, Source};
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
+use spec::since::Release;
+use verifier::{RefusalKind, Verdict, Verification};
 
 use super::notes::{self, MapNote};
 use super::test_tags::TestTags;
@@ -37,7 +40,7 @@ pub type ReadBtf<'a> = &'a dyn Fn(&str) -> Option<Arc<Btf<'static>>>;
 
 /// Loads the programs of objects, each alone.
 #[derive(Clone, Copy)]
-pub struct Loader<'a> {
+pub struct ProgramLoader<'a> {
     kernel: &'a Kernel,
     flags: LoadFlags,
     read_btf: Option<ReadBtf<'a>>,
@@ -47,7 +50,7 @@ pub struct Loader<'a> {
 
 /// A program of an object, loaded alone.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct StandaloneProgram {
     /// Its name.
     pub name: String,
     /// Its section.
@@ -71,13 +74,13 @@ pub struct Loaded {
     pub is_refused: bool,
 }
 
-impl Loaded {
+impl StandaloneProgram {
     /// A program alone, as the kernel loads it: without its BTF if the kernel refuses that.
-    pub fn of_program(program: Program, kernel: &Kernel) -> Loaded {
+    pub fn from_program(program: Program, kernel: &Kernel) -> StandaloneProgram {
         let types = program.btf().filter(|_| !has_struct_ops(&program));
         let kernel_types = kernel.btf().map(|btf| &**btf);
         let btf_refusal = types.and_then(|types| btf_refusal(types.as_bytes(), kernel_types));
-        Loaded {
+        StandaloneProgram {
             name: program.name().to_owned(),
             section: program.section().to_owned(),
             kind: Some(program.kind()),
@@ -93,6 +96,23 @@ impl Loaded {
             is_refused: false,
         }
     }
+
+    /// The verification of the program. Its verdict is [`Verdict::Unsupported`] in place of a
+    /// refusal of what the kernel's release lacks, if checks of types may keep the program from it
+    /// and the types are assumed: those of that release would answer otherwise.
+    pub fn check_release(&self, done: Verification, kernel: &Kernel) -> Verification {
+        let is_open = self.checks_types
+            && *kernel.source(KernelField::Btf) == Source::Assumed
+            && matches!(&done.verdict, Verdict::Refused(refusal)
+                if refusal.kind == RefusalKind::Release && refusal.insn.is_some());
+        match kernel.version().filter(|_| is_open) {
+            Some(version) => Verification {
+                verdict: Verdict::Unsupported(format!("rules of Linux {}", Release::from(version))),
+                ..done
+            },
+            None => done,
+        }
+    }
 }
 
 fn has_struct_ops(program: &Program) -> bool {
@@ -101,10 +121,10 @@ fn has_struct_ops(program: &Program) -> bool {
         || maps.any(|map| map.kind() == Some(MapKind::StructOps))
 }
 
-impl<'a> Loader<'a> {
+impl<'a> ProgramLoader<'a> {
     /// A loader of all programs for this kernel, without further load flags.
-    pub fn new(kernel: &'a Kernel) -> Loader<'a> {
-        Loader {
+    pub fn new(kernel: &'a Kernel) -> ProgramLoader<'a> {
+        ProgramLoader {
             kernel,
             flags: LoadFlags::default(),
             read_btf: None,
@@ -115,29 +135,29 @@ impl<'a> Loader<'a> {
 
     /// Adds load flags to those of the sections.
     #[must_use]
-    pub fn with_flags(self, flags: LoadFlags) -> Loader<'a> {
-        Loader { flags, ..self }
+    pub fn with_flags(self, flags: LoadFlags) -> ProgramLoader<'a> {
+        ProgramLoader { flags, ..self }
     }
 
     /// Obeys the declaration tags of the kernel's selftests: load flags
     /// (`test_prog_flags`) and BTF for CO-RE relocations (`test_btf_path`), which is read
     /// by file name.
     #[must_use]
-    pub fn with_test_tags(self, read_btf: ReadBtf<'a>) -> Loader<'a> {
+    pub fn with_test_tags(self, read_btf: ReadBtf<'a>) -> ProgramLoader<'a> {
         let read_btf = Some(read_btf);
-        Loader { read_btf, ..self }
+        ProgramLoader { read_btf, ..self }
     }
 
     /// Loads the programs whose name is chosen.
     #[must_use]
-    pub fn with_choice(self, choose: &'a dyn Fn(&str) -> bool) -> Loader<'a> {
-        Loader { choose, ..self }
+    pub fn with_choice(self, choose: &'a dyn Fn(&str) -> bool) -> ProgramLoader<'a> {
+        ProgramLoader { choose, ..self }
     }
 
     /// Changes the object after it is opened, before programs are linked.
     #[must_use]
-    pub fn with_change(self, change: &'a dyn Fn(&mut Object<'_>)) -> Loader<'a> {
-        Loader { change, ..self }
+    pub fn with_change(self, change: &'a dyn Fn(&mut Object<'_>)) -> ProgramLoader<'a> {
+        ProgramLoader { change, ..self }
     }
 
     /// Loads the programs of an object in the order of the file.
@@ -148,28 +168,28 @@ impl<'a> Loader<'a> {
         &self,
         file: &[u8],
         name: &str,
-        visit: &mut dyn FnMut(Loaded),
+        visit: &mut dyn FnMut(StandaloneProgram),
     ) -> Result<(), Error> {
         let mut opened = Opened::open(self, file, name)?;
-        let wanted: Vec<ProgramId> = opened
+        let selected: Vec<ProgramId> = opened
             .object
             .programs()
             .filter(|(_, code)| (self.choose)(&code.name.to_string()))
             .map(|(id, _)| id)
             .collect();
-        let mut wanted = wanted.into_iter();
-        let lacking = opened.load_all(self, &mut wanted, false, visit);
+        let mut selected = selected.into_iter();
+        let lacking = opened.load_all(self, &mut selected, false, visit);
         if let Some(id) = lacking {
             let mut file = file.to_vec();
-            object::weaken(&mut file);
+            object::make_undefined_symbols_weak(&mut file);
             let mut opened = Opened::open(self, &file, name)?;
-            opened.load_all(self, &mut [id].into_iter().chain(wanted), true, visit);
+            opened.load_all(self, &mut [id].into_iter().chain(selected), true, visit);
         }
         Ok(())
     }
 }
 
-fn is_missing_extern(loaded: &Loaded) -> bool {
+fn is_missing_extern(loaded: &StandaloneProgram) -> bool {
     let error = loaded.program.as_ref().err();
     error.is_some_and(|error| matches!(error.problem(), Problem::Extern(_)))
 }
@@ -184,7 +204,7 @@ struct Opened<'o> {
 }
 
 impl<'o> Opened<'o> {
-    fn open(loader: &Loader<'_>, file: &'o [u8], name: &str) -> Result<Opened<'o>, Error> {
+    fn open(loader: &ProgramLoader<'_>, file: &'o [u8], name: &str) -> Result<Opened<'o>, Error> {
         let options = OpenOptions {
             name: Some(name),
             ..OpenOptions::default()
@@ -231,17 +251,17 @@ impl<'o> Opened<'o> {
     /// the first that lacks an extern, and returns it.
     fn load_all(
         &mut self,
-        loader: &Loader<'_>,
+        loader: &ProgramLoader<'_>,
         programs: &mut impl Iterator<Item = ProgramId>,
         is_weak: bool,
-        visit: &mut dyn FnMut(Loaded),
+        visit: &mut dyn FnMut(StandaloneProgram),
     ) -> Option<ProgramId> {
-        let mut visit = |id, loaded: Option<Loaded>| {
+        let mut visit = |id, loaded: Option<StandaloneProgram>| {
             let loaded = loaded?;
             if !is_weak && is_missing_extern(&loaded) {
                 return Some(id);
             }
-            visit(Loaded {
+            visit(StandaloneProgram {
                 weak_externs: is_weak,
                 ..loaded
             });
@@ -270,7 +290,11 @@ impl<'o> Opened<'o> {
 
     /// Loads one program with the maps and the kernel that are its own; `None` if the object
     /// has none of this index.
-    fn load_apart(&mut self, loader: &Loader<'_>, id: ProgramId) -> Option<Loaded> {
+    fn load_apart(
+        &mut self,
+        loader: &ProgramLoader<'_>,
+        id: ProgramId,
+    ) -> Option<StandaloneProgram> {
         let has_struct_ops = self.has_struct_ops();
         let object = &mut self.object;
         let code = object.program_defs().get(id)?;
@@ -299,11 +323,11 @@ impl<'o> Opened<'o> {
     /// A program as it is loaded once it is linked; `None` if there is none.
     fn loaded(
         &self,
-        loader: &Loader<'_>,
+        loader: &ProgramLoader<'_>,
         id: ProgramId,
         tags: &TestTags,
         program: Result<Option<LinkedProgram>, Error>,
-    ) -> Option<Loaded> {
+    ) -> Option<StandaloneProgram> {
         let code = self.object.program_defs().get(id)?;
         let mut checks_types = false;
         let program = match program {
@@ -323,7 +347,7 @@ impl<'o> Opened<'o> {
             Ok(program) => notes::of_program(program, &self.sized, loader.kernel),
             Err(_) => Vec::new(),
         };
-        Some(Loaded {
+        Some(StandaloneProgram {
             name: code.name.to_string(),
             section: code.section_name.to_string(),
             kind: code.kind,
@@ -380,7 +404,7 @@ fn has_entries_by_owner(kind: MapKind) -> bool {
 
 /// The kernel with the BTF that a test's tags name for CO-RE relocations; `None` if they
 /// name none.
-fn core_kernel(loader: &Loader<'_>, tags: &TestTags) -> Result<Option<Kernel>, Error> {
+fn core_kernel(loader: &ProgramLoader<'_>, tags: &TestTags) -> Result<Option<Kernel>, Error> {
     let (Some(read), Some(name)) = (loader.read_btf, &tags.btf) else {
         return Ok(None);
     };

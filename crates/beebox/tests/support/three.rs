@@ -94,7 +94,7 @@ impl Three {
                 };
                 (run.retval, run.data_out, context_out)
             });
-            let why = program.not_native().unwrap_or_default().to_owned();
+            let why = program.fallback_reason().unwrap_or_default().to_owned();
             (program.engine(), run.map_err(|error| errno(&error)), why)
         });
         let engines = [native.0, checked.0];

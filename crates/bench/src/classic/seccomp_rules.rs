@@ -113,7 +113,7 @@ fn race_on_call(
     let theirs = libpcap.and_then(|libpcap| libpcap.interpreter(program.clone()));
     let checked = check(&program, Rules::Seccomp).expect("the program is valid");
     let converted = convert(&checked, Semantics::Kernel).into_insns();
-    let unfit = |unfit| Failure::Unfit("seccomp", unfit);
+    let unfit = |unfit| Failure::UnsupportedConstruct("seccomp", unfit);
     let for_rbpf = peer::bytes(&converted).map_err(unfit)?;
     let rbpf = peer::machine(&for_rbpf).map_err(unfit)?;
 

@@ -61,7 +61,7 @@ pub(super) fn measure(
     };
     let mut works: Vec<&mut dyn FnMut()> =
         vec![&mut alone, &mut interp, &mut jit, &mut all, &mut unchecked];
-    let unfit = |unfit| Failure::Unfit(workload.key, unfit);
+    let unfit = |unfit| Failure::UnsupportedConstruct(workload.key, unfit);
     let rbpf = peer::compiled(&bytes).map_err(unfit)?;
     let compiles = rbpf.is_some();
     let mut rbpf_jit = rbpf.map(|mut machine| move || drop(black_box(machine.jit_compile())));

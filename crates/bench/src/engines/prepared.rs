@@ -77,7 +77,7 @@ impl<'w> Prepared<'w> {
     /// All engines against one another; native code comes first, which is taken
     /// to be right.
     pub(super) fn race(&self, samples: u32) -> Result<Vec<(&'static str, f64)>, Failure> {
-        let unfit = |unfit| Failure::Unfit(self.workload.key, unfit);
+        let unfit = |unfit| Failure::UnsupportedConstruct(self.workload.key, unfit);
         let input = self.workload.input();
         let (mut data, mut context) = (input.clone(), [0; CONTEXT]);
         let mut checked = Checked::new(&self.program, &mut data, &mut context);

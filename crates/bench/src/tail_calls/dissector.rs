@@ -96,7 +96,7 @@ impl<'o> Ours<'o> {
     /// The digest of the last run, and the mean time.
     fn run(&mut self, rounds: u32) -> Option<(u32, Duration)> {
         let mut program = self.object.program(self.program)?;
-        if program.not_native().is_some() {
+        if program.fallback_reason().is_some() {
             return None;
         }
         let run = program.test_run_repeated(self.packet, rounds).ok()?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::verify::Loader;
+use beebox::verify::ProgramLoader;
 use program::Program;
 use verifier::{Options, Verification};
 
@@ -62,7 +62,7 @@ pub(super) fn of_object(path: &Path, target: &Target) -> Result<Vec<Named>, Fail
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let mut programs = Vec::new();
     // veristat changes no flags, so none of the tests' own are added.
-    let loader = Loader::new(&target.kernel);
+    let loader = ProgramLoader::new(&target.kernel);
     let _ = loader.load_each(&bytes, &file, &mut |loaded| {
         if let Ok(program) = loaded.program {
             let name = (file.clone().into_owned(), loaded.name);

@@ -12,7 +12,7 @@ use beebox::object::{Error, Object, Reference, Referent, reference_at};
 use beebox::object::{ProgramTrial, TrialOutcome};
 use beebox::program::case::Case;
 use beebox::program::{AttachType, LineInfo, MapId, ProgramId, ProgramType, Subprog};
-use beebox::verify::Loader;
+use beebox::verify::ProgramLoader;
 use serde_json::{Value, json};
 
 use super::native::Sides;
@@ -165,7 +165,7 @@ fn case(file: &ObjectFile, kernel: &Kernel, names: &[&String]) -> Result<Vec<u8>
     };
     let mut loaded = None;
     let is_wanted = |name: &str| name == wanted.as_str();
-    let loader = Loader::new(kernel).with_choice(&is_wanted);
+    let loader = ProgramLoader::new(kernel).with_choice(&is_wanted);
     let opened = loader.load_each(file.bytes(), &file.base_name(), &mut |program| {
         loaded = Some(program);
     });
@@ -424,7 +424,7 @@ fn draft(
     kernel: &Kernel,
     options: CodeOptions,
 ) -> Result<NativeDraft, Failure> {
-    NativeDraft::of_unloaded(program.insns, kernel, options)
+    NativeDraft::from_linked(program.insns, kernel, options)
         .map_err(|malformed| Failure::new(malformed).within(program.name))
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use beebox::captures::{Interface, LinkType, Programs};
+use beebox::captures::{FilterSource, Interface, LinkType};
 use beebox::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
 use beebox::text::{self, Problem};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
@@ -239,7 +239,7 @@ impl Chosen {
     }
 }
 
-impl Programs for Chosen {
+impl FilterSource for Chosen {
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
         match self {
             Chosen::Compiled(filter, seen) => {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
-use beebox::captures::{self, Options, Output, Stop, Tally};
+use beebox::captures::{self, FilterCaptureError, Options, Output, PacketCounts};
 use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;
@@ -127,7 +127,7 @@ fn one_after_the_other(
         run.waited.add(waiting.elapsed());
         options.limit = options.limit.map(|limit| limit - tally.matched);
         if let Err(stop) = result {
-            run.is_damaged = matches!(stop, Stop::Capture(_));
+            run.is_damaged = matches!(stop, FilterCaptureError::Capture(_));
             run.fault = Some(stopped(stop, &name, programs, args));
         }
         run.files.push(FileTally { name, tally });
@@ -159,12 +159,12 @@ fn merged(
     progress.clear();
     let waited = Stopwatch::default();
     waiting.iter().for_each(|one| waited.add(one.elapsed()));
-    let is_damaged = matches!(result.stopped, Some((_, Stop::Capture(_))));
+    let is_damaged = matches!(result.stopped, Some((_, FilterCaptureError::Capture(_))));
     let fault = result
         .stopped
         .map(|(at, stop)| stopped(stop, &names[at], programs, args));
     let tallies = result.tallies.into_iter();
-    let file = |(name, tally): (String, Tally)| FileTally { name, tally };
+    let file = |(name, tally): (String, PacketCounts)| FileTally { name, tally };
     Run {
         files: names.into_iter().zip(tallies).map(file).collect(),
         jobs: 1,
@@ -189,18 +189,18 @@ fn threads(args: &Args, programs: &Chosen) -> usize {
 }
 
 /// Warning about a capture that was not read to its end.
-fn stopped(stop: Stop, name: &str, programs: &Chosen, args: &Args) -> Failure {
+fn stopped(stop: FilterCaptureError, name: &str, programs: &Chosen, args: &Args) -> Failure {
     match stop {
-        Stop::Capture(error) => inputs::unreadable(name, &error),
-        Stop::Program { packet, refusal } => {
+        FilterCaptureError::Capture(error) => inputs::unreadable(name, &error),
+        FilterCaptureError::Program { packet, refusal } => {
             programs.refused(&refusal, &format!("{name}: packet {packet}"))
         }
-        Stop::JumpLimit { packet } => {
+        FilterCaptureError::JumpLimit { packet } => {
             Failure::new(format_args!("{name}: packet {packet}: {JumpLimitExceeded}"))
         }
-        Stop::LinkType { packet, mismatch } => {
+        FilterCaptureError::LinkType { packet, mismatch } => {
             output::other_link_type(mismatch).within(format_args!("{name}: packet {packet}"))
         }
-        Stop::Output(error) => output::failure(args.output.as_deref(), &error),
+        FilterCaptureError::Output(error) => output::failure(args.output.as_deref(), &error),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use beebox::Engine;
-use beebox::captures::Tally;
+use beebox::captures::PacketCounts;
 use serde::Serialize;
 
 use super::inputs::NamedInput;
@@ -15,7 +15,7 @@ use crate::program_output::{json, write_json, write_output};
 /// The counts of one capture.
 pub(super) struct FileTally {
     pub(super) name: String,
-    pub(super) tally: Tally,
+    pub(super) tally: PacketCounts,
 }
 
 /// Counts of packets, and time.
@@ -55,8 +55,8 @@ struct FileRecord<'a> {
 
 impl Summary {
     /// The counts of all captures together.
-    pub(super) fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub(super) fn total(&self) -> PacketCounts {
+        let mut total = PacketCounts::default();
         for FileTally { tally, .. } in &self.files {
             total += *tally;
         }
@@ -139,7 +139,7 @@ impl Summary {
     }
 }
 
-fn counts(tally: &Tally) -> String {
+fn counts(tally: &PacketCounts) -> String {
     format!(
         "{} of {} packets matched ({} of {} bytes)",
         tally.matched, tally.packets, tally.matched_bytes, tally.bytes

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use beebox::SockFilter;
-use beebox::captures::{Event, Programs, Record, packet_metadata};
+use beebox::captures::{Event, FilterSource, Record, packet_metadata};
 use beebox::classic::{Insn, Operand};
 use beebox::text::dump_line;
 use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};

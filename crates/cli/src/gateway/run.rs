@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use beebox::run::{LoadOptions, SplitMix, Written};
+use beebox::run::{LoadOptions, PacketOutput, SplitMix};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 use report::terminal::TerminalWriter;
 
@@ -205,7 +205,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             None => None,
         };
         let mut lines = args.per_packet.then(|| packet_lines(format));
-        let written = file.as_mut().map(|(format, file)| Written {
+        let written = file.as_mut().map(|(format, file)| PacketOutput {
             format: *format,
             file: &mut file.writer,
         });

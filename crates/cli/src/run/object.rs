@@ -299,8 +299,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             return loading.answer(error);
         }
     };
-    let not_native = fallback(&mut loaded, &runs);
-    if let (Some(Engine::Native), Some((program, what))) = (args.engine, &not_native) {
+    let fallback_reason = fallback(&mut loaded, &runs);
+    if let (Some(Engine::Native), Some((program, what))) = (args.engine, &fallback_reason) {
         let what =
             format_args!("{name}: program {program}: native code does not support yet: {what}");
         return Err(Failure::new(what).hint("--engine checked"));
@@ -359,7 +359,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
     let set_up = |program: &mut RunnableProgram<'_>| {
         set_up(program);
-        program.take_records();
+        program.collect_records(true);
     };
     set_up(&mut program);
     let (kind, engine) = (program.kind(), program.engine());
@@ -386,7 +386,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         prog: chosen,
         kind,
         engine,
-        not_native: not_native.map(|(_, what)| what),
+        fallback_reason: fallback_reason.map(|(_, what)| what),
         types,
         ran,
         unwritten,
@@ -461,7 +461,7 @@ fn leave_out_struct_ops(object: &mut Object<'_>) {
 fn fallback(loaded: &mut LoadedObject, programs: &[String]) -> Option<(String, String)> {
     programs.iter().find_map(|name| {
         let program = loaded.program(name)?;
-        Some((name.clone(), program.not_native()?.to_owned()))
+        Some((name.clone(), program.fallback_reason()?.to_owned()))
     })
 }
 

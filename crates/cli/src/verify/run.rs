@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use beebox::kernel::{KernelField, Source};
 use beebox::object::{Blame, Object};
-use beebox::program::{AttachType, LoadFlags, ProgramType, Release};
+use beebox::program::{AttachType, LoadFlags, ProgramType};
 use beebox::variables::Assignment;
 use beebox::verify::Registry;
-use beebox::verify::{self, LogOutput, Options, Refusal, RefusalKind, Verification};
-use beebox::verify::{Loaded, Loader};
+use beebox::verify::{self, LogOutput, Options, Verification};
+use beebox::verify::{ProgramLoader, StandaloneProgram};
 use beebox::{Kernel, program};
 use program::Program;
 
@@ -194,7 +193,7 @@ fn verify_file(
     let mut is_noted = false;
     let mut is_file_lacking = false;
     let mut noted = BTreeSet::new();
-    let mut verify = |loaded: Loaded| {
+    let mut verify = |loaded: StandaloneProgram| {
         note_maps(&given, &loaded, &mut noted);
         if !is_noted {
             is_noted = note_btf(&given, &loaded);
@@ -208,7 +207,7 @@ fn verify_file(
         let beside = path.with_file_name(name);
         Some(Arc::new(read_types(&beside).ok()?.btf))
     };
-    let mut loader = Loader::new(kernel)
+    let mut loader = ProgramLoader::new(kernel)
         .with_flags(job.flags)
         .with_choice(&is_chosen)
         .with_change(&change);
@@ -238,7 +237,7 @@ fn verify_file(
 }
 
 /// Notes that the kernel refuses the BTF of a program; true if it does.
-fn note_btf(file: &str, loaded: &Loaded) -> bool {
+fn note_btf(file: &str, loaded: &StandaloneProgram) -> bool {
     let Some(refusal) = &loaded.btf_refusal else {
         return false;
     };
@@ -249,7 +248,7 @@ fn note_btf(file: &str, loaded: &Loaded) -> bool {
 }
 
 /// True if the kernel lacks something to load a program with, or programs of its type.
-fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
+fn is_lacking(loaded: &StandaloneProgram, registry: &Registry) -> bool {
     match &loaded.program {
         Ok(program) => {
             let mut known = registry.programs.keys();
@@ -260,7 +259,7 @@ fn is_lacking(loaded: &Loaded, registry: &Registry) -> bool {
 }
 
 /// Prints the notes about the maps of a program, each once for a file.
-fn note_maps(file: &str, loaded: &Loaded, noted: &mut BTreeSet<String>) {
+fn note_maps(file: &str, loaded: &StandaloneProgram, noted: &mut BTreeSet<String>) {
     for note in &loaded.notes {
         let note = note.to_string();
         if !noted.contains(&note) {
@@ -272,7 +271,7 @@ fn note_maps(file: &str, loaded: &Loaded, noted: &mut BTreeSet<String>) {
 
 fn verify_one(
     file: &str,
-    loaded: &Loaded,
+    loaded: &StandaloneProgram,
     job: &Job<'_>,
     kernel: &Kernel,
     registry: &Registry,
@@ -304,13 +303,7 @@ fn verify_one(
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();
                     row.facts = facts.map(|facts| FactTable::new(program, &facts));
-                    if let Some(version) = kernel.version()
-                        && is_open(&done, loaded, kernel)
-                    {
-                        let what = format!("rules of Linux {}", Release::from(version));
-                        done.verdict = verify::Verdict::Unsupported(what);
-                    }
-                    fill(&mut row, done);
+                    fill(&mut row, loaded.check_release(done, kernel));
                     log.finish(&mut row);
                     if job.explains && row.verdict == ResultVerdict::Failure {
                         row.explanation = explain(program, kernel, registry, &job.options);
@@ -321,18 +314,6 @@ fn verify_one(
         }
     }
     row
-}
-
-/// True if a program uses what the kernel's release lacks, and checks of types may keep it from
-/// that, while the types are assumed: those of another release would answer otherwise.
-fn is_open(done: &Verification, loaded: &Loaded, kernel: &Kernel) -> bool {
-    let is_by_release = |refusal: &Refusal| {
-        let is_reached = refusal.insn.is_some();
-        refusal.kind == RefusalKind::Release && is_reached
-    };
-    loaded.checks_types
-        && *kernel.source(KernelField::Btf) == Source::Assumed
-        && matches!(&done.verdict, verify::Verdict::Refused(refusal) if is_by_release(refusal))
 }
 
 /// Verifies a program. A panic is a broken invariant of the verifier: it is one

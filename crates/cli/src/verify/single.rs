@@ -7,7 +7,7 @@ use beebox::Kernel;
 use beebox::ebpf::encode;
 use beebox::program::case::KernelAnswer;
 use beebox::program::{LoadFlags, MapDef, Program, ProgramType};
-use beebox::verify::{Loaded, Registry};
+use beebox::verify::{Registry, StandaloneProgram};
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
@@ -69,11 +69,11 @@ impl Single {
     }
 
     /// The program as loaded; one without a name is called like its file.
-    pub(super) fn loaded(&self, file: &str, kernel: &Kernel) -> Loaded {
+    pub(super) fn loaded(&self, file: &str, kernel: &Kernel) -> StandaloneProgram {
         let stem = || file.split('.').next().unwrap_or(file).to_owned();
-        let loaded = Loaded::of_program(self.program.clone(), kernel);
+        let loaded = StandaloneProgram::from_program(self.program.clone(), kernel);
         match loaded.name.is_empty() {
-            true => Loaded {
+            true => StandaloneProgram {
                 name: stem(),
                 ..loaded
             },

@@ -18,7 +18,7 @@ use btf::{Btf, Composite, Kind, Member, Name, Shape, TypeId};
 use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 
-use super::fault::{Amount, MapFault};
+use super::fault::{MapFault, SizeAttribute};
 
 /// Attributes of a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,20 +97,20 @@ impl Reader<'_> {
             b"map_extra" => params.extra = self.long_number()?,
             b"key_size" => {
                 let size = self.number()?;
-                agree(&mut params.key_size, size, Amount::Key)?;
+                agree(&mut params.key_size, size, SizeAttribute::Key)?;
             }
             b"value_size" => {
                 let size = self.number()?;
-                agree(&mut params.value_size, size, Amount::Value)?;
+                agree(&mut params.value_size, size, SizeAttribute::Value)?;
             }
             b"key" => {
-                let (ty, size) = self.sized_type(Amount::Key)?;
-                agree(&mut params.key_size, size, Amount::Key)?;
+                let (ty, size) = self.sized_type(SizeAttribute::Key)?;
+                agree(&mut params.key_size, size, SizeAttribute::Key)?;
                 params.key_type = ty;
             }
             b"value" => {
-                let (ty, size) = self.sized_type(Amount::Value)?;
-                agree(&mut params.value_size, size, Amount::Value)?;
+                let (ty, size) = self.sized_type(SizeAttribute::Value)?;
+                agree(&mut params.value_size, size, SizeAttribute::Value)?;
                 params.value_type = ty;
             }
             _ if relaxed => {}
@@ -149,7 +149,7 @@ impl Reader<'_> {
     }
 
     /// Type that a pointer refers to, with its size.
-    fn sized_type(&self, of: Amount) -> Result<(TypeId, u32), MapFault> {
+    fn sized_type(&self, of: SizeAttribute) -> Result<(TypeId, u32), MapFault> {
         let ty = self.btf.at(self.member.ty);
         let Shape::Ptr(to) = ty.shape() else {
             return Err(self.unexpected(Kind::Ptr, ty.kind()));
@@ -174,7 +174,7 @@ impl Reader<'_> {
         if !is_map_of_maps && kind != Some(MapKind::ProgArray) {
             return Err(MapFault::ValuesOfOther(params.map_type));
         }
-        agree(&mut params.value_size, 4, Amount::Value)?;
+        agree(&mut params.value_size, 4, SizeAttribute::Value)?;
         let ty = self.btf.at(self.member.ty);
         let element = match ty.shape() {
             Shape::Array(array) if array.count == 0 => array.element,
@@ -214,7 +214,7 @@ impl Reader<'_> {
 
 /// Sets a size that several attributes may state. Different sizes are an error; 0 states
 /// none.
-fn agree(known: &mut u32, size: u32, of: Amount) -> Result<(), MapFault> {
+fn agree(known: &mut u32, size: u32, of: SizeAttribute) -> Result<(), MapFault> {
     if *known != 0 && *known != size {
         return Err(MapFault::TwoSizes {
             of,

@@ -46,14 +46,14 @@ pub enum MapFault {
     /// A type has no size.
     NoSize {
         /// Size that the type states.
-        of: Amount,
+        of: SizeAttribute,
         /// Type.
         ty: TypeId,
     },
     /// Two attributes state different sizes.
     TwoSizes {
         /// Size that they state.
-        of: Amount,
+        of: SizeAttribute,
         /// First size in bytes.
         first: u32,
         /// Second size in bytes.
@@ -136,18 +136,18 @@ pub enum MapFault {
 
 /// Element part whose size is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum SizeAttribute {
     /// Key.
     Key,
     /// Value.
     Value,
 }
 
-impl fmt::Display for Amount {
+impl fmt::Display for SizeAttribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Amount::Key => "key",
-            Amount::Value => "value",
+            SizeAttribute::Key => "key",
+            SizeAttribute::Value => "value",
         })
     }
 }

@@ -38,7 +38,7 @@ use crate::sections::Sections;
 pub use creation::LinkedMap;
 pub(crate) use creation::{Creation, jump_table};
 pub use data::{Data, DataKind};
-pub use fault::{Amount, MapFault};
+pub use fault::{MapFault, SizeAttribute};
 pub use globals::Global;
 pub use kernel_ops::{Binding, Bindings};
 pub use struct_ops::{StructOps, StructOpsFault};

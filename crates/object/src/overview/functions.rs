@@ -8,7 +8,7 @@ use program::{ExternId, MapId};
 use spec::since::{Feature, has_loop};
 
 use super::reach::{Known, Value, reached};
-use super::{Need, ProgramOverview, Thing, collect, program_needs};
+use super::{ProgramOverview, Requirement, Thing, collect, program_needs};
 use crate::externs::ExternKind;
 use crate::object::Object;
 use crate::programs::{ProgramDef, ProgramId};
@@ -35,7 +35,7 @@ struct Function {
     stack: u32,
     relocations: usize,
     maps: BTreeSet<MapId>,
-    needs: Vec<Need>,
+    needs: Vec<Requirement>,
 }
 
 impl Functions {
@@ -142,18 +142,18 @@ impl Functions {
         let needs_of = |id: &ProgramId| {
             let is_required = required.contains(id);
             let needs = self.get(*id).needs.iter();
-            needs.map(move |need| Need {
+            needs.map(move |need| Requirement {
                 is_guarded: need.is_guarded || need.is_guardable && !is_required,
                 ..*need
             })
         };
-        let mut needs: Vec<Need> = reached.iter().flat_map(needs_of).collect();
+        let mut needs: Vec<Requirement> = reached.iter().flat_map(needs_of).collect();
         let jumps_on = Thing::Helper(TAIL_CALL);
         if reached.len() > 1 && needs.iter().any(|need| need.thing == jumps_on) {
-            needs.push(Need::feature(Feature::TailCallsWithCalls));
+            needs.push(Requirement::feature(Feature::TailCallsWithCalls));
         }
         if slots > MAX_INSNS_BEFORE_5_2 {
-            needs.push(Need::feature(Feature::LongPrograms));
+            needs.push(Requirement::feature(Feature::LongPrograms));
         }
         needs.extend(program_needs::needs(code));
         let maps: BTreeSet<MapId> = all().flat_map(|function| &function.maps).copied().collect();
@@ -235,7 +235,7 @@ impl Function {
             }
         }
         if has_loop(&insns) {
-            function.needs.push(Need::feature(Feature::Loops));
+            function.needs.push(Requirement::feature(Feature::Loops));
         }
         function.needs = collect(std::mem::take(&mut function.needs).into_iter());
         function
@@ -249,7 +249,7 @@ impl Function {
         (slot, insn): (usize, Insn),
         patch: Option<&Patch>,
     ) {
-        let mut need = |need: Need| {
+        let mut need = |need: Requirement| {
             // What programs check for before they use it: a path that is not taken needs none
             // of it. Other parts of instructions are checked everywhere.
             let is_guardable = match need.thing {
@@ -257,7 +257,7 @@ impl Function {
                 _ => true,
             };
             let need = need.at(id, slot);
-            self.needs.push(Need {
+            self.needs.push(Requirement {
                 is_guardable,
                 ..need
             });
@@ -268,9 +268,9 @@ impl Function {
             }
             (Some(Goal::Value { map, .. }), _) => {
                 self.maps.insert(map);
-                need(Need::feature(Feature::GlobalData));
+                need(Requirement::feature(Feature::GlobalData));
             }
-            (Some(Goal::JumpTable { .. }), _) => need(Need::feature(Feature::IndirectJumps)),
+            (Some(Goal::JumpTable { .. }), _) => need(Requirement::feature(Feature::IndirectJumps)),
             (Some(Goal::ExternLoad(wanted) | Goal::ExternCall(wanted)), insn) => {
                 let Some(known) = object.externs().get(wanted) else {
                     return;
@@ -279,18 +279,18 @@ impl Function {
                 match known.kind {
                     ExternKind::Config(_) => {
                         self.maps.extend(object.maps().kconfig());
-                        need(Need::feature(Feature::GlobalData));
+                        need(Requirement::feature(Feature::GlobalData));
                     }
                     // A weak kfunc that is called without a check of its existence is
                     // required.
                     ExternKind::Function(_)
                         if is_call && !(known.weak && asked.contains(&wanted)) =>
                     {
-                        need(Need::feature(Feature::Kfuncs));
-                        need(Need::kfunc(wanted, &known.name));
+                        need(Requirement::feature(Feature::Kfuncs));
+                        need(Requirement::kfunc(wanted, &known.name));
                     }
                     ExternKind::Variable(_) if !known.weak => {
-                        need(Need::feature(Feature::TypedKsyms));
+                        need(Requirement::feature(Feature::TypedKsyms));
                     }
                     _ => {}
                 }
@@ -301,14 +301,14 @@ impl Function {
                     Some(Goal::Address { .. }) => Feature::Callbacks,
                     _ => Feature::LocalCalls,
                 };
-                need(Need::feature(feature));
+                need(Requirement::feature(feature));
                 let callee = callee(object, code, slot, goal);
                 self.callees.extend(callee.map(|callee| (callee, false)));
             }
-            (None, Insn::Call(Callee::Helper(number))) => need(Need::helper(number)),
+            (None, Insn::Call(Callee::Helper(number))) => need(Requirement::helper(number)),
             (None, _) => {
                 if let Some(feature) = Feature::of(insn) {
-                    need(Need::feature(feature));
+                    need(Requirement::feature(feature));
                 }
             }
         }

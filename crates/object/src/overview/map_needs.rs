@@ -4,7 +4,7 @@ use btf::Btf;
 use program::MapParams;
 use spec::since::{Feature, value_features};
 
-use super::{Need, Thing};
+use super::{Requirement, Thing};
 use crate::maps::Map;
 
 /// struct_ops types newer than the first, by name.
@@ -14,7 +14,7 @@ const TABLES: &[(&str, Feature)] = &[
     ("Qdisc_ops", Feature::QdiscOps),
 ];
 
-pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
+pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Requirement> {
     let mut needs = Vec::new();
     if !map.autocreate {
         return needs;
@@ -30,13 +30,13 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
         let ty = types.skip_modifiers(table.ty).unwrap_or(table.ty);
         let name = types.at(ty).name();
         let known = TABLES.iter().find(|(known, _)| name == *known);
-        needs.extend(known.map(|(_, feature)| Need::feature(*feature)));
+        needs.extend(known.map(|(_, feature)| Requirement::feature(*feature)));
         return needs;
     }
     let values = [Some(map.params()), map.inner()];
     for params in values.into_iter().flatten() {
         for feature in value_features(types, params.value_type) {
-            let need = Need::feature(feature);
+            let need = Requirement::feature(feature);
             if !needs.contains(&need) {
                 needs.push(need);
             }
@@ -45,21 +45,21 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
     needs
 }
 
-fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Need>) {
+fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Requirement>) {
     if let Some(kind) = params.kind() {
-        needs.push(Need::of(Thing::MapKind(kind), Some(kind.since())));
+        needs.push(Requirement::of(Thing::MapKind(kind), Some(kind.since())));
     }
     for (name, since) in params.flags.since() {
         // libbpf mmaps global data where the kernel supports that.
         let is_optional = is_data && name == "BPF_F_MMAPABLE";
         if !is_optional {
-            needs.push(Need::of(Thing::MapFlag(name), Some(since)));
+            needs.push(Requirement::of(Thing::MapFlag(name), Some(since)));
         }
     }
     if params.extra != 0 {
-        needs.push(Need::feature(Feature::MapExtra));
+        needs.push(Requirement::feature(Feature::MapExtra));
     }
     if is_data {
-        needs.push(Need::feature(Feature::GlobalData));
+        needs.push(Requirement::feature(Feature::GlobalData));
     }
 }

@@ -5,7 +5,7 @@
 //! the names in their relocations, so that no kernel is needed and objects that cannot be
 //! linked have an overview too.
 //!
-//! A [`Need`] is one required feature: a helper, a map kind, an instruction. Every
+//! A [`Requirement`] is one required feature: a helper, a map kind, an instruction. Every
 //! instruction counts. Helpers, kfuncs and other operands of those that no run reaches where
 //! each check for a type, field, enumerator, weak symbol or release answers no are guarded: the
 //! oldest release does without them. Opcodes, modes of loads, atomic operations and function
@@ -40,7 +40,7 @@ pub struct Overview {
     /// Programs, in the object's order.
     pub programs: Vec<ProgramOverview>,
     /// Needs of each map, by index.
-    pub maps: Vec<Vec<Need>>,
+    pub maps: Vec<Vec<Requirement>>,
 }
 
 /// Properties and needs of a program.
@@ -59,18 +59,18 @@ pub struct ProgramOverview {
     /// Maps that it refers to, by index.
     pub maps: Vec<MapId>,
     /// Needs of the program, without those of its maps.
-    pub needs: Vec<Need>,
+    pub needs: Vec<Requirement>,
 }
 
 /// Feature that a kernel must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct Requirement {
     /// Feature.
     pub thing: Thing,
     /// First release with it; `None` if unknown.
     pub since: Option<Since>,
     /// First use, if it is an instruction.
-    pub site: Option<Site>,
+    pub site: Option<UseSite>,
     /// True if all uses are behind checks of what the kernel has, and kernels without the
     /// feature accept the unreached instructions.
     pub is_guarded: bool,
@@ -80,7 +80,7 @@ pub struct Need {
 
 /// Instruction of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct UseSite {
     /// Program or function that contains it.
     pub code: ProgramId,
     /// Slot index from the start of that.
@@ -106,7 +106,7 @@ pub enum Thing {
     Feature(Feature),
 }
 
-impl Need {
+impl Requirement {
     /// Category, such as `helper`; empty for a feature.
     pub fn category(&self) -> &'static str {
         match self.thing {
@@ -162,7 +162,7 @@ impl Overview {
     pub fn needs_of<'o>(
         &'o self,
         program: &'o ProgramOverview,
-    ) -> impl Iterator<Item = &'o Need> + 'o {
+    ) -> impl Iterator<Item = &'o Requirement> + 'o {
         let maps = program.maps.iter();
         let maps = maps.filter_map(|id| self.maps.get(id.0 as usize));
         program.needs.iter().chain(maps.flatten())
@@ -170,23 +170,23 @@ impl Overview {
 
     /// Needs of the whole object without duplicates, latest first, each with its first
     /// use.
-    pub fn needs(&self) -> Vec<Need> {
+    pub fn needs(&self) -> Vec<Requirement> {
         let programs = self.programs.iter().flat_map(|program| &program.needs);
         collect(programs.chain(self.maps.iter().flatten()).copied())
     }
 }
 
 /// Oldest release that satisfies all needs that are not guarded.
-pub fn oldest<'n>(needs: impl IntoIterator<Item = &'n Need>) -> Option<Release> {
+pub fn oldest<'n>(needs: impl IntoIterator<Item = &'n Requirement>) -> Option<Release> {
     let needs = needs.into_iter().filter(|need| !need.is_guarded);
     let known = needs.filter_map(|need| need.since);
     known.map(|since| since.release).max()
 }
 
 /// Needs without duplicates, latest first, then by kind.
-fn collect(needs: impl Iterator<Item = Need>) -> Vec<Need> {
-    let mut all: Vec<Need> = needs.collect();
-    let release = |need: &Need| need.since.map(|since| since.release);
+fn collect(needs: impl Iterator<Item = Requirement>) -> Vec<Requirement> {
+    let mut all: Vec<Requirement> = needs.collect();
+    let release = |need: &Requirement| need.since.map(|since| since.release);
     all.sort_by(|one, other| {
         release(other)
             .cmp(&release(one))
@@ -198,9 +198,9 @@ fn collect(needs: impl Iterator<Item = Need>) -> Vec<Need> {
     all
 }
 
-impl Need {
-    fn of(thing: Thing, since: Option<Since>) -> Need {
-        Need {
+impl Requirement {
+    fn of(thing: Thing, since: Option<Since>) -> Requirement {
+        Requirement {
             thing,
             since,
             site: None,
@@ -209,22 +209,22 @@ impl Need {
         }
     }
 
-    fn feature(feature: Feature) -> Need {
-        Need::of(Thing::Feature(feature), Some(feature.since()))
+    fn feature(feature: Feature) -> Requirement {
+        Requirement::of(Thing::Feature(feature), Some(feature.since()))
     }
 
-    fn helper(number: i32) -> Need {
+    fn helper(number: i32) -> Requirement {
         let known = helpers::helper(number);
-        Need::of(Thing::Helper(number), known.map(|helper| helper.since))
+        Requirement::of(Thing::Helper(number), known.map(|helper| helper.since))
     }
 
-    fn kfunc(id: ExternId, name: &str) -> Need {
-        Need::of(Thing::Kfunc(id), kfunc(name))
+    fn kfunc(id: ExternId, name: &str) -> Requirement {
+        Requirement::of(Thing::Kfunc(id), kfunc(name))
     }
 
-    fn at(self, code: ProgramId, slot: usize) -> Need {
-        Need {
-            site: Some(Site { code, slot }),
+    fn at(self, code: ProgramId, slot: usize) -> Requirement {
+        Requirement {
+            site: Some(UseSite { code, slot }),
             ..self
         }
     }

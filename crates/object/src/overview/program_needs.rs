@@ -3,24 +3,30 @@
 use spec::programs::{AttachType, LoadFlags};
 use spec::since::Feature;
 
-use super::{Need, Thing};
+use super::{Requirement, Thing};
 use crate::programs::ProgramDef;
 
-pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Need> {
+pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Requirement> {
     let mut needs = Vec::new();
     let Some(kind) = code.kind else {
         return needs;
     };
-    needs.push(Need::of(Thing::ProgramType(kind), Some(kind.since())));
+    needs.push(Requirement::of(
+        Thing::ProgramType(kind),
+        Some(kind.since()),
+    ));
     if let Some(attach) = code.attach.filter(|_| names_attach(code)) {
-        needs.push(Need::of(Thing::AttachType(attach), Some(attach.since())));
+        needs.push(Requirement::of(
+            Thing::AttachType(attach),
+            Some(attach.since()),
+        ));
     }
     let flags = code.flags.with(code.section_flags());
     if flags.has(LoadFlags::XDP_HAS_FRAGS) {
-        needs.push(Need::feature(Feature::XdpFragments));
+        needs.push(Requirement::feature(Feature::XdpFragments));
     }
     if flags.has(LoadFlags::SLEEPABLE) {
-        needs.extend(Feature::of_sleepable(kind, code.attach).map(Need::feature));
+        needs.extend(Feature::of_sleepable(kind, code.attach).map(Requirement::feature));
     }
     needs
 }

@@ -32,7 +32,8 @@ pub struct Trial {
     /// Reason why the programs cannot be linked together, if any.
     pub refusal: Option<Error>,
     /// True if the kernel lacks externs that are not weak: libbpf loads no program, and those
-    /// linked here have them weak, as if [`weaken`](crate::weaken) had made them so.
+    /// linked here have them weak, as by
+    /// [`make_undefined_symbols_weak`](crate::make_undefined_symbols_weak).
     pub weak_externs: bool,
     /// Result of each program, in order.
     pub programs: Vec<ProgramTrial>,

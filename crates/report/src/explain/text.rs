@@ -16,6 +16,18 @@ const HELP: Style = AnsiColor::Green.on_default().bold();
 /// Columns of a source line that decisions and notes show.
 const LINE_WIDTH: usize = 80;
 
+/// The explanation for a person, without escape sequences.
+pub fn plain_text(explanation: &Explanation) -> String {
+    let text = text(explanation);
+    let mut parts = text.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // A sequence ends at its first `m`.
+        plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    plain
+}
+
 /// The explanation for a person; styled by escape sequences.
 pub fn text(explanation: &Explanation) -> String {
     let words = words(explanation);

@@ -1,6 +1,6 @@
 //! Renderer of an object as JSON with all data. Keys are those of bpftool where it has the thing.
 
-use object::overview::{Need, oldest};
+use object::overview::{Requirement, oldest};
 use serde_json::{Value, json};
 use spec::Kernel;
 use spec::kernel::KernelField;
@@ -142,7 +142,7 @@ fn globals(shown: &Shown<'_, '_>) -> Vec<Value> {
         .collect()
 }
 
-fn need(shown: &Shown<'_, '_>, need: &Need) -> Value {
+fn need(shown: &Shown<'_, '_>, need: &Requirement) -> Value {
     let (category, name) = thing(shown.object, need);
     let place = need.site.and_then(|site| Place::of(shown.object, site));
     json!({

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use object::externs::ExternKind;
 use object::maps::Map;
-use object::overview::{Need, oldest};
+use object::overview::{Requirement, oldest};
 use object::{Error, ProgramDef};
 
 use super::{Missing, Place, Shown, Sizes, base, kinds, latest, relocations, words};
@@ -117,7 +117,7 @@ pub(super) fn section(code: &ProgramDef<'_>) -> String {
 }
 
 /// A release, and the features that need it.
-fn because(shown: &Shown<'_, '_>, need: Option<&Need>) -> String {
+fn because(shown: &Shown<'_, '_>, need: Option<&Requirement>) -> String {
     let Some((need, since)) = need.and_then(|need| Some((need, need.since?))) else {
         return "-".to_owned();
     };

@@ -37,13 +37,13 @@ pub enum Fault {
     /// that place.
     OutOfBounds(u64),
     /// Control flow or a result depends on the address of memory or stack.
-    TellsPlaces,
+    AddressDependent,
     /// An atomic access that is not aligned.
     Misaligned(u64),
     /// A jump or a call out of the program, or into a 64-bit immediate.
-    NowhereToGo,
+    JumpOutOfRange,
     /// An instruction that this evaluator does not have.
-    NotHere,
+    Unsupported,
     /// More than `FRAMES` frames.
     TooDeep,
     /// More instructions than allowed.
@@ -228,7 +228,7 @@ impl<'a> Run<'a> {
     fn go(&mut self, steps: u64) -> Result<u64, Fault> {
         let mut at = 0usize;
         for _ in 0..steps {
-            let insn = *self.insns.get(at).ok_or(Fault::NowhereToGo)?;
+            let insn = *self.insns.get(at).ok_or(Fault::JumpOutOfRange)?;
             let next = self.step(insn, at)?;
             self.reach.step(at, next);
             match next {
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
         if r0.origin.is_number() && memory.all(|byte| *byte == ByteOrigin::Number) {
             Ok(r0.bits)
         } else {
-            Err(Fault::TellsPlaces)
+            Err(Fault::AddressDependent)
         }
     }
 
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
                         let packet = Packet::whole(&self.packet, &Metadata::UNKNOWN);
                         super::packet_helper(number, &packet, from, kind)
                     }
-                    _ => return Err(Fault::NotHere),
+                    _ => return Err(Fault::Unsupported),
                 };
                 self.regs[1..=5].fill(None);
                 self.set(Reg::R0, Value::number(value));
@@ -410,7 +410,7 @@ impl<'a> Run<'a> {
                 self.get(Reg::R0)?;
                 return Ok(self.leave());
             }
-            _ => return Err(Fault::NotHere),
+            _ => return Err(Fault::Unsupported),
         }
         Ok(Some(next))
     }
@@ -436,7 +436,7 @@ impl<'a> Run<'a> {
         let value = self.get(reg)?;
         match value.origin.is_number() {
             true => Ok(value.bits),
-            false => Err(Fault::TellsPlaces),
+            false => Err(Fault::AddressDependent),
         }
     }
 
@@ -460,7 +460,7 @@ impl<'a> Run<'a> {
         if decides && self.is_near(a) && self.is_near(b) {
             Ok(eval::compare(cond, width, a.bits, b.bits))
         } else {
-            Err(Fault::TellsPlaces)
+            Err(Fault::AddressDependent)
         }
     }
 
@@ -493,7 +493,7 @@ impl<'a> Run<'a> {
             _ if number => Origin::Number,
             AtomicOp::Xchg => operand.origin,
             // A store that depends on the comparison.
-            AtomicOp::CmpXchg => return Err(Fault::TellsPlaces),
+            AtomicOp::CmpXchg => return Err(Fault::AddressDependent),
             _ => Origin::Mixed,
         };
         let bits = eval::atomic(op, size, old.bits, operand.bits, expected.bits);
@@ -668,5 +668,5 @@ fn aligned(address: Value, size: Size) -> Result<Value, Fault> {
 }
 
 fn jump(at: usize, off: i32) -> Result<usize, Fault> {
-    usize::try_from(at as i64 + 1 + i64::from(off)).map_err(|_| Fault::NowhereToGo)
+    usize::try_from(at as i64 + 1 + i64::from(off)).map_err(|_| Fault::JumpOutOfRange)
 }

@@ -57,7 +57,7 @@ impl Oracle {
         let mut found = self.ask(object, &file, false)?;
         let lacks = |&(class, _): &(&'static str, i32)| class == class::NO_SYMBOL;
         if found.ends.keys().any(lacks) {
-            object::weaken(&mut file);
+            object::make_undefined_symbols_weak(&mut file);
             found.add(self.ask(object, &file, true)?);
         }
         Ok(found)

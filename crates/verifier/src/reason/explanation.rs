@@ -6,7 +6,7 @@ use crate::domain::Scalar;
 use crate::verdict::Refusal;
 
 /// Explanation of a refusal for the author of the program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// Name of the program; empty if it has none.
     pub program: String,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use beebox::program::{InitialContents, MapDef, MapEntry, Program};
 use beebox::raw::Limits;
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, ObjectMap, RunClock, RunEngine, RunError};
+use beebox::run::{LoadError, LoadOptions, LoadedObject, ObjectMap, RunClock, RunEngine, RunError};
 use spec::maps::MapKind;
 use testkit::helpers::own_system;
 
@@ -91,12 +91,12 @@ pub(super) fn run_all(
             cpus: cpus(),
             ..LoadOptions::default()
         };
-        LoadedObject::of_program(program.clone(), &target.kernel, &options)
+        LoadedObject::from_program(program.clone(), &target.kernel, &options)
     };
     let name = program.name();
     let mut loaded = match load(RunEngine::Native, false) {
         Ok(loaded) => loaded,
-        Err(NotLoaded::Unsupported { why, .. }) => {
+        Err(LoadError::Unsupported { why, .. }) => {
             let unverified = load(RunEngine::Checked, true);
             let mut unverified = unverified.map_err(|error| without_name(&error, name))?;
             let runs = run(&mut unverified, name, inputs, 0);
@@ -132,7 +132,7 @@ pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInp
             checks_deadline: true,
             ..LoadOptions::default()
         };
-        let loaded = LoadedObject::of_program(program.clone(), &target.kernel, &options);
+        let loaded = LoadedObject::from_program(program.clone(), &target.kernel, &options);
         run(&mut loaded.ok()?, program.name(), inputs, fill).ok()
     };
     // Blocks of the size of a packet with the room in front of it move the next one.
@@ -146,7 +146,7 @@ pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInp
     all
 }
 
-fn without_name(error: &NotLoaded, name: &str) -> String {
+fn without_name(error: &LoadError, name: &str) -> String {
     error.to_string().replace(name, "NAME")
 }
 

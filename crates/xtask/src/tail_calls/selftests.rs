@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::fs;
 
 use beebox::object::{Global, Object};
-use beebox::run::{LoadOptions, LoadedObject, NotLoaded, RunEngine};
+use beebox::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
 use spec::Errno;
 use sys::bpf::TestRun;
 use testkit::kernel::object::ObjectInKernel;
@@ -177,8 +177,8 @@ impl Subject {
                 };
                 let loaded = LoadedObject::load(&object, &kernel, &options);
                 Side::Ours(Box::new(loaded.map_err(|error| match error {
-                    NotLoaded::Refused { refusal, .. } => Box::from(refusal.message),
-                    NotLoaded::Unsupported { .. } => {
+                    LoadError::Refused { refusal, .. } => Box::from(refusal.message),
+                    LoadError::Unsupported { .. } => {
                         Box::<dyn Error>::from(Unsupported(error.to_string()))
                     }
                     other => Box::from(other),
@@ -230,7 +230,7 @@ impl Subject {
         match &mut self.sides {
             Side::Ours(ours) => {
                 let mut program = ours.program(name).ok_or("no such program")?;
-                if let Some(why) = program.not_native() {
+                if let Some(why) = program.fallback_reason() {
                     return Err(format!("no native code: {why}").into());
                 }
                 Ok(program.test_run(frame)?.retval)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beebox::verify::Loaded;
+use beebox::verify::StandaloneProgram;
 use testkit::kernel::load::{LoadRequest, load};
 use testkit::verifier::live_code;
 use verifier::{Proof, Spills};
@@ -108,7 +108,7 @@ impl Counts {
     }
 }
 
-fn compare_program(loaded: &Loaded, target: &Target) -> Result<Compared, &'static str> {
+fn compare_program(loaded: &StandaloneProgram, target: &Target) -> Result<Compared, &'static str> {
     let program = loaded.program.as_ref().map_err(|_| "not linked")?;
     let proof = Proof::of(program, &target.kernel, &target.registry);
     let proof = proof.map_err(|_| "not accepted")?;

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use beebox::verify::Loaded;
+use beebox::verify::StandaloneProgram;
 use spec::kernel::Source;
 use testkit::verifier::VerifierPair;
 
@@ -203,7 +203,7 @@ fn code(line: &str) -> String {
     }
 }
 
-fn compare_program(loaded: &Loaded, verifiers: &mut VerifierPair<'_>) -> Compared {
+fn compare_program(loaded: &StandaloneProgram, verifiers: &mut VerifierPair<'_>) -> Compared {
     let program = loaded.program.as_ref();
     let program = program.map_err(|_| "not linked".to_owned())?;
     if !verifiers.has_all() {

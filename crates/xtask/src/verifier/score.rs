@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use beebox::verify::Loaded;
+use beebox::verify::StandaloneProgram;
 use verifier::{Verdict, verify};
 
 use super::PAGE;
@@ -171,7 +171,7 @@ fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<String, Answer
     let mut all = HashMap::new();
     for path in files {
         let file = name_of(path);
-        let mut visit = |loaded: Loaded| {
+        let mut visit = |loaded: StandaloneProgram| {
             if let Some(answer) = answer(&loaded, target) {
                 all.insert(format!("{file}/{}", loaded.name), answer);
             }
@@ -181,7 +181,7 @@ fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<String, Answer
     Ok(all)
 }
 
-fn answer(loaded: &Loaded, target: &Target) -> Option<Answer> {
+fn answer(loaded: &StandaloneProgram, target: &Target) -> Option<Answer> {
     let program = loaded.program.as_ref().ok()?;
     let verify = || {
         verify(

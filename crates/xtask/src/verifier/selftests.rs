@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::object::Object;
-use beebox::verify::{Loaded, Loader, Registry};
+use beebox::verify::{ProgramLoader, Registry, StandaloneProgram};
 use btf::Btf;
 use flate2::read::GzDecoder;
 use spec::kernel::Source;
@@ -160,10 +160,14 @@ impl Target {
 
     /// Loads each program of an object as the kernel was given it. An object that cannot
     /// be opened has none.
-    pub(crate) fn load_each(&self, path: &Path, visit: &mut dyn FnMut(Loaded)) -> Outcome {
+    pub(crate) fn load_each(
+        &self,
+        path: &Path,
+        visit: &mut dyn FnMut(StandaloneProgram),
+    ) -> Outcome {
         let bytes = fs::read(path)?;
         let read_btf = |name: &str| types_of(&path.with_file_name(name));
-        let loader = Loader::new(&self.kernel).with_test_tags(&read_btf);
+        let loader = ProgramLoader::new(&self.kernel).with_test_tags(&read_btf);
         let _ = loader.load_each(&bytes, &name_of(path), visit);
         Ok(())
     }

@@ -8,14 +8,14 @@ use capture::Record;
 use super::results::Results;
 use crate::run::capture::frame_time;
 use crate::run::summary::Stopwatch;
-use crate::run::{CaptureStop, RunnableProgram};
+use crate::run::{RunCaptureError, RunnableProgram};
 
 /// The packets of a segment, whose bytes are elsewhere.
 #[derive(Default)]
 pub(super) struct Batch {
     packets: Vec<Waiting>,
     /// Reason why no packet follows.
-    stop: Option<CaptureStop>,
+    stop: Option<RunCaptureError>,
 }
 
 /// A packet of a batch.
@@ -36,7 +36,7 @@ impl Batch {
         &mut self,
         bytes: Range<usize>,
         record: &Record<'_>,
-    ) -> Result<(), CaptureStop> {
+    ) -> Result<(), RunCaptureError> {
         self.packets.push(Waiting {
             time: frame_time(record)?,
             bytes: bytes.start as u32..bytes.end as u32,
@@ -45,7 +45,7 @@ impl Batch {
     }
 
     /// Says why no packet follows; what merges the results numbers the packet.
-    pub(super) fn stop(&mut self, stop: CaptureStop) {
+    pub(super) fn stop(&mut self, stop: RunCaptureError) {
         self.stop = Some(stop);
     }
 

@@ -10,7 +10,7 @@ use super::results::{Merger, Results};
 use super::{WAITING, Work, segment_end};
 use crate::captures::Input;
 use crate::run::summary::Stopwatch;
-use crate::run::{CaptureStop, RunnableProgram};
+use crate::run::{RunCaptureError, RunnableProgram};
 
 /// The packets of a segment with their bytes.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) fn run(
     jobs: u32,
     mut start: impl FnMut(Box<dyn Work>, u32) -> Receiver<Results>,
     merger: &mut Merger<'_>,
-) -> Result<(), CaptureStop> {
+) -> Result<(), RunCaptureError> {
     let workers = (0..jobs).map(|cpu| {
         let (batches, handed) = mpsc::sync_channel(WAITING);
         let results = start(Box::new(Batches(handed)), cpu);
@@ -62,7 +62,7 @@ pub(super) fn run(
 }
 
 /// Merges the results of the batch that waits longest.
-fn take(waiting: &mut VecDeque<&Worker>, merger: &mut Merger<'_>) -> Result<(), CaptureStop> {
+fn take(waiting: &mut VecDeque<&Worker>, merger: &mut Merger<'_>) -> Result<(), RunCaptureError> {
     let worker = waiting.pop_front();
     // Without results the worker panicked, and the end of the scope passes that on.
     let results = worker.and_then(|worker| worker.results.recv().ok());
@@ -81,7 +81,7 @@ impl Copied {
                     self.bytes.extend_from_slice(record.data());
                     self.batch.add(start..self.bytes.len(), &record)
                 }
-                Err(error) => Err(CaptureStop::Capture(error)),
+                Err(error) => Err(RunCaptureError::Capture(error)),
             };
             if let Err(stop) = added {
                 self.batch.stop(stop);

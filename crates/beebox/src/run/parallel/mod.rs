@@ -22,7 +22,7 @@ use spec::SplitMix;
 use spec::maps::{MapFlags, MapKind};
 
 use super::random::RunRandom;
-use super::{CaptureStop, CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunnableProgram};
+use super::{CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunCaptureError, RunnableProgram};
 use crate::captures::Input;
 use results::{Merger, Results};
 
@@ -71,7 +71,7 @@ impl LoadedObject {
         jobs: u32,
         set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
         observe: &mut dyn FnMut(PacketRun<'_>),
-    ) -> Option<Result<CaptureSummary, CaptureStop>> {
+    ) -> Option<Result<CaptureSummary, RunCaptureError>> {
         let place = self.program_place(program)?;
         let mut merger = Merger::new(self.program_kind(place), observe);
         let jobs = jobs.clamp(1, self.host.cpus);

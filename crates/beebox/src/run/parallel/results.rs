@@ -5,7 +5,7 @@ use spec::programs::ProgramType;
 
 use crate::run::summary::{Counter, Stopwatch};
 use crate::run::{
-    CaptureStop, CaptureSummary, PacketRun, PrintedText, Redirect, RunRecord, RunnableProgram,
+    CaptureSummary, PacketRun, PrintedText, Redirect, RunCaptureError, RunRecord, RunnableProgram,
 };
 
 /// The runs on the packets of a segment, up to one that did not end with a value.
@@ -16,7 +16,7 @@ pub(super) struct Results {
     outputs: Vec<Output>,
     time: Stopwatch,
     /// Reason of the end; the merger numbers the packet.
-    stop: Option<CaptureStop>,
+    stop: Option<RunCaptureError>,
 }
 
 /// The run on a packet.
@@ -52,7 +52,7 @@ impl Results {
     }
 
     /// Ends the results of the segment.
-    pub(super) fn stop(&mut self, stop: CaptureStop) {
+    pub(super) fn stop(&mut self, stop: RunCaptureError) {
         self.stop = Some(stop);
     }
 
@@ -73,7 +73,7 @@ impl Results {
         let retval = match self.time.run(|| program.run_captured(frame, time, guard)) {
             Ok(retval) => retval,
             Err(error) => {
-                return self.stop(CaptureStop::Run { packet: 0, error });
+                return self.stop(RunCaptureError::Run { packet: 0, error });
             }
         };
         let place = self.runs.len();
@@ -116,7 +116,7 @@ impl<'m> Merger<'m> {
     }
 
     /// Counts the runs on the next segment and shows them to the caller.
-    pub(super) fn add(&mut self, results: Results) -> Result<(), CaptureStop> {
+    pub(super) fn add(&mut self, results: Results) -> Result<(), RunCaptureError> {
         let nothing = PrintedText::default();
         self.time.add(results.time);
         let mut outputs = results.outputs.iter().peekable();

@@ -15,7 +15,7 @@ use super::results::{Merger, Results};
 use super::{Work, segment_end};
 use crate::captures::{Part, Place};
 use crate::run::summary::Stopwatch;
-use crate::run::{CaptureStop, RunnableProgram};
+use crate::run::{RunCaptureError, RunnableProgram};
 
 /// A worker of the segments `number`, `number + jobs` and so on.
 struct Segments {
@@ -34,7 +34,7 @@ pub(super) fn run(
     jobs: u32,
     mut start: impl FnMut(Box<dyn Work>, u32) -> Receiver<Results>,
     merger: &mut Merger<'_>,
-) -> Result<(), CaptureStop> {
+) -> Result<(), RunCaptureError> {
     let channels = (0..jobs).map(|_| mpsc::channel());
     let (mut ends, starts): (Vec<_>, Vec<_>) = channels.unzip();
     // The first worker's receiver is at hand.
@@ -72,7 +72,7 @@ impl Work for Segments {
             let Ok(mut place) = self.starts.recv() else {
                 return;
             };
-            let walked = loaded.map_err(CaptureStop::Capture);
+            let walked = loaded.map_err(RunCaptureError::Capture);
             let walked = walked
                 .and_then(|()| part.walk(&mut place, end, |at, record| batch.add(at, record)));
             let goes_on = matches!(walked, Ok(true));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use beebox::captures::{Format, Input};
-use beebox::run::{CaptureStop, CaptureSummary, LoadedObject, RunnableProgram, Written};
+use beebox::run::{CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram};
 
 use super::output::Ran;
 use super::outputs::Outputs;
@@ -28,7 +28,7 @@ pub(super) fn run(
             OutputFile::create(out.of_packets()?)?,
         )),
     };
-    let written = file.as_mut().map(|(format, file)| Written {
+    let written = file.as_mut().map(|(format, file)| PacketOutput {
         format: *format,
         file: &mut file.writer,
     });
@@ -89,12 +89,12 @@ pub(super) fn run_parallel(
 fn ended(
     path: &Path,
     out: Option<&Path>,
-    stopped: Result<CaptureSummary, CaptureStop>,
+    stopped: Result<CaptureSummary, RunCaptureError>,
     written_to: Option<String>,
 ) -> Result<Ran, Failure> {
     match stopped {
         Ok(counts) => Ok(Ran::Capture { counts, written_to }),
-        Err(CaptureStop::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
+        Err(RunCaptureError::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
             packet: Some(packet),
             error,
         }),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use beebox::expect::{CheckReport, ExpectError, ExpectFile, ExpectProblem, FORM};
-use beebox::run::{CaptureStop, RunError};
+use beebox::run::{RunCaptureError, RunError};
 
 use super::maps_file::note_left_out;
 use super::output::limit_text;
@@ -36,7 +36,7 @@ pub(super) fn failure(error: ExpectError) -> Failure {
         }
         ExpectProblem::Source(error) => source_failure(*error).within(place),
         ExpectProblem::Capture { path, stop } => match *stop {
-            CaptureStop::Capture(error) => capture_file::unopened(&path, error, true),
+            RunCaptureError::Capture(error) => capture_file::unopened(&path, error, true),
             stop => capture_file::stopped(&path, None, stop),
         }
         .within(place),

@@ -66,7 +66,7 @@ pub(super) struct Report<'a> {
     pub(super) kind: ProgramType,
     pub(super) engine: RunEngine,
     /// The feature that native code does not support, if the engine is another for that reason.
-    pub(super) not_native: Option<String>,
+    pub(super) fallback_reason: Option<String>,
     /// The types of records.
     pub(super) types: RecordTypes<'a>,
     pub(super) ran: Ran,
@@ -102,7 +102,7 @@ impl Report<'_> {
     }
 
     fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        if let Some(what) = &self.not_native {
+        if let Some(what) = &self.fallback_reason {
             writeln!(out, "{}", not_native_line(what))?;
         }
         let (kind, engine) = (self.kind.name(), self.engine.name());
@@ -231,8 +231,8 @@ impl Serialize for Report<'_> {
         let mut put = |name: &str, value: Value| members.serialize_entry(name, &value);
         put("prog", json!(self.prog))?;
         put("engine", json!(self.engine.name()))?;
-        if let Some(what) = &self.not_native {
-            put("not_native", json!(what))?;
+        if let Some(what) = &self.fallback_reason {
+            put("fallback_reason", json!(what))?;
         }
         if !self.unwritten.is_empty() {
             put("unwritten_stack_reads", json!(self.unwritten))?;

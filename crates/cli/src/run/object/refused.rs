@@ -2,7 +2,7 @@
 
 use beebox::Kernel;
 use beebox::object::{AttachFault, Object, Problem};
-use beebox::run::{LoadedObject, NotLoaded, RunError};
+use beebox::run::{LoadError, LoadedObject, RunError};
 use beebox::verify::{MapFault, RefusedMap};
 use serde_json::{Value, json};
 
@@ -27,22 +27,24 @@ pub(super) struct Loading<'a, 'o> {
 impl Loading<'_, '_> {
     /// The answer: no where Linux refuses the program or a map, and where the maps need more
     /// memory than they may take.
-    pub(super) fn answer(&self, error: NotLoaded) -> Result<Answer, Failure> {
+    pub(super) fn answer(&self, error: LoadError) -> Result<Answer, Failure> {
         let name = self.name;
         let record = match &error {
-            NotLoaded::Refused { program, refusal } => {
+            LoadError::Refused {
+                program, refusal, ..
+            } => {
                 json!({ "prog": program, "verdict": "refused", "reason": refusal.reason() })
             }
-            NotLoaded::Map(map) => {
+            LoadError::Map(map) => {
                 json!({ "map": map.name, "verdict": "refused", "reason": map.refusal.to_string() })
             }
-            NotLoaded::Memory { map, .. } => {
+            LoadError::Memory { map, .. } => {
                 json!({ "map": map, "trap": limit_record("memory", &error.to_string()) })
             }
             _ => return Err(self.failure(error)),
         };
         let failure = match &error {
-            NotLoaded::Refused { program, .. } => Failure::new(&error).within(name).hint(
+            LoadError::Refused { program, .. } => Failure::new(&error).within(name).hint(
                 format_args!("beebox verify {name} --prog {program} --explain"),
             ),
             _ => self.failure(error),
@@ -51,20 +53,20 @@ impl Loading<'_, '_> {
     }
 
     /// The failure, with a hint.
-    fn failure(&self, error: NotLoaded) -> Failure {
+    fn failure(&self, error: LoadError) -> Failure {
         let hint = match &error {
-            NotLoaded::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
-            NotLoaded::Memory { .. } => Some(MORE_MEMORY.to_owned()),
-            NotLoaded::Map(RefusedMap { refusal, .. })
+            LoadError::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
+            LoadError::Memory { .. } => Some(MORE_MEMORY.to_owned()),
+            LoadError::Map(RefusedMap { refusal, .. })
                 if matches!(refusal.fault, MapFault::Memory { .. }) =>
             {
                 Some("--machine-memory SIZE, as 64G".to_owned())
             }
-            NotLoaded::Map(RefusedMap { name, .. }) => self.hint_for_map(name),
+            LoadError::Map(RefusedMap { name, .. }) => self.hint_for_map(name),
             _ => None,
         };
         match error {
-            NotLoaded::Link(error) => match error.problem() {
+            LoadError::Link(error) => match error.problem() {
                 Problem::Attach(AttachFault::NoType { .. }) => refused(*error, None).hint(SET_TYPE),
                 _ => refused(*error, Some(self.kernel)),
             },

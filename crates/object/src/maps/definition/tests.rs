@@ -150,14 +150,14 @@ fn different_sizes_are_refused() {
             ("key", types.pointer(types.int)),
         ]
     });
-    assert_eq!(read, fault(Amount::Key, 8, 4));
+    assert_eq!(read, fault(SizeAttribute::Key, 8, 4));
     let read = read_with(HASH, |types| {
         vec![
             ("value", types.pointer(types.long)),
             ("value_size", types.number(4)),
         ]
     });
-    assert_eq!(read, fault(Amount::Value, 8, 4));
+    assert_eq!(read, fault(SizeAttribute::Value, 8, 4));
     // A size of 0 is unstated, whatever follows.
     let read = read_with(HASH, |types| {
         vec![
@@ -167,7 +167,7 @@ fn different_sizes_are_refused() {
     });
     assert_eq!(read.unwrap().params.key_size, 4);
     let read = read_with(HASH, |types| vec![("value", types.pointer(TypeId::VOID))]);
-    let (of, ty) = (Amount::Value, TypeId::VOID);
+    let (of, ty) = (SizeAttribute::Value, TypeId::VOID);
     assert_eq!(read, Err(MapFault::NoSize { of, ty }));
 }
 
@@ -296,7 +296,7 @@ fn maps_of_maps_have_one_inner_declaration() {
             ("values", types.values(inner)),
         ]
     });
-    let (of, first, second) = (Amount::Value, 8, 4);
+    let (of, first, second) = (SizeAttribute::Value, 8, 4);
     assert_eq!(wide, MapFault::TwoSizes { of, first, second });
     let empty = fault(MAPS, |types| {
         let inner = types.structure(&[]);

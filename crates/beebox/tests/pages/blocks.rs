@@ -1,0 +1,83 @@
+//! Rust blocks of the pages that are parts of programs: each is the body of a function.
+
+use std::error::Error;
+use std::net::IpAddr;
+
+use beebox::{Filter, Object};
+
+pub(super) fn link(main: &[u8], count: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    use beebox::object::Linker;
+
+    let linked = Linker::new()
+        .add("main.bpf.o", &main)?
+        .add("count.bpf.o", &count)?
+        .finish()?;
+    Ok(linked)
+}
+
+pub(super) fn one_line(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    use beebox::text::{self, Form};
+
+    // In any form.
+    let program = text::read(bytes, None)?;
+    let line = text::write(&program, Form::OneLine);
+    Ok(line)
+}
+
+pub(super) fn router(object: Object, router: IpAddr) -> Result<(), Box<dyn Error>> {
+    use beebox::Loader;
+    use beebox::network::{NetDevice, Route, RoutePrefix, System};
+
+    let mut system = System::default();
+    let network = &mut system.network;
+    network.add_device(NetDevice::ethernet(2, "lan".into()));
+    let route = Route::via(RoutePrefix::ALL_IPV4, router, 2);
+    network.routes.add(route);
+    network.neighbours.add(2, router, [2, 0, 0, 0, 1, 1]);
+    let instance = Loader::default().system(system).load(&object)?;
+    assert!(instance.program("route").is_ok());
+    Ok(())
+}
+
+fn sockets(object: Object) -> Result<(), Box<dyn Error>> {
+    use beebox::Loader;
+    use beebox::network::{NetSocket, System, TcpFigures, XdpSocket};
+
+    let mut system = System::default();
+    let sockets = &mut system.network.sockets;
+    sockets.add(NetSocket::listener("[::]:22".parse()?));
+    sockets.add(NetSocket {
+        tcp: TcpFigures {
+            snd_cwnd: 10,
+            ..TcpFigures::NONE
+        },
+        ..NetSocket::connection("192.0.2.2:22".parse()?, "192.0.2.1:52956".parse()?)
+    });
+    let queue = sockets.add_xdp(XdpSocket::bound(2, 0));
+    let instance = Loader::default().system(system).load(&object)?;
+    instance.map("servers")?.set_socket(&0u32, 1)?;
+    instance.map("queues")?.set_socket(&0u32, queue)?;
+    Ok(())
+}
+
+fn symbols(filter: &Filter) -> Result<(), Box<dyn Error>> {
+    use beebox::perf::SymbolMap;
+
+    let symbols = SymbolMap::open()?;
+    if let Some(code) = filter.native_code("ssh") {
+        symbols.add(&code)?;
+    }
+    Ok(())
+}
+
+fn dump(filter: &Filter) -> Result<(), Box<dyn Error>> {
+    use std::path::Path;
+
+    use beebox::perf::JitDump;
+
+    let dump = JitDump::create(Path::new("."))?;
+    if let Some(code) = filter.native_code("ssh") {
+        dump.add(&code)?;
+    }
+    Ok(())
+}
