@@ -23,19 +23,19 @@ pub enum Engine {
     /// A child made by `fork` can't run what its parent compiled, unless the pool gives
     /// each program pages of its own ([`Writing::OwnPages`](crate::Writing::OwnPages)).
     #[default]
-    Jit,
+    Native,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp, Engine::Jit];
+    pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp, Engine::Native];
 
     /// Its name in options.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Classic => "classic",
             Engine::Interp => "interp",
-            Engine::Jit => "jit",
+            Engine::Native => "native",
         }
     }
 }
@@ -92,7 +92,7 @@ impl FilterKind for SyscallFilter {
 pub(crate) enum Prepared<K: FilterKind> {
     Classic(PlainProgram),
     Interp(ThreadedProgram<K>),
-    Jit(Native<K>),
+    Native(Native<K>),
 }
 
 impl<K: FilterKind> Prepared<K> {
@@ -109,10 +109,10 @@ impl<K: FilterKind> Prepared<K> {
         if engine == Engine::Classic {
             return Some(Prepared::Classic(PlainProgram::prepare(program, semantics)));
         }
-        if engine == Engine::Jit
+        if engine == Engine::Native
             && let Ok(code) = Native::compile(&lowered, &Options::default(), pool)
         {
-            return Some(Prepared::Jit(code));
+            return Some(Prepared::Native(code));
         }
         let code = ThreadedProgram::compile(&lowered)
             .expect("the interpreter performs every instruction that conversion makes");
@@ -122,7 +122,7 @@ impl<K: FilterKind> Prepared<K> {
     /// The native code under a name, if there is any.
     pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::CodeRegion<'a>> {
         match self {
-            Prepared::Jit(code) => Some(code.code_region(name)),
+            Prepared::Native(code) => Some(code.code_region(name)),
             Prepared::Classic(_) | Prepared::Interp(_) => None,
         }
     }
@@ -132,7 +132,7 @@ impl<K: FilterKind> Prepared<K> {
         match self {
             Prepared::Classic(_) => Engine::Classic,
             Prepared::Interp(_) => Engine::Interp,
-            Prepared::Jit(_) => Engine::Jit,
+            Prepared::Native(_) => Engine::Native,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Prepared<PacketFilter> {
     /// The entry for packets' bytes alone, if the program reads nothing else.
     pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
         match self {
-            Prepared::Jit(code) => code.on_packets(),
+            Prepared::Native(code) => code.on_packets(),
             Prepared::Classic(_) | Prepared::Interp(_) => None,
         }
     }

@@ -225,7 +225,7 @@ impl FilterRunner<'_> {
         match &self.filter.prepared {
             Prepared::Classic(program) => program.run(&{ packet }, random),
             Prepared::Interp(code) => answer(code.run(machine, &{ packet }, random, budget)),
-            Prepared::Jit(code) => answer(code.run(machine, &{ packet }, random, budget)),
+            Prepared::Native(code) => answer(code.run(machine, &{ packet }, random, budget)),
         }
     }
 }

@@ -175,7 +175,7 @@ impl SeccompRunner<'_> {
                 .run_seccomp(call)
                 .expect("a seccomp filter has no loops"),
             Prepared::Interp(code) => answer(code.run(&mut self.machine, &call.to_bytes())),
-            Prepared::Jit(code) => answer(code.run(&mut self.machine, &call.to_bytes())),
+            Prepared::Native(code) => answer(code.run(&mut self.machine, &call.to_bytes())),
         }
     }
 }

@@ -12,7 +12,7 @@ use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
 use testkit::generate::Dialect;
 
 /// The engines that are compared with the plain interpreter.
-const COMPARED: [Engine; 2] = [Engine::Interp, Engine::Jit];
+const COMPARED: [Engine; 2] = [Engine::Interp, Engine::Native];
 
 /// Pairs of a program and a packet in each comparison, unless the environment says
 /// otherwise.
@@ -189,7 +189,7 @@ fn a_return_may_be_entered_behind_its_constant() {
     let packets = data
         .each_ref()
         .map(|data| Packet::whole(data, &Metadata::UNKNOWN));
-    for engine in [Engine::Classic, Engine::Interp, Engine::Jit] {
+    for engine in [Engine::Classic, Engine::Interp, Engine::Native] {
         for semantics in [Semantics::Capture, Semantics::Kernel] {
             let answers = run_all(&program, &packets, semantics, engine);
             assert_eq!(answers, [Ok(9), Ok(7), Ok(5)], "{}", engine.name());

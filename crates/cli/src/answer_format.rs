@@ -4,7 +4,6 @@
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AnswerFormat {
     /// For people
-    #[value(alias = "table")]
     Text,
     /// For programs
     Json,

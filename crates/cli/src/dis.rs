@@ -19,6 +19,7 @@ use clap::ArgGroup;
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
+use crate::output_path::{OutputArg, OutputPath};
 use crate::program_input::{ClassicForm, ProgramInput, check_program};
 use crate::program_output::{ProgramFormat, format_program, write_program};
 
@@ -102,11 +103,13 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        alias = "rules",
         default_value = "capture",
         requires = "shown"
     )]
     semantics: SemanticsName,
+
+    #[command(flatten)]
+    output: OutputArg,
 
     #[command(flatten)]
     kernel: KernelArgs,
@@ -147,7 +150,6 @@ enum SemanticsName {
     /// As libpcap runs it on a capture
     Capture,
     /// As Linux runs it on a socket
-    #[value(alias = "socket")]
     Kernel,
     /// As Linux runs it on system calls
     Seccomp,
@@ -167,10 +169,13 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.json {
         args.format = ProgramFormat::Json;
     }
+    let output = args
+        .output
+        .path(args.input.path().into_iter().chain(args.kernel.files()))?;
     if !args.ebpf
         && let Some(file) = args.input.read_object()?
     {
-        return show_object(&file, &args);
+        return show_object(&file, &args, output);
     }
     if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
         return Err(Failure::new(format_args!(
@@ -197,12 +202,16 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             _ => format_program(&program, args.format)?,
         }
     };
-    write_program(&text, args.format, None)?;
+    write_program(&text, args.format, output)?;
     Ok(Answer::Yes)
 }
 
 /// The programs of an object; the answer is no if one of them can't be linked.
-fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
+fn show_object(
+    file: &ObjectFile,
+    args: &Args,
+    output: Option<OutputPath<'_>>,
+) -> Result<Answer, Failure> {
     let refused = |failure: Failure| Err(failure.within(file.path().display()));
     if args.converted {
         let what = "--converted is for classic programs; an object has eBPF instructions";
@@ -226,7 +235,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
             .map_err(|failure| failure.within(file.path().display()))?
     {
-        write_program(&text, args.format, None)?;
+        write_program(&text, args.format, output)?;
         return Ok(Answer::No);
     }
     let kernel = args.kernel.read()?;
@@ -237,7 +246,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         xlated: args.xlated,
     };
     let shown = object::show(file, &kernel, &args.programs, &view)?;
-    write_program(&shown.bytes, args.format, None)?;
+    write_program(&shown.bytes, args.format, output)?;
     Ok(match shown.complete {
         true => Answer::Yes,
         false => Answer::No,

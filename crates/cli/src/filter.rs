@@ -8,6 +8,7 @@ mod programs;
 mod run;
 mod stopwatch;
 mod summary;
+mod tcpdump;
 mod why;
 
 use std::ffi::OsString;
@@ -36,6 +37,7 @@ Examples:
   beebox filter -r day.pcap -w ssh.pcap tcp port 22
   beebox filter -F port-22.ddd day.pcap.gz --count
   tcpdump -i eth0 -w - | beebox filter icmp - -w - | wireshark -k -i -
+  beebox filter -d tcp port 22                  the compiled filter, as of tcpdump -d
   beebox filter 'port 53' day.pcapng --why 7    why packet 7 matches, or not
   beebox filter '' eth0.pcap eth1.pcap --merge -w both.pcapng
   beebox filter 'port 53' *.pcap --per-file --count
@@ -43,7 +45,7 @@ Examples:
 Exit codes: 0 something matched, 1 nothing did, 2 could not answer.")]
 pub(crate) struct Args {
     /// The expression (unless -F is given), then captures; `-` is standard input
-    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes"])]
+    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes", "dump"])]
     words: Vec<OsString>,
 
     /// Read the capture FILE; all other words are the expression
@@ -95,15 +97,15 @@ pub(crate) struct Args {
 
     /// Semantics of the filter: libpcap's on a capture, or Linux's on a socket (one length,
     /// ancillary data)
-    #[arg(long, value_name = "NAME", default_value = "capture", alias = "rules")]
+    #[arg(long, value_name = "NAME", default_value = "capture")]
     semantics: SemanticsName,
 
-    /// Engine: classic, interp or jit (native code; interp on other processors)
+    /// Engine: native (interp on other processors), interp or classic
     #[arg(long, value_name = "NAME", default_value = Engine::default().name())]
     engine: Engine,
 
     /// Threads to use [default: one for each core]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'J', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 
     /// Keep at most N bytes of each packet in OUT (the filter sees all)
@@ -127,15 +129,17 @@ pub(crate) struct Args {
     format: AnswerFormat,
 
     /// Same as --format json
-    #[arg(long, conflicts_with = "format")]
+    #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    tcpdump: tcpdump::TcpdumpArgs,
 }
 
 /// The semantics by name.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum SemanticsName {
     Capture,
-    #[value(alias = "socket")]
     Kernel,
 }
 
@@ -148,6 +152,19 @@ impl SemanticsName {
     }
 }
 
+impl Args {
+    /// The filter: that of -F, or of an expression.
+    fn programs(&self, expression: &str) -> Result<Chosen, Failure> {
+        let settings = Settings {
+            semantics: self.semantics.semantics(),
+            engine: self.engine,
+            optimizes: !self.no_optimize,
+            profile: self.perf.map(ProfilerOutput::open).transpose()?,
+        };
+        Chosen::new(self.filter.as_deref(), expression, settings)
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut args = args;
     if args.json {
@@ -155,6 +172,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     if args.list_linktypes {
         return link_types::list(args.format);
+    }
+    args.tcpdump.check()?;
+    if let Some(form) = args.tcpdump.dump() {
+        return tcpdump::write_filter(&args, form);
     }
     if args.read.is_empty()
         && args.filter.is_none()
@@ -169,16 +190,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 .hint("name a file with -o, or leave --format out"),
         );
     }
-    let programs = Chosen::new(
-        args.filter.as_deref(),
-        &expression,
-        Settings {
-            semantics: args.semantics.semantics(),
-            engine: args.engine,
-            optimizes: !args.no_optimize,
-            profile: args.perf.map(ProfilerOutput::open).transpose()?,
-        },
-    )?;
+    let programs = args.programs(&expression)?;
     if let Some(warning) = programs.warning() {
         diagnostic!("beebox: warning: {warning}");
     }

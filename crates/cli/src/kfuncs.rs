@@ -6,7 +6,8 @@ use report::kfuncs;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
-use crate::program_output::{print, print_answer};
+use crate::output_path::OutputArg;
+use crate::program_output::{fit, write_answer};
 
 /// List the kernel functions that programs may call
 ///
@@ -28,13 +29,17 @@ pub(crate) struct Args {
     format: FormatArgs,
 
     #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
     kernel: KernelArgs,
 }
 
 /// Prints the list or the header.
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.kernel.files())?;
     if args.header {
-        print(&bits::header())?;
+        write_answer(AnswerFormat::Text, bits::header(), output)?;
         return Ok(Answer::Yes);
     }
     let kernel = args.kernel.read()?;
@@ -50,15 +55,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             .hint("--kernel 6.18 names the built-in one"));
     };
     let state = beebox::run::kfunc_state;
-    print_answer(
+    write_answer(
         args.format.format(),
         match args.format.format() {
-            AnswerFormat::Text => kfuncs::list(registry, types, has_bits, state),
+            AnswerFormat::Text => {
+                let list = kfuncs::list(registry, types, has_bits, state);
+                match output {
+                    None => fit(&list),
+                    Some(_) => list,
+                }
+            }
             AnswerFormat::Json => {
                 let functions = kfuncs::list_json(registry, types, has_bits, state);
                 format!("{functions:#}\n")
             }
         },
+        output,
     )?;
     Ok(Answer::Yes)
 }

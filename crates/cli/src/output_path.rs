@@ -5,10 +5,28 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::answer::Failure;
 use crate::program_input::name;
+
+/// The option of a command whose main output is its answer.
+#[derive(clap::Args)]
+pub(crate) struct OutputArg {
+    /// Write to OUT, which is complete or absent [default: standard output, as for `-`]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+impl OutputArg {
+    /// The path, with the paths of all inputs.
+    pub(crate) fn path<'p>(
+        &self,
+        inputs: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Option<OutputPath<'_>>, Failure> {
+        OutputPath::optional(self.output.as_deref(), inputs)
+    }
+}
 
 /// The path of an output that is none of the inputs; `-` is standard output.
 #[derive(Clone, Copy)]
@@ -69,7 +87,7 @@ impl<'a> OutputPath<'a> {
         match self.is_standard() {
             false => Ok(self.0),
             true => {
-                Err(Failure::new("-w -: standard output holds the results")
+                Err(Failure::new("-o -: standard output holds the results")
                     .hint("the name of a file"))
             }
         }

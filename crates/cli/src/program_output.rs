@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::LazyLock;
 
 use beebox::{SockFilter, text};
-use report::terminal::{LONGEST_LINE, TerminalWriter, cut, escape_controls_in_styled};
+use report::terminal::{LONGEST_LINE, TerminalWriter, cut, escape_controls_in_styled, fold};
 use serde::Serialize;
+use terminal_size::Width;
 
 use crate::answer::Failure;
 use crate::answer_format::AnswerFormat;
@@ -249,9 +250,33 @@ pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
 
 /// Prints an answer: text with its styles, or JSON.
 pub(crate) fn print_answer(format: AnswerFormat, answer: impl AsRef<[u8]>) -> Result<(), Failure> {
-    match format {
-        AnswerFormat::Text => print(&String::from_utf8_lossy(answer.as_ref())),
-        AnswerFormat::Json => write_json(answer.as_ref()),
+    write_answer(format, answer, None)
+}
+
+/// Writes an answer to a file, text without its styles, or prints it without one (or with `-`).
+pub(crate) fn write_answer(
+    format: AnswerFormat,
+    answer: impl AsRef<[u8]>,
+    out: Option<OutputPath<'_>>,
+) -> Result<(), Failure> {
+    let out = out.filter(|out| !out.is_standard());
+    match (format, out) {
+        (AnswerFormat::Text, None) => print(&String::from_utf8_lossy(answer.as_ref())),
+        (AnswerFormat::Text, Some(_)) => {
+            let plain = anstream::adapter::strip_bytes(answer.as_ref()).into_vec();
+            write_output(&plain, out)
+        }
+        (AnswerFormat::Json, _) => write_as(Shown::Whole, answer.as_ref(), out),
+    }
+}
+
+/// Text in lines that fit the terminal that standard output is, if it is one.
+pub(crate) fn fit(text: &str) -> String {
+    let stdout = io::stdout();
+    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+    match size {
+        Some((Width(width), _)) if width > 0 => fold(text, width.into()),
+        _ => text.to_owned(),
     }
 }
 

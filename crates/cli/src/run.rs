@@ -120,8 +120,15 @@ pub(crate) struct Args {
     #[arg(long, requires = "ebpf")]
     dump_mem: bool,
 
-    /// Write the first --mem to a file after the run
-    #[arg(short, long, value_name = "OUT", requires = "memory")]
+    /// Write the packets of --pcap that go on, as the program left them; with --ebpf the first
+    /// --mem after the run
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        visible_short_alias = 'w',
+        visible_alias = "write"
+    )]
     output: Option<PathBuf>,
 
     /// Format of the answer
@@ -140,7 +147,6 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RunFormat {
     /// For people
-    #[value(alias = "table")]
     Text,
     /// For programs
     Json,
@@ -176,6 +182,14 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (has_result, input, remedy) = match args.program.ebpf {
+        true => (!args.memory.is_empty(), "--mem", "--mem SOURCE"),
+        false => (args.object.pcap.is_some(), "--pcap", "--pcap IN"),
+    };
+    if args.output.is_some() && !has_result {
+        let what = format_args!("--output does nothing without {input}");
+        return Err(Failure::new(what).hint(remedy));
+    }
     if !args.program.ebpf {
         return object::run(&args);
     }
@@ -184,10 +198,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut regions = Regions::read(&args.memory)?;
     let ran = match args.engine.unwrap_or(Engine::Checked) {
         Engine::Checked => run_checked(&args, &program, &mut regions)?,
-        Engine::Native => {
-            let failure = Failure::new("engine native runs verified programs of objects only");
-            return Err(failure.hint("--engine jit"));
-        }
         engine => run_trusted(&args, engine, &program, &mut regions)?,
     };
     let report = output::Report {

@@ -13,7 +13,8 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
 use crate::object_input::{ObjectFile, is_lacking, note_definer, short_names};
-use crate::program_output::{json, print, write_json};
+use crate::output_path::OutputArg;
+use crate::program_output::{fit, json, print_answer, write_answer};
 
 /// Show what BPF objects contain and which kernels they need
 ///
@@ -61,6 +62,9 @@ pub(crate) struct Args {
     format: FormatArgs,
 
     #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
     kernel: KernelArgs,
 }
 
@@ -69,6 +73,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => Some(args.kernel.read()?),
         false => None,
     };
+    let inputs = args.files.iter().map(PathBuf::as_path);
+    let output = args.output.path(inputs.chain(args.kernel.files()))?;
+    let output = output.filter(|output| !output.is_standard());
+    let mut written = Vec::new();
     let is_text = args.format.format() == AnswerFormat::Text;
     let mut answer = Answer::Yes;
     let mut failed = None;
@@ -83,13 +91,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Err(failure) => report(failed.replace(failure)),
         }
         if !text.is_empty() && !is_first && is_text && args.needs_at_most.is_none() {
-            print("\n")?;
+            text.insert(0, b'\n');
         }
         is_first &= text.is_empty();
-        match is_text {
-            true => print(&String::from_utf8_lossy(&text))?,
-            false => write_json(&text)?,
+        match output {
+            None if is_text => {
+                print_answer(AnswerFormat::Text, fit(&String::from_utf8_lossy(&text)))?
+            }
+            None => print_answer(AnswerFormat::Json, &text)?,
+            Some(_) => written.extend(text),
         }
+    }
+    if output.is_some() {
+        write_answer(args.format.format(), &written, output)?;
     }
     match failed {
         Some(failure) => Err(failure),

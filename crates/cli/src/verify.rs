@@ -19,9 +19,11 @@ use beebox::program::{LoadFlags, ProgramType};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
-use crate::program_output::{print, write_json, write_output};
+use crate::output_path::OutputPath;
+use crate::program_output::{fit, write_answer, write_output};
 use log::Logs;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use row::Row;
@@ -45,10 +47,11 @@ Examples:
   beebox verify prog.bpf.o                        a line for each program
   beebox verify prog.bpf.o --explain              why programs are refused, and what to do
   beebox verify prog.bpf.o --prog handle --log 1  the kernel's log of the refusal
+  beebox verify -vl2 prog.bpf.o                   every log, with every instruction
   beebox verify prog.bpf.o --cost                 where verification spends instructions
   beebox verify prog.bpf.o --cost=folded | inferno-flamegraph > cost.svg
   beebox verify prog.bpf.o --facts                what holds at each instruction
-  beebox verify *.o --format csv > new.csv        veristat's columns, and the reason
+  beebox verify *.o -o csv --output new.csv       veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
   beebox verify prog.bpf.o --privileges none      as any user
@@ -79,40 +82,69 @@ pub(crate) struct Args {
 
     /// Bits of the kernel's log level: 1 the path that leads to the refusal, 2 every
     /// instruction, 4 statistics
-    #[arg(short = 'l', long = "log", value_name = "LEVEL", default_value_t = 0)]
+    #[arg(
+        short = 'l',
+        long,
+        visible_alias = "log-level",
+        value_name = "LEVEL",
+        default_value_t = 0
+    )]
     log: u32,
 
+    /// Print the log of every program, with statistics; of level 1 unless --log has another
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+
+    /// As --verbose, and print on standard error how each program is loaded
+    #[arg(short, long, conflicts_with = "quiet")]
+    debug: bool,
+
+    /// Leave out notes on standard error about what is assumed and about maps
+    #[arg(short, long)]
+    quiet: bool,
+
     /// Explain refusals: the source line, where the value came from, the path that leads
-    /// there, what was needed and the usual edit (table and json)
+    /// there, what was needed and the usual edit (text and json)
     #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
     explain: bool,
 
     /// Print costs: processed instructions and states by function, call chain and source
-    /// line, worst first, and the deepest stack (table and json); `--cost=folded`
+    /// line, worst first, and the deepest stack (text and json); `--cost=folded`
     /// prints folded stacks for a flame graph
     #[arg(
         long,
         value_name = "FORM",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "table",
+        default_missing_value = "text",
         conflicts_with_all = ["compare", "compare_files", "replay"]
     )]
     cost: Option<CostForm>,
 
     /// Print what holds at each instruction of an accepted program in every run: kinds and
     /// offsets of pointers, ranges of numbers, constants, dead code, jumps that go one way,
-    /// and whether the upper half of a 32-bit result is needed (table and json)
+    /// and whether the upper half of a 32-bit result is needed (text and json)
     #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
     facts: bool,
 
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    /// Output format; veristat's `table` is `text`
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        visible_alias = "output-format"
+    )]
     format: VerifyFormat,
 
     /// Same as --format json
-    #[arg(long, conflicts_with = "format")]
+    #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    /// Write the results to OUT, which is complete or absent [default: standard output, as for
+    /// `-`]
+    #[arg(long, value_name = "OUT")]
+    output: Option<PathBuf>,
 
     /// Print what differs from these results (CSV of veristat or of this command)
     #[arg(long, value_name = "OLD.csv")]
@@ -126,7 +158,7 @@ pub(crate) struct Args {
     #[arg(short = 'R', conflicts_with = "compare_files")]
     replay: bool,
 
-    /// List the N source lines of each program that its log names most often (table and
+    /// List the N source lines of each program that its log names most often (text and
     /// json)
     #[arg(short = 'S', long, value_name = "N")]
     top_src_lines: Option<usize>,
@@ -159,8 +191,13 @@ pub(crate) struct Args {
 
     /// Set a global variable before loading, as `limit = 10` or `ports[2].low = FAST`;
     /// @FILE holds one on each line
-    #[arg(short = 'G', long = "set-global-vars", value_name = "GLOBAL")]
-    globals: Vec<String>,
+    #[arg(
+        short = 'G',
+        long,
+        visible_alias = "set-global-vars",
+        value_name = "GLOBAL"
+    )]
+    set: Vec<String>,
 
     /// Load flags (BPF_F_*) of every program, as a number
     #[arg(long, value_name = "BITS", value_parser = number)]
@@ -172,7 +209,7 @@ pub(crate) struct Args {
     test_tags: bool,
 
     /// Verify so many programs at the same time
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
+    #[arg(short = 'J', long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
 
@@ -183,7 +220,7 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CostForm {
     /// Tables in front of the results
-    Table,
+    Text,
     /// Folded stacks and nothing else, as flamegraph.pl and inferno read them
     Folded,
 }
@@ -191,7 +228,8 @@ enum CostForm {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum VerifyFormat {
     /// Columns for people
-    Table,
+    #[value(alias = "table")]
+    Text,
     /// veristat's sixteen columns, the reason and the duration
     Csv,
     /// One record for each program, on a line of its own (JSON Lines)
@@ -199,6 +237,9 @@ enum VerifyFormat {
     /// Input of `veristat -C`: its columns only, without unsupported programs
     Veristat,
 }
+
+/// The bit of the log level for statistics (`BPF_LOG_STATS`).
+const LOG_STATS: u32 = 4;
 
 fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
@@ -212,6 +253,13 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.json {
         args.format = VerifyFormat::Json;
     }
+    let inputs = args.files.iter().chain(&args.compare);
+    let inputs = inputs.map(PathBuf::as_path).chain(args.kernel.files());
+    let output = OutputPath::optional(args.output.as_deref(), inputs)?;
+    let fit = |text: &str| match output {
+        None => fit(text),
+        Some(_) => text.to_owned(),
+    };
     let filters = filter::read(&args.filter)?;
     let emit = Emit::read(&args.emit, &args.sort).map_err(|error| row::failure(&error))?;
     if args.compare_files {
@@ -225,24 +273,24 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         let joined = Joined::new([&old, &new], &emit, &filters, args.top);
         let joined = joined.map_err(|error| row::failure(&error))?;
         match args.format {
-            VerifyFormat::Table => print(&joined.table())?,
-            VerifyFormat::Csv => write_output(joined.csv().as_bytes(), None)?,
+            VerifyFormat::Text => write_answer(AnswerFormat::Text, fit(&joined.table()), output)?,
+            VerifyFormat::Csv => write_output(joined.csv().as_bytes(), output)?,
             VerifyFormat::Json | VerifyFormat::Veristat => {
                 return Err(Failure::new(
-                    "two files of results are compared with --format table or csv",
+                    "two files of results are compared with --format text or csv",
                 ));
             }
         }
         return Ok(Answer::Yes);
     }
     if args.cost.is_some() && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
-        return Err(Failure::new("--cost is printed as table or json"));
+        return Err(Failure::new("--cost is printed as text or json"));
     }
     if args.explain && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
-        return Err(Failure::new("--explain is printed as table or json"));
+        return Err(Failure::new("--explain is printed as text or json"));
     }
     if args.facts && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
-        return Err(Failure::new("--facts are printed as table or json"));
+        return Err(Failure::new("--facts are printed as text or json"));
     }
     let mut failures = Vec::new();
     let mut rows = if args.replay {
@@ -263,15 +311,21 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 | u32::from(args.test_states) << 3
                 | u32::from(args.test_reg_invariants) << 7,
         );
-        let is_table = args.format == VerifyFormat::Table
+        let is_table = args.format == VerifyFormat::Text
             && args.compare.is_none()
             && args.cost != Some(CostForm::Folded);
         let prints = is_table
+            && output.is_none()
             && args.top.is_none()
             && !emit.sorts()
             && !filters.selects_results()
             && (args.jobs == 1 || args.files.len() == 1);
-        let logs = Logs::new(args.log, args.top_src_lines, prints);
+        let log = match (args.verbose || args.debug, args.log) {
+            (false, level) => level,
+            (true, 0) => 1 | LOG_STATS,
+            (true, level) => level | LOG_STATS,
+        };
+        let logs = Logs::new(log, args.top_src_lines, prints);
         let job = run::Job {
             files: &args.files,
             programs: &args.prog,
@@ -285,8 +339,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 ..Options::default()
             },
             explains: args.explain,
+            notes: !args.quiet,
+            debugs: args.debug,
             kind: args.kind,
-            globals: globals::read(&args.globals)?,
+            globals: globals::read(&args.set)?,
             logs,
             threads: args.jobs.into(),
         };
@@ -296,8 +352,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         }
         let mut results = run::verify(&job, &kernel)?;
         job.logs.failure()?;
-        note_assumed(&kernel, FOR_VERIFYING, "verified");
-        if results.is_lacking {
+        if !args.quiet {
+            note_assumed(&kernel, FOR_VERIFYING, "verified");
+        }
+        if results.is_lacking && !args.quiet {
             note_built_in(&kernel);
         }
         failures = std::mem::take(&mut results.failures);
@@ -318,23 +376,26 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         let mut old = read_results(old, &filters)?;
         old.retain(|row| args.prog.is_empty() || args.prog.contains(&row.prog_name));
         let text = differences(&old, &rows, &emit);
-        print(&text)?;
+        write_answer(AnswerFormat::Text, fit(&text), output)?;
         return answer;
     }
     if args.cost == Some(CostForm::Folded) {
         let costs = rows.iter().filter_map(|row| row.cost.as_ref());
         let stacks: String = costs.map(|cost| cost.folded.as_str()).collect();
-        write_output(stacks.as_bytes(), None)?;
+        write_output(stacks.as_bytes(), output)?;
         return answer;
     }
     match args.format {
-        VerifyFormat::Table if rows.is_empty() && answer.is_err() => {}
-        VerifyFormat::Table => print(&table::table(&rows, &emit, &counts))?,
-        VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), None)?,
-        VerifyFormat::Veristat => write_output(csv(&rows, &emit, false).as_bytes(), None)?,
+        VerifyFormat::Text if rows.is_empty() && answer.is_err() => {}
+        VerifyFormat::Text => {
+            let text = table::table(&rows, &emit, &counts, fit);
+            write_answer(AnswerFormat::Text, text, output)?;
+        }
+        VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), output)?,
+        VerifyFormat::Veristat => write_output(csv(&rows, &emit, false).as_bytes(), output)?,
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
-            write_json(&lines)?;
+            write_answer(AnswerFormat::Json, lines, output)?;
         }
     }
     answer

@@ -129,10 +129,10 @@ fn conversion_follows_the_rules() {
     // A seccomp filter reads its context, a capture filter the packet.
     let source = "ld [0]\nret a";
     assert!(text(&["dis", "--converted"], source).contains("skb[0]"));
-    let seccomp = text(&["dis", "--converted", "--rules", "seccomp"], source);
+    let seccomp = text(&["dis", "--converted", "--semantics", "seccomp"], source);
     assert!(seccomp.contains("*(u32 *)(r6"), "{seccomp}");
     let refused = failure(
-        &["dis", "--converted", "--rules", "seccomp"],
+        &["dis", "--converted", "--semantics", "seccomp"],
         "ldb [0]\nret a",
     );
     assert!(
@@ -205,7 +205,7 @@ fn unsupported_conversions_are_errors() {
         &["dis", "-e", "ip", "-"],
         &["dis", "-e", "ip", "--linktype", "NONE"],
         &["dis", "-e", "ip", "--snaplen", "0"],
-        &["dis", "--rules", "seccomp"],
+        &["dis", "--semantics", "seccomp"],
     ] {
         assert!(failure(words, "").starts_with("error: "), "{words:?}");
     }

@@ -131,12 +131,12 @@ fn what_matches_is_written_and_summed_up() {
         "{stderr}"
     );
     assert!(
-        !stderr.contains("ns per packet") && stderr.contains("engine jit"),
+        !stderr.contains("ns per packet") && stderr.contains("engine native"),
         "{stderr}"
     );
     // With enough packets the time for each is printed.
     let (_, _, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "day.pcap"]);
-    assert!(stderr.contains(" ns per packet, engine jit"), "{stderr}");
+    assert!(stderr.contains(" ns per packet, engine native"), "{stderr}");
     assert_eq!(&desk.get("out.pcap")[..24], &desk.get("day.pcap")[..24]);
 }
 
@@ -158,8 +158,8 @@ fn engines_semantics_and_threads_agree() {
     for more in [
         ["--engine", "classic"],
         ["--semantics", "kernel"],
-        ["-j", "1"],
-        ["-j", "3"],
+        ["-J", "1"],
+        ["-J", "3"],
     ] {
         let words = [&["-F", "tcp.ddd", "day.pcap", "-w", "-"][..], &more].concat();
         assert!(desk.run(&words).1 == expected, "{more:?}");
@@ -230,7 +230,7 @@ fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
     desk.put("cut.pcap", &day[..day.len() - 5]);
     let all = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
     for jobs in ["1", "2"] {
-        let (code, some, stderr) = desk.run(&["-F", "tcp.ddd", "cut.pcap", "-w", "-", "-j", jobs]);
+        let (code, some, stderr) = desk.run(&["-F", "tcp.ddd", "cut.pcap", "-w", "-", "-J", jobs]);
         assert_eq!(code, 2);
         assert!(all.starts_with(&some) && some.len() + 2_000 > all.len());
         assert!(stderr.contains("of 799 packets matched"), "{stderr}");
@@ -285,7 +285,7 @@ fn json_equals_the_text() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert_eq!(record["packets"], PACKETS);
     assert_eq!(record["matched"], desk.matching());
-    assert_eq!(record["engine"], "jit");
+    assert_eq!(record["engine"], "native");
     assert!(record["error"].is_null());
     let words = ["-F", "tcp.ddd", "day.pcap", "--format", "json", "-w", "-"];
     assert_eq!(desk.run(&words).0, 2, "one standard output");

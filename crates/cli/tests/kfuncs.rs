@@ -41,8 +41,13 @@ fn the_list_is_json_too() {
     let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
     let functions = answer["functions"].as_array().unwrap();
     let (_, table) = run(&["kfuncs"]);
-    // The table has a line with the names of its columns.
-    assert_eq!(functions.len() + 1, table.lines().count());
+    // The table has a line with the names of its columns; prototypes have lines of their own.
+    assert_eq!(2 * functions.len() + 1, table.lines().count());
+    let prototypes = table.lines().skip(2).step_by(2);
+    for (function, prototype) in functions.iter().zip(prototypes) {
+        let expected = function["prototype"].as_str().unwrap();
+        assert_eq!(prototype, format!("    {expected}"));
+    }
     assert!(
         functions
             .iter()

@@ -31,3 +31,4 @@ mod several_files;
 mod support;
 mod tcpdump;
 mod verify;
+mod vocabulary;

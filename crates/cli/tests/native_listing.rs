@@ -176,8 +176,11 @@ fn classic_filters_stand_in_three_columns() {
     }
     let seccomp = "ld [0]\njeq #1, no\nret #0x7fff0000\nno: ret #0x50000\n";
     let seccomp = files.put("seccomp.asm", seccomp);
-    check_sums(&json(&[&seccomp, "--rules", "seccomp"]));
-    assert_ne!(text(&[&seccomp, "--rules", "seccomp"]), text(&[&seccomp]));
+    check_sums(&json(&[&seccomp, "--semantics", "seccomp"]));
+    assert_ne!(
+        text(&[&seccomp, "--semantics", "seccomp"]),
+        text(&[&seccomp])
+    );
 }
 
 #[test]

@@ -18,9 +18,11 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const MODES: &str = include_str!("data/options/modes.txt");
 
 /// An option: all its names, the first of which names it in the table.
-struct Opt {
-    names: Vec<String>,
+pub(crate) struct Opt {
+    pub(crate) names: Vec<String>,
     takes_value: bool,
+    /// The values that are listed.
+    pub(crate) values: Vec<String>,
 }
 
 /// A command with words that choose what it does.
@@ -61,13 +63,26 @@ struct Outcome {
     file: Option<Vec<u8>>,
 }
 
-/// Options by command, of `complete -c beebox -n "CONDITION" -s x -l long -d '…' -r`.
-fn options(script: &str) -> BTreeMap<String, Vec<Opt>> {
+/// Options by command, of `complete -c beebox -n "CONDITION" -s x -l long -d '…' -r -f -a "VALUE`,
+/// where a line for each further value follows.
+pub(crate) fn options() -> BTreeMap<String, Vec<Opt>> {
+    let script = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(["completions", "fish"])
+        .output()
+        .unwrap();
+    let script = String::from_utf8(script.stdout).unwrap();
     let mut options: BTreeMap<String, Vec<Opt>> = BTreeMap::new();
+    let mut last: Option<String> = None;
     for line in script.lines() {
         let Some(rest) = line.strip_prefix("complete -c beebox -n \"") else {
+            let of_command = last.as_ref().and_then(|command| options.get_mut(command));
+            if let (Some(list), Some((value, _))) = (of_command, line.split_once("\\t")) {
+                let option = list.last_mut().expect("an option before its values");
+                option.values.push(value.to_owned());
+            }
             continue;
         };
+        last = None;
         let (condition, rest) = rest.split_once("\" ").expect("a condition in quotes");
         let mut words = condition.split("; and ").map(|part| {
             let (test, word) = part.split_once(' ').unwrap_or((part, ""));
@@ -86,10 +101,19 @@ fn options(script: &str) -> BTreeMap<String, Vec<Opt>> {
             continue;
         }
         let flags = after.rsplit_once('\'').map_or("", |(_, flags)| flags);
-        let has_list = after.contains("' -r -f -a \"");
-        let takes_value = has_list || flags.split(' ').any(|flag| flag == "-r");
+        let list = after.split_once("' -r -f -a \"").map(|(_, list)| list);
+        let takes_value = list.is_some() || flags.split(' ').any(|flag| flag == "-r");
+        let value = list.and_then(|list| list.split_once("\\t"));
         let of_command = options.entry(command.join(" ")).or_default();
-        of_command.push(Opt { names, takes_value });
+        of_command.push(Opt {
+            names,
+            takes_value,
+            values: value
+                .map(|(value, _)| value.to_owned())
+                .into_iter()
+                .collect(),
+        });
+        last = Some(command.join(" "));
     }
     options
 }
@@ -295,11 +319,7 @@ fn check(mode: &Mode, options: &[Opt], at: &Place<'_>) -> Vec<String> {
 
 #[test]
 fn every_option_acts_or_is_refused() {
-    let script = Command::new(env!("CARGO_BIN_EXE_beebox"))
-        .args(["completions", "fish"])
-        .output()
-        .unwrap();
-    let options = options(&String::from_utf8(script.stdout).unwrap());
+    let options = options();
     let modes = modes();
     let known: BTreeSet<&str> = modes.iter().map(|mode| mode.command.as_str()).collect();
     for command in options.keys() {

@@ -17,6 +17,41 @@ fn said_by(output: &Output) -> String {
 }
 
 #[test]
+fn answers_are_written_as_they_are_printed() {
+    const OBJECT: &str = "examples/packets/firewall.bpf.o";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out").display().to_string();
+    for (output, words) in [
+        ("-o", &["dis", OBJECT][..]),
+        ("-o", &["dis", OBJECT, "--format", "raw"]),
+        ("-o", &["btf", "dump", OBJECT, "--format", "c"]),
+        ("-o", &["btf", "dump", OBJECT, "-j"]),
+        ("-o", &["show", OBJECT, "examples/verify/slot.bpf.o"]),
+        ("-o", &["show", OBJECT, "-j"]),
+        ("-o", &["kfuncs"]),
+        ("-o", &["kfuncs", "--header"]),
+        ("-o", &["seccomp", "table", "examples/sandbox.asm"]),
+        ("-o", &["seccomp", "dis", "examples/sandbox.asm", "-j"]),
+        (
+            "--output",
+            &["verify", "-e", "prog,verdict,insns", "-l2", OBJECT],
+        ),
+        (
+            "--output",
+            &["verify", "-e", "prog,verdict", "-o", "csv", OBJECT],
+        ),
+    ] {
+        let printed = beebox(words);
+        let written = beebox(&[words, &[output, &path]].concat());
+        assert_eq!(written.status.code(), printed.status.code(), "{words:?}");
+        assert!(written.stdout.is_empty(), "{words:?}");
+        assert!(fs::read(&path).unwrap() == printed.stdout, "{words:?}");
+        let to_stream = beebox(&[words, &[output, "-"]].concat());
+        assert!(to_stream.stdout == printed.stdout, "{words:?}");
+    }
+}
+
+#[test]
 fn no_command_writes_over_its_input() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -54,6 +89,13 @@ fn no_command_writes_over_its_input() {
             ],
         ),
         (&object, &["link", "-o", &object, &object]),
+        (&object, &["dis", &object, "-o", &object]),
+        (&object, &["btf", "dump", &object, "-o", &other]),
+        (&object, &["show", &object, "-o", &object]),
+        (&object, &["verify", &object, "--output", &object]),
+        (&object, &["kfuncs", "--btf", &object, "-o", &object]),
+        (&profile, &["seccomp", "table", &profile, "-o", &profile]),
+        (&profile, &["seccomp", "dis", &profile, "-o", &profile]),
         (&rules, &["gateway", "compile", &rules, "-o", &rules]),
         (
             &rules,

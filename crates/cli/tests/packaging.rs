@@ -59,26 +59,3 @@ fn every_command_has_a_man_page() {
     let mut names = names.map(|entry| entry.file_name().into_string().unwrap());
     assert!(!names.any(|name| name.contains("conformance") || name.contains("help")));
 }
-
-#[test]
-fn json_has_one_short_option() {
-    let object = "../../examples/traffic/traffic.bpf.o";
-    let filter = "../../examples/sandbox.asm";
-    for words in [
-        &["show", object][..],
-        &["dis", object],
-        &["btf", "show", object],
-        &["btf", "diff", object, object],
-        &["seccomp", "table", filter],
-        &["seccomp", "eval", filter, "--syscall", "read"],
-        &["seccomp", "diff", filter, filter],
-    ] {
-        let short = beebox(&[words, &["-j"]].concat());
-        let long = beebox(&[words, &["--format", "json"]].concat());
-        assert_eq!(short.status.code(), Some(0), "{words:?}");
-        assert!(
-            !short.stdout.is_empty() && short.stdout == long.stdout,
-            "{words:?}"
-        );
-    }
-}

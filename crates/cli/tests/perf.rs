@@ -26,13 +26,13 @@ fn map_of(words: &[&str]) -> Option<String> {
 
 #[test]
 fn a_filter_is_named_only_on_request() {
-    assert_eq!(map_of(&["--engine", "jit"]), None);
+    assert_eq!(map_of(&["--engine", "native"]), None);
     // Interpreted filters have no code of their own.
     assert_eq!(
         map_of(&["--engine", "interp", "--perf"]).as_deref(),
         Some("")
     );
-    let map = map_of(&["--engine", "jit", "--perf"]).expect("a map");
+    let map = map_of(&["--engine", "native", "--perf"]).expect("a map");
     let (address, rest) = map.split_once(' ').expect("an address");
     let (len, name) = rest.split_once(' ').unwrap();
     assert!(u64::from_str_radix(address, 16).unwrap() > 0);
@@ -49,7 +49,7 @@ fn the_dump_holds_the_code() {
             "filter",
             "--count",
             "--engine",
-            "jit",
+            "native",
             "--perf=jitdump",
             "-F",
         ])

@@ -139,8 +139,8 @@ fn numbers_out_of_range_are_refused_as_such() {
         &["verify", "-n", "-1", FIREWALL],
         &["run", FIREWALL, "--packet", "00", "--cpu", "-1"],
         &["filter", "--snaplen", "-1", "-w", "-", "tcp", SAMPLE],
-        &["verify", "-j", "0", FIREWALL],
-        &["verify", "-j", "-1", FIREWALL],
+        &["verify", "-J", "0", FIREWALL],
+        &["verify", "-J", "-1", FIREWALL],
         &["gateway", "attach", "lo", OFFICE, "--table-room", "3"],
     ] {
         let told = told(words);
@@ -178,7 +178,7 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
         (
             &["conformance-plugin", "--program", trusted, "--trust"],
             "--trust is for engines that do not check",
-            "try: --engine interp or jit, or no --trust",
+            "try: --engine native or interp, or no --trust",
         ),
         (
             &["conformance-plugin", "--program", trusted, "--elf"],

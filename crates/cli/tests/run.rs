@@ -161,7 +161,7 @@ fn limits_end_a_run() {
 
 #[test]
 fn trusted_programs_end_in_time() {
-    for engine in ["interp", "jit"] {
+    for engine in ["interp", "native"] {
         let trusted = ["--trust", "--timeout", "0.05", "--engine", engine];
         let (code, text) = run(&trusted, "goto -1");
         assert_eq!(code, 1, "{engine}: {text}");
@@ -177,7 +177,7 @@ fn trusted_programs_end_in_time() {
 fn helpers_and_packets_are_those_of_the_options() {
     let time = run(&["--time", "77"], "call 5; exit");
     assert_eq!(time.1, "r0 = 0x4d (77)\n2 instructions\n");
-    for engine in ["interp", "jit"] {
+    for engine in ["interp", "native"] {
         let trusted = ["--trust", "--engine", engine, "--time", "77"];
         let time = run(&trusted, "call 5; exit");
         assert_eq!(time.1, "r0 = 0x4d (77)\n", "{engine}");
@@ -191,7 +191,7 @@ fn helpers_and_packets_are_those_of_the_options() {
 
 #[test]
 fn other_engines_require_trust() {
-    for engine in ["interp", "jit"] {
+    for engine in ["interp", "native"] {
         let said = failure(&["--engine", engine, "--mem", "0102"], SUM);
         assert!(said.contains("--trust"), "{said}");
         let trusted = ["--engine", engine, "--trust", "--mem", "0102"];
@@ -329,7 +329,7 @@ fn the_plugin_follows_the_protocol() {
     assert_eq!(plugin(&["--program", &five], ""), expected);
     assert_eq!(plugin(&["--elf"], &hex(&elf(".text", &FIVE))), expected);
     assert_eq!(plugin(&["--engine", "interp", "--trust"], &five), expected);
-    assert_eq!(plugin(&["--engine", "jit", "--trust"], &five), expected);
+    assert_eq!(plugin(&["--engine", "native", "--trust"], &five), expected);
     // r0 = *(u16 *)(r1 + 1); exit
     let load = hex(&[0x69, 0x10, 1, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(plugin(&["aa bb cc "], &load).1, "ccbb\n");

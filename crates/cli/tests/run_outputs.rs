@@ -167,7 +167,7 @@ fn native_code_that_is_asked_for_and_not_to_be_had_is_an_error() {
     );
     for more in [
         &["--engine", "native"][..],
-        &["--engine", "jit"],
+        &["--engine", "interp"],
         &["--unverified", "--engine", "native"],
     ] {
         let (code, said) = complaint(&[&words[..], more].concat());

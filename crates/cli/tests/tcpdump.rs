@@ -50,7 +50,7 @@ fn beebox(capture: &Path, expression: &str, more: &[&str]) -> Output {
 /// One comparison: what differs, and whether packets were kept.
 fn compare(capture: &Path, expression: &str) -> Result<bool, String> {
     let theirs = tcpdump(capture, expression);
-    let ours = beebox(capture, expression, &["-j", "1"]);
+    let ours = beebox(capture, expression, &["-J", "1"]);
     let messages = || {
         format!(
             "{}: {expression:?}\n  tcpdump: {} {}\n  beebox: {} {}",
@@ -153,4 +153,74 @@ fn the_same_packets_as_tcpdump() {
         "{} comparisons, {matching} expressions that match",
         work.len()
     );
+}
+
+#[test]
+fn compiled_filters_are_printed_as_by_tcpdump() {
+    if !tcpdump_is_there() {
+        return;
+    }
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap");
+    let printed = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{program} {words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let words = [
+        &["-r", sample, "tcp", "port", "22"][..],
+        &["-r", sample, "-nn", "-e", "-q", "-#", "-tttt", "icmp"],
+        &["-O", "-r", sample, "vlan and udp"],
+        &["-r", sample],
+        // Of Ethernet without a capture.
+        &["-y", "EN10MB", "arp", "or", "ip6"],
+    ];
+    for words in words {
+        for dump in ["-d", "-dd", "-ddd"] {
+            let theirs = printed("tcpdump", &[&[dump][..], words].concat());
+            let words = words.strip_prefix(&["-y", "EN10MB"]).unwrap_or(words);
+            let own = [&["filter", dump][..], words].concat();
+            assert_eq!(
+                printed(env!("CARGO_BIN_EXE_beebox"), &own),
+                theirs,
+                "{own:?}"
+            );
+        }
+    }
+    let beside = printed(
+        env!("CARGO_BIN_EXE_beebox"),
+        &["filter", "-d", "icmp", sample],
+    );
+    assert_eq!(beside, printed("tcpdump", &["-d", "-r", sample, "icmp"]));
+}
+
+#[test]
+fn what_tcpdump_does_itself_is_refused_with_the_pipe() {
+    for (words, pipe) in [
+        (
+            ["-i", "eth0"],
+            "tcpdump -i eth0 -w - | beebox filter EXPR -",
+        ),
+        (
+            ["-C", "10"],
+            "beebox filter EXPR IN -w - | tcpdump -r - -C 10 -w OUT",
+        ),
+        (
+            ["-G", "60"],
+            "beebox filter EXPR IN -w - | tcpdump -r - -G 60 -w OUT",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+        let output = command
+            .arg("filter")
+            .args(words)
+            .arg("tcp")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(words[0]) && said.contains(&format!("try: {pipe}\n")),
+            "{said}"
+        );
+    }
 }

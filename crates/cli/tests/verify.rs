@@ -153,7 +153,7 @@ fn results_are_filtered_compared_and_printed_again() {
         &["--prog", "filter", "-f", "!filter"],
     ] {
         for jobs in ["1", "2"] {
-            let files = [SHAPES, SHAPES, "-j", jobs];
+            let files = [SHAPES, SHAPES, "-J", jobs];
             let none = verify(&[&files[..], filters].concat());
             let said = String::from_utf8_lossy(&none.stderr).into_owned();
             assert_eq!(none.status.code(), Some(2), "{said}");
@@ -186,7 +186,7 @@ fn several_objects_at_a_time_give_the_same() {
         "csv",
     ];
     let alone = verify(&[&files[..], &columns[..]].concat());
-    let parallel = verify(&[&files[..], &columns[..], &["-j", "3"]].concat());
+    let parallel = verify(&[&files[..], &columns[..], &["-J", "3"]].concat());
     assert_eq!(alone.stdout, parallel.stdout);
     assert_eq!(alone.status.code(), parallel.status.code());
 }
@@ -863,4 +863,39 @@ fn a_replacement_of_a_function_has_no_verdict_without_its_target() {
     assert!(text(&output).contains("unsupported"), "{}", text(&output));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("target"), "{said}");
+}
+
+#[test]
+fn letters_of_veristat_mean_what_they_mean_there() {
+    let csv = verify(&[SHAPES, "-o", "csv", "-e", "file,prog,verdict"]);
+    assert_eq!(
+        text(&csv),
+        "file_name,prog_name,verdict\nshapes.bpf.o,filter,success\n"
+    );
+    let columns = ["-e", "file,prog,verdict,insns"];
+    let table = verify(&[&[SHAPES, "-o", "table"], &columns[..]].concat());
+    assert_eq!(
+        text(&table),
+        text(&verify(&[&[SHAPES], &columns[..]].concat()))
+    );
+    // Statistics, also of accepted programs; -d says on standard error how they are loaded.
+    let is_log = |output: &Output| {
+        let log = text(output);
+        log.starts_with("shapes.bpf.o/filter: success\n") && log.contains("\nprocessed ")
+    };
+    let verbose = verify(&["-v", SHAPES]);
+    assert!(is_log(&verbose), "{}", text(&verbose));
+    assert_eq!(error(&verbose), "");
+    let every = verify(&["-vl2", SHAPES]);
+    assert!(text(&every).contains("0: R1=ctx() R10=fp0"));
+    assert!(is_log(&every), "{}", text(&every));
+    let debug = verify(&["-d", SHAPES]);
+    assert!(is_log(&debug), "{}", text(&debug));
+    let loaded = "beebox: shapes.bpf.o/filter: loaded as socket_filter: ";
+    assert!(error(&debug).starts_with(loaded), "{}", error(&debug));
+    let older = ["--kernel-version", "5.15", SHAPES];
+    let is_noted = |output: Output| error(&output).contains("assumed as in Linux 6.18");
+    assert!(is_noted(verify(&older)));
+    assert!(!is_noted(verify(&[&["-q"], &older[..]].concat())));
+    assert_eq!(verify(&["-q", "-v", SHAPES]).status.code(), Some(2));
 }

@@ -51,15 +51,28 @@ fn rows(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) ->
 }
 
 /// The kernel functions of a registry, and the bit operations if the kernel has them, as a
-/// table.
+/// table with the prototype of each below its line.
 pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> String {
-    let mut table = Table::new(&COLUMNS.map(|column| (column, Side::Left)));
-    for row in rows(registry, types, has_bits, state) {
-        table.row(row);
+    let [columns @ .., _] = COLUMNS;
+    let mut table = Table::new(&columns.map(|column| (column, Side::Left)));
+    let mut prototypes = Vec::new();
+    for [cells @ .., prototype] in rows(registry, types, has_bits, state) {
+        table.row(cells);
+        prototypes.push(prototype);
     }
     let mut text = String::new();
     table.write(&mut text, usize::MAX);
-    text
+    let mut lines = text.lines();
+    let mut list: String = lines
+        .next()
+        .map(|line| format!("{line}\n"))
+        .into_iter()
+        .collect();
+    for (line, prototype) in lines.zip(prototypes) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(list, "{line}\n    {prototype}");
+    }
+    list
 }
 
 /// The same as JSON: an object for each function, with the columns as keys.

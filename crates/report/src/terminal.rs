@@ -46,19 +46,109 @@ pub fn escape_controls_in_styled(text: &str) -> Cow<'_, [u8]> {
     let mut rest = text;
     while let Some(at) = rest.find("\x1b[") {
         let (before, sequence) = rest.split_at(at);
-        let after = &sequence[2..];
-        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-        let is_style = digits <= 2 && after[digits..].starts_with('m');
         out.extend_from_slice(&escape_controls(before.as_bytes()));
-        let end = if is_style { 2 + digits + 1 } else { 2 };
-        match is_style {
-            true => out.extend_from_slice(&sequence.as_bytes()[..end]),
-            false => out.extend_from_slice(&escape_controls(&sequence.as_bytes()[..end])),
+        let style = style_len(sequence);
+        let (shown, after) = sequence.split_at(style.unwrap_or(2));
+        match style {
+            Some(_) => out.extend_from_slice(shown.as_bytes()),
+            None => out.extend_from_slice(&escape_controls(shown.as_bytes())),
         }
-        rest = &sequence[end..];
+        rest = after;
     }
     out.extend_from_slice(&escape_controls(rest.as_bytes()));
     Cow::Owned(out)
+}
+
+/// Bytes of the style that a text begins with.
+fn style_len(text: &str) -> Option<usize> {
+    let after = text.strip_prefix("\x1b[")?;
+    let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+    let is_style = digits <= 2 && after[digits..].starts_with('m');
+    is_style.then_some(2 + digits + 1)
+}
+
+/// Room of the last column of a table at least, for rows to continue below it.
+const LEAST_ROOM: usize = 12;
+
+/// Text with styles in lines of at most `width` columns. A longer line continues below its last
+/// column, which begins behind two spaces or more, or four spaces in where its words have no room
+/// there; a rule under headings is cut. Linear in the text.
+pub fn fold(text: &str, width: usize) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        fold_line(line, width.max(1), &mut folded);
+    }
+    folded
+}
+
+fn fold_line(line: &str, width: usize, folded: &mut String) {
+    let pieces = pieces(line.trim_end_matches('\n'));
+    let columns: Vec<char> = pieces.iter().filter_map(|(shown, _)| *shown).collect();
+    if columns.len() <= width {
+        return folded.push_str(line);
+    }
+    let is_rule = columns.iter().all(|shown| matches!(shown, '-' | ' '));
+    let gap = columns.windows(2).rposition(|pair| pair == [' ', ' ']);
+    let column = gap.map_or(0, |gap| gap + 2);
+    let words = columns[column..].split(|shown| *shown == ' ');
+    let longest = words.map(<[char]>::len).max().unwrap_or(0);
+    let indent = match gap.is_some() && column + longest.max(LEAST_ROOM) <= width {
+        true => column,
+        false => 4.min(width / 2),
+    };
+    let mut at = 0;
+    let mut begin = 0;
+    let mut end = match is_rule {
+        true => width,
+        false => line_end(&columns, 0, width),
+    };
+    for (shown, piece) in pieces {
+        if shown.is_none() {
+            folded.push_str(piece);
+            continue;
+        }
+        if at == end && !is_rule {
+            begin = end
+                + columns[end..]
+                    .iter()
+                    .take_while(|shown| **shown == ' ')
+                    .count();
+            end = line_end(&columns, begin, width - indent);
+            folded.push('\n');
+            folded.extend(std::iter::repeat_n(' ', indent));
+        }
+        if (begin..end).contains(&at) {
+            folded.push_str(piece);
+        }
+        at += 1;
+    }
+    if line.ends_with('\n') {
+        folded.push('\n');
+    }
+}
+
+/// The end of a line of at most `room` columns that begins at a column: behind its last word, or
+/// within a word that has no room.
+fn line_end(columns: &[char], begin: usize, room: usize) -> usize {
+    let most = begin + room;
+    if columns.len() <= most {
+        return columns.len();
+    }
+    let is_end = |at: &usize| columns[*at] == ' ' && columns[*at - 1] != ' ';
+    (begin + 1..=most).rev().find(is_end).unwrap_or(most)
+}
+
+/// Styles, with no character, and characters of a line.
+fn pieces(line: &str) -> Vec<(Option<char>, &str)> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while let Some(shown) = rest.chars().next() {
+        let style = style_len(rest);
+        let (piece, after) = rest.split_at(style.unwrap_or(shown.len_utf8()));
+        pieces.push((style.is_none().then_some(shown), piece));
+        rest = after;
+    }
+    pieces
 }
 
 /// True for the bytes of control characters but line ends and tabs, and for those of characters
@@ -200,6 +290,32 @@ mod tests {
         let expected = "\x1b[1mbold\x1b[0m \\u001b[2Jx \\u001b]0;title\\u0007 \\u001b[\\u009b";
         let escaped = escape_controls_in_styled(text);
         assert_eq!(std::str::from_utf8(&escaped), Ok(expected));
+    }
+
+    #[test]
+    fn long_lines_continue_below_their_last_column() {
+        let table = "\
+file    verdict  reason
+------  -------  ------------------------------------------
+a.o     failure  R2 offset is outside of the packet, by far
+b.o     success
+";
+        let folded = "\
+file    verdict  reason
+------  -------  --------------------
+a.o     failure  R2 offset is outside
+                 of the packet, by
+                 far
+b.o     success
+";
+        assert_eq!(fold(table, 37), folded);
+        assert_eq!(fold(table, 80), table);
+        // Without room below the last column, and with a word that is too long.
+        let narrow = "a.o\n    fail\n    ure\n";
+        assert_eq!(fold("a.o  failure\n", 8), narrow);
+        let styled = "a  \x1b[31mb\u{e9} ccc\x1b[0m  the last column goes on";
+        let folded = "a  \x1b[31mb\u{e9} ccc\x1b[0m  the last column goes\n           on";
+        assert_eq!(fold(styled, 31), folded);
     }
 
     #[test]

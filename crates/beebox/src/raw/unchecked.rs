@@ -17,7 +17,7 @@ pub enum UncheckedEngine {
     /// The threaded interpreter.
     Interp,
     /// Native code.
-    Jit,
+    Native,
 }
 
 /// A program whose safety the caller asserts, compiled for an engine.
@@ -30,7 +30,7 @@ pub struct UncheckedProgram {
 
 enum Code {
     Interp(ThreadedProgram<MemoryProgram>),
-    Jit(Native<MemoryProgram>),
+    Native(Native<MemoryProgram>),
 }
 
 impl UncheckedProgram {
@@ -50,13 +50,13 @@ impl UncheckedProgram {
                 let code = ThreadedProgram::compile(&lowered);
                 Code::Interp(code.map_err(UncheckedError::Unsupported)?)
             }
-            UncheckedEngine::Jit => {
+            UncheckedEngine::Native => {
                 let options = Options {
                     deadline: timeout.is_some(),
                     ..Options::default()
                 };
                 let code = Native::compile(&lowered, &options, &Pool::new());
-                Code::Jit(code.map_err(UncheckedError::Native)?)
+                Code::Native(code.map_err(UncheckedError::Native)?)
             }
         };
         Ok(UncheckedProgram { code, timeout })
@@ -80,8 +80,10 @@ impl UncheckedProgram {
             (Code::Interp(code), Some(deadline)) => {
                 code.run_until(machine, memory, random, deadline)
             }
-            (Code::Jit(code), None) => code.run(machine, memory, random),
-            (Code::Jit(code), Some(deadline)) => code.run_until(machine, memory, random, deadline),
+            (Code::Native(code), None) => code.run(machine, memory, random),
+            (Code::Native(code), Some(deadline)) => {
+                code.run_until(machine, memory, random, deadline)
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) const ENGINES: &[Engine] = &[
         run: run_interp,
     },
     Engine {
-        name: "jit",
+        name: "native",
         is_checked: false,
         run: run_jit,
     },

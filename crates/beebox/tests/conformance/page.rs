@@ -128,7 +128,7 @@ the head of each file of cases states (`crates/beebox/tests/conformance`).
 - **checked**, the checked interpreter, runs any program and checks every access
   (`beebox run --ebpf`). An operation that it must refuse, such as a call of an unknown
   kernel function, is a case too: the run must end there with a trap.
-- **interp** and **jit**, the threaded interpreter and native code, run programs whose
+- **interp** and **native**, the threaded interpreter and native code, run programs whose
   safety the caller asserts. A dash: the only cases are traps, which these engines do not
   check. Refused: the engine does not support the instruction and refuses the program.
 

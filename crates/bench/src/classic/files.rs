@@ -29,8 +29,8 @@ const FILTER: &str = "port 22";
 const TURNS: u32 = 7;
 
 const READ_LOOP: &str = "read loop";
-const ONE_JOB: &str = "beebox -j 1";
-const TWO_JOBS: &str = "beebox -j 2";
+const ONE_JOB: &str = "beebox -J 1";
+const TWO_JOBS: &str = "beebox -J 2";
 pub(super) const TCPDUMP: &str = "tcpdump";
 
 // Parts that run in processes of their own.
@@ -178,7 +178,7 @@ fn command(contender: &str, options: &Options, beebox: &Path, capture: &str) -> 
         _ => "2",
     };
     let mut command = Command::new(beebox);
-    command.args(["filter", "--count", "-j", jobs, FILTER, capture]);
+    command.args(["filter", "--count", "-J", jobs, FILTER, capture]);
     command
 }
 

@@ -6,8 +6,10 @@ use report::btf::{chosen_types_json, types_json};
 
 use super::input::{FileArg, find, read_types};
 use crate::answer::{Answer, Failure};
+use crate::answer_format::AnswerFormat;
+use crate::output_path::OutputArg;
 use crate::program_input::name;
-use crate::program_output::{json, write_json, write_output};
+use crate::program_output::{json, write_answer, write_output};
 
 /// Print types: as a list, as C or as JSON
 ///
@@ -15,7 +17,7 @@ use crate::program_output::{json, write_json, write_output};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox btf dump /sys/kernel/btf/vmlinux --format c > vmlinux.h
+  beebox btf dump /sys/kernel/btf/vmlinux --format c -o vmlinux.h
   beebox btf dump prog.bpf.o                      every type with its number
   beebox btf dump prog.bpf.o -j | jq '.types[] | select(.kind == \"STRUCT\") | .name'
   beebox btf dump prog.bpf.o --format c --type 'struct event'")]
@@ -38,6 +40,9 @@ pub(crate) struct Args {
     /// Print C in the order of the types, not by name
     #[arg(long)]
     unsorted: bool,
+
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,6 +56,7 @@ enum Form {
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path([args.file.file.as_path()])?;
     let types = read_types(&args.file.file)?;
     let mut roots: Vec<TypeId> = Vec::new();
     for word in &args.types {
@@ -80,8 +86,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         }
     };
     match format {
-        Form::Json => write_json(&text)?,
-        Form::Raw | Form::C => write_output(&text, None)?,
+        Form::Json => write_answer(AnswerFormat::Json, &text, output)?,
+        Form::Raw | Form::C => write_output(&text, output)?,
     }
     Ok(Answer::Yes)
 }

@@ -32,8 +32,7 @@ pub(super) fn tell_apart(
         return Ok((String::new(), [read, words].concat()));
     }
     if !read.is_empty() {
-        let words: Result<Vec<&str>, Failure> = words.iter().map(text).collect();
-        return Ok((words?.join(" "), read.to_vec()));
+        return Ok((joined(words)?, read.to_vec()));
     }
     if let [_, others @ ..] = words
         && let Some(directory) = others.iter().find(|word| Path::new(word).is_dir())
@@ -60,12 +59,19 @@ pub(super) fn tell_apart(
     Ok((text(expression)?.to_owned(), captures.to_vec()))
 }
 
+/// The expression that all words are.
+pub(super) fn joined(words: &[OsString]) -> Result<String, Failure> {
+    let words: Result<Vec<&str>, Failure> = words.iter().map(text).collect();
+    Ok(words?.join(" "))
+}
+
 fn text(word: &OsString) -> Result<&str, Failure> {
     word.to_str()
         .ok_or_else(|| Failure::new("the expression is not UTF-8"))
 }
 
-fn is_capture(word: &OsString) -> bool {
+/// True for standard input and files.
+pub(super) fn is_capture(word: &OsString) -> bool {
     word == "-" || Path::new(word).is_file()
 }
 
@@ -132,7 +138,7 @@ pub(super) fn open_all(
 }
 
 /// Opens one capture.
-fn open(path: &Path, interruption: &Interruption) -> Result<NamedInput, Failure> {
+pub(super) fn open(path: &Path, interruption: &Interruption) -> Result<NamedInput, Failure> {
     let (name, file) = (name(path), open_file(path)?);
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {

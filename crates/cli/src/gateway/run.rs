@@ -36,8 +36,14 @@ pub(super) struct Args {
     pcap: PathBuf,
 
     /// Write the packets that go on
-    #[arg(short, long, value_name = "OUT")]
-    write: Option<PathBuf>,
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        visible_short_alias = 'w',
+        visible_alias = "write"
+    )]
+    output: Option<PathBuf>,
 
     /// List each packet with its verdict and the number of its rule, 0 for none; JSON is one
     /// line for each packet (JSON Lines)
@@ -174,7 +180,7 @@ fn verdict_name(returned: &str) -> &'static str {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let inputs = [args.rules.as_path(), args.pcap.as_path()];
     check_streams(inputs)?;
-    let output = OutputPath::optional(args.write.as_deref(), inputs)?;
+    let output = OutputPath::optional(args.output.as_deref(), inputs)?;
     let rules = input::read(&args.rules)?;
     let mut kernel = args.kernel.read()?;
     if !args.kernel.is_given() {
@@ -231,7 +237,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         if let Some(lines) = lines.take() {
             lines.finish()?;
         }
-        stopped.map_err(|stop| capture_file::stopped(path, args.write.as_deref(), stop))?;
+        stopped.map_err(|stop| capture_file::stopped(path, args.output.as_deref(), stop))?;
         if let Some((_, file)) = file {
             file.finish()?;
         }

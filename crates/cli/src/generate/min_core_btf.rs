@@ -18,14 +18,11 @@ use crate::program_output::write_bytes;
 /// The result serves as --core-btf of beebox and btf_custom_path of libbpf, for machines
 /// whose kernel has no BTF: the objects are relocated as by the kernel's whole BTF.
 #[derive(clap::Args)]
-#[command(
-    alias = "min_core_btf",
-    after_help = "\
+#[command(after_help = "\
 Examples:
   beebox gen min-core-btf --btf vmlinux-5.4.btf -o prog-5.4.btf prog.bpf.o
   beebox gen min-core-btf --kernel running -o min.btf *.bpf.o
-  beebox show prog.bpf.o --link --core-btf min.btf    try the result"
-)]
+  beebox show prog.bpf.o --link --core-btf min.btf    try the result")]
 pub(crate) struct Args {
     /// Output file of the minimal BTF (`-` is standard output)
     #[arg(short, long, value_name = "OUT")]

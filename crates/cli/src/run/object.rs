@@ -56,10 +56,6 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
     pub(super) pcap: Option<PathBuf>,
 
-    /// Write the packets that go on, as the program left them
-    #[arg(short, long, value_name = "OUT", requires = "pcap")]
-    write: Option<PathBuf>,
-
     /// The context of the run, as ctx_in of BPF_PROG_TEST_RUN: of programs that get no packet
     /// (syscall, raw_tracepoint, sk_lookup) the only input
     #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
@@ -86,7 +82,7 @@ pub(crate) struct ObjectArgs {
     pub(super) maps: Option<PathBuf>,
 
     /// Hold the run, or the runs that the file lists, to a file of expectations
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ebpf", "write", "dump_maps"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ebpf", "output", "dump_maps"])]
     pub(super) expect: Option<PathBuf>,
 
     /// The type of the records of a ring buffer or perf buffer [default: that of their size to which a variable
@@ -110,7 +106,7 @@ pub(crate) struct ObjectArgs {
     changes: Changes,
 
     /// Set a global variable before loading, as `limit = 10`; @FILE holds one on each line
-    #[arg(long, value_name = "GLOBAL", conflicts_with = "ebpf")]
+    #[arg(short = 'G', long, value_name = "GLOBAL", conflicts_with = "ebpf")]
     set: Vec<String>,
 
     /// Clock of the time helpers: the time of the packet in its capture, the one of --time,
@@ -137,8 +133,14 @@ pub(crate) struct ObjectArgs {
 
     /// Run on the packets of a capture in so many threads; each is a CPU, from 0 on, with
     /// values of its own in per-CPU maps
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pcap")]
-    #[arg(conflicts_with_all = ["write", "expect", "cpu"])]
+    #[arg(
+        short = 'J',
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "pcap"
+    )]
+    #[arg(conflicts_with_all = ["output", "expect", "cpu"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_JOBS)))]
     jobs: u32,
 
@@ -149,7 +151,7 @@ pub(crate) struct ObjectArgs {
 
     /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
     /// `ip -json` prints
-    #[arg(long, alias = "world", value_name = "FILE", conflicts_with = "ebpf")]
+    #[arg(long, value_name = "FILE", conflicts_with = "ebpf")]
     pub(super) network: Option<PathBuf>,
 
     /// Index of the interface that packets come from [default: 1, the loopback device]
@@ -191,13 +193,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let engine = match args.engine.unwrap_or(trusted::Engine::Native) {
         trusted::Engine::Checked => RunEngine::Checked,
         trusted::Engine::Native => RunEngine::Native,
-        engine @ (trusted::Engine::Interp | trusted::Engine::Jit) => {
-            let name = engine.name();
-            let failure = format_args!("engine {name} does not run programs of objects");
-            return Err(Failure::new(failure).hint("--engine native or checked"));
+        trusted::Engine::Interp => {
+            let failure = Failure::new("engine interp does not run programs of objects");
+            return Err(failure.hint("--engine native or checked"));
         }
     };
-    let output = OutputPath::optional(own.write.as_deref(), args.inputs())?;
+    let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
     let file = ObjectFile::read(args.program.file())?;
     let name = program_input::name(file.path());
     if !file.is_object() {

@@ -13,7 +13,7 @@ use crate::program_input::{excerpt, name};
 #[derive(clap::Args)]
 pub(crate) struct RawProgram {
     /// FILE holds eBPF instructions, which run unverified
-    #[arg(long, alias = "raw")]
+    #[arg(long)]
     pub(super) ebpf: bool,
 
     /// An object (`.bpf.o`); with --ebpf bytes, bytes in hexadecimal, text in LLVM's

@@ -17,27 +17,15 @@ pub(crate) const TIMED_OUT: &str = "the time limit of --timeout has passed";
 /// Engine of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Engine {
-    /// The checked interpreter, for any program
-    Checked,
-    /// Native code, for verified programs of objects
+    /// Native code, for verified programs of objects and programs assumed safe (--trust)
     Native,
     /// The threaded interpreter, for programs assumed safe (--trust)
     Interp,
-    /// Native code, for programs assumed safe (--trust)
-    Jit,
+    /// The checked interpreter, for any program
+    Checked,
 }
 
 impl Engine {
-    /// Its name in options.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Engine::Checked => "checked",
-            Engine::Native => "native",
-            Engine::Interp => "interp",
-            Engine::Jit => "jit",
-        }
-    }
-
     /// True if it runs programs without checking them.
     pub(crate) fn is_unchecked(self) -> bool {
         self != Engine::Checked
@@ -46,7 +34,7 @@ impl Engine {
 
 /// Fault of `--trust` for the engine that needs none, and its remedy.
 pub(crate) const NEEDLESS_TRUST: &str = "--trust is for engines that do not check";
-pub(crate) const OTHER_ENGINES: &str = "--engine interp or jit, or no --trust";
+pub(crate) const OTHER_ENGINES: &str = "--engine native or interp, or no --trust";
 
 /// Fails unless the user asserts that the program is safe.
 pub(crate) fn check_trust(trust: bool) -> Result<(), Failure> {
@@ -73,7 +61,7 @@ pub(crate) fn run(
 ) -> Result<Option<u64>, Failure> {
     let engine = match engine {
         Engine::Checked | Engine::Interp => UncheckedEngine::Interp,
-        Engine::Jit | Engine::Native => UncheckedEngine::Jit,
+        Engine::Native => UncheckedEngine::Native,
     };
     let program = UncheckedProgram::compile(assume_safe(program), engine, timeout);
     let program = program.map_err(|error| match &error {

@@ -8,7 +8,8 @@ use beebox::seccomp::annotate;
 use super::input::{Inputs, Program};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::output_path::OutputArg;
+use crate::program_output::write_answer;
 
 /// List filters with the names of actions, calls and architectures
 ///
@@ -25,9 +26,12 @@ pub(crate) struct Args {
     inputs: Inputs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let order = args.inputs.byte_order()?;
     let programs = args.inputs.programs()?;
     programs.iter().for_each(Program::print_notes);
@@ -54,12 +58,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         filters.push(serde_json::json!({ "file": program.name, "instructions": records }));
     }
-    print_answer(
+    write_answer(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => text,
             AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
         },
+        output,
     )?;
     Ok(Answer::Yes)
 }

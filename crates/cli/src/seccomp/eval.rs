@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Show every instruction of the run
     #[arg(long)]
     trace: bool,
-    /// Engine: classic, interp or jit (native code)
+    /// Engine: native, interp or classic
     #[arg(long, default_value = Engine::default().name())]
     engine: Engine,
     #[command(flatten)]

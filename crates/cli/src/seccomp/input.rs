@@ -280,6 +280,11 @@ impl Inputs {
         self.profiles.machine.as_deref()
     }
 
+    /// The files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(PathBuf::as_path)
+    }
+
     /// The programs, unchecked.
     pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
         let source = Source {

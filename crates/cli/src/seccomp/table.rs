@@ -14,7 +14,8 @@ use super::too_complex;
 use super::value::{parse_arch, parse_syscall};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::output_path::OutputArg;
+use crate::program_output::write_answer;
 
 /// Show the action for every system call, with the exact conditions
 ///
@@ -41,9 +42,12 @@ pub(crate) struct Args {
     all: bool,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let mut given = Vec::new();
     for text in &args.arch {
         let (arch, _) = parse_arch(Some(text))?;
@@ -61,14 +65,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let archs = shown(&mut analysis, given).map_err(too_complex)?;
     if !args.syscall.is_empty() {
         let text = calls(&mut analysis, &archs, &args)?;
-        print_answer(args.format.format(), &text)?;
+        write_answer(args.format.format(), &text, output)?;
         return Ok(Answer::Yes);
     }
     let text = match args.format.format() {
         AnswerFormat::Text => text(&programs, &mut analysis, &archs, args.all),
         AnswerFormat::Json => json(&programs, &mut analysis, &archs),
     };
-    print_answer(args.format.format(), text.map_err(too_complex)?)?;
+    write_answer(args.format.format(), text.map_err(too_complex)?, output)?;
     Ok(Answer::Yes)
 }
 

@@ -28,6 +28,7 @@ use super::log::Logs;
 use super::row::{Explained, MapRow, Row};
 use super::{recorded, row, single};
 use crate::answer::Failure;
+use crate::answer_format::count;
 use crate::btf::read_types;
 use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
 use crate::program_input;
@@ -58,6 +59,10 @@ pub(super) struct Job<'a> {
     pub(super) options: Options,
     /// Explain refusals.
     pub(super) explains: bool,
+    /// Print notes on standard error.
+    pub(super) notes: bool,
+    /// Print on standard error how programs are loaded.
+    pub(super) debugs: bool,
     /// The program type of files that hold instructions alone.
     pub(super) kind: Option<ProgramType>,
     pub(super) globals: Vec<Assignment>,
@@ -168,7 +173,9 @@ fn verify_file(
         if let Some(failure) = single.missing_map(registry) {
             return Err(failure.within(&given));
         }
-        note_btf(&given, &loaded);
+        if job.notes {
+            note_btf(&given, &loaded);
+        }
         let mut row = verify_one(name, &loaded, job, kernel, registry);
         if let Ok(program) = &loaded.program {
             let log = |log: &mut dyn LogOutput| write_log(program, kernel, registry, log);
@@ -194,8 +201,10 @@ fn verify_file(
     let mut is_file_lacking = false;
     let mut noted = BTreeSet::new();
     let mut verify = |loaded: StandaloneProgram| {
-        note_maps(&given, &loaded, &mut noted);
-        if !is_noted {
+        if job.notes {
+            note_maps(&given, &loaded, &mut noted);
+        }
+        if job.notes && !is_noted {
             is_noted = note_btf(&given, &loaded);
         }
         is_file_lacking |= is_lacking(&loaded, registry);
@@ -247,6 +256,23 @@ fn note_btf(file: &str, loaded: &StandaloneProgram) -> bool {
     true
 }
 
+/// Prints on standard error how a program is loaded.
+fn note_loaded(file: &str, name: &str, program: &Program) {
+    let maps = program.used_maps().into_iter();
+    let maps = maps.filter_map(|id| program.map(id).map(|map| map.name.to_string()));
+    let maps: Vec<String> = maps.collect();
+    let maps = match maps.is_empty() {
+        true => "no maps".to_owned(),
+        false => format!("maps {}", maps.join(", ")),
+    };
+    diagnostic!(
+        "beebox: {file}/{name}: loaded as {}: {}, load flags {:#x}, {maps}",
+        program.kind().name(),
+        count(program.insns().len(), "instruction"),
+        program.flags().0,
+    );
+}
+
 /// True if the kernel lacks something to load a program with, or programs of its type.
 fn is_lacking(loaded: &StandaloneProgram, registry: &Registry) -> bool {
     match &loaded.program {
@@ -286,6 +312,9 @@ fn verify_one(
         Err(error) => row.reason = format!("not loaded: {error}"),
         Ok(program) => {
             row.prog_type = program.kind().name().to_owned();
+            if job.debugs {
+                note_loaded(file, &loaded.name, program);
+            }
             // As veristat has it: type 0 where programs state none.
             row.attach_type = AttachType::from_number(program.expected_attach_type())
                 .map_or("N/A", |attach| attach.name())

@@ -25,9 +25,14 @@ impl Counts {
     }
 }
 
-/// Columns of text, with the logs of programs that have one in front; rows may be fewer than
-/// the counts say.
-pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts) -> String {
+/// Columns of text, which `fit` makes fit, with the logs of programs that have one in front; rows
+/// may be fewer than the counts say.
+pub(super) fn table(
+    rows: &[Row],
+    emit: &Emit,
+    counts: &Counts,
+    fit: impl Fn(&str) -> String,
+) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
         let name = format!("{}/{}", row.file_name, row.prog_name);
@@ -59,7 +64,9 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts) -> String {
     for row in rows {
         cells.push(columns.iter().map(|&column| row.text(column)).collect());
     }
-    push_columns(&mut text, columns, &cells);
+    let mut results = String::new();
+    push_columns(&mut results, columns, &cells);
+    text.push_str(&fit(&results));
     for row in rows {
         text.extend(
             row.recorded

@@ -1,0 +1,115 @@
+//! Options of tcpdump: those that print the compiled filter, those that change nothing of what
+//! `beebox filter` does, and those in whose place another command stands.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use beebox::captures::{Interface, Programs};
+
+use super::inputs;
+use crate::answer::{Answer, Failure};
+use crate::program_input::ClassicForm;
+use crate::program_output::{ProgramFormat, format_program, write_program};
+
+/// The options.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options of tcpdump")]
+pub(super) struct TcpdumpArgs {
+    /// Print the compiled filter and exit: -d as a listing, -dd as a C array, -ddd as numbers;
+    /// for the link type of the first capture, or Ethernet without one
+    #[arg(short = 'd', action = clap::ArgAction::Count)]
+    dump: u8,
+
+    /// Accepted: no addresses are printed
+    #[arg(short = 'n', action = clap::ArgAction::Count)]
+    numeric: u8,
+
+    /// Accepted: no link-level headers are printed
+    #[arg(short = 'e')]
+    link_level: bool,
+
+    /// Accepted: no protocols are printed
+    #[arg(short = 'q')]
+    quick: bool,
+
+    /// Accepted: no numbers of packets are printed
+    #[arg(short = '#', long)]
+    number: bool,
+
+    /// Accepted: no times are printed
+    #[arg(short = 't', action = clap::ArgAction::Count)]
+    time: u8,
+
+    /// The interface that tcpdump reads
+    #[arg(short = 'i', long, value_name = "IFACE", hide = true)]
+    interface: Option<OsString>,
+
+    /// Size of a file, after which tcpdump begins the next
+    #[arg(short = 'C', value_name = "SIZE", hide = true)]
+    file_size: Option<OsString>,
+
+    /// Seconds after which tcpdump begins the next file
+    #[arg(short = 'G', value_name = "SECONDS", hide = true)]
+    file_seconds: Option<OsString>,
+}
+
+impl TcpdumpArgs {
+    /// Refuses what tcpdump itself does, with the command that does it.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if let Some(interface) = &self.interface {
+            let interface = interface.display();
+            let failure = Failure::new("-i: packets come from captures, not from interfaces");
+            return Err(failure.hint(format_args!(
+                "tcpdump -i {interface} -w - | beebox filter EXPR -"
+            )));
+        }
+        let rotation = [("-C", &self.file_size), ("-G", &self.file_seconds)];
+        for (option, value) in rotation {
+            if let Some(value) = value {
+                let failure = format_args!("{option}: the packets go to one file");
+                return Err(Failure::new(failure).hint(format_args!(
+                    "beebox filter EXPR IN -w - | tcpdump -r - {option} {} -w OUT",
+                    value.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The form in which the filter is printed, if it is.
+    pub(super) fn dump(&self) -> Option<ClassicForm> {
+        match self.dump {
+            0 => None,
+            1 => Some(ClassicForm::D),
+            2 => Some(ClassicForm::Dd),
+            _ => Some(ClassicForm::Ddd),
+        }
+    }
+}
+
+/// Prints the compiled filter. Without -r all words are the expression, unless the last is a
+/// capture.
+pub(super) fn write_filter(args: &super::Args, form: ClassicForm) -> Result<Answer, Failure> {
+    let has_filter = args.filter.is_some();
+    let names_capture = args.words.len() > 1 && args.words.last().is_some_and(inputs::is_capture);
+    let (expression, paths) = match args.read.is_empty() && !names_capture && !has_filter {
+        true => (inputs::joined(&args.words)?, Vec::new()),
+        false => inputs::tell_apart(&args.words, &args.read, has_filter)?,
+    };
+    let programs = args.programs(&expression)?;
+    let mut interface = Interface::UNKNOWN;
+    let mut place = "Ethernet".to_owned();
+    if let Some(path) = paths.first() {
+        let mut input = inputs::open(Path::new(path), &Default::default())?;
+        let first = input.input.first_interface();
+        let first = first.map_err(|error| inputs::unreadable(&input.name, &error))?;
+        interface = first.unwrap_or(Interface::UNKNOWN);
+        place = input.name;
+    }
+    let filter = programs.for_interface(&interface);
+    let filter = filter.map_err(|error| programs.refused(&error, &place))?;
+    let format = ProgramFormat::Form(form);
+    let text = format_program(filter.checked().program(), format)?;
+    write_program(&text, format, None)?;
+    Ok(Answer::Yes)
+}
