@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use beebox::captures::{Interface, Programs};
+use beebox::captures::{FilterSource, Interface};
 
 use super::inputs;
 use crate::answer::{Answer, Failure};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use beebox::program::Program;
-use beebox::verify::Loaded;
+use beebox::verify::StandaloneProgram;
 use spec::kernel::{KernelVersion, Source};
 use verifier::{RefusalKind, Verdict, verify};
 
@@ -68,7 +68,7 @@ fn answers(files: &[PathBuf], version: &str) -> Outcome<Answers> {
     target.kernel = target.kernel.with_version(version, Source::Given);
     let mut answers = Answers::default();
     for path in files {
-        let mut visit = |loaded: Loaded| {
+        let mut visit = |loaded: StandaloneProgram| {
             let name = format!("{}/{}", name_of(path), loaded.name);
             let Ok(program) = &loaded.program else {
                 return;
