@@ -68,7 +68,7 @@ fn every_rust_block_of_the_pages_is_compiled() {
 #[test]
 fn blocks_of_the_pages_do_what_they_say() {
     let file = |name: &str| fs::read(repository().join("examples").join(name)).unwrap();
-    let linked = blocks::link(&file("link/main.bpf.o"), &file("link/count.bpf.o")).unwrap();
+    let linked = blocks::link(file("link/main.bpf.o"), file("link/count.bpf.o")).unwrap();
     assert!(Object::from_bytes(linked).is_ok());
     let line = blocks::one_line(b"ret #0").unwrap();
     assert!(line.starts_with(b"1,6 0 0 0"));

@@ -92,7 +92,8 @@ pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, UnsupportedConstruct> {
 
 /// A machine of rbpf's with the program in it.
 pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, UnsupportedConstruct> {
-    EbpfVmMbuff::new(Some(program)).map_err(|error| UnsupportedConstruct::Refused(error.to_string()))
+    EbpfVmMbuff::new(Some(program))
+        .map_err(|error| UnsupportedConstruct::Refused(error.to_string()))
 }
 
 /// A machine with the program compiled; `None` where rbpf's compiler can't: its

@@ -170,10 +170,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.json {
         args.format = AnswerFormat::Json;
     }
+    args.tcpdump.check()?;
     if args.list_linktypes {
         return link_types::list(args.format);
     }
-    args.tcpdump.check()?;
     if let Some(form) = args.tcpdump.dump() {
         return tcpdump::write_filter(&args, form);
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use beebox::{Filter, Object};
 
-pub(super) fn link(main: &[u8], count: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+pub(super) fn link(main: Vec<u8>, count: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
     use beebox::object::Linker;
 
     let linked = Linker::new()

@@ -236,7 +236,8 @@ impl<'c> Prepared<'c> {
         let program = assemble(case.program);
         let checked = check(&program, Rules::Capture).expect("the committed program is valid");
         let converted = convert(&checked, Semantics::Capture).into_insns();
-        let for_rbpf = peer::bytes(&converted).map_err(|unfit| Failure::UnsupportedConstruct(case.name, unfit))?;
+        let for_rbpf = peer::bytes(&converted)
+            .map_err(|unfit| Failure::UnsupportedConstruct(case.name, unfit))?;
         Ok(Prepared {
             case,
             program,
@@ -267,8 +268,8 @@ impl<'c> Prepared<'c> {
         let theirs = peers
             .libpcap
             .and_then(|libpcap| libpcap.interpreter(self.program.clone()));
-        let rbpf =
-            peer::machine(&self.for_rbpf).map_err(|unfit| Failure::UnsupportedConstruct(self.case.name, unfit))?;
+        let rbpf = peer::machine(&self.for_rbpf)
+            .map_err(|unfit| Failure::UnsupportedConstruct(self.case.name, unfit))?;
         let native = self.case.native;
 
         let mut race = Race::new(workload, frames);
