@@ -78,7 +78,7 @@ impl Loader {
     }
 
     /// Sets the most bytes that all maps take: arrays from the start, other maps by what they
-    /// held at most. Global variables and maps of other instances do not count. An operation that
+    /// held at most, with the table that leads to it. Global variables and maps of other instances do not count. An operation that
     /// needs more answers ENOMEM, and its run ends with an error.
     #[must_use]
     pub fn map_memory(mut self, bytes: u64) -> Loader {
