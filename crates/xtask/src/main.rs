@@ -8,6 +8,7 @@ mod execution;
 mod gateway;
 mod helpers;
 mod kernel_data;
+mod licenses;
 mod listing;
 mod man;
 mod nightly;
@@ -44,6 +45,7 @@ usage: cargo xtask CHORE
   helpers      write docs/helpers.md, the list of helpers and which are built
   kernel-data  extract types, configuration and registry of the running kernel (6.18)
                into crates/kernel-data/data, for machines without that kernel
+  licenses     write docs/licenses.md, the licences of what the command is linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
   man          write the man pages of the command and completion scripts to target/man
@@ -222,6 +224,7 @@ fn main() -> ExitCode {
         ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),
         ["soak", "kfuncs", ref words @ ..] => soak::compare_kfunc_calls(words),
         ["soak", "program", seed] => soak::print_generated(seed),
+        ["licenses"] => licenses::write(),
         ["soak", "mutations", ref words @ ..] => soak::compare_mutated(words),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
