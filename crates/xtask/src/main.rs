@@ -100,7 +100,7 @@ usage: cargo xtask CHORE
   oracle releases [--only TEXT]
                compare what the tables of releases refuse on older kernels with the recorded
                answers of these kernels, and write the table in docs/kernels.md (needs the
-               selftests)
+               selftests, and the kernels: tools/kernels/vm fetch 5.10 6.1 6.12)
   oracle tail-calls
                run the kernel's own tests of tail calls as native code, in the checked engine
                and in the running kernel, and write the table in docs/tail-calls.md (as root;

@@ -13,6 +13,8 @@ use program::Image;
 use super::{ExternFault, ExternKind, Externs};
 use crate::error::Error;
 use spec::Kernel;
+use spec::helpers::{self, HelperId};
+use spec::since::Release;
 
 /// Type and place of a kconfig extern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,11 +274,21 @@ fn virtual_value(name: &str, weak: bool, kernel: &Kernel) -> Result<u64, ExternF
             0 => Err(ExternFault::NoVersion),
             version => Ok(version.into()),
         },
-        "LINUX_HAS_BPF_COOKIE" => Ok(kernel.features().cookies.into()),
+        "LINUX_HAS_BPF_COOKIE" => {
+            Ok((kernel.features().cookies && has_cookie_helper(kernel)).into())
+        }
         "LINUX_HAS_SYSCALL_WRAPPER" => Ok(kernel.features().syscall_wrapper.into()),
         _ if name.starts_with("LINUX_") && weak => Ok(0),
         _ => Err(ExternFault::UnknownVirtual),
     }
+}
+
+/// True unless the kernel is of a release without `bpf_get_attach_cookie`, with which libbpf tries
+/// whether there are cookies.
+fn has_cookie_helper(kernel: &Kernel) -> bool {
+    let helper = helpers::helper(HelperId::GetAttachCookie.number());
+    let release = kernel.version().map(Release::from);
+    release.is_none_or(|release| helper.is_some_and(|helper| helper.since.release <= release))
 }
 
 /// Number of a whole text, as C's `strtoull` with base 0 parses it.

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use beebox::Kernel;
+use beebox::kernel::files;
 use beebox::program::Program;
 use beebox::verify::StandaloneProgram;
-use spec::kernel::{KernelVersion, Source};
+use spec::kernel::Source;
 use verifier::{RefusalKind, Verdict, verify};
 
 use super::selftests::{Options, Target, name_of};
@@ -37,7 +39,10 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     );
     let mut wrong = 0;
     for version in KERNELS {
-        let answers = answers(&files, version)?;
+        let (release, _) = version
+            .rsplit_once('.')
+            .ok_or("a version has three numbers")?;
+        let answers = answers(&files, version, &image(release)?)?;
         let accepted = answers.accepted.len();
         let all = answers.refused as usize + answers.without_verdict as usize + accepted;
         let _ = writeln!(
@@ -60,12 +65,26 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     }
 }
 
-fn answers(files: &[PathBuf], version: &str) -> Outcome<Answers> {
+/// The kernel of a release that `tools/kernels/vm` keeps.
+fn image(release: &str) -> Outcome<Kernel> {
+    let cache = oracle::selftests();
+    let beside = cache.with_file_name("kernels");
+    let homes = [cache.join("kernels"), beside];
+    let mut images = homes
+        .map(|home| home.join(release).join("vmlinuz"))
+        .into_iter();
+    let image = images.find(|image| image.is_file());
+    let image = image.ok_or_else(|| format!("no kernel: tools/kernels/vm fetch {release}"))?;
+    Ok(files::open(image)?)
+}
+
+fn answers(files: &[PathBuf], version: &str, kernel: &Kernel) -> Outcome<Answers> {
     let recorded = format!("../../tools/kernels/truth/truth-7.2-v3-on-{version}.csv.gz");
     let recorded = truth::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded))?;
-    let mut target = Target::running()?;
-    let version: KernelVersion = version.parse()?;
-    target.kernel = target.kernel.with_version(version, Source::Given);
+    let target = Target {
+        registry: kernel_data::linux_6_18_registry(kernel.btf().ok_or("a kernel without BTF")?),
+        kernel: kernel.clone().with_version(version.parse()?, Source::Given),
+    };
     let mut answers = Answers::default();
     for path in files {
         let mut visit = |loaded: StandaloneProgram| {
@@ -120,14 +139,17 @@ mod tests {
 
     #[test]
     fn what_the_tables_refuse_older_kernels_refuse() {
-        let set = oracle::selftest_set("7.2/obj-v3").map_err(Into::into);
-        let with_kernel = set.and_then(|set| Target::running().map(|_| set));
-        let Some(directory) = oracle::found("releases beside recorded answers", with_kernel) else {
+        let given = || -> Outcome<_> {
+            let directory = oracle::selftest_set("7.2/obj-v3")?;
+            Ok((directory, Target::running()?.kernel))
+        };
+        let found = oracle::found("releases beside recorded answers", given());
+        let Some((directory, kernel)) = found else {
             return;
         };
         let files: Vec<PathBuf> = OBJECTS.iter().map(|name| directory.join(name)).collect();
         for version in KERNELS {
-            let answers = answers(&files, version).unwrap();
+            let answers = answers(&files, version, &kernel).unwrap();
             assert_eq!(answers.accepted, [""; 0], "{version}");
             assert!(answers.refused > 0, "{version}");
         }
