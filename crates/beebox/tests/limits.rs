@@ -61,6 +61,19 @@ fn a_run_ends_whose_maps_need_more_memory_than_they_may_take() {
 }
 
 #[test]
+fn the_limit_of_memory_is_named_if_time_ends_the_run_behind_it() {
+    const LIMIT: u64 = (128 + 32) << 20;
+    let options = LoadOptions {
+        memory: LIMIT,
+        timeout: Some(Duration::from_secs(1)),
+        ..LoadOptions::default()
+    };
+    let mut loaded = load("grow", 2, &options).expect("it loads");
+    let stopped = run(&mut loaded, "grow", 1 << 23);
+    assert_eq!(stopped, Err(RunError::Memory(LIMIT)));
+}
+
+#[test]
 fn arrays_count_from_the_start_and_variables_do_not() {
     let options = LoadOptions::default();
     let refused = load("array", 2, &options).expect_err("it has 4 GB");

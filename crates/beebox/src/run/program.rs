@@ -281,11 +281,15 @@ impl<'o> RunnableProgram<'o> {
         let result = match &prepared.native {
             Some(native) => self.run_native(native, input, guard),
             None => self.run_checked(prepared, Start::Program(input), guard),
-        }?;
-        self.run_timers_in(guard)?;
-        match self.shared.memory.take_refused() {
-            true => Err(RunError::Memory(self.shared.memory.limit())),
-            false => Ok(result),
+        };
+        let result = result.and_then(|value| self.run_timers_in(guard).map(|_| value));
+        let is_refused = self.shared.memory.take_refused();
+        match result {
+            // The limit of memory came first.
+            Ok(_) | Err(RunError::TooLong(_) | RunError::Deadline) if is_refused => {
+                Err(RunError::Memory(self.shared.memory.limit()))
+            }
+            result => result,
         }
     }
 
