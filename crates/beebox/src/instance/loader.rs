@@ -49,7 +49,10 @@ impl Loader {
     pub fn new(kernel: &Kernel) -> Loader {
         Loader {
             kernel: kernel.clone(),
-            options: LoadOptions::default(),
+            options: LoadOptions {
+                explains: true,
+                ..LoadOptions::default()
+            },
             limits: Limits::default(),
             system: System::DEFAULT,
             functions: Vec::new(),

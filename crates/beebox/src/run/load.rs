@@ -158,7 +158,7 @@ impl LoadedObject {
             };
             let proof = match options.unverified {
                 true => None,
-                false => Some(prove(&program, kernel)?),
+                false => Some(prove(&program, kernel, options.explains)?),
             };
             check_functions(&program, kernel, proof.as_ref())?;
             create_maps(&mut loaded.shared.maps, &program, kernel, (&host, reused))?;
@@ -343,16 +343,19 @@ fn probing_loads(proof: &Proof) -> Vec<usize> {
 }
 
 /// Verifies a program.
-fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, LoadError> {
+fn prove(program: &Program, kernel: &Kernel, explains: bool) -> Result<Proof, LoadError> {
     let registry = kernel.registry().ok_or(LoadError::NoRegistry)?;
     let name = program.name().to_owned();
     let verification = match Proof::of(program, kernel, registry) {
         Ok(proof) => return Ok(proof),
         Err(verification) => verification,
     };
-    let options = Options {
-        assume_rules: true,
-        ..Options::default()
+    let explanation = || {
+        let options = Options {
+            assume_rules: true,
+            ..Options::default()
+        };
+        explain(program, kernel, registry, &options).map(Box::new)
     };
     if let Some(map) = verification.refused_map {
         return Err(LoadError::Map(map));
@@ -361,7 +364,7 @@ fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, LoadError> {
         Verdict::Refused(refusal) => LoadError::Refused {
             program: name,
             refusal,
-            explanation: explain(program, kernel, registry, &options).map(Box::new),
+            explanation: explains.then(explanation).flatten(),
         },
         Verdict::Unsupported(why) => LoadError::Unsupported { program: name, why },
         Verdict::Bug(why) => LoadError::Unsupported {

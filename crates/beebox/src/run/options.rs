@@ -34,6 +34,9 @@ pub struct LoadOptions {
     /// Run programs without verification, in the checked engine: an access or call that the
     /// verifier would have refused ends a run with a trap.
     pub unverified: bool,
+    /// Explain a refusal ([`LoadError::Refused`](super::LoadError::Refused)): the program is
+    /// verified a second time, with its path recorded.
+    pub explains: bool,
     /// Engine of verified programs.
     pub engine: RunEngine,
     /// Native code checks the deadline of
@@ -83,6 +86,7 @@ impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
             unverified: false,
+            explains: false,
             engine: RunEngine::Native,
             checks_deadline: false,
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),

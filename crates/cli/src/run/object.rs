@@ -274,6 +274,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
         unverified: own.unverified,
+        explains: false,
         engine,
         checks_deadline: args.timeout.is_some(),
         timeout: match args.timeout {
