@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use beebox::Expression;
-use beebox::captures::{self, Input};
+use beebox::captures::Input;
+use beebox::internal::captures;
 
 /// Matching packets, and all packets.
 pub(crate) fn count(path: &str, expression: &str) -> Result<(u64, u64), Box<dyn Error>> {

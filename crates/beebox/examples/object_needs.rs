@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use beebox::object::Object;
+use beebox::internal::object::Object;
 
 /// Each thing that the object needs, with the release of Linux that introduced it.
 pub(crate) fn needs(file: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {

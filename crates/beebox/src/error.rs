@@ -7,7 +7,7 @@ use classic::Refusal;
 use classic::text::dump_line;
 use isa::classic::SockFilter;
 
-use crate::text::ReadError;
+use crate::internal::text::ReadError;
 
 /// Error of building a filter, by kind.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,9 +121,9 @@ macro_rules! debug_as_display {
 
 debug_as_display!(
     FilterError,
-    crate::captures::FilterCaptureError,
-    crate::run::RunCaptureError,
-    crate::run::DataError,
-    crate::run::LoadError,
-    crate::run::RunError,
+    crate::internal::captures::FilterCaptureError,
+    crate::internal::run::RunCaptureError,
+    crate::internal::run::DataError,
+    crate::internal::run::LoadError,
+    crate::internal::run::RunError,
 );

@@ -11,9 +11,9 @@ use capture::{ByteOrder, Interface, LinkType, PcapHeader, Resolution};
 use isa::classic::SockFilter;
 use sys::libpcap::{CompileError, Libpcap};
 
-use crate::captures::FilterSource;
 use crate::error::FilterError;
 use crate::filter::{Filter, FilterBuilder};
+use crate::internal::captures::FilterSource;
 
 /// Bytes that tcpdump keeps of a packet.
 const SNAPLEN: u32 = 262_144;

@@ -10,11 +10,11 @@ use spec::Errno;
 use verifier::Refusal;
 use verifier::reason::Explanation;
 
-use crate::bytes::{ByteSourceError, name_of};
-use crate::expect::{ExpectError, ExpectProblem};
-use crate::maps_json::MapsJsonError;
-use crate::run::{DataError, LoadError, RunCaptureError, RunError};
-use crate::variables::{VariableError, VariableFault};
+use crate::internal::bytes::{ByteSourceError, name_of};
+use crate::internal::expect::{ExpectError, ExpectProblem};
+use crate::internal::maps_json::MapsJsonError;
+use crate::internal::run::{DataError, LoadError, RunCaptureError, RunError};
+use crate::internal::variables::{VariableError, VariableFault};
 
 /// Reason why an object could not be opened or loaded, a program could not run, or a map or
 /// variable could not be read or written. Its text names the object, the place and the fact.

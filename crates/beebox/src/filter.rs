@@ -19,7 +19,7 @@ use vm::{Machine, Outcome};
 use crate::engine::{Engine, Prepared};
 use crate::error::FilterError;
 use crate::expression::Expression;
-use crate::text::Form;
+use crate::internal::text::Form;
 
 /// Seed of the random numbers that [`Filter::runner`] gives to filters.
 const SEED: u64 = 1;

@@ -11,8 +11,8 @@
 //! arguments as those of a helper (`ARG_PTR_TO_MEM` and a size, `ARG_PTR_TO_CONST_STR`).
 //!
 //! ```
-//! use beebox::object::Object;
-//! use beebox::run::{LoadOptions, LoadedObject};
+//! use beebox::internal::object::Object;
+//! use beebox::internal::run::{LoadOptions, LoadedObject};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
@@ -40,8 +40,8 @@
 //! ```
 //! use std::sync::{Arc, Mutex};
 //!
-//! use beebox::object::Object;
-//! use beebox::run::{LoadOptions, LoadedObject};
+//! use beebox::internal::object::Object;
+//! use beebox::internal::run::{LoadOptions, LoadedObject};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
@@ -65,17 +65,7 @@
 //! }
 //! ```
 
-mod argument;
-mod structure;
-
-pub use argument::{Argument, Copied, Number, Words};
-pub use spec::host::{
-    Argument as ArgumentType, BadFunctions, Field, HELPER_NUMBERS, MOST_FUNCTIONS, NumberType,
-    Parameter, Pointee, Prototype, header,
-};
-pub use spec::registry::{KfuncFlags, ProgramTypes};
-pub use structure::{Member, Object, field};
-pub use vm::{HostFunction, HostMemory};
+pub use crate::internal::host::{HELPER_NUMBERS, HostFunction, KfuncFlags, ProgramTypes, header};
 
 /// A function of the host: `fn name(parameter: type, …) -> number { … }`, with what it captures.
 /// See [`host`](crate::host) for the types.
@@ -90,34 +80,34 @@ macro_rules! kfunc {
     ) => {
         $crate::kfunc!(
             @make $name, [$($parameter: $ty,)*], $result,
-            Some(<$result as $crate::host::Number>::scalar()), $body
+            Some(<$result as $crate::internal::host::Number>::scalar()), $body
         )
     };
     (@make $name:ident, [$($parameter:ident: $ty:ty,)*], $result:ty, $scalar:expr, $body:block) => {{
-        let prototype = $crate::host::Prototype {
+        let prototype = $crate::internal::host::Prototype {
             name: stringify!($name).to_owned(),
-            parameters: vec![$($crate::host::Parameter {
+            parameters: vec![$($crate::internal::host::Parameter {
                 name: stringify!($parameter).to_owned(),
-                argument: <$ty as $crate::host::Argument<'_>>::describe(),
+                argument: <$ty as $crate::internal::host::Argument<'_>>::describe(),
             },)*],
             returns: $scalar,
-            flags: $crate::host::KfuncFlags::default(),
-            programs: $crate::host::ProgramTypes(u64::MAX),
+            flags: $crate::internal::host::KfuncFlags::default(),
+            programs: $crate::internal::host::ProgramTypes(u64::MAX),
             helper: None,
         };
-        $crate::host::HostFunction::new(
+        $crate::internal::host::HostFunction::new(
             prototype,
-            move |words: [u64; 5], memory: &mut dyn $crate::host::HostMemory| {
+            move |words: [u64; 5], memory: &mut dyn $crate::internal::host::HostMemory| {
                 #[allow(unused_mut, unused_variables)]
-                let mut words = $crate::host::Words::new(words);
+                let mut words = $crate::internal::host::Words::new(words);
                 $(let mut $parameter =
-                    <$ty as $crate::host::Argument<'_>>::take(&mut words, memory)?;)*
+                    <$ty as $crate::internal::host::Argument<'_>>::take(&mut words, memory)?;)*
                 let result: $result = {
-                    $(let $parameter: $ty = $crate::host::Argument::lend(&mut $parameter);)*
+                    $(let $parameter: $ty = $crate::internal::host::Argument::lend(&mut $parameter);)*
                     (|| -> $result { $body })()
                 };
-                $(<$ty as $crate::host::Argument<'_>>::put_back($parameter, memory)?;)*
-                Some($crate::host::Words::result(result))
+                $(<$ty as $crate::internal::host::Argument<'_>>::put_back($parameter, memory)?;)*
+                Some($crate::internal::host::Words::result(result))
             },
         )
     }};
@@ -159,11 +149,11 @@ macro_rules! kfunc_struct {
             assert!(size == size_of::<$name>(), "the structure has padding");
         };
 
-        impl $crate::host::Object for $name {
-            fn pointee() -> $crate::host::Pointee {
-                $crate::host::Pointee::Structure {
+        impl $crate::internal::host::Object for $name {
+            fn pointee() -> $crate::internal::host::Pointee {
+                $crate::internal::host::Pointee::Structure {
                     name: stringify!($name).to_owned(),
-                    fields: vec![$($crate::host::field::<$ty>(stringify!($field)),)*],
+                    fields: vec![$($crate::internal::host::field::<$ty>(stringify!($field)),)*],
                 }
             }
         }

@@ -24,31 +24,28 @@
 //! | to | use |
 //! |---|---|
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
-//! | run a packet filter | [`Filter`], [`Expression`] |
-//! | filter captures | [`captures`] |
-//! | read and write filters as text | [`text`] |
-//! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
-//! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
-//! | verify programs | [`verify`] |
+//! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
-//! | inspect maps and runs in detail | [`run`], [`maps`] |
+//! | set global variables by path | [`variables`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
-//! | set global variables by path | [`variables`] |
-//! | run unverified eBPF instructions | [`raw`] |
-//! | decode, assemble and print instructions | [`ebpf`], [`classic`] |
-//! | show the native code of a program | [`native`] |
+//! | run a packet filter | [`Filter`], [`Expression`] |
+//! | filter captures | [`captures`] |
+//! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //!
-//! Every type in a signature of this crate is exported from it, and every error
-//! implements [`std::error::Error`].
+//! Every type in a signature of these is one of them, and every error implements
+//! [`std::error::Error`]. What the pages show is stable as semantic versions say; the list is in
+//! `crates/beebox/public-api.txt`. The hidden module `internal`, and hidden fields and methods, are
+//! for the command and the tools of the repository: they have no promise and change with any version.
 //!
 //! # Filter a capture by an expression
 //!
 //! ```
 //! use beebox::Expression;
-//! use beebox::captures::{self, Input};
+//! use beebox::captures::Input;
+//! use beebox::internal::captures;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
@@ -84,34 +81,9 @@
 //!     Ok(())
 //! }
 //! ```
-//!
-//! # Open an object and list what it needs
-//!
-//! ```
-//! use beebox::object::Object;
-//!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
-//!     let file = std::fs::read("examples/traffic/traffic.bpf.o")?;
-//!     let object = Object::open(&file)?;
-//!     let needs = object.overview().needs();
-//!     for need in &needs {
-//!         if let Some(since) = need.since {
-//!             let name = need.name_in(&object);
-//!             println!("Linux {}: {} {name}", since.release, need.category());
-//!         }
-//!     }
-//! #   assert_eq!(needs[0].name_in(&object), "bpf_ringbuf_reserve");
-//!     Ok(())
-//! }
-//! ```
 #![forbid(unsafe_code)]
 
-pub mod btf;
-pub mod bytes;
 pub mod captures;
-pub mod classic;
-pub mod ebpf;
 mod engine;
 mod error;
 pub mod expect;
@@ -120,29 +92,16 @@ mod failure;
 mod filter;
 pub mod host;
 mod instance;
-pub mod kernel;
-#[cfg(feature = "kernel-data")]
-mod kernel_files;
-mod kernel_image;
-pub mod maps;
-pub mod maps_json;
-pub mod native;
-pub mod network;
-pub mod object;
 #[doc(hidden)]
-pub mod pod;
-pub mod program;
-pub mod raw;
-pub mod run;
+pub mod internal;
+pub mod kernel;
+pub mod maps_json;
+pub mod network;
 pub mod seccomp;
-pub mod text;
-mod type_file;
 pub mod variables;
 pub mod verify;
 
-pub use ::classic::run::{Next, Step};
-pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
-pub use engine::{Engine, UnknownEngine};
+pub use engine::Engine;
 pub use error::FilterError;
 pub use expression::Expression;
 pub use failure::{Error, ErrorKind};
@@ -151,16 +110,14 @@ pub use instance::{
     CgroupVerdict, Instance, Loader, Map, NetfilterVerdict, Object, PacketResult, Program,
     ReturnCode, Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
 };
-pub use isa::classic::{Insn as ClassicInsn, SockFilter};
-pub use jit::memory::{Image, MemoryError, Pool, PoolOptions, Writing};
-pub use jit::perf;
+pub use internal::pod::Pod;
+pub use internal::run::{
+    Arena, CaptureSummary, PacketOutput, PacketRun, PacketVerdict, PrintedText, RunClock,
+    RunEngine, RunRecord, StorageOwner, UnwrittenRead, VerdictCount,
+};
+pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
-pub use pod::Pod;
-pub use run::{
-    Arena, CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunEngine, RunRecord,
-    StorageOwner, UnwrittenRead, VerdictCount,
-};
 pub use spec::Errno;
 pub use spec::maps::{MapFlags, MapKind};
 pub use spec::programs::ProgramType;

@@ -15,13 +15,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LoadedObject::set_system`](crate::run::LoadedObject::set_system) gives it to programs.
+//! [`LoadedObject::set_system`](crate::internal::run::LoadedObject::set_system) gives it to programs.
 
-pub use ::kernel::network_file::{NetworkFileError, read};
-pub use vm::System;
-pub use vm::network::{
-    DeviceAddress, DeviceKind, DeviceQueue, Multipath, Neighbours, NetDevice, NetSocket, Network,
-    NextHop, PolicyRule, PolicyRules, Route, RouteKind, RoutePreference, RoutePrefix, RouteTable,
-    Routes, RuleAction, SocketPart, SocketProtocol, SocketRef, SocketState, SocketView, Sockets,
-    SynCookies, TcpFigures, XdpSocket, scope, table,
+pub use crate::internal::network::{
+    Neighbours, NetDevice, NetSocket, Network, NetworkFileError, Route, RoutePrefix, Routes,
+    Sockets, System, read,
 };

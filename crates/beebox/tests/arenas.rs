@@ -2,8 +2,8 @@
 //! that programs leave, and how the host reads and writes them.
 
 use crate::support::file;
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, RunEngine, Stream};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, Stream};
 use spec::SplitMix;
 use testkit::kernel::arena::{pages, read_pages};
 use testkit::kernel::object::ObjectInKernel;

@@ -4,8 +4,8 @@
 use crate::support::{ENGINES, native_code};
 use std::path::Path;
 
-use beebox::object::Object;
-use beebox::run::{LoadError, LoadOptions, LoadedObject};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::captures::Input;
-use beebox::{
+use beebox::internal::{
     btf, bytes, captures, ebpf, expect, host, kernel, maps, maps_json, network, object, program,
     raw, run, seccomp, text, variables, verify,
 };
@@ -41,9 +41,9 @@ errors! {
     beebox::Error,
     beebox::FilterError,
     beebox::JumpLimitExceeded,
-    beebox::MemoryError,
-    beebox::Refusal,
-    beebox::UnknownEngine,
+    beebox::internal::MemoryError,
+    beebox::internal::Refusal,
+    beebox::internal::UnknownEngine,
     btf::AccessFault<'static>,
     btf::core::CoreError,
     btf::DedupError,

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use beebox::expect::{CheckReport, ExpectFile, ExpectProblem};
-use beebox::maps_json::{MapsJson, MapsJsonFault};
+use beebox::expect::{CheckReport, ExpectFile};
+use beebox::internal::expect::ExpectProblem;
+use beebox::internal::maps_json::MapsJsonFault;
+use beebox::maps_json::MapsJson;
 use beebox::{ErrorKind, Instance, Loader, Object};
 
 fn firewall() -> (Object, Instance) {

@@ -10,11 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::program::Program;
-use beebox::program::case::{Case, KernelAnswer};
-use beebox::verify::{
-    Explanation, Options, ProgramLoader, Verdict, explain, explanation_text, verify,
-};
+use beebox::internal::program::Program;
+use beebox::internal::program::case::{Case, KernelAnswer};
+use beebox::internal::verify::{ProgramLoader, explain, verify};
+use beebox::verify::{Explanation, Options, Verdict, explanation_text};
 use testkit::verifier::{Refused, refusal_of_kernel};
 
 /// A program that is to be refused, and the file that it comes from.
@@ -50,7 +49,7 @@ fn refusables(kernel: &Kernel) -> Vec<Refusable> {
     }
     for file in files(&directory().join("c"), "o") {
         let bytes = fs::read(&file).expect("an object");
-        let mut visit = |loaded: beebox::verify::StandaloneProgram| {
+        let mut visit = |loaded: beebox::internal::verify::StandaloneProgram| {
             all.push(Refusable {
                 file: file.clone(),
                 program: loaded.program.expect("a program that links"),

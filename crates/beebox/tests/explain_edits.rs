@@ -10,9 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::program::Program;
-use beebox::verify::reason::Capability;
-use beebox::verify::{Explanation, Options, ProgramLoader, Verdict, explain, verify};
+use beebox::internal::program::Program;
+use beebox::internal::verify::reason::Capability;
+use beebox::internal::verify::{ProgramLoader, explain, verify};
+use beebox::verify::{Explanation, Options, Verdict};
 use spec::kernel::{Privileges, Source};
 use testkit::verifier::refusal_of_kernel;
 
@@ -73,7 +74,7 @@ fn expected(source: &Path) -> BTreeMap<String, Expected> {
 fn programs(object: &Path, kernel: &Kernel) -> BTreeMap<String, Program> {
     let bytes = fs::read(object).unwrap_or_else(|error| panic!("{}: {error}", object.display()));
     let mut programs = BTreeMap::new();
-    let mut visit = |loaded: beebox::verify::StandaloneProgram| {
+    let mut visit = |loaded: beebox::internal::verify::StandaloneProgram| {
         let program = loaded.program.expect("a program that links");
         programs.insert(loaded.name.to_string(), program);
     };

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beebox::host::{BadFunctions, HostFunction, KfuncFlags, Prototype, header};
-use beebox::object::Object;
-use beebox::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
+use beebox::host::{HostFunction, KfuncFlags, header};
+use beebox::internal::host::{BadFunctions, Prototype};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
 use beebox::{kfunc, kfunc_struct};
 
 kfunc_struct! {

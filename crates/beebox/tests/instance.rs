@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{ENGINES, file, native_code, packets};
-use beebox::run::RunEngine;
+use beebox::internal::run::RunEngine;
 use beebox::{
     Error, ErrorKind, Instance, Loader, Map, Object, Program, TestRun, UpdateMode, Verdict,
     XdpAction,
@@ -138,11 +138,11 @@ fn threads_count_together() {
 fn bindings_of_the_object_are_types_of_its_maps() {
     let committed = fs::read_to_string(file("tests/instance/firewall.rs")).unwrap();
     let bytes = fs::read(file("../../examples/packets/firewall.bpf.o")).unwrap();
-    let named = beebox::object::OpenOptions {
+    let named = beebox::internal::object::OpenOptions {
         name: Some("firewall.bpf.o"),
         ..Default::default()
     };
-    let opened = beebox::object::Object::open_with(&bytes, &named).unwrap();
+    let opened = beebox::internal::object::Object::open_with(&bytes, &named).unwrap();
     let options = report::bindings::BindingsOptions {
         file: "firewall.bpf.o".to_owned(),
         pod: true,

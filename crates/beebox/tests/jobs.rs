@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use beebox::captures::Input;
-use beebox::object::Object;
-use beebox::run::{CaptureSummary, LoadOptions, LoadedObject, RunCaptureError};
+use beebox::internal::object::Object;
+use beebox::internal::run::{CaptureSummary, LoadOptions, LoadedObject, RunCaptureError};
 
 const PACKETS: u32 = 20_000;
 

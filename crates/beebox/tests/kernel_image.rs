@@ -1,6 +1,6 @@
 //! Kernel images as distributions install them, of every compression.
 
-use beebox::kernel::{ImageFault, KernelImage};
+use beebox::internal::kernel::{ImageFault, KernelImage};
 
 /// The bytes of the kernels here: they begin as an ELF file.
 fn elf() -> Vec<u8> {

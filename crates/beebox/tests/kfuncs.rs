@@ -4,8 +4,8 @@
 use crate::support::ENGINES;
 use std::path::Path;
 
-use beebox::object::Object;
-use beebox::run::{LoadError, LoadOptions, LoadedObject};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
 
 fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, LoadError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/kfuncs.bpf.o");

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use beebox::object::Object;
-use beebox::run::{Descriptor, LoadOptions, LoadedObject, LoadedProgram, RunEngine};
+use beebox::internal::object::Object;
+use beebox::internal::run::{Descriptor, LoadOptions, LoadedObject, LoadedProgram, RunEngine};
 use program::{Image, InitialContents, MapDef, MapParams, Program};
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{ENGINES, file, native_code};
-use beebox::object::Object;
-use beebox::run::{LoadError, LoadOptions, LoadedObject, RunError, TestRunOutput};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunError, TestRunOutput};
 use spec::kernel::Source;
 
 fn load(name: &str, cpus: u32, options: &LoadOptions) -> Result<LoadedObject, LoadError> {

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::ebpf::RawInsn;
-use beebox::program::Program;
-use beebox::verify::{ProgramLoader, Registry};
+use beebox::internal::ebpf::RawInsn;
+use beebox::internal::program::Program;
+use beebox::internal::verify::{ProgramLoader, Registry};
 use testkit::kernel::load::{LoadRequest, load, may_load};
 use testkit::verifier::soundness::Source;
 use testkit::verifier::{Target, assembled, generated_program, live_code};

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::object::Object;
-use beebox::program::{InitialContents, Program, ProgramType};
-use beebox::verify::{MapNote, Options, ProgramLoader, StandaloneProgram, Verdict, verify};
+use beebox::internal::object::Object;
+use beebox::internal::program::{InitialContents, Program, ProgramType};
+use beebox::internal::verify::{ProgramLoader, StandaloneProgram, verify};
+use beebox::verify::{MapNote, Options, Verdict};
 use btf::Btf;
 
 fn file(name: &str) -> Vec<u8> {

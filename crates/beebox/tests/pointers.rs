@@ -3,8 +3,8 @@
 
 use crate::support::three::Three;
 use crate::support::{file, packets};
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
 use spec::kernel::{Privileges, Source};
 
 const OBJECT: &str = "tests/run/pointers.bpf.o";

@@ -4,9 +4,9 @@ use crate::support::NATIVE;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox::object::Object;
-use beebox::program::AttachType;
-use beebox::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine, RunError};
+use beebox::internal::object::Object;
+use beebox::internal::program::AttachType;
+use beebox::internal::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine, RunError};
 use sys::bpf::TestRun;
 use testkit::kernel::load::{LoadRequest, load as load_in_kernel};
 

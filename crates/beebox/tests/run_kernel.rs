@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use crate::support::{NATIVE, file, packets};
-use beebox::object::Object;
-use beebox::program::Program;
-use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use beebox::internal::object::Object;
+use beebox::internal::program::Program;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};

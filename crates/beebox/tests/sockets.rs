@@ -3,9 +3,10 @@
 use crate::support::{ENGINES, NATIVE};
 use std::sync::Arc;
 
-use beebox::network::{NetSocket, SocketState, System, TcpFigures};
-use beebox::program::{MapDef, MapKind, MapParams, Program, ProgramType};
-use beebox::run::{Errno, LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::network::{SocketState, TcpFigures};
+use beebox::internal::program::{MapDef, MapKind, MapParams, Program, ProgramType};
+use beebox::internal::run::{Errno, LoadOptions, LoadedObject, RunEngine};
+use beebox::network::{NetSocket, System};
 use isa::ebpf::{assemble, encode};
 
 /// A server with a connection, and one that is asked for.

@@ -4,9 +4,9 @@
 
 use crate::support::three::Three;
 use crate::support::{file, packets};
-use beebox::ebpf::RawInsn;
-use beebox::object::Object;
-use beebox::run::{Errno, LoadError, LoadOptions, LoadedObject};
+use beebox::internal::ebpf::RawInsn;
+use beebox::internal::object::Object;
+use beebox::internal::run::{Errno, LoadError, LoadOptions, LoadedObject};
 
 /// Runs a program everywhere; its result.
 fn run(three: &mut Three, name: &str, packet: &[u8]) -> u32 {

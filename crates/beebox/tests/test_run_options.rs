@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use beebox::run::RunEngine;
+use beebox::internal::run::RunEngine;
 use beebox::{ErrorKind, Loader, Object, TestRun};
 use spec::programs::ProgramType;
 use testkit::kernel::object::ObjectInKernel;
@@ -28,7 +28,7 @@ fn errno(kernels: Result<sys::bpf::TestRunResult, sys::Errno>) -> Result<(), i32
 #[test]
 fn options_are_refused_as_the_kernel_refuses_them() {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
-    let object = beebox::object::Object::open(&bytes).expect("an object");
+    let object = beebox::internal::object::Object::open(&bytes).expect("an object");
     let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
     let programs = linked.programs.iter().map(|linked| &linked.program);
     let theirs = ObjectInKernel::load(programs);

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{ENGINES, file};
-use beebox::object::Object;
-use beebox::raw::System;
-use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
+use beebox::internal::object::Object;
+use beebox::internal::raw::System;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};
 use testkit::kernel::load::{LoadRequest, load};

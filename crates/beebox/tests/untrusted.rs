@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
 use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage, Param};
 use lower::{UnsupportedConstruct, VerifiedProgram};
 use program::Program;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::{file, native_code};
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject, RunEngine, UnwrittenRead};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, UnwrittenRead};
 use verifier::Proof;
 
 const OBJECT: &str = "tests/run/unwritten.bpf.o";

@@ -2,8 +2,8 @@
 //! the verifier here does not support such programs, and in the running kernel.
 
 use crate::support::file;
-use beebox::object::Object;
-use beebox::run::{DataError, Errno, LoadOptions, LoadedObject, SplitMix};
+use beebox::internal::object::Object;
+use beebox::internal::run::{DataError, Errno, LoadOptions, LoadedObject, SplitMix};
 use spec::Random;
 use sys::bpf::{TestRun, UserRingBuffer};
 use testkit::kernel::load::{LoadRequest, load};

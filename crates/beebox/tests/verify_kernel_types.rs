@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use beebox::verify::{Options, ProgramLoader, Verdict, verify};
+use beebox::internal::verify::{ProgramLoader, verify};
+use beebox::verify::{Options, Verdict};
 
 /// Answers by program: verdict, instructions, states and the last line of the log.
 fn recorded() -> BTreeMap<String, String> {
@@ -24,7 +25,7 @@ fn answers_about_kernel_objects_are_those_of_linux_6_18() {
     let registry = kernel.registry().expect("the built-in registry");
     let options = Options::default();
     let mut ours = BTreeMap::new();
-    let mut visit = |loaded: beebox::verify::StandaloneProgram| {
+    let mut visit = |loaded: beebox::internal::verify::StandaloneProgram| {
         let program = loaded.program.as_ref().expect("a program that links");
         let done = verify(program, &kernel, registry, &options);
         let counts = done.statistics;

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use beebox::ebpf::{assemble, encode};
-use beebox::program::{Program, ProgramType};
-use beebox::verify::{LogOutput, LogTail, Options, ProgramLoader, verify, verify_to};
+use beebox::internal::ebpf::{assemble, encode};
+use beebox::internal::program::{Program, ProgramType};
+use beebox::internal::verify::{LogOutput, LogTail, ProgramLoader, verify, verify_to};
+use beebox::verify::Options;
 
 /// A whole log, and the longest piece of it.
 #[derive(Default)]
@@ -60,7 +61,8 @@ fn programs() -> Vec<Program> {
         "../../examples/packets/firewall.bpf.o",
     ] {
         let bytes = std::fs::read(root.join(name)).expect("an object");
-        let mut visit = |loaded: beebox::verify::StandaloneProgram| programs.extend(loaded.program);
+        let mut visit =
+            |loaded: beebox::internal::verify::StandaloneProgram| programs.extend(loaded.program);
         let loader = ProgramLoader::new(&kernel);
         loader
             .load_each(&bytes, name, &mut visit)

@@ -9,9 +9,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 
-use beebox::network::{DeviceQueue, NetDevice, NetSocket, System, XdpSocket};
-use beebox::program::{MapDef, MapKind, MapParams, Program, ProgramType};
-use beebox::run::{Errno, LoadOptions, LoadedObject, Redirect, RunEngine, SplitMix};
+use beebox::internal::network::{DeviceQueue, XdpSocket};
+use beebox::internal::program::{MapDef, MapKind, MapParams, Program, ProgramType};
+use beebox::internal::run::{Errno, LoadOptions, LoadedObject, Redirect, RunEngine, SplitMix};
+use beebox::network::{NetDevice, NetSocket, System};
 use isa::ebpf::{assemble, encode};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};

@@ -5,8 +5,9 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use beebox::captures::{CaptureError, Fault, Input, Problem};
-use beebox::run::RunCaptureError;
+use beebox::captures::{CaptureError, Input};
+use beebox::internal::captures::{Fault, Problem};
+use beebox::internal::run::RunCaptureError;
 
 use crate::answer::Failure;
 use crate::program_input::name;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use beebox::program::case::{Case, CaseError, CaseProblem};
+use beebox::internal::program::case::{Case, CaseError, CaseProblem};
 
 use crate::answer::Failure;
 use crate::program_input::excerpt;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use beebox::raw::{
+use beebox::internal::raw::{
     self, Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, ProgramReadError, SplitMix,
 };
 

@@ -9,10 +9,10 @@ mod unlinked;
 mod written;
 mod xlated;
 
-use beebox::classic::convert;
-use beebox::ebpf::{Insn, decode};
-use beebox::native::{CodeOptions, NativeDraft};
-use beebox::program::case::Case;
+use beebox::internal::classic::convert;
+use beebox::internal::ebpf::{Insn, decode};
+use beebox::internal::native::{CodeOptions, NativeDraft};
+use beebox::internal::program::case::Case;
 use beebox::{Rules, Semantics, SockFilter};
 use clap::ArgGroup;
 
@@ -136,10 +136,10 @@ impl Args {
 }
 
 impl Processor {
-    fn target(self) -> beebox::native::Processor {
+    fn target(self) -> beebox::internal::native::Processor {
         match self {
-            Processor::This => beebox::native::Processor::Host,
-            Processor::Plain => beebox::native::Processor::Baseline,
+            Processor::This => beebox::internal::native::Processor::Host,
+            Processor::Plain => beebox::internal::native::Processor::Baseline,
         }
     }
 }

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::kernel::files::{
+use beebox::internal::kernel::files::{
     self, KernelFileError, has_verifier_rules, module_name, with_btf_file, with_config_file,
     with_module_files, with_version_of_types,
 };
-use beebox::kernel::{Features, KernelConfig, KernelField, KernelVersion, Source};
-use beebox::program::Release;
-use beebox::verify::RULES;
+use beebox::internal::kernel::{Features, KernelConfig, KernelField, Source};
+use beebox::internal::program::Release;
+use beebox::internal::verify::RULES;
+use beebox::kernel::KernelVersion;
 
 use crate::answer::Failure;
 use crate::btf::{read_types, unreadable};
@@ -433,7 +434,8 @@ mod tests {
         let named = |kernel: &Kernel| assumed(kernel, FOR_VERIFYING).unwrap_or_default();
         let wrappers = "whether system calls have wrappers";
         assert!(named(&kernel).ends_with(&format!(": modules, features, {wrappers}, CPUs")));
-        let kernel = kernel.with_privileges(beebox::kernel::Privileges::NONE, Source::Given);
+        let kernel =
+            kernel.with_privileges(beebox::internal::kernel::Privileges::NONE, Source::Given);
         let all = format!(": modules, features, {wrappers}, mitigations, CPUs");
         assert!(named(&kernel).ends_with(&all));
     }

@@ -1,6 +1,6 @@
 //! `beebox kfuncs`: the kernel functions that programs may call.
 
-use beebox::kernel::bits;
+use beebox::internal::kernel::bits;
 use report::kfuncs;
 
 use crate::answer::{Answer, Failure};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("the types of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
-    let state = beebox::run::kfunc_state;
+    let state = beebox::internal::run::kfunc_state;
     write_answer(
         args.format.format(),
         match args.format.format() {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use beebox::object::Linker;
-use beebox::object::elf::ElfFault;
-use beebox::object::{Blame, Error, Problem};
+use beebox::internal::object::Linker;
+use beebox::internal::object::elf::ElfFault;
+use beebox::internal::object::{Blame, Error, Problem};
 
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;

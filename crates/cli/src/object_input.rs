@@ -6,14 +6,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::btf::Linkage;
-use beebox::object::elf::{Binding, Elf, ElfFault};
-use beebox::object::{
+use beebox::internal::btf::Linkage;
+use beebox::internal::object::elf::{Binding, Elf, ElfFault};
+use beebox::internal::object::{
     AttachFault, Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem,
     ProgramDefFault, ProgramTrial, RelocationFault, SectionFault, Trial, UnlinkedObject,
 };
 
-use beebox::program::ProgramType;
+use beebox::internal::program::ProgramType;
 
 use crate::answer::Failure;
 use crate::kernel_input::built_in_hint;

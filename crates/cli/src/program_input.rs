@@ -6,10 +6,13 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use beebox::captures::LinkType;
-use beebox::classic::check;
-use beebox::program::case::Case;
-use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line};
-use beebox::{Checked, Expression, FilterError, Refusal, Rules, SockFilter};
+use beebox::internal::classic::check;
+use beebox::internal::program::case::Case;
+use beebox::internal::text::{
+    self, ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line,
+};
+use beebox::internal::{Checked, Refusal};
+use beebox::{Expression, FilterError, Rules, SockFilter};
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};

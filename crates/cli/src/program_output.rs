@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use std::sync::LazyLock;
 
-use beebox::{SockFilter, text};
+use beebox::SockFilter;
+use beebox::internal::text;
 use report::terminal::{LONGEST_LINE, TerminalWriter, cut, escape_controls_in_styled, fold};
 use serde::Serialize;
 use terminal_size::Width;

@@ -10,8 +10,8 @@ pub(crate) mod trusted;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use beebox::bytes::ByteSource;
-use beebox::raw::{
+use beebox::internal::bytes::ByteSource;
+use beebox::internal::raw::{
     Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
 };
 use beebox::{Metadata, Packet};
@@ -309,7 +309,7 @@ fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
 }
 
 fn frames(text: &str) -> Result<usize, String> {
-    const MOST: usize = beebox::raw::MOST_FRAMES;
+    const MOST: usize = beebox::internal::raw::MOST_FRAMES;
     let number = text
         .parse()
         .ok()

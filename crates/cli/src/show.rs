@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use beebox::Kernel;
-use beebox::object::{ProgramTrial, oldest};
-use beebox::program::Release;
+use beebox::internal::object::{ProgramTrial, oldest};
+use beebox::internal::program::Release;
 use report::object::{
     LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json, unlinked_text,
 };

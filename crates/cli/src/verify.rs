@@ -14,8 +14,8 @@ mod top_lines;
 
 use std::path::{Path, PathBuf};
 
-use beebox::kernel::{Privileges, Source};
-use beebox::program::{LoadFlags, ProgramType};
+use beebox::internal::kernel::{Privileges, Source};
+use beebox::internal::program::{LoadFlags, ProgramType};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use beebox::run::kfunc_state;
+use beebox::internal::run::kfunc_state;
 
 const BITS: &str = "examples/bits/bits.bpf.o";
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use beebox::btf::{Builder, Enumerator, Func, Kind, Linkage, TypeId};
-use beebox::kernel::newest_in;
+use beebox::internal::btf::{Builder, Enumerator, Func, Kind, Linkage, TypeId};
+use beebox::internal::kernel::newest_in;
 
 /// Programs that depend on what a kernel has.
 const LACKING: &str = "crates/cli/tests/data/lacking.bpf.o";
@@ -483,8 +483,9 @@ fn types(maps: u64, functions: &[&str]) -> Vec<u8> {
 
 #[test]
 fn types_alone_tell_the_release() {
-    let newest =
-        |btf: &beebox::btf::Btf<'_>| newest_in(btf).map(|(release, _)| release.to_string());
+    let newest = |btf: &beebox::internal::btf::Btf<'_>| {
+        newest_in(btf).map(|(release, _)| release.to_string())
+    };
     assert_eq!(
         newest(kernel_data::linux_6_18().btf().unwrap()).as_deref(),
         Some("6.18")

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use beebox::Kernel;
-use beebox::object::Object;
-use beebox::run::{
+use beebox::internal::object::Object;
+use beebox::internal::run::{
     DataError, InnerMap, LoadError, LoadOptions, LoadedObject, RunGuard, RunnableProgram, SplitMix,
 };
 
@@ -49,7 +49,7 @@ pub struct Hits {
 #[non_exhaustive]
 pub enum PlaneError {
     /// The object cannot be opened or set up.
-    Object(Box<beebox::object::Error>),
+    Object(Box<beebox::internal::object::Error>),
     /// It is not loaded.
     LoadError(LoadError),
     /// A map cannot be read or written.
@@ -96,8 +96,8 @@ impl From<DataError> for PlaneError {
     }
 }
 
-impl From<beebox::object::Error> for PlaneError {
-    fn from(error: beebox::object::Error) -> PlaneError {
+impl From<beebox::internal::object::Error> for PlaneError {
+    fn from(error: beebox::internal::object::Error) -> PlaneError {
         PlaneError::Object(Box::new(error))
     }
 }
@@ -291,13 +291,13 @@ impl Plane {
         Ok(own.map(|own| u32::from_ne_bytes([own[0], own[1], own[2], own[3]])))
     }
 
-    fn map(&self, name: &'static str) -> Result<&beebox::run::Map, PlaneError> {
+    fn map(&self, name: &'static str) -> Result<&beebox::internal::run::Map, PlaneError> {
         let map = self.loaded.map(name);
-        map.ok_or_else(|| failed(name, beebox::run::Errno::ENOENT))
+        map.ok_or_else(|| failed(name, beebox::internal::run::Errno::ENOENT))
     }
 }
 
-fn failed(name: &str, errno: beebox::run::Errno) -> PlaneError {
+fn failed(name: &str, errno: beebox::internal::run::Errno) -> PlaneError {
     PlaneError::Data(DataError::Map {
         name: name.to_owned(),
         errno,

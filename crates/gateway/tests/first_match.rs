@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::Dice;
-use beebox::run::{LoadOptions, RunEngine, SplitMix};
+use beebox::internal::run::{LoadOptions, RunEngine, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet};
 
 /// Names of verdicts of XDP and tc.

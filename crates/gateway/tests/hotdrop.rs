@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::support::netfilter::{Netfilter, repair, run};
-use beebox::run::{LoadOptions, SplitMix};
+use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::import::{Assumptions, Fate, Variant, iptables_save, nft_json};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet};
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::support::kernel::{CAPACITY, Theirs};
 use crate::support::{Dice, amount};
-use beebox::run::{LoadOptions, SplitMix};
+use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Compiled, Header, Hits, Hook, Plane};
 
 #[test]

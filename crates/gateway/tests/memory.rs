@@ -1,6 +1,6 @@
 //! The memory of a table: 64 MiB hold a set with 7,000 classes whose blocks all differ.
 
-use beebox::run::SplitMix;
+use beebox::internal::run::SplitMix;
 use beebox_gateway::{Action, CapacityExceeded, Compiled, Ports, Rule, RuleSet};
 
 const RULES: usize = 65_536;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::support::Dice;
 use crate::support::kernel::{CAPACITY, Theirs};
-use beebox::run::{LoadOptions, SplitMix};
+use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet, Table};
 use sys::bpf::TestRun;
 

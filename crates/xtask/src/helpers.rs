@@ -27,7 +27,7 @@ pub(crate) fn list_kfuncs() -> Outcome {
     let kernel = kernel_data::linux_6_18();
     let registry = (kernel.registry()).ok_or("the built-in kernel has no registry")?;
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
-    let page = report::kfuncs::page(registry, types, beebox::run::kfunc_state);
+    let page = report::kfuncs::page(registry, types, beebox::internal::run::kfunc_state);
     fs::write(root.join("docs/kfuncs.md"), page)?;
     let header = root.join("examples/bits").join(spec::bits::HEADER);
     fs::write(header, spec::bits::header())?;

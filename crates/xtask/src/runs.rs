@@ -20,10 +20,10 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use beebox::ebpf::{Callee, Insn};
-use beebox::program::Program;
-use beebox::run::can_test_run;
-use beebox::verify::StandaloneProgram;
+use beebox::internal::ebpf::{Callee, Insn};
+use beebox::internal::program::Program;
+use beebox::internal::run::can_test_run;
+use beebox::internal::verify::StandaloneProgram;
 use sys::network::{OwnNamespace, pin_to_cpu};
 
 use crate::Outcome;

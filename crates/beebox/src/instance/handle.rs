@@ -6,11 +6,11 @@ use std::sync::Arc;
 use interp::checked::Limits;
 
 use super::{Map, Object, Program};
-use crate::expect::{CheckReport, ExpectCheck, ExpectFile};
 use crate::failure::{Cause, Error};
-use crate::maps_json::{LeftOut, MapsDump, MapsJson, RecordTypes};
-use crate::pod::Pod;
-use crate::run::{DataError, LoadedObject, UnwrittenRead};
+use crate::internal::expect::{CheckReport, ExpectCheck, ExpectFile};
+use crate::internal::maps_json::{LeftOut, MapsDump, MapsJson, RecordTypes};
+use crate::internal::pod::Pod;
+use crate::internal::run::{DataError, LoadedObject, UnwrittenRead};
 
 /// A loaded object: its programs and maps by name, and its global variables. Clones are the same
 /// instance, which lives as long as one of them, or a handle of a program or map, does.

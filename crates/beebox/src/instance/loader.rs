@@ -11,9 +11,9 @@ use vm::{HostFunction, System};
 use super::handle::Shared;
 use super::{Instance, Map, Object};
 use crate::failure::{Cause, Error};
-use crate::pod::{self, Pod};
-use crate::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps, RunEngine};
-use crate::variables::Assignment;
+use crate::internal::pod::{self, Pod};
+use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps, RunEngine};
+use crate::internal::variables::Assignment;
 
 /// Loads objects: links them for a kernel, verifies their programs, creates their maps and
 /// compiles the programs to native code.
@@ -39,7 +39,7 @@ pub struct Loader {
 impl Default for Loader {
     /// A loader for Linux 6.18.
     fn default() -> Loader {
-        Loader::new(&crate::kernel::linux_6_18())
+        Loader::new(&crate::internal::kernel::linux_6_18())
     }
 }
 

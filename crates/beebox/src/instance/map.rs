@@ -8,8 +8,8 @@ use spec::maps::{MapFlags, MapKind};
 
 use super::Instance;
 use crate::failure::Error;
-use crate::pod::{self, Pod};
-use crate::run::{DataError, ObjectMap};
+use crate::internal::pod::{self, Pod};
+use crate::internal::run::{DataError, ObjectMap};
 
 /// A map of an [`Instance`]. Clones are the same map, and programs of other threads may use it at
 /// the same time.

@@ -2,7 +2,7 @@
 
 use super::{Map, UpdateMode};
 use crate::failure::Error;
-use crate::run::Entry;
+use crate::internal::run::Entry;
 
 impl Map {
     /// The bytes of the value of a key.

@@ -5,7 +5,7 @@ use spec::maps::MapKind;
 
 use super::{Map, Program};
 use crate::failure::Error;
-use crate::run::{Arena, RunRecord, StorageOwner};
+use crate::internal::run::{Arena, RunRecord, StorageOwner};
 
 impl Map {
     /// Puts a program of the same instance into a slot of a program array, or empties the slot.
@@ -59,7 +59,7 @@ impl Map {
     /// EINVAL for maps of other kinds and an inner map that does not fit, E2BIG beyond the map.
     pub fn set_inner<K: crate::Pod>(&self, key: &K, inner: &Map) -> Result<(), Error> {
         let loaded = &self.instance().0.loaded;
-        let key = crate::pod::bytes(key);
+        let key = crate::internal::pod::bytes(key);
         let put = loaded.put_inner(self.object_map(), &key, &inner.object_map().map);
         put.map_err(|errno| self.failed(errno))
     }
@@ -71,14 +71,14 @@ impl Map {
     /// the kernel: E2BIG beyond the map, EOPNOTSUPP for sockets that the map does not take.
     pub fn set_socket<K: crate::Pod>(&self, key: &K, cookie: u64) -> Result<(), Error> {
         let loaded = &self.instance().0.loaded;
-        let set = loaded.set_socket(self.name(), &crate::pod::bytes(key), cookie);
+        let set = loaded.set_socket(self.name(), &crate::internal::pod::bytes(key), cookie);
         set.map_err(|errno| self.failed(errno))
     }
 
     /// The cookie of the socket that a map of sockets holds under a key.
     pub fn socket<K: crate::Pod>(&self, key: &K) -> Option<u64> {
         let loaded = &self.instance().0.loaded;
-        loaded.socket_at(self.object_map(), &crate::pod::bytes(key))
+        loaded.socket_at(self.object_map(), &crate::internal::pod::bytes(key))
     }
 
     /// The memory of an arena.

@@ -6,9 +6,9 @@ use spec::programs::ProgramType;
 use vm::Stream;
 
 use super::{Instance, Runner, TestRun, TestRunResult};
-use crate::captures::Input;
 use crate::failure::Error;
-use crate::run::{
+use crate::internal::captures::Input;
+use crate::internal::run::{
     CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunEngine, RunError, RunnableProgram,
 };
 

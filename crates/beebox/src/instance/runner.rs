@@ -8,7 +8,7 @@ use vm::Redirect;
 
 use super::Verdict;
 use crate::failure::Error;
-use crate::run::{PrintedText, RunRecord, RunnableProgram};
+use crate::internal::run::{PrintedText, RunRecord, RunnableProgram};
 
 /// Runs a program on packets of any length, in the memory that it keeps. One thread has one.
 ///

@@ -8,7 +8,7 @@ use vm::Redirect;
 
 use super::Verdict;
 use crate::failure::{Cause, Error};
-use crate::run::{PrintedText, RunClock, RunRecord, TestRunOutput};
+use crate::internal::run::{PrintedText, RunClock, RunRecord, TestRunOutput};
 
 /// Options of [`Program::test_run`](super::Program::test_run). Write
 /// `TestRun { ctx_in, ..TestRun::packet(&packet) }`; later versions may have more fields.

@@ -1,6 +1,8 @@
 //! The engines that every case runs on.
 
-use beebox::raw::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, SplitMix, Trap};
+use beebox::internal::raw::{
+    Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, SplitMix, Trap,
+};
 use interp::ThreadedProgram;
 use isa::ebpf::Insn;
 use jit::memory::Pool;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use beebox::{Filter, Object};
 
 pub(super) fn link(main: Vec<u8>, count: Vec<u8>) -> Result<Vec<u8>, Box<dyn Error>> {
-    use beebox::object::Linker;
+    use beebox::internal::object::Linker;
 
     let linked = Linker::new()
         .add("main.bpf.o", &main)?
@@ -16,7 +16,7 @@ pub(super) fn link(main: Vec<u8>, count: Vec<u8>) -> Result<Vec<u8>, Box<dyn Err
 }
 
 pub(super) fn one_line(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
-    use beebox::text::{self, Form};
+    use beebox::internal::text::{self, Form};
 
     // In any form.
     let program = text::read(bytes, None)?;
@@ -41,7 +41,8 @@ pub(super) fn router(object: Object, router: IpAddr) -> Result<(), Box<dyn Error
 
 fn sockets(object: Object) -> Result<(), Box<dyn Error>> {
     use beebox::Loader;
-    use beebox::network::{NetSocket, System, TcpFigures, XdpSocket};
+    use beebox::internal::network::{TcpFigures, XdpSocket};
+    use beebox::network::{NetSocket, System};
 
     let mut system = System::default();
     let sockets = &mut system.network.sockets;
@@ -61,7 +62,7 @@ fn sockets(object: Object) -> Result<(), Box<dyn Error>> {
 }
 
 fn symbols(filter: &Filter) -> Result<(), Box<dyn Error>> {
-    use beebox::perf::SymbolMap;
+    use beebox::internal::perf::SymbolMap;
 
     let symbols = SymbolMap::open()?;
     if let Some(code) = filter.native_code("ssh") {
@@ -73,7 +74,7 @@ fn symbols(filter: &Filter) -> Result<(), Box<dyn Error>> {
 fn dump(filter: &Filter) -> Result<(), Box<dyn Error>> {
     use std::path::Path;
 
-    use beebox::perf::JitDump;
+    use beebox::internal::perf::JitDump;
 
     let dump = JitDump::create(Path::new("."))?;
     if let Some(code) = filter.native_code("ssh") {

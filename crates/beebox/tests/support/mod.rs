@@ -4,8 +4,9 @@ pub(crate) mod three;
 
 use std::path::{Path, PathBuf};
 
-use beebox::captures::{Event, Input};
-use beebox::run::RunEngine;
+use beebox::captures::Input;
+use beebox::internal::captures::Event;
+use beebox::internal::run::RunEngine;
 
 /// True where Beebox generates native code that runs.
 pub(crate) const HAS_NATIVE_CODE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));

@@ -1,8 +1,8 @@
 //! An object on both engines and in the running kernel, all of which have to agree.
 
 use beebox::Kernel;
-use beebox::object::{Global, Object};
-use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use beebox::internal::object::{Global, Object};
+use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
 use testkit::kernel::object::ObjectInKernel;

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use beebox::object::Object;
+use beebox::internal::object::Object;
 use jit::memory::Pool;
 use jit::{Features, Native, Options as Compiler};
 use lower::{ContextKind, PacketProgram, VerifiedProgram};

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use beebox::object::Object;
+use beebox::internal::object::Object;
 use spec::Kernel;
 use spec::kernel::Source;
 use sys::libbpf::Libbpf;

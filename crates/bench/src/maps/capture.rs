@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use beebox::captures::{CaptureError, Event, Input};
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject};
+use beebox::captures::{CaptureError, Input};
+use beebox::internal::captures::Event;
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject};
 use lower::ContextKind;
 use packet::{Metadata, Packet};
 use spec::SplitMix;

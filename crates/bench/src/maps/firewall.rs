@@ -1,6 +1,6 @@
 //! The firewall of the examples, on one packet over and over.
 
-use beebox::object::Object;
+use beebox::internal::object::Object;
 use program::Program;
 
 use super::kernel::Theirs;

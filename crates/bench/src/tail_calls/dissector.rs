@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use beebox::object::Object;
-use beebox::run::{LoadOptions, LoadedObject};
+use beebox::internal::object::Object;
+use beebox::internal::run::{LoadOptions, LoadedObject};
 use sys::bpf::TestRun;
 use testkit::kernel::object::ObjectInKernel;
 

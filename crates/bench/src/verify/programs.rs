@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::verify::ProgramLoader;
+use beebox::internal::verify::ProgramLoader;
 use program::Program;
 use verifier::{Options, Verification};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use beebox::btf::diff::{Change, Changed, MemberPlace, diff};
-use beebox::btf::{Kind, TypeFile};
+use beebox::internal::btf::diff::{Change, Changed, MemberPlace, diff};
+use beebox::internal::btf::{Kind, TypeFile};
 use serde::Serialize;
 
 use super::input::read_types;

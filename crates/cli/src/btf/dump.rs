@@ -1,6 +1,6 @@
 //! `beebox btf dump`.
 
-use beebox::btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
+use beebox::internal::btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
 
 use report::btf::{chosen_types_json, types_json};
 

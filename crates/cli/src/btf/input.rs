@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use beebox::btf::{Btf, Shape, TypeFile, TypeFileError, TypeId};
+use beebox::internal::btf::{Btf, Shape, TypeFile, TypeFileError, TypeId};
 
 use crate::answer::Failure;
 use crate::program_input::name;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beebox::btf::diff::describe;
-use beebox::btf::validate::{Refusal, validate};
-use beebox::btf::{Btf, Kind, Shape, Type, TypeFile, TypeId};
+use beebox::internal::btf::diff::describe;
+use beebox::internal::btf::validate::{Refusal, validate};
+use beebox::internal::btf::{Btf, Kind, Shape, Type, TypeFile, TypeId};
 use serde::Serialize;
 
 use super::input::{FileArg, find, read_types};
@@ -155,7 +155,7 @@ impl Summary {
 
 /// The kernel's message and its place.
 fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
-    use beebox::btf::validate::BlobPlace;
+    use beebox::internal::btf::validate::BlobPlace;
     let message = refusal.reason.to_string();
     let id = match refusal.place {
         BlobPlace::Blob => return message,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use beebox::classic::{Converted, SK_BUFF};
-use beebox::ebpf::{Callee, Insn, Reg, helper_name};
-use beebox::{Rules, SockFilter, text};
+use beebox::internal::classic::{Converted, SK_BUFF};
+use beebox::internal::ebpf::{Callee, Insn, Reg, helper_name};
+use beebox::internal::text;
+use beebox::{Rules, SockFilter};
 use serde::Serialize;
 
 use super::slot::{Slot, SlotRecord};

@@ -1,7 +1,7 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
-use beebox::ebpf::{Callee, Insn, RawInsn, encode, helper_name, to_bytes};
-use beebox::raw::{ElfError, ProgramForm, ProgramReadError, read_program};
+use beebox::internal::ebpf::{Callee, Insn, RawInsn, encode, helper_name, to_bytes};
+use beebox::internal::raw::{ElfError, ProgramForm, ProgramReadError, read_program};
 use serde::Serialize;
 
 use super::slot::{Slot, SlotRecord};

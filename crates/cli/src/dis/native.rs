@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use beebox::SockFilter;
-use beebox::ebpf::{Callee, Insn, helper_name};
-use beebox::native::{NativeDraft, helper_address};
-use beebox::text;
+use beebox::internal::ebpf::{Callee, Insn, helper_name};
+use beebox::internal::native::{NativeDraft, helper_address};
+use beebox::internal::text;
 use iced_x86::{
     Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, MemorySizeOptions, Mnemonic,
     OpKind,

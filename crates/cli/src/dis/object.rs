@@ -4,15 +4,15 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use beebox::Kernel;
-use beebox::btf::core::Path;
-use beebox::btf::ext::{CoreKind, CoreSpec};
-use beebox::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
-use beebox::native::{CodeOptions, NativeDraft};
-use beebox::object::{Error, Object, Reference, Referent, reference_at};
-use beebox::object::{ProgramTrial, TrialOutcome};
-use beebox::program::case::Case;
-use beebox::program::{AttachType, LineInfo, MapId, ProgramId, ProgramType, Subprog};
-use beebox::verify::ProgramLoader;
+use beebox::internal::btf::core::Path;
+use beebox::internal::btf::ext::{CoreKind, CoreSpec};
+use beebox::internal::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
+use beebox::internal::native::{CodeOptions, NativeDraft};
+use beebox::internal::object::{Error, Object, Reference, Referent, reference_at};
+use beebox::internal::object::{ProgramTrial, TrialOutcome};
+use beebox::internal::program::case::Case;
+use beebox::internal::program::{AttachType, LineInfo, MapId, ProgramId, ProgramType, Subprog};
+use beebox::internal::verify::ProgramLoader;
 use serde_json::{Value, json};
 
 use super::native::Sides;

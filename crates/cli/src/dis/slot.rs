@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use beebox::btf::Btf;
-use beebox::ebpf::{Flow, Insn};
-use beebox::program::LineInfo;
+use beebox::internal::btf::Btf;
+use beebox::internal::ebpf::{Flow, Insn};
+use beebox::internal::program::LineInfo;
 use serde::Serialize;
 
 /// One instruction of an eBPF program. The second slots of 64-bit immediates are no

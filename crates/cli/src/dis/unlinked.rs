@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use beebox::ebpf::{Callee, Insn, decode, helper_name};
-use beebox::object::{ProgramDef, UnlinkedObject};
+use beebox::internal::ebpf::{Callee, Insn, decode, helper_name};
+use beebox::internal::object::{ProgramDef, UnlinkedObject};
 use report::object::unlinked_notes;
 use serde_json::{Value, json};
 

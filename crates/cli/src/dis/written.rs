@@ -1,7 +1,7 @@
 //! Reads back two forms that `beebox dis` writes: JSON, and initialisers for C.
 
-use beebox::ebpf::{Insn, RawInsn, decode};
-use beebox::raw::{ProgramForm, read_program};
+use beebox::internal::ebpf::{Insn, RawInsn, decode};
+use beebox::internal::raw::{ProgramForm, read_program};
 use serde::Deserialize;
 
 use crate::answer::Failure;

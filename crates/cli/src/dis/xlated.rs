@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use beebox::Kernel;
-use beebox::ebpf::{Callee, Insn, decode, helper_name};
-use beebox::object::{Trial, TrialOutcome};
-use beebox::program::Program;
-use beebox::verify::{KernelCode, Proof, Verdict};
+use beebox::internal::ebpf::{Callee, Insn, decode, helper_name};
+use beebox::internal::object::{Trial, TrialOutcome};
+use beebox::internal::program::Program;
+use beebox::internal::verify::{KernelCode, Proof};
+use beebox::verify::Verdict;
 use serde::Serialize;
 use serde_json::{Value, json};
 

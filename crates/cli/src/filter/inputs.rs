@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::Path;
 
-use beebox::captures::{CaptureError, Fault, Input, Problem};
+use beebox::captures::{CaptureError, Input};
+use beebox::internal::captures::{Fault, Problem};
 use sys::interruptible::{Interruptible, Interruption};
 
 use super::stopwatch::{Stopwatch, Timed};

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompression};
+use beebox::captures::{Format, Output};
+use beebox::internal::captures::{Compressor, OtherLinkType, OutputCompression};
 use sys::interruptible::Interruption;
 
 use super::inputs::{NamedInput, unreadable};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use beebox::perf::{CodeRegion, JitDump, SymbolMap};
+use beebox::internal::perf::{CodeRegion, JitDump, SymbolMap};
 
 use crate::answer::Failure;
 

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use beebox::captures::{FilterSource, Interface, LinkType};
-use beebox::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
-use beebox::text::{self, Problem};
+use beebox::captures::{FilterSource, LinkType};
+use beebox::internal::captures::Interface;
+use beebox::internal::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
+use beebox::internal::text::{self, Problem};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
 
 use super::inputs::{self, NamedInput};

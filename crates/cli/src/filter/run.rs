@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
-use beebox::captures::{self, FilterCaptureError, Options, Output, PacketCounts};
+use beebox::captures::{FilterCaptureError, Options, Output, PacketCounts};
+use beebox::internal::captures;
 use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;

@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use beebox::captures::{FilterSource, Interface};
+use beebox::captures::FilterSource;
+use beebox::internal::captures::Interface;
 
 use super::inputs;
 use crate::answer::{Answer, Failure};

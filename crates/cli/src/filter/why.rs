@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use beebox::SockFilter;
-use beebox::captures::{Event, FilterSource, Record, packet_metadata};
-use beebox::classic::{Insn, Operand};
-use beebox::text::dump_line;
-use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
+use beebox::captures::FilterSource;
+use beebox::internal::captures::{Event, Record, packet_metadata};
+use beebox::internal::classic::{Insn, Operand};
+use beebox::internal::text::dump_line;
+use beebox::internal::{Next, Step};
+use beebox::{Filter, JumpLimitExceeded, Metadata, Packet, Semantics};
 use serde::Serialize;
 use sys::interruptible::Interruption;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use beebox::bytes::ByteSource;
+use beebox::internal::bytes::ByteSource;
 use gateway::{
     Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet, TransportHeader,
 };

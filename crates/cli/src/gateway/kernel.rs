@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::program::{MapDef, Program};
+use beebox::internal::program::{MapDef, Program};
 use gateway::{Capacity, Hits, Hook, OBJECT, Table, set_up};
 use sys::Errno;
 use sys::bpf::{BtfObject, Link, LinkKind, LoadedProgram, LogLevel, Map, MapRequest, ProgLoad};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use beebox::run::{LoadOptions, PacketOutput, SplitMix};
+use beebox::internal::run::{LoadOptions, PacketOutput, SplitMix};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 use report::terminal::TerminalWriter;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use beebox::object::Object;
+use beebox::internal::object::Object;
 use report::bindings::{BindingsError, BindingsOptions, header, rust_bindings};
 
 use crate::answer::{Answer, Failure};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use beebox::btf::core::{CoreError, MinimalBtf};
-use beebox::btf::ext::{CoreKind, CoreSpec};
-use beebox::btf::{Btf, BtfExt};
-use beebox::kernel::KernelField;
+use beebox::internal::btf::core::{CoreError, MinimalBtf};
+use beebox::internal::btf::ext::{CoreKind, CoreSpec};
+use beebox::internal::btf::{Btf, BtfExt};
+use beebox::internal::kernel::KernelField;
 
 use crate::answer::{Answer, Failure};
 use crate::btf::read_types;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use beebox::bytes::{ByteSource, ByteSourceError, MOST_BYTES};
-use beebox::raw::Memory;
+use beebox::internal::bytes::{ByteSource, ByteSourceError, MOST_BYTES};
+use beebox::internal::raw::Memory;
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;

@@ -18,15 +18,18 @@ mod user_records;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::bytes::ByteSource;
-use beebox::expect::ExpectCheck;
-use beebox::maps_json::{MapsDump, RecordTypes};
-use beebox::object::{Contents, Object};
-use beebox::program::ProgramType;
-use beebox::raw::Limits;
-use beebox::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream};
+use beebox::internal::bytes::ByteSource;
+use beebox::internal::expect::ExpectCheck;
+use beebox::internal::maps_json::{MapsDump, RecordTypes};
+use beebox::internal::object::{Contents, Object};
+use beebox::internal::program::ProgramType;
+use beebox::internal::raw::Limits;
+use beebox::internal::run::{
+    LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream,
+};
 
-use beebox::network::{self, System};
+use beebox::internal::network;
+use beebox::network::System;
 
 use super::memory::{read_file, read_source};
 use super::trusted::{self, Engine};
@@ -216,7 +219,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
             let least = own.jobs.max(own.cpu + 1);
             return Err(failure.hint(format_args!("--cpus {least} or more")));
         }
-        Some(cpus) => kernel.with_cpus(cpus, beebox::kernel::Source::Given),
+        Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
         None => kernel,
     };
     note_rules(&kernel);

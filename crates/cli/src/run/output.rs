@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use beebox::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
+use beebox::internal::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
 use report::run::hex_rows;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use beebox::raw::{self, CheckedProgram, ElfError, ProgramForm, ProgramReadError};
+use beebox::internal::raw::{self, CheckedProgram, ElfError, ProgramForm, ProgramReadError};
 
 use super::memory::read_file;
 use crate::answer::Failure;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use beebox::ebpf::Reg;
-use beebox::raw::{CheckedContext, CheckedProgram, Entry, Finish, Limits, Moment};
+use beebox::internal::ebpf::Reg;
+use beebox::internal::raw::{CheckedContext, CheckedProgram, Entry, Finish, Limits, Moment};
 
 /// The width of a column of instructions.
 const WIDTH: usize = 44;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use beebox::raw::{
+use beebox::internal::raw::{
     CheckedProgram, Clock, Outcome, SplitMix, Unchecked, UncheckedEngine, UncheckedError,
     UncheckedProgram,
 };

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use beebox::Engine;
-use beebox::seccomp::profile::ProfileNote;
+use beebox::internal::seccomp::profile::ProfileNote;
 use beebox::seccomp::{FilterStack, Finding, TooComplex};
 use report::seccomp::{finding_json, finding_text};
 

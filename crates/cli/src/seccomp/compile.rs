@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use beebox::seccomp::profile::ProgramShape;
-use beebox::text::Form;
+use beebox::internal::seccomp::profile::ProgramShape;
+use beebox::internal::text::Form;
 
 use super::input::{ProfileOptions, note_text, read_bytes};
 use crate::answer::{Answer, Failure};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         ClassicForm::Raw => Form::Raw(args.options.byte_order()?),
         other => other.form(),
     };
-    let code = beebox::text::write(&compiled.program, form);
+    let code = beebox::internal::text::write(&compiled.program, form);
     write_program(&code, ProgramFormat::Form(format), output)?;
     let archs: Vec<_> = compiled
         .architectures

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use beebox::ClassicInsn as Insn;
-use beebox::seccomp::annotate;
+use beebox::internal::ClassicInsn as Insn;
+use beebox::internal::seccomp::annotate;
 
 use super::input::{Inputs, Program};
 use crate::answer::{Answer, Failure};
@@ -38,7 +38,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let listings = programs.iter().map(|program| {
         let insns: Vec<Insn> = program.insns.iter().map(|&raw| Insn::decode(raw)).collect();
         let lines = program.insns.iter().enumerate();
-        let lines = lines.map(|(at, &raw)| beebox::text::dump_line(at, raw).replace('\t', " "));
+        let lines =
+            lines.map(|(at, &raw)| beebox::internal::text::dump_line(at, raw).replace('\t', " "));
         let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
         (program, lines, annotate(&insns, order))
     });

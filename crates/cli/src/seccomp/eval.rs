@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use beebox::seccomp::{Action, Arch, ByteOrder, FilterStack, SeccompData, Word, calls};
-use beebox::{ClassicInsn as Insn, Engine, Next, SockFilter, Step};
+use beebox::internal::seccomp::{Word, calls};
+use beebox::internal::{ClassicInsn as Insn, Next, Step};
+use beebox::seccomp::{Action, Arch, ByteOrder, FilterStack, SeccompData};
+use beebox::{Engine, SockFilter};
 
 use super::input::{Inputs, Program};
 use super::value::{
@@ -71,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (programs, stack) = args.inputs.stack(args.engine, order)?;
     let filters = stack.filters().iter();
     let returns: Vec<u32> = filters.map(|filter| filter.runner().run(&data)).collect();
-    let action = beebox::seccomp::decide(returns.iter().copied());
+    let action = beebox::internal::seccomp::decide(returns.iter().copied());
     let text = match args.format.format() {
         AnswerFormat::Text => {
             let mut text = String::new();
@@ -111,7 +113,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 
 /// The return value of each filter, with the one that decides.
 fn list_answers(text: &mut String, programs: &[Program], returns: &[u32]) {
-    let total = returns.iter().copied().reduce(beebox::seccomp::combine);
+    let total = returns
+        .iter()
+        .copied()
+        .reduce(beebox::internal::seccomp::combine);
     let deciding = (0..returns.len())
         .rev()
         .find(|&at| Some(returns[at]) == total);
@@ -143,7 +148,7 @@ fn trace(
         filter.trace(data, &mut |step| steps.push(step));
         for step in steps {
             let insn = program.insns[step.at];
-            let line = beebox::text::dump_line(step.at, insn).replace('\t', " ");
+            let line = beebox::internal::text::dump_line(step.at, insn).replace('\t', " ");
             let _ = writeln!(
                 text,
                 "{:<52} {}",
@@ -158,8 +163,8 @@ fn trace(
 /// The effect of an instruction.
 fn comment(insn: SockFilter, step: Step, arch: Option<Arch>, order: ByteOrder) -> String {
     let (a, x) = (
-        beebox::seccomp::number_text(step.a.into()),
-        beebox::seccomp::number_text(step.x.into()),
+        beebox::internal::seccomp::number_text(step.a.into()),
+        beebox::internal::seccomp::number_text(step.x.into()),
     );
     match (Insn::decode(insn), step.next) {
         (Insn::Jump { .. } | Insn::Goto(_), Next::Insn(at)) => format!("→ {at:03}"),

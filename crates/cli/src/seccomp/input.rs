@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use beebox::kernel::KernelVersion;
-use beebox::seccomp::profile::{
+use beebox::internal::Refusal;
+use beebox::internal::seccomp::profile::{
     self, CompileError, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape,
     Runtime, TargetMachine,
 };
+use beebox::kernel::KernelVersion;
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
-use beebox::{Engine, FilterError, Refusal, SockFilter};
+use beebox::{Engine, FilterError, SockFilter};
 
 use super::value::parse_arch;
 
@@ -319,7 +320,7 @@ pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
     let filters = sys::ptrace::seccomp_filters(pid).map_err(|errno| {
         let name = u16::try_from(errno.0)
             .ok()
-            .and_then(beebox::seccomp::errno::name);
+            .and_then(beebox::internal::seccomp::errno::name);
         let failure = |what: &str| Failure::new(format!("process {pid}: {what}"));
         match name {
             Some("EINVAL") => {
@@ -430,12 +431,12 @@ pub(crate) fn refused(program: &Program, refusal: &Refusal) -> Failure {
 pub(crate) fn refusal_text(program: &Program, refusal: &Refusal) -> String {
     let errno = u16::try_from(refusal.errno)
         .ok()
-        .and_then(beebox::seccomp::errno::name);
+        .and_then(beebox::internal::seccomp::errno::name);
     let errno = errno.map_or_else(|| refusal.errno.to_string(), str::to_owned);
     let sentence = refusal.rule.sentence();
     match refusal.at {
         Some(at) => {
-            let line = beebox::text::dump_line(at, program.insns[at]);
+            let line = beebox::internal::text::dump_line(at, program.insns[at]);
             format!(
                 "{errno} at instruction {at}: {sentence}\n  {}",
                 line.trim_end()

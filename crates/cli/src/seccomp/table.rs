@@ -152,7 +152,7 @@ fn text(
             program.name
         );
         for &at in unreachable {
-            let line = beebox::text::dump_line(at, program.insns[at]).replace('\t', " ");
+            let line = beebox::internal::text::dump_line(at, program.insns[at]).replace('\t', " ");
             let _ = writeln!(text, "  {}", line.trim_end());
         }
     }

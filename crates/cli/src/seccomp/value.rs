@@ -1,6 +1,7 @@
 //! Numbers, architectures and system calls on the command line.
 
-use beebox::seccomp::{Arch, calls, constants};
+use beebox::internal::seccomp::{calls, constants};
+use beebox::seccomp::Arch;
 
 use crate::answer::Failure;
 

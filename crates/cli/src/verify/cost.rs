@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use beebox::program::Program;
-use beebox::verify::{
+use beebox::internal::program::Program;
+use beebox::internal::verify::{
     Cost, cost_by_chain, cost_by_function, cost_by_line, deepest_stack, folded_stacks,
 };
 use serde::Serialize;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use beebox::ebpf::{Insn, Reg};
-use beebox::program::Program;
-use beebox::verify::{
+use beebox::internal::ebpf::{Insn, Reg};
+use beebox::internal::program::Program;
+use beebox::internal::verify::{
     Branch, CallFact, InsnFact, MapRef, PacketCheck, Pointer, PointerKind, ProgramFacts, Scalar,
     Value,
 };

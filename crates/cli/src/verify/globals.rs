@@ -1,7 +1,8 @@
 //! Global variables that are set before programs are loaded: veristat's `-G`.
 
-use beebox::object::Object;
-use beebox::variables::{Assignment, FORM, VariableError, VariableFault};
+use beebox::internal::object::Object;
+use beebox::internal::variables::VariableFault;
+use beebox::variables::{Assignment, FORM, VariableError};
 
 use crate::answer::Failure;
 

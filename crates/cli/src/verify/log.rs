@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use beebox::verify::{LogOutput, LogTail};
+use beebox::internal::verify::{LogOutput, LogTail};
 
 use super::row::Row;
 use super::top_lines::{self, TopLines};

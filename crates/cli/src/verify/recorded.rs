@@ -7,9 +7,9 @@
 use std::fmt;
 
 use beebox::Kernel;
+use beebox::internal::program::case::KernelAnswer;
+use beebox::internal::verify::LogOutput;
 use beebox::kernel::KernelVersion;
-use beebox::program::case::KernelAnswer;
-use beebox::verify::LogOutput;
 use serde::Serialize;
 
 use super::log::LineSearch;

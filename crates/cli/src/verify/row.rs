@@ -3,8 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use beebox::program::MapKind;
-use beebox::verify::RefusedMap;
+use beebox::internal::program::MapKind;
+use beebox::internal::verify::RefusedMap;
 use report::veristat::{self, VeristatError};
 use serde::Serialize;
 

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use beebox::object::{Blame, Object};
-use beebox::program::{AttachType, LoadFlags, ProgramType};
+use beebox::Kernel;
+use beebox::internal::object::{Blame, Object};
+use beebox::internal::program;
+use beebox::internal::program::{AttachType, LoadFlags, ProgramType};
+use beebox::internal::verify::Registry;
+use beebox::internal::verify::{self, LogOutput};
+use beebox::internal::verify::{ProgramLoader, StandaloneProgram};
 use beebox::variables::Assignment;
-use beebox::verify::Registry;
-use beebox::verify::{self, LogOutput, Options, Verification};
-use beebox::verify::{ProgramLoader, StandaloneProgram};
-use beebox::{Kernel, program};
+use beebox::verify::{Options, Verification};
 use program::Program;
 
 use report::veristat::{Filters, ResultVerdict};

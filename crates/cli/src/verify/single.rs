@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::ebpf::encode;
-use beebox::program::case::KernelAnswer;
-use beebox::program::{LoadFlags, MapDef, Program, ProgramType};
-use beebox::verify::{Registry, StandaloneProgram};
+use beebox::internal::ebpf::encode;
+use beebox::internal::program::case::KernelAnswer;
+use beebox::internal::program::{LoadFlags, MapDef, Program, ProgramType};
+use beebox::internal::verify::{Registry, StandaloneProgram};
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};

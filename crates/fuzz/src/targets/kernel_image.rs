@@ -1,7 +1,7 @@
 //! Kernel images: any bytes are one, whose kernel is decompressed within its stated size, or
 //! are refused.
 
-use beebox::kernel::KernelImage;
+use beebox::internal::kernel::KernelImage;
 
 use crate::{Signature, Target};
 

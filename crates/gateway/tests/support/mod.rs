@@ -4,7 +4,7 @@ pub(crate) mod kernel;
 pub(crate) mod netfilter;
 pub(crate) mod traffic;
 
-use beebox::run::SplitMix;
+use beebox::internal::run::SplitMix;
 use beebox_gateway::{
     Action, Addresses, Ports, Prefix, Protocols, Rule, RuleSet, TransportHeader, TransportHeaders,
 };

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use beebox::program::Program;
+use beebox::internal::program::Program;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::Errno;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use beebox::program::{InitialContents, MapDef, MapEntry, Program};
-use beebox::raw::Limits;
-use beebox::run::{LoadError, LoadOptions, LoadedObject, ObjectMap, RunClock, RunEngine, RunError};
+use beebox::internal::program::{InitialContents, MapDef, MapEntry, Program};
+use beebox::internal::raw::Limits;
+use beebox::internal::run::{
+    LoadError, LoadOptions, LoadedObject, ObjectMap, RunClock, RunEngine, RunError,
+};
 use spec::maps::MapKind;
 use testkit::helpers::own_system;
 

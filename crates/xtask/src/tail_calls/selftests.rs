@@ -5,8 +5,8 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use std::fs;
 
-use beebox::object::{Global, Object};
-use beebox::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::object::{Global, Object};
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
 use spec::Errno;
 use sys::bpf::TestRun;
 use testkit::kernel::object::ObjectInKernel;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beebox::verify::StandaloneProgram;
+use beebox::internal::verify::StandaloneProgram;
 use testkit::kernel::load::{LoadRequest, load};
 use testkit::verifier::live_code;
 use verifier::{Proof, Spills};

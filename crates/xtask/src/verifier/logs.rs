@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use beebox::verify::StandaloneProgram;
+use beebox::internal::verify::StandaloneProgram;
 use spec::kernel::Source;
 use testkit::verifier::VerifierPair;
 

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::kernel::files;
-use beebox::program::Program;
-use beebox::verify::StandaloneProgram;
+use beebox::internal::kernel::files;
+use beebox::internal::program::Program;
+use beebox::internal::verify::StandaloneProgram;
 use spec::kernel::Source;
 use verifier::{RefusalKind, Verdict, verify};
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use beebox::verify::StandaloneProgram;
+use beebox::internal::verify::StandaloneProgram;
 use verifier::{Verdict, verify};
 
 use super::PAGE;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::object::Object;
-use beebox::verify::{ProgramLoader, Registry, StandaloneProgram};
+use beebox::internal::object::Object;
+use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
 use btf::Btf;
 use flate2::read::GzDecoder;
 use spec::kernel::Source;

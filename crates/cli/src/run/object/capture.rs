@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use beebox::captures::{Format, Input};
-use beebox::run::{CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram};
+use beebox::internal::run::{
+    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram,
+};
 
 use super::output::Ran;
 use super::outputs::Outputs;

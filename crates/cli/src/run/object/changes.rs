@@ -1,7 +1,7 @@
 //! Changes of an object by the command line before it is loaded, as loaders make them.
 
-use beebox::object::Object;
-use beebox::program::ProgramType;
+use beebox::internal::object::Object;
+use beebox::internal::program::ProgramType;
 
 use crate::answer::Failure;
 use crate::object_input::program_type;

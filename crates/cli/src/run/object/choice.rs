@@ -1,8 +1,8 @@
 //! The programs of an object that a run needs.
 
-use beebox::object::{Contents, InitialEntry, Object, ProgramDef};
-use beebox::program::ProgramType;
-use beebox::run::{can_test_run, takes_packet};
+use beebox::internal::object::{Contents, InitialEntry, Object, ProgramDef};
+use beebox::internal::program::ProgramType;
+use beebox::internal::run::{can_test_run, takes_packet};
 
 use super::Args;
 use crate::answer::Failure;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use beebox::expect::{CheckReport, ExpectError, ExpectFile, ExpectProblem, FORM};
-use beebox::run::{RunCaptureError, RunError};
+use beebox::expect::{CheckReport, ExpectError, ExpectFile, FORM};
+use beebox::internal::expect::ExpectProblem;
+use beebox::internal::run::{RunCaptureError, RunError};
 
 use super::maps_file::note_left_out;
 use super::output::limit_text;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use beebox::internal::object::Object;
+use beebox::internal::run::LoadedObject;
 use beebox::maps_json::{LeftOut, MapsJson, MapsJsonError};
-use beebox::object::Object;
-use beebox::run::LoadedObject;
 
 use crate::answer::Failure;
 use crate::program_input::{name, read_at_most};

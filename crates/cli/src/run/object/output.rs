@@ -3,9 +3,9 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use beebox::maps_json::{MapsDump, RecordTypes};
-use beebox::program::ProgramType;
-use beebox::run::{
+use beebox::internal::maps_json::{MapsDump, RecordTypes};
+use beebox::internal::program::ProgramType;
+use beebox::internal::run::{
     CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
     VerdictCount, takes_packet,
 };

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use beebox::maps_json::{Ordered, RecordTypes};
-use beebox::run::{PacketRun, PrintedText, RunRecord};
+use beebox::internal::maps_json::{Ordered, RecordTypes};
+use beebox::internal::run::{PacketRun, PrintedText, RunRecord};
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::json;
 

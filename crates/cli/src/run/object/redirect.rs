@@ -1,6 +1,6 @@
 //! Redirect targets of packets, as text and JSON.
 
-use beebox::run::Redirect;
+use beebox::internal::run::Redirect;
 use serde_json::{Map, Value, json};
 
 /// Flags of redirects: the target receives the packet (`BPF_F_INGRESS`); of maps all targets get

@@ -1,9 +1,9 @@
 //! Answers for objects that are not loaded, and for maps that need more memory than they may take.
 
 use beebox::Kernel;
-use beebox::object::{AttachFault, Object, Problem};
-use beebox::run::{LoadError, LoadedObject, RunError};
-use beebox::verify::{MapFault, RefusedMap};
+use beebox::internal::object::{AttachFault, Object, Problem};
+use beebox::internal::run::{LoadError, LoadedObject, RunError};
+use beebox::internal::verify::{MapFault, RefusedMap};
 use serde_json::{Value, json};
 
 use super::super::RunFormat;

@@ -1,6 +1,6 @@
 //! Reads of stack memory that a program never wrote, on standard error.
 
-use beebox::run::UnwrittenRead;
+use beebox::internal::run::UnwrittenRead;
 
 /// Says of each program that it makes such a read.
 pub(super) fn note(reads: &[UnwrittenRead]) {

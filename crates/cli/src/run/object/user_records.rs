@@ -1,7 +1,7 @@
 //! Records that the host puts into user ring buffers before a run.
 
-use beebox::bytes::ByteSource;
-use beebox::run::{DataError, Errno, LoadedObject};
+use beebox::internal::bytes::ByteSource;
+use beebox::internal::run::{DataError, Errno, LoadedObject};
 
 use crate::answer::Failure;
 use crate::run::memory::read_source;

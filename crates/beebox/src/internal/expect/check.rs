@@ -1,0 +1,236 @@
+//! Runs the statements of an expectation file.
+
+use object::Object;
+
+use super::compare::{in_maps, of_run, printed, record};
+use super::resolve::{resolve, suits};
+use super::runs::{MOST_RECORD_BYTES, MOST_TEXTS, Ran, run};
+use super::statement::{Expected, Line, Statement};
+use super::{
+    CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile, ExpectProblem,
+};
+use crate::internal::maps_json::{Element, LeftOut, RecordTypes};
+use crate::internal::run::{LoadedObject, RunError, RunRecord, RunnableProgram};
+
+/// An expectation file, and the loaded object whose programs it runs.
+/// [`Instance::check`](crate::Instance::check) is the short form.
+pub struct ExpectCheck<'c, 'a> {
+    /// The file.
+    pub file: &'c ExpectFile,
+    /// The object, for its types and variables.
+    pub object: &'c Object<'a>,
+    /// The object, loaded.
+    pub loaded: &'c LoadedObject,
+    /// The types of records.
+    pub types: &'c RecordTypes<'c>,
+    /// The CPU whose values of per-CPU maps are set and compared.
+    pub cpu: u32,
+    /// Called before each run, for limits, clock and interface.
+    pub set_up: &'c dyn Fn(&mut RunnableProgram<'_>),
+}
+
+/// What runs leave for the statements behind them.
+struct State {
+    report: CheckReport,
+    /// Number and program of the last run.
+    last: Option<(usize, String)>,
+    ran: Ran,
+    /// Texts and records that no expectation has named yet, the next one last.
+    texts: Vec<String>,
+    records: Vec<RunRecord>,
+}
+
+impl ExpectCheck<'_, '_> {
+    /// Runs the file over the maps of the object. Everything is resolved before anything runs.
+    ///
+    /// # Errors
+    /// For statements that name what the object does not have or that do not suit the run before
+    /// them; for inputs that cannot be read or that the program does not take.
+    pub fn run(&self) -> Result<CheckReport, ExpectError> {
+        self.resolve()?;
+        let fallback_reason = self.file.programs().find_map(|(_, name)| {
+            let program = self.loaded.program_of(name)?;
+            Some((name.to_owned(), program.fallback_reason()?.to_owned()))
+        });
+        let mut state = State {
+            report: CheckReport {
+                file: self.file.name().to_owned(),
+                fallback_reason,
+                unwritten: Vec::new(),
+                runs: 0,
+                expectations: Vec::new(),
+                zeroed: Vec::new(),
+            },
+            last: None,
+            ran: Ran::Stopped,
+            texts: Vec::new(),
+            records: Vec::new(),
+        };
+        for line in &self.file.lines {
+            let done = match &line.statement {
+                Statement::Set { map, key, value } => self
+                    .set(map, key, value)
+                    .map(|members| state.zero(line, map, members))
+                    .map_err(ExpectProblem::Unsuitable),
+                Statement::Run { program, .. } | Statement::Capture { program, .. } => {
+                    self.run_program(&mut state, line, program)
+                }
+                Statement::Expect(expected) => self.expect(&mut state, line, expected),
+            };
+            if let Err(problem) = done {
+                let mut error = self.at(line, problem);
+                error.zeroed = state.report.zeroed;
+                return Err(error);
+            }
+        }
+        state.report.unwritten = self.loaded.unwritten_stack_reads();
+        Ok(state.report)
+    }
+
+    fn at(&self, line: &Line, problem: ExpectProblem) -> ExpectError {
+        ExpectError::new(self.file.name(), Some(line.number), problem)
+    }
+
+    fn resolve(&self) -> Result<(), ExpectError> {
+        let mut before = None;
+        for line in &self.file.lines {
+            if matches!(
+                line.statement,
+                Statement::Run { .. } | Statement::Capture { .. }
+            ) {
+                before = Some(&line.statement);
+            }
+            let found = resolve(&line.statement, self.object, self.loaded, self.cpu);
+            let found = found.and_then(|()| match (&line.statement, before) {
+                (Statement::Expect(expected), Some(run)) => suits(expected, run, self.loaded),
+                _ => Ok(()),
+            });
+            found.map_err(|what| self.at(line, ExpectProblem::Unsuitable(what)))?;
+        }
+        Ok(())
+    }
+
+    /// Stores an element; the members that the statement leaves out.
+    fn set(
+        &self,
+        map: &str,
+        key: &serde_json::Value,
+        value: &serde_json::Value,
+    ) -> Result<Vec<String>, String> {
+        let element = Element::find(self.loaded, self.object.btf(), map, key, self.cpu)?;
+        let stored = element.store(value);
+        let left_out = stored.map_err(|what| format!("map {map}: {what}"))?;
+        Ok([element.key_left_out(), &left_out].concat())
+    }
+
+    fn run_program(
+        &self,
+        state: &mut State,
+        line: &Line,
+        program: &str,
+    ) -> Result<(), ExpectProblem> {
+        state.report.runs += 1;
+        state.last = Some((state.report.runs, program.to_owned()));
+        let runnable = self.loaded.program_of(program);
+        let mut runnable = runnable.ok_or_else(|| ExpectProblem::NoProgram(program.to_owned()))?;
+        (self.set_up)(&mut runnable);
+        runnable.collect_records(true);
+        state.ran = match run(&line.statement, &mut runnable)? {
+            Ok(ran) => ran,
+            Err(error) => {
+                let difference = stopped(error);
+                state.put(line, Some(difference), Vec::new());
+                Ran::Stopped
+            }
+        };
+        state.texts = state.ran.printed();
+        state.texts.reverse();
+        state.records = state.ran.records();
+        state.records.reverse();
+        Ok(())
+    }
+
+    fn expect(
+        &self,
+        state: &mut State,
+        line: &Line,
+        expected: &Expected,
+    ) -> Result<(), ExpectProblem> {
+        let is_output = matches!(
+            expected,
+            Expected::Printk(_) | Expected::NoPrintk | Expected::Record { .. }
+        );
+        if let (true, Some(lost)) = (is_output, state.ran.lost()) {
+            return Err(ExpectProblem::Lost {
+                lost,
+                texts: MOST_TEXTS,
+                record_bytes: MOST_RECORD_BYTES,
+            });
+        }
+        let mut left_out = Vec::new();
+        let difference = match expected {
+            Expected::Printk(text) => printed(state.texts.pop(), Some(text)),
+            Expected::NoPrintk => printed(state.texts.pop(), None),
+            Expected::Record { map, value } => {
+                let next = state.records.iter().rposition(|it| it.map == *map);
+                let next = next.map(|next| state.records.remove(next));
+                if let (Some(next), Some(value)) = (&next, value) {
+                    left_out = self.types.left_out(next, value);
+                }
+                record(self.types, next, value.as_ref()).map_err(ExpectProblem::Unsuitable)?
+            }
+            Expected::Element { .. } | Expected::Entries { .. } | Expected::Global { .. } => {
+                let compared = in_maps(expected, self.object, self.loaded, self.cpu)
+                    .map_err(ExpectProblem::Unsuitable)?;
+                if let Expected::Element { map, .. } = expected {
+                    state.zero(line, map, compared.key_left_out);
+                }
+                left_out = compared.left_out;
+                compared.difference
+            }
+            expected => of_run(expected, &state.ran),
+        };
+        state.put(line, difference, left_out);
+        Ok(())
+    }
+}
+
+impl State {
+    fn put(&mut self, line: &Line, difference: Option<ExpectDifference>, left_out: Vec<String>) {
+        self.report.expectations.push(CheckedExpectation {
+            line: line.number,
+            text: line.text.clone(),
+            run: self.last.clone(),
+            difference,
+            left_out,
+        });
+    }
+
+    /// Notes members of a map's key and value that are left out.
+    fn zero(&mut self, line: &Line, map: &str, members: Vec<String>) {
+        if !members.is_empty() {
+            self.report.zeroed.push(LeftOut {
+                line: Some(line.number),
+                map: map.to_owned(),
+                members,
+            });
+        }
+    }
+}
+
+/// The difference of a run that a limit or a trap ended.
+fn stopped(error: RunError) -> ExpectDifference {
+    let text = error.to_string();
+    let (what, excerpt) = match &error {
+        RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_) => (text, String::new()),
+        _ => (
+            "it ends with a trap".to_owned(),
+            format!("  {}\n", text.replace('\n', "\n  ")),
+        ),
+    };
+    ExpectDifference {
+        what,
+        excerpt,
+        stopped: Some(error),
+    }
+}

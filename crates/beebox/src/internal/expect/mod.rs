@@ -1,0 +1,15 @@
+//! Expectation files: statements, runs, and their comparison ([`crate::expect`] describes them).
+
+mod check;
+mod compare;
+mod error;
+mod file;
+mod report;
+mod resolve;
+mod runs;
+mod statement;
+
+pub use check::ExpectCheck;
+pub use error::{ExpectError, ExpectProblem};
+pub use file::{ExpectFile, FORM};
+pub use report::{CheckReport, CheckedExpectation, ExpectDifference};

@@ -1,0 +1,110 @@
+//! Checks that what statements name is there and fits, before anything runs.
+
+use object::Object;
+use spec::maps::MapKind;
+
+use super::statement::{Expected, Statement};
+use crate::internal::maps_json::{Element, find, read};
+use crate::internal::run::{LoadedObject, verdict_names};
+
+/// Checks that a statement's map, key, value and variable are there and fit.
+pub(super) fn resolve(
+    statement: &Statement,
+    object: &Object<'_>,
+    loaded: &LoadedObject,
+    cpu: u32,
+) -> Result<(), String> {
+    let types = object.btf();
+    match statement {
+        Statement::Set { map, key, value } => {
+            Element::find(loaded, types, map, key, cpu)?.check(value)
+        }
+        Statement::Expect(Expected::Element { map, key, value }) => {
+            let element = Element::find(loaded, types, map, key, cpu)?;
+            value.iter().try_for_each(|value| element.check(value))
+        }
+        Statement::Expect(Expected::Entries { map, .. }) => find(loaded, map)
+            .map(|_| ())
+            .map_err(|fault| fault.to_string()),
+        Statement::Expect(Expected::Record { map, .. }) => {
+            let found = find(loaded, map).map_err(|fault| fault.to_string())?;
+            match found.map.kind() {
+                MapKind::Ringbuf | MapKind::PerfEventArray => Ok(()),
+                kind => Err(format!(
+                    "map {map} is of kind {}; ring buffers and perf buffers have records",
+                    kind.name()
+                )),
+            }
+        }
+        Statement::Expect(Expected::Global { name, value }) => {
+            let (ty, mut bytes) = global(object, loaded, name)?;
+            read(types, ty, value, &mut bytes)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that what is expected is something that the run before it can give.
+pub(super) fn suits(
+    expected: &Expected,
+    run: &Statement,
+    loaded: &LoadedObject,
+) -> Result<(), String> {
+    let (program, is_capture) = match run {
+        Statement::Run { program, .. } => (program, false),
+        Statement::Capture { program, .. } => (program, true),
+        Statement::Set { .. } | Statement::Expect(_) => return Ok(()),
+    };
+    match expected {
+        Expected::Verdict { name, count } => {
+            if count.is_some() && !is_capture {
+                return Err("a count is of packets of a capture, and the run is on one".to_owned());
+            }
+            let Some(kind) = loaded
+                .program_place(program)
+                .map(|place| loaded.program_kind(place))
+            else {
+                return Ok(());
+            };
+            let names = verdict_names(kind);
+            let is_name = match names.is_empty() {
+                true => name.parse::<i32>().is_ok(),
+                false => names.contains(&&**name) || name.starts_with("unknown ("),
+            };
+            let names = match names.is_empty() {
+                true => "numbers".to_owned(),
+                false => names.join(", "),
+            };
+            let kind = kind.name();
+            is_name.then_some(()).ok_or_else(|| {
+                format!("programs of type {kind} have no verdict {name:?}; they have {names}")
+            })
+        }
+        Expected::Retval(_)
+        | Expected::Unchanged(_)
+        | Expected::Bytes(..)
+        | Expected::BytesAt { .. }
+            if is_capture =>
+        {
+            Err("it is of a run on one packet, and the last run is on a capture".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Type and bytes of a global variable.
+pub(super) fn global(
+    object: &Object<'_>,
+    loaded: &LoadedObject,
+    name: &str,
+) -> Result<(btf::TypeId, Vec<u8>), String> {
+    let Some(global) = object.global(name) else {
+        let names: Vec<String> = object.globals().map(|global| global.name).collect();
+        let names = names.join(", ");
+        return Err(format!("the object has no variable {name}; it has {names}"));
+    };
+    let bytes = loaded
+        .global_bytes(name)
+        .map_err(|error| error.to_string())?;
+    Ok((global.ty, bytes))
+}

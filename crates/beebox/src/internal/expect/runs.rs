@@ -1,0 +1,153 @@
+//! Runs of an expectation file, and their results.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use crate::internal::bytes::ByteSource;
+use crate::internal::captures::{CaptureError, Input};
+use crate::internal::run::{
+    CaptureSummary, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord, RunnableProgram,
+    TestRunOutput,
+};
+
+use super::ExpectProblem;
+use super::statement::Statement;
+
+/// Result of the last run.
+pub(super) enum Ran {
+    Packet {
+        packet: Vec<u8>,
+        /// The context that the statement gives.
+        context: Option<Vec<u8>>,
+        run: Box<TestRunOutput>,
+    },
+    Capture(Summary),
+    /// It did not end with a value.
+    Stopped,
+}
+
+/// Most printed texts of a capture that are held to expectations, and most bytes of records.
+pub(super) const MOST_TEXTS: usize = PrintedText::MOST;
+pub(super) const MOST_RECORD_BYTES: usize = 64 << 20;
+
+/// The results of a run over a capture.
+#[derive(Default)]
+pub(super) struct Summary {
+    counts: CaptureSummary,
+    texts: Vec<String>,
+    records: Vec<RunRecord>,
+    record_bytes: usize,
+    /// Texts and records beyond the limits.
+    lost: u64,
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, run: PacketRun<'_>) {
+        self.lost += run.printk.lost;
+        for text in &run.printk.texts {
+            match self.texts.len() < MOST_TEXTS {
+                true => self.texts.push(text.clone()),
+                false => self.lost += 1,
+            }
+        }
+        for record in run.records {
+            self.record_bytes += record.bytes.len() + record.map.len();
+            match self.record_bytes <= MOST_RECORD_BYTES {
+                true => self.records.push(record.clone()),
+                false => self.lost += 1,
+            }
+        }
+    }
+
+    /// Names of the verdicts, with numbers of packets.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = (&str, u64)> {
+        let verdicts = self.counts.verdicts.iter();
+        verdicts.map(|count| (count.name.as_str(), count.packets))
+    }
+}
+
+impl Ran {
+    /// Number of texts and records that are not known, if there are some.
+    pub(super) fn lost(&self) -> Option<u64> {
+        let lost = match self {
+            Ran::Packet { run, .. } => run.printk.lost,
+            Ran::Capture(summary) => summary.lost,
+            Ran::Stopped => 0,
+        };
+        (lost > 0).then_some(lost)
+    }
+
+    pub(super) fn printed(&self) -> Vec<String> {
+        match self {
+            Ran::Packet { run, .. } => run.printk.texts.clone(),
+            Ran::Capture(summary) => summary.texts.clone(),
+            Ran::Stopped => Vec::new(),
+        }
+    }
+
+    pub(super) fn records(&self) -> Vec<RunRecord> {
+        match self {
+            Ran::Packet { run, .. } => run.records.clone(),
+            Ran::Capture(summary) => summary.records.clone(),
+            Ran::Stopped => Vec::new(),
+        }
+    }
+}
+
+/// Runs a program; the inner error is a trap or a limit.
+pub(super) fn run(
+    statement: &Statement,
+    program: &mut RunnableProgram<'_>,
+) -> Result<Result<Ran, RunError>, ExpectProblem> {
+    match statement {
+        Statement::Run {
+            packet,
+            context,
+            repeat,
+            ..
+        } => {
+            let packet = packet.as_ref().map(ByteSource::read_packet).transpose()?;
+            let packet = packet.unwrap_or_default();
+            let context = context.as_ref().map(ByteSource::read).transpose()?;
+            match program.test_run_with_context(&packet, context.as_deref(), *repeat) {
+                Ok(run) => Ok(Ok(Ran::Packet {
+                    packet,
+                    context,
+                    run: Box::new(run),
+                })),
+                Err(error) if error.is_stop() => Ok(Err(error)),
+                Err(error) => Err(ExpectProblem::Run(Box::new(error))),
+            }
+        }
+        Statement::Capture { path, .. } => {
+            let mut summary = Summary::default();
+            match program.run_capture(open(path)?, None, &mut |run, _| summary.add(run)) {
+                Ok(counts) => Ok(Ok(Ran::Capture(Summary { counts, ..summary }))),
+                Err(RunCaptureError::Run { error, .. }) if error.is_stop() => Ok(Err(error)),
+                Err(stop) => Err(ExpectProblem::Capture {
+                    path: path.clone(),
+                    stop: Box::new(stop),
+                }),
+            }
+        }
+        Statement::Set { .. } | Statement::Expect(_) => unreachable!("no run"),
+    }
+}
+
+/// Opens a capture; the path `-` is standard input.
+fn open(path: &Path) -> Result<Input, ExpectProblem> {
+    let unreadable = |error| ExpectProblem::File {
+        path: path.to_owned(),
+        error,
+    };
+    let file = match path == Path::new("-") {
+        true if io::stdin().is_terminal() => return Err(ExpectProblem::Terminal),
+        true => sys::input::standard_input().map_err(unreadable)?,
+        false => File::open(path).map_err(unreadable)?,
+    };
+    Input::open(file).map_err(|error: CaptureError| ExpectProblem::Capture {
+        path: path.to_owned(),
+        stop: Box::new(RunCaptureError::Capture(error)),
+    })
+}

@@ -1,0 +1,350 @@
+//! Statements of expectation files.
+
+use std::path::{Path, PathBuf};
+
+use seccomp::json::UniqueKeys;
+use serde_json::Value;
+
+use crate::internal::bytes::ByteSource;
+use crate::internal::raw::parse_hex;
+
+/// A statement and its place.
+pub(crate) struct Line {
+    /// From 1.
+    pub(crate) number: usize,
+    /// As written, without blanks around it.
+    pub(crate) text: String,
+    pub(crate) statement: Statement,
+}
+
+/// A statement.
+pub(crate) enum Statement {
+    Set {
+        map: String,
+        key: Value,
+        value: Value,
+    },
+    Run {
+        program: String,
+        packet: Option<ByteSource>,
+        context: Option<ByteSource>,
+        repeat: u32,
+    },
+    Capture {
+        program: String,
+        path: PathBuf,
+    },
+    Expect(Expected),
+}
+
+/// Bytes that a run leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Data,
+    Context,
+}
+
+/// An expected value.
+pub(crate) enum Expected {
+    Verdict {
+        name: String,
+        count: Option<u64>,
+    },
+    Retval(u32),
+    Unchanged(Output),
+    Bytes(Output, Vec<u8>),
+    BytesAt {
+        output: Output,
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Record {
+        map: String,
+        /// `None` if there is no further one.
+        value: Option<Value>,
+    },
+    Printk(String),
+    NoPrintk,
+    Element {
+        map: String,
+        key: Value,
+        /// `None` if it is absent.
+        value: Option<Value>,
+    },
+    Entries {
+        map: String,
+        count: usize,
+    },
+    Global {
+        name: String,
+        value: Value,
+    },
+}
+
+/// A statement of a line.
+pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, String> {
+    let (word, rest) = word(text);
+    let needed = |what: &str| format!("{word} needs {what}");
+    let (second, behind) = self::word(rest);
+    Ok(match word {
+        "set" => {
+            let (key, behind) = json(behind, "a key")?;
+            Statement::Set {
+                map: given(second).ok_or_else(|| needed("a map, a key and a value"))?,
+                key,
+                value: assigned(behind)?,
+            }
+        }
+        "run" => {
+            let (input, repeat) = repeated(behind)?;
+            let (packet, context) = match input.split_once("ctx=") {
+                Some((packet, context)) => (packet.trim_end(), Some(source(context, directory)?)),
+                None => (input, None),
+            };
+            let packet = given(packet).ok_or_else(|| needed("a program and a packet, or none"))?;
+            Statement::Run {
+                program: second.to_owned(),
+                packet: match &*packet {
+                    "none" => None,
+                    packet => Some(source(packet, directory)?),
+                },
+                context,
+                repeat,
+            }
+        }
+        "capture" => Statement::Capture {
+            path: directory
+                .join(given(behind).ok_or_else(|| needed("a program and a capture file"))?),
+            program: second.to_owned(),
+        },
+        _ => Statement::Expect(expected(word, rest)?),
+    })
+}
+
+fn expected(word: &str, rest: &str) -> Result<Expected, String> {
+    let needed = |what: &str| format!("{word} needs {what}");
+    let (second, behind) = self::word(rest);
+    Ok(match word {
+        // Some names have blanks.
+        "verdict" => {
+            let (name, count) = match rest.rsplit_once(char::is_whitespace) {
+                Some((name, count)) if number::<u64>(count).is_some() => (name, number(count)),
+                _ => (rest, None),
+            };
+            let name = given(name.trim_end()).ok_or_else(|| needed("a name"))?;
+            Expected::Verdict { name, count }
+        }
+        "retval" => {
+            let value: i64 = number(rest).ok_or_else(|| needed("a number"))?;
+            let fits = i64::from(i32::MIN)..=i64::from(u32::MAX);
+            let value = Some(value).filter(|value| fits.contains(value));
+            Expected::Retval(value.ok_or("a return value has 32 bits")? as u32)
+        }
+        "data" => bytes_of(Output::Data, rest)?,
+        "ctx" => bytes_of(Output::Context, rest)?,
+        "record" => {
+            let map = given(second).ok_or_else(|| needed("a map"))?;
+            let value = match behind {
+                "none" => None,
+                behind => Some(assigned(behind)?),
+            };
+            Expected::Record { map, value }
+        }
+        "printk" => match rest {
+            "" => return Err(needed("a text or none")),
+            "none" => Expected::NoPrintk,
+            quoted if quoted.starts_with('"') => {
+                let text = serde_json::from_str(quoted);
+                Expected::Printk(text.map_err(|error| format!("{quoted}: {error}"))?)
+            }
+            text => Expected::Printk(text.to_owned()),
+        },
+        "map" => {
+            let map = given(second).ok_or_else(|| needed("a map"))?;
+            if let Some(count) = behind.strip_prefix("entries ") {
+                let count = number(count.trim());
+                let count = count.ok_or("entries needs a count")?;
+                return Ok(Expected::Entries { map, count });
+            }
+            let (key, behind) = json(behind, "a key")?;
+            let value = match behind {
+                "absent" => None,
+                behind => Some(assigned(behind)?),
+            };
+            Expected::Element { map, key, value }
+        }
+        "global" => Expected::Global {
+            name: given(second).ok_or_else(|| needed("a name"))?,
+            value: assigned(behind)?,
+        },
+        _ => match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
+            Some((name @ ("data" | "ctx"), offset)) => Expected::BytesAt {
+                output: match name {
+                    "data" => Output::Data,
+                    _ => Output::Context,
+                },
+                offset: number(offset).ok_or_else(|| format!("{offset:?} is no offset"))?,
+                bytes: hex(rest)?,
+            },
+            _ => return Err(format!("there is no statement {word:?}")),
+        },
+    })
+}
+
+/// `unchanged`, or all bytes.
+fn bytes_of(output: Output, text: &str) -> Result<Expected, String> {
+    Ok(match text {
+        "unchanged" => Expected::Unchanged(output),
+        text => Expected::Bytes(output, hex(text)?),
+    })
+}
+
+/// A packet and the number of runs on it, `xN` behind it.
+fn repeated(text: &str) -> Result<(&str, u32), String> {
+    let Some((packet, times)) = text.rsplit_once(char::is_whitespace) else {
+        return Ok((text, 1));
+    };
+    let Some(digits) = times.strip_prefix('x') else {
+        return Ok((text, 1));
+    };
+    let times = number(digits).filter(|times| *times > 0);
+    let times = times.ok_or_else(|| format!("{digits:?} is no number of runs from 1 on"))?;
+    Ok((packet.trim_end(), times))
+}
+
+/// The first word, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    match text.split_once(char::is_whitespace) {
+        Some((word, rest)) => (word, rest.trim_start()),
+        None => (text, ""),
+    }
+}
+
+fn given(word: &str) -> Option<String> {
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    T::try_from(number.ok()?).ok()
+}
+
+/// A JSON value at the start of a text, and what follows it.
+fn json<'t>(text: &'t str, what: &str) -> Result<(Value, &'t str), String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let value = match values.next() {
+        Some(Ok(UniqueKeys(value))) => value,
+        Some(Err(error)) => return Err(format!("{text:?} does not begin with {what}: {error}")),
+        None => return Err(format!("it has no {}", what.trim_start_matches("a "))),
+    };
+    let rest = &text[values.byte_offset()..];
+    Ok((value, rest.trim_start()))
+}
+
+/// `= VALUE`.
+fn assigned(text: &str) -> Result<Value, String> {
+    let value = text.strip_prefix('=').ok_or("it has no `= VALUE`")?;
+    let (value, rest) = json(value.trim_start(), "a value")?;
+    match rest {
+        "" => Ok(value),
+        rest => Err(format!("{rest:?} follows the value")),
+    }
+}
+
+fn hex(text: &str) -> Result<Vec<u8>, String> {
+    match text {
+        "" => Err("it has no bytes".to_owned()),
+        text => parse_hex(text).map_err(|error| format!("no hexadecimal: {error}")),
+    }
+}
+
+/// A packet; paths are relative to the file's directory.
+fn source(text: &str, directory: &Path) -> Result<ByteSource, String> {
+    let path = directory.join(text.strip_prefix("file:").unwrap_or(text));
+    match text.starts_with("file:") || path.is_file() {
+        true => Ok(ByteSource::File(path)),
+        false if text == "-" => Err("a packet from standard input is for --packet".to_owned()),
+        false => ByteSource::parse(text).map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Statement, String> {
+        statement(text, Path::new(""))
+    }
+
+    #[test]
+    fn statements_are_read() {
+        for text in [
+            "set m {\"a\": [1, 2]} = {\"b\": \"c = d\"}",
+            "run p zero:60",
+            "run p 0011 2233",
+            "run p 00112233 x100",
+            "capture p some file.pcap",
+            "verdict XDP_PASS",
+            "verdict XDP_PASS 217",
+            "retval -1",
+            "data unchanged",
+            "data 00 11",
+            "data[26] c0000202",
+            "run p none ctx=00 11 x2",
+            "run p zero:60 ctx=zero:192",
+            "ctx unchanged",
+            "ctx 00",
+            "ctx[4] 11",
+            "record m = {\"a\": 1}",
+            "record m none",
+            "printk none",
+            "printk a text",
+            "printk \"a\\n\"",
+            "map m 1 = 2",
+            "map m [1] absent",
+            "map m entries 0",
+            "global g = 3",
+        ] {
+            if let Err(error) = of(text) {
+                panic!("{text}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_place_and_fact() {
+        for (text, part) in [
+            ("verdct XDP_PASS", "no statement \"verdct\""),
+            ("set m", "no key"),
+            ("set m {1} = 2", "does not begin with a key"),
+            ("set m 1 2", "no `= VALUE`"),
+            ("map m 1 = 2 3", "\"3\" follows"),
+            ("run p", "needs a program and a packet"),
+            ("run p zero:60 x0", "no number of runs"),
+            ("run p 0x1", "no such file"),
+            ("capture p", "a capture file"),
+            ("verdict", "needs a name"),
+            ("retval 4294967296", "32 bits"),
+            ("data", "no bytes"),
+            ("data 0", "hexadecimal"),
+            ("data[x] 00", "no offset"),
+            ("run p ctx=00", "a packet, or none"),
+            ("run p none ctx=0", "no such file"),
+            ("ctx", "no bytes"),
+            ("record", "needs a map"),
+            ("record m 3", "no `= VALUE`"),
+            ("other[3] 00", "no statement \"other[3]\""),
+            ("printk", "a text or none"),
+            ("map", "needs a map"),
+            ("global g 3", "no `= VALUE`"),
+        ] {
+            match of(text) {
+                Err(error) => assert!(error.contains(part), "{text}: {error}"),
+                Ok(_) => panic!("{text} is read"),
+            }
+        }
+    }
+}

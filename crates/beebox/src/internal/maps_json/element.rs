@@ -1,0 +1,127 @@
+//! Elements of maps that expectation files name.
+
+use btf::Btf;
+use serde_json::Value;
+use spec::Errno;
+
+use super::fill::{cookie_of, none, put_socket, refused};
+use super::{Types, compact, find, is_percpu, left_out};
+use crate::internal::run::{LoadedObject, ObjectMap};
+
+/// An element of a map that is named in a file; of a per-CPU map that of one CPU.
+pub(crate) struct Element<'a> {
+    loaded: &'a LoadedObject,
+    map: &'a ObjectMap,
+    types: Types<'a>,
+    key: Vec<u8>,
+    /// Members of the key that are left out, which are 0.
+    key_left_out: Vec<String>,
+    /// Range of its value among those of all CPUs.
+    place: std::ops::Range<usize>,
+}
+
+impl<'a> Element<'a> {
+    pub(crate) fn find(
+        loaded: &'a LoadedObject,
+        types: Option<&'a Btf<'a>>,
+        name: &str,
+        key: &Value,
+        cpu: u32,
+    ) -> Result<Element<'a>, String> {
+        let map = find(loaded, name).map_err(|fault| fault.to_string())?;
+        if map.def.initial_value().is_some() {
+            return Err(format!(
+                "map {name} holds global variables: global NAME = VALUE"
+            ));
+        }
+        let types = Types::of(map, types);
+        let mut bytes = vec![0; map.def.params.key_size as usize];
+        let left_out = types.fill(types.key, key, &mut bytes);
+        let left_out = left_out.map_err(|error| format!("map {name}: key: {error}"))?;
+        let size = map.def.params.value_size as usize;
+        let start = match is_percpu(map) {
+            true => cpu as usize * size.next_multiple_of(8),
+            false => 0,
+        };
+        if start + size > map.map.value_len() && is_percpu(map) {
+            return Err(format!("map {name}: there is no CPU {cpu}"));
+        }
+        Ok(Element {
+            loaded,
+            map,
+            types,
+            key: bytes,
+            key_left_out: left_out
+                .into_iter()
+                .map(|member| format!("key {member}"))
+                .collect(),
+            place: start..start + size,
+        })
+    }
+
+    /// Checks that a value fits.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        self.read_into(value, &mut vec![0; self.place.len()])
+    }
+
+    /// Writes a value over another one: members that are not named keep theirs.
+    pub(crate) fn read_into(&self, value: &Value, bytes: &mut [u8]) -> Result<(), String> {
+        if self.map.holds_sockets() {
+            let cookie = cookie_of(value)?.to_le_bytes();
+            bytes.copy_from_slice(&cookie[..bytes.len()]);
+            return Ok(());
+        }
+        let read = self.types.read(self.types.value, value, bytes);
+        read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
+    }
+
+    /// Members of the key that are left out, which are 0.
+    pub(crate) fn key_left_out(&self) -> &[String] {
+        &self.key_left_out
+    }
+
+    /// Members that a value leaves out.
+    pub(crate) fn left_out(&self, value: &Value) -> Vec<String> {
+        match self.map.holds_sockets() {
+            true => Vec::new(),
+            false => left_out(self.types.types, self.types.value, value, self.place.len()),
+        }
+    }
+
+    /// Stores a value; the members that it leaves out.
+    pub(crate) fn store(&self, value: &Value) -> Result<Vec<String>, String> {
+        if self.map.holds_sockets() {
+            return put_socket(self.loaded, self.map, &self.key, value).map(none);
+        }
+        let mut all = vec![0; self.map.map.value_len()];
+        let place = &mut all[self.place.clone()];
+        let left_out = self.types.fill(self.types.value, value, place)?;
+        let updated = self.map.map.update(&self.key, &all, 0);
+        updated.map_err(|errno| refused(self.map, &self.key, errno))?;
+        Ok(left_out)
+    }
+
+    /// The value; `None` if there is none.
+    pub(crate) fn load(&self) -> Result<Option<Vec<u8>>, String> {
+        let mut all = vec![0; self.map.map.value_len()];
+        if self.map.holds_sockets() {
+            let cookie = self.loaded.socket_at(self.map, &self.key);
+            let bytes = cookie.map(|cookie| cookie.to_le_bytes()[..all.len()].to_vec());
+            return Ok(bytes);
+        }
+        match self.map.map.lookup(&self.key, &mut all, 0) {
+            Ok(()) => Ok(Some(all[self.place.clone()].to_vec())),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(format!("map {}: {errno}", self.map.def.name)),
+        }
+    }
+
+    pub(crate) fn show(&self, bytes: &[u8]) -> String {
+        if self.map.holds_sockets() {
+            let mut cookie = [0; 8];
+            cookie[..bytes.len()].copy_from_slice(bytes);
+            return u64::from_le_bytes(cookie).to_string();
+        }
+        compact(&self.types.show(self.types.value, bytes))
+    }
+}

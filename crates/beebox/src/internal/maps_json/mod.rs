@@ -1,0 +1,141 @@
+//! Maps and records as JSON and back ([`crate::maps_json`] describes the form).
+
+mod arena;
+mod dump;
+mod element;
+mod error;
+mod fill;
+mod records;
+mod storage;
+
+pub use dump::MapsDump;
+pub(crate) use element::Element;
+pub use error::{LeftOut, MapsJsonError, MapsJsonFault};
+pub use fill::MapsJson;
+pub use records::{RecordTypeError, RecordTypes};
+pub use report::value::Ordered;
+
+use btf::{Btf, TypeId};
+use object::Object;
+use report::value::{bytes_from_json, bytes_to_json, fill_from_json, from_json, to_json};
+use serde_json::Value;
+use spec::maps::MapKind;
+
+use crate::internal::run::{LoadedObject, ObjectMap};
+
+/// Form of the entries of maps.
+const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#;
+
+/// The types of keys and values.
+struct Types<'a> {
+    types: Option<&'a Btf<'a>>,
+    key: TypeId,
+    value: TypeId,
+}
+
+impl<'a> Types<'a> {
+    fn of(map: &ObjectMap, types: Option<&'a Btf<'a>>) -> Types<'a> {
+        let params = &map.def.params;
+        Types {
+            types: types.filter(|_| map.def.has_btf),
+            key: params.key_type,
+            value: params.value_type,
+        }
+    }
+
+    /// The types that an object declares for a map: of maps without keys the kernel keeps none.
+    fn declared(map: &ObjectMap, object: &'a Object<'_>) -> Types<'a> {
+        let mut maps = object.maps().iter().map(|(_, map)| map);
+        let declared = maps.find(|declared| declared.name() == map.def.name);
+        Types {
+            types: object.btf(),
+            key: TypeId::VOID,
+            value: declared.map_or(TypeId::VOID, |map| map.params().value_type),
+        }
+    }
+
+    /// True if values of a type are shown by it.
+    fn is_known(&self, ty: TypeId) -> bool {
+        self.types.is_some() && ty != TypeId::VOID
+    }
+
+    fn show(&self, ty: TypeId, bytes: &[u8]) -> Ordered {
+        match self.types.filter(|_| ty != TypeId::VOID) {
+            Some(types) => to_json(types, ty, bytes),
+            None => bytes_to_json(bytes),
+        }
+    }
+
+    /// Reads a whole value into zeros; the members that it leaves out.
+    fn fill(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<Vec<String>, String> {
+        match self.types.filter(|_| ty != TypeId::VOID) {
+            Some(types) => fill_from_json(types, ty, value, into),
+            None => bytes_from_json(value, into).map(|()| Vec::new()),
+        }
+    }
+
+    /// Reads a value over another one.
+    fn read(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
+        match self.types.filter(|_| ty != TypeId::VOID) {
+            Some(types) => from_json(types, ty, value, into),
+            None => bytes_from_json(value, into),
+        }
+    }
+}
+
+fn is_percpu(map: &ObjectMap) -> bool {
+    matches!(
+        map.map.kind(),
+        MapKind::PercpuArray | MapKind::PercpuHash | MapKind::LruPercpuHash
+    )
+}
+
+/// The map of a name.
+pub(crate) fn find<'l>(
+    loaded: &'l LoadedObject,
+    name: &str,
+) -> Result<&'l ObjectMap, MapsJsonFault> {
+    let found = loaded.maps().find(|map| map.def.name == name);
+    found.ok_or_else(|| MapsJsonFault::NoMap {
+        name: name.to_owned(),
+        known: loaded.maps().map(|map| map.def.name.clone()).collect(),
+    })
+}
+
+/// Reads a value of a type of the object.
+pub(crate) fn read(
+    types: Option<&Btf<'_>>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+) -> Result<(), String> {
+    match types {
+        Some(types) => from_json(types, ty, value, into),
+        None => bytes_from_json(value, into),
+    }
+}
+
+/// Members that a value of so many bytes leaves out; none if it does not fit its type.
+pub(crate) fn left_out(
+    types: Option<&Btf<'_>>,
+    ty: TypeId,
+    value: &Value,
+    size: usize,
+) -> Vec<String> {
+    let types = types.filter(|_| ty != TypeId::VOID);
+    let filled = types.map(|types| fill_from_json(types, ty, value, &mut vec![0; size]));
+    filled.and_then(Result::ok).unwrap_or_default()
+}
+
+/// A value of a type of the object, in one line.
+pub(crate) fn show(types: Option<&Btf<'_>>, ty: TypeId, bytes: &[u8]) -> String {
+    let value = match types {
+        Some(types) => to_json(types, ty, bytes),
+        None => bytes_to_json(bytes),
+    };
+    compact(&value)
+}
+
+fn compact(value: &Ordered) -> String {
+    serde_json::to_string(value).expect("keys are strings")
+}

@@ -1,0 +1,166 @@
+//! Records of ring buffers and perf buffers, shown by their types.
+//!
+//! BTF does not say what these records are. [`RecordTypes::set`] does; without it a record has the
+//! type to which a variable of the object points (`struct event *unused_event`), if exactly one
+//! such type has its size.
+
+use std::error::Error;
+use std::fmt;
+
+use btf::{Btf, Kind, Shape, TypeId};
+use object::Object;
+use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use serde_json::Value;
+use spec::maps::MapKind;
+
+use super::{MapsJsonFault, find, left_out};
+use crate::internal::run::{LoadedObject, RunRecord};
+
+/// Types of the records of ring buffers and perf buffers of an object.
+pub struct RecordTypes<'a> {
+    types: Option<&'a Btf<'a>>,
+    /// Types that were given, by map.
+    given: Vec<(String, TypeId)>,
+    /// Types to which variables point, with their sizes.
+    pointed: Vec<(u64, TypeId)>,
+}
+
+impl<'a> RecordTypes<'a> {
+    /// The types of an object's records, as far as its variables say.
+    pub fn new(object: &'a Object<'_>) -> RecordTypes<'a> {
+        let types = object.btf();
+        let mut pointed = Vec::new();
+        for global in types.iter().flat_map(|_| object.globals()) {
+            let target = types.and_then(|types| pointee(types, global.ty));
+            if let Some(target) = target
+                && !pointed.contains(&target)
+            {
+                pointed.push(target);
+            }
+        }
+        RecordTypes {
+            types,
+            given: Vec::new(),
+            pointed,
+        }
+    }
+
+    /// Sets the type of the records of a map: the name of a structure, union, typedef, integer or
+    /// enumeration of the object.
+    ///
+    /// # Errors
+    /// If no loaded program uses the map, it has no records, or the object does not have the type.
+    pub fn set(
+        &mut self,
+        loaded: &LoadedObject,
+        map: &str,
+        name: &str,
+    ) -> Result<(), RecordTypeError> {
+        let found = find(loaded, map).map_err(RecordTypeError::Map)?;
+        let has_records = matches!(
+            found.def.kind(),
+            Some(MapKind::Ringbuf | MapKind::PerfEventArray)
+        );
+        if !has_records {
+            return Err(RecordTypeError::NoRecords(map.to_owned()));
+        }
+        let types = self.types.ok_or(RecordTypeError::NoTypes)?;
+        let kinds = [
+            Kind::Struct,
+            Kind::Union,
+            Kind::Typedef,
+            Kind::Int,
+            Kind::Enum,
+            Kind::Enum64,
+        ];
+        let found = kinds.iter().find_map(|kind| types.find(*kind, name));
+        let found = found.ok_or_else(|| RecordTypeError::NoType(name.to_owned()))?;
+        self.given.push((map.to_owned(), found.id()));
+        Ok(())
+    }
+
+    /// True if a record is shown by its type.
+    pub fn is_typed(&self, record: &RunRecord) -> bool {
+        self.types.is_some() && self.type_of(record).is_some()
+    }
+
+    /// The type of a record, if it is known.
+    fn type_of(&self, record: &RunRecord) -> Option<TypeId> {
+        let size = record.bytes.len() as u64;
+        let given = self.given.iter().find(|(map, _)| *map == record.map);
+        let mut fitting = self.pointed.iter().filter(|(of, _)| *of == size);
+        match (given, fitting.next(), fitting.next()) {
+            (Some((_, ty)), ..) => Some(*ty),
+            (None, Some((_, ty)), None) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    /// Writes a value over a record: members that are not named keep theirs.
+    pub(crate) fn read_into(
+        &self,
+        record: &RunRecord,
+        value: &Value,
+        bytes: &mut [u8],
+    ) -> Result<(), String> {
+        let read = match self.types.zip(self.type_of(record)) {
+            Some((types, ty)) => from_json(types, ty, value, bytes),
+            None => bytes_from_json(value, bytes),
+        };
+        read.map_err(|error| format!("record of {}: {error}", record.map))
+    }
+
+    /// Members that a value for a record leaves out.
+    pub(crate) fn left_out(&self, record: &RunRecord, value: &Value) -> Vec<String> {
+        let ty = self.type_of(record).unwrap_or(TypeId::VOID);
+        left_out(self.types, ty, value, record.bytes.len())
+    }
+
+    /// A record by its type, or its bytes.
+    pub fn show(&self, record: &RunRecord) -> Ordered {
+        match self.types.zip(self.type_of(record)) {
+            Some((types, ty)) => to_json(types, ty, &record.bytes),
+            None => bytes_to_json(&record.bytes),
+        }
+    }
+}
+
+/// Size and id of the structure that a type points to.
+fn pointee(types: &Btf<'_>, ty: TypeId) -> Option<(u64, TypeId)> {
+    let ty = types.get(types.skip_modifiers(ty)?)?;
+    let Shape::Ptr(target) = ty.shape() else {
+        return None;
+    };
+    let target = types.skip_modifiers(target)?;
+    types.get(target)?.as_composite()?;
+    Some((types.size_of(target)?.into(), target))
+}
+
+/// Reason why the records of a map do not get a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordTypeError {
+    /// No loaded program uses the map.
+    Map(MapsJsonFault),
+    /// The map is no ring buffer and no perf buffer.
+    NoRecords(String),
+    /// The object has no types.
+    NoTypes,
+    /// The object has no type of this name.
+    NoType(String),
+}
+
+impl fmt::Display for RecordTypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordTypeError::Map(fault) => fault.fmt(f),
+            RecordTypeError::NoRecords(map) => {
+                write!(f, "map {map} is no ring buffer and no perf buffer")
+            }
+            RecordTypeError::NoTypes => write!(f, "the object has no types"),
+            RecordTypeError::NoType(name) => write!(f, "the object has no type {name}"),
+        }
+    }
+}
+
+impl Error for RecordTypeError {}

@@ -1,0 +1,58 @@
+//! Values of local storage as JSON, by the objects that they belong to: `"task"`, the task that
+//! runs; `"packet"`, the socket of the packet of a test run; the cookie of a socket of the network.
+
+use report::value::Ordered;
+use serde_json::Value;
+use spec::maps::MapKind;
+
+use super::Types;
+use crate::internal::run::{ObjectMap, StorageOwner};
+
+/// Form of the entries of local storage.
+pub(super) const FORM: &str =
+    r#"{"MAP": [{"owner": "task", "value": VALUE}]}: "task", "packet" or the cookie of a socket"#;
+
+const TASK: &str = "task";
+const PACKET: &str = "packet";
+
+/// True if the values of a map belong to objects of the kernel.
+pub(super) fn is_storage(map: &ObjectMap) -> bool {
+    matches!(
+        map.map.kind(),
+        MapKind::SkStorage | MapKind::TaskStorage | MapKind::InodeStorage | MapKind::CgrpStorage
+    )
+}
+
+/// The values of a map.
+pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Ordered> {
+    map.owned_values().into_iter().map(|(owner, value)| {
+        let owner = match owner {
+            StorageOwner::Task => TASK.into(),
+            StorageOwner::PacketSocket => PACKET.into(),
+            StorageOwner::Number(number) => number.into(),
+        };
+        Ordered::Object(vec![
+            ("owner".to_owned(), Ordered::Scalar(owner)),
+            ("value".to_owned(), of.show(of.value, &value)),
+        ])
+    })
+}
+
+/// Sets the value of an entry; the members that it leaves out.
+pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, String> {
+    let owner = match entry.get("owner").ok_or("it has no owner")? {
+        Value::String(name) if name == TASK => StorageOwner::Task,
+        Value::String(name) if name == PACKET => StorageOwner::PacketSocket,
+        owner => match owner.as_u64() {
+            Some(number) => StorageOwner::Number(number),
+            None => return Err(format!("owner: {owner} is no object with storage")),
+        },
+    };
+    let mut value = vec![0; map.def.params.value_size as usize];
+    let given = entry.get("value").ok_or("it has no value")?;
+    let left_out = of.fill(of.value, given, &mut value);
+    let left_out = left_out.map_err(|error| format!("value: {error}"))?;
+    let put = map.set_owned_value(owner, &value);
+    put.map_err(|errno| format!("the map does not take it: {errno}"))?;
+    Ok(left_out)
+}

@@ -1,0 +1,220 @@
+//! Runs of a program on the packets of a capture.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+
+use ::kernel::maps::RunGuard;
+use ::kernel::programs::PacketVerdict;
+use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType, Record};
+
+use super::summary::{Counter, Stopwatch};
+use super::{CaptureSummary, PrintedText, Redirect, RunError, RunRecord, RunnableProgram};
+use crate::internal::captures::Input;
+
+/// Bytes of packets that are collected before they are written.
+const PORTION: usize = 256 << 10;
+
+/// Output of passed packets.
+pub struct PacketOutput<'w> {
+    /// Format of the file.
+    pub format: Format,
+    /// The file, from its start.
+    pub file: &'w mut dyn Write,
+}
+
+/// The run on one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRun<'r> {
+    /// Number of the packet, from 1.
+    pub packet: u64,
+    /// Its captured bytes.
+    pub bytes: usize,
+    /// The low 32 bits of `r0`.
+    pub retval: u32,
+    /// Meaning of `retval`.
+    pub verdict: &'r PacketVerdict,
+    /// Redirect target of the packet.
+    pub redirect: Option<Redirect>,
+    /// Text that the program printed.
+    pub printk: &'r PrintedText,
+    /// Records of ring buffers, if they are taken.
+    pub records: &'r [RunRecord],
+}
+
+/// Reason why runs stopped before the end of a capture. Packets before it were written.
+#[non_exhaustive]
+pub enum RunCaptureError {
+    /// The capture cannot be read on.
+    Capture(CaptureError),
+    /// A packet is no Ethernet frame.
+    LinkType {
+        /// Its number, from 1.
+        packet: u64,
+        /// Its link type.
+        link_type: LinkType,
+    },
+    /// The program did not return a value.
+    Run {
+        /// Number of the packet, from 1.
+        packet: u64,
+        /// Reason.
+        error: RunError,
+    },
+    /// A packet does not fit the file that is written.
+    OtherLinkType(OtherLinkType),
+    /// Packets could not be written.
+    Output(io::Error),
+}
+
+impl RunCaptureError {
+    /// Says that so many packets of the capture were run before.
+    pub(super) fn after(mut self, packets: u64) -> RunCaptureError {
+        match &mut self {
+            RunCaptureError::Capture(CaptureError::Fault(fault)) => fault.packets = packets,
+            RunCaptureError::LinkType { packet, .. } | RunCaptureError::Run { packet, .. } => {
+                *packet = packets + 1;
+            }
+            RunCaptureError::Capture(CaptureError::Io { .. })
+            | RunCaptureError::OtherLinkType(_)
+            | RunCaptureError::Output(_) => {}
+        }
+        self
+    }
+}
+
+impl From<CaptureError> for RunCaptureError {
+    fn from(error: CaptureError) -> RunCaptureError {
+        RunCaptureError::Capture(error)
+    }
+}
+
+impl fmt::Display for RunCaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunCaptureError::Capture(error) => write!(f, "{error}"),
+            RunCaptureError::LinkType { packet, link_type } => write!(
+                f,
+                "packet {packet}: link type {link_type}; programs run on Ethernet frames"
+            ),
+            RunCaptureError::Run { packet, error } => write!(f, "packet {packet}: {error}"),
+            RunCaptureError::OtherLinkType(mismatch) => write!(f, "{mismatch}"),
+            RunCaptureError::Output(error) => write!(f, "writing packets: {error}"),
+        }
+    }
+}
+
+impl Error for RunCaptureError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            RunCaptureError::Capture(error) => Some(error),
+            RunCaptureError::Run { error, .. } => Some(error),
+            RunCaptureError::OtherLinkType(mismatch) => Some(mismatch),
+            RunCaptureError::Output(error) => Some(error),
+            RunCaptureError::LinkType { .. } => None,
+        }
+    }
+}
+
+impl RunnableProgram<'_> {
+    /// Runs the program on each packet of a capture, of any length. What goes on is written as
+    /// the program left it. `observe` is called after each run, with the packet as it was
+    /// captured.
+    pub fn run_capture(
+        &mut self,
+        mut input: Input,
+        mut output: Option<PacketOutput<'_>>,
+        observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
+    ) -> Result<CaptureSummary, RunCaptureError> {
+        let format = output.as_ref().map(|output| output.format);
+        let encoder = format.map(|format| Encoder::new(format, input.format(), None));
+        let mut kept = Vec::new();
+        if let Some(encoder) = &encoder {
+            encoder.start_file(&mut kept);
+            encoder.start_capture(input.framing(), &mut kept);
+        }
+        let mut counter = Counter::new(self.kind());
+        let mut time = Stopwatch::default();
+        let mut packet = 0;
+        let stopped = loop {
+            match input.next_event() {
+                Err(error) => break Err(RunCaptureError::Capture(error)),
+                Ok(None) => break Ok(()),
+                Ok(Some(Event::Block(block))) => {
+                    if let Some(encoder) = &encoder {
+                        encoder.put_block(&block, &mut kept);
+                    }
+                }
+                Ok(Some(Event::Packet(record))) => {
+                    packet += 1;
+                    let frame = record.data();
+                    let at = match frame_time(&record) {
+                        Ok(time) => time,
+                        Err(stop) => break Err(stop.after(packet - 1)),
+                    };
+                    // No guard is held while `observe` runs, which may wait for guards.
+                    let run = || self.run_captured(frame, at, &mut RunGuard::new());
+                    let retval = match time.run(run) {
+                        Ok(retval) => retval,
+                        Err(error) => break Err(RunCaptureError::Run { packet, error }),
+                    };
+                    let redirect = self.captured().and_then(|input| input.redirect(retval));
+                    let verdict = counter.count(retval, frame.len(), redirect);
+                    let run = PacketRun {
+                        packet,
+                        bytes: frame.len(),
+                        retval,
+                        verdict,
+                        redirect,
+                        printk: &self.services.printed,
+                        records: &self.records(),
+                    };
+                    observe(run, frame);
+                    if let (Some(encoder), Some(most)) = (&encoder, verdict.kept) {
+                        let after = self.captured().map(|input| input.kept_frame(most));
+                        let after = after.unwrap_or_default();
+                        if let Err(error) = encoder.put_changed(&record, &after, &mut kept) {
+                            break Err(RunCaptureError::OtherLinkType(error));
+                        }
+                    }
+                }
+            }
+            if kept.len() >= PORTION {
+                write(&mut output, &mut kept)?;
+            }
+        };
+        write(&mut output, &mut kept)?;
+        stopped.map(|()| counter.finish(&time))
+    }
+}
+
+/// Time of an Ethernet frame in nanoseconds; 0 if its record has none.
+///
+/// # Errors
+/// The packet, which the caller numbers, is no Ethernet frame.
+#[inline]
+pub(super) fn frame_time(record: &Record<'_>) -> Result<u64, RunCaptureError> {
+    let link_type = record.interface().link_type;
+    if link_type != LinkType::ETHERNET {
+        return Err(RunCaptureError::LinkType {
+            packet: 0,
+            link_type,
+        });
+    }
+    Ok(record.timestamp().map_or(0, |time| {
+        let seconds = u64::try_from(time.seconds).unwrap_or(0);
+        let seconds = seconds.saturating_mul(1_000_000_000);
+        seconds.saturating_add(time.nanoseconds.into())
+    }))
+}
+
+fn write(output: &mut Option<PacketOutput<'_>>, kept: &mut Vec<u8>) -> Result<(), RunCaptureError> {
+    if let Some(output) = output {
+        output
+            .file
+            .write_all(kept)
+            .map_err(RunCaptureError::Output)?;
+    }
+    kept.clear();
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
+//!
+//! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
+//! compiles them to native code; programs that native code does not support run in the checked
+//! engine ([`RunnableProgram::fallback_reason`] names the reason). Time comes from the caller or the capture and
+//! random numbers from a seed, so that equal input gives equal runs.
+//!
+//! A unit test of an object:
+//!
+//! ```
+//! use beebox::internal::object::Object;
+//! use beebox::internal::run::{LoadOptions, LoadedObject};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! #   let kernel = kernel_data::linux_6_18();
+//!     let file = std::fs::read("examples/packets/firewall.bpf.o")?;
+//!     let mut loaded = LoadedObject::load(&Object::open(&file)?, &kernel, &LoadOptions::default())?;
+//!
+//!     // A network is blocked: 192.0.2.0/24.
+//!     let blocked = loaded.map("blocked").ok_or("no such map")?;
+//!     blocked.update(&[24, 0, 0, 0, 192, 0, 2, 0], &[0; 24], 0)?;
+//!
+//!     let mut packet = [0; 34];
+//!     packet[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+//!     packet[26..30].copy_from_slice(&[192, 0, 2, 7]);
+//!     let mut firewall = loaded.program("firewall").ok_or("no such program")?;
+//!     let run = firewall.test_run(&packet)?;
+//!     assert_eq!(run.verdict.name, "XDP_DROP");
+//!     Ok(())
+//! }
+//! ```
+
+mod capture;
+mod checked;
+mod data;
+mod error;
+mod hook;
+mod inner_maps;
+mod kernel_sockets;
+mod load;
+mod loaded;
+mod map_structure;
+mod maps;
+mod native;
+mod options;
+mod parallel;
+mod prepared;
+mod printed;
+mod process;
+mod program;
+mod random;
+mod records;
+mod reuse;
+mod services;
+mod shared;
+mod sockets;
+mod summary;
+mod tail_calls;
+mod task;
+mod timers;
+mod unwritten;
+
+pub use ::kernel::kfuncs::state as kfunc_state;
+pub use ::kernel::maps::RunGuard;
+pub use ::kernel::maps::{Arena, Map, Ring};
+pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
+pub use ::kernel::programs::{PacketVerdict, verdict_names};
+pub use capture::{PacketOutput, PacketRun, RunCaptureError};
+pub use data::DataError;
+pub use error::{LoadError, RunError, TrapPlace};
+pub use inner_maps::InnerMap;
+pub use jit::NoSuchCpu;
+pub use loaded::LoadedObject;
+pub use maps::{Entry, ObjectMap, StorageOwner};
+pub use options::{LoadOptions, RunEngine};
+pub use printed::PrintedText;
+pub use program::{RunnableProgram, TestRunOutput};
+pub use records::RunRecord;
+pub use reuse::{ReuseFault, ReusedMaps};
+pub use services::RunClock;
+pub use spec::kfuncs::CallState;
+pub use spec::{Errno, SplitMix};
+pub use summary::{CaptureSummary, VerdictCount};
+pub use unwritten::UnwrittenRead;
+pub use vm::{Redirect, Stream};
+
+use ::kernel::programs::TestProgram;
+use spec::programs::ProgramType;
+
+/// True for the program types that `BPF_PROG_TEST_RUN` takes and [`RunnableProgram`] runs.
+pub fn can_test_run(kind: ProgramType) -> bool {
+    TestProgram::of(kind).is_some()
+}
+
+/// True for the program types whose test runs get a packet; the others get a context only.
+pub fn takes_packet(kind: ProgramType) -> bool {
+    TestProgram::of(kind).is_some_and(TestProgram::has_packet)
+}
