@@ -7,7 +7,7 @@ mod show;
 
 use clap::Subcommand;
 
-pub(crate) use input::{find, read_types, unreadable};
+pub(crate) use input::find;
 
 use crate::answer::{Answer, Failure};
 

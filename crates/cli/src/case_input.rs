@@ -5,7 +5,7 @@ use std::path::Path;
 use beebox::internal::program::case::{Case, CaseError, CaseProblem};
 
 use crate::answer::Failure;
-use crate::program_input::excerpt;
+use crate::input::excerpt;
 
 /// Parses the bytes of a case. `input` is its name.
 pub(crate) fn parse(input: &str, bytes: &[u8]) -> Result<Case, Failure> {

@@ -7,7 +7,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
 use crate::output_path::OutputArg;
-use crate::program_output::{fit, write_answer};
+use crate::stdout::{fit, write_answer};
 
 /// List the kernel functions that programs may call
 ///

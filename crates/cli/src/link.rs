@@ -7,9 +7,9 @@ use beebox::internal::object::elf::ElfFault;
 use beebox::internal::object::{Blame, Error, Problem};
 
 use crate::answer::{Answer, Failure};
+use crate::input::{check_streams, name, read_at_most};
 use crate::output_path::OutputPath;
-use crate::program_input::{check_streams, name, read_at_most};
-use crate::program_output::write_bytes;
+use crate::stdout::write_bytes;
 
 /// The largest object that is read.
 const MAX_BYTES: u64 = 1 << 30;

@@ -2,30 +2,19 @@
 //! a `run` that answers yes, no, or why it could not answer.
 #![deny(unsafe_code)]
 
-/// Writes a line to standard error.
-macro_rules! diagnostic {
-    ($($argument:tt)*) => { crate::answer::write_diagnostic(&format!($($argument)*)) };
-}
+#[macro_use]
+extern crate command;
 
-mod answer;
-mod answer_format;
 mod asm;
 mod btf;
-mod capture_file;
 mod case_input;
-mod completions;
 mod conformance;
 mod dis;
-mod file_hint;
 mod filter;
-mod gateway;
 mod generate;
-mod kernel_input;
 mod kfuncs;
 mod link;
 mod object_input;
-mod output_file;
-mod output_path;
 mod program_input;
 mod program_output;
 mod run;
@@ -33,14 +22,15 @@ mod seccomp;
 mod show;
 mod unused_options;
 mod verify;
-mod version;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
-use answer::Answer;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use program_output::written;
+use answer::{Answer, Failure};
+use clap::{CommandFactory, Parser, Subcommand};
+use command::{
+    answer, answer_format, capture_file, completions, input, kernel_input, output_file,
+    output_path, stdout, type_file, version,
+};
 
 /// The Linux BPF machine in user space: no kernel, no root.
 #[derive(Parser)]
@@ -70,38 +60,39 @@ enum Command {
     Link(link::Args),
     Gen(generate::Args),
     Verify(verify::Args),
-    Gateway(gateway::Args),
+    Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
 
-/// Has every option take negative numbers as values, so that the error of one names its range
-/// instead of an option `-1`.
-fn take_negative_numbers(command: clap::Command) -> clap::Command {
-    let take = |arg: clap::Arg| match arg.is_positional() || !arg.get_action().takes_values() {
-        true => arg,
-        false => arg.allow_negative_numbers(true),
-    };
-    command
-        .mut_args(take)
-        .mut_subcommands(take_negative_numbers)
+/// The gateway, a command of its own: `beebox-gateway`
+#[derive(clap::Args)]
+#[command(hide = true, disable_help_flag = true)]
+struct GatewayArgs {
+    /// What `beebox-gateway` takes
+    #[arg(
+        value_name = "WORD",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    words: Vec<String>,
+}
+
+fn name_gateway(args: &GatewayArgs) -> Failure {
+    let words = args.words.iter().map(|word| format!(" {word}"));
+    Failure::new("the gateway is a command of its own").hint(format_args!(
+        "beebox-gateway{}, of the package beebox-gateway",
+        words.collect::<String>()
+    ))
 }
 
 fn main() -> ExitCode {
-    let mut command = take_negative_numbers(Cli::command());
-    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
-        Ok(matches) => matches,
-        Err(error) => return show_parsed(&error),
-    };
-    if let Err(failure) = unused_options::check(&command, &matches) {
-        return failure.report();
-    }
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => return show_parsed(&error),
-    };
-    let answer = match cli.command {
+    command::main(unused_options::RULES, run_command)
+}
+
+fn run_command(cli: Cli) -> Result<Answer, Failure> {
+    match cli.command {
         Command::Filter(args) => filter::run(args),
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),
@@ -113,25 +104,9 @@ fn main() -> ExitCode {
         Command::Link(args) => link::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
-        Command::Gateway(args) => gateway::run(args),
+        Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => completions::write_man_pages(args, Cli::command()),
-    };
-    match answer {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
-        Err(failure) => failure.report(),
-    }
-}
-
-/// Shows help, the version or what is wrong with the arguments.
-fn show_parsed(error: &clap::Error) -> ExitCode {
-    let shown = error.print().and_then(|()| io::stdout().flush());
-    match written(shown) {
-        // A closed standard error leaves no place to say so.
-        _ if error.use_stderr() => ExitCode::from(2),
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
     }
 }

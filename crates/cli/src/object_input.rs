@@ -16,8 +16,8 @@ use beebox::internal::object::{
 use beebox::internal::program::ProgramType;
 
 use crate::answer::Failure;
+use crate::input::{name, read_at_most};
 use crate::kernel_input::built_in_hint;
-use crate::program_input::{name, read_at_most};
 
 /// Bytes of the largest object that is read.
 const LARGEST: u64 = 256 << 20;

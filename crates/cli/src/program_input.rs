@@ -16,10 +16,8 @@ use beebox::{Expression, FilterError, Rules, SockFilter};
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
+use crate::input::{LONGEST_TEXT, excerpt, name, read_at_most};
 use crate::object_input::ObjectFile;
-
-/// Bytes of the longest text that is read: a million instructions with a label each.
-pub(crate) const LONGEST_TEXT: u64 = 64 << 20;
 
 /// The options of a command that takes one program.
 #[derive(clap::Args)]
@@ -205,34 +203,6 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     read_at_most(path, MAX_BYTES as u64)
 }
 
-/// The bytes of a file, or of standard input (`-`), if they are no more than `limit`.
-pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    sys::input::read(path, limit).map_err(|error| Failure::of_file(path, &error))
-}
-
-/// The text of a file, or of standard input (`-`), if it has no more than `limit` bytes.
-pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
-    String::from_utf8(read_at_most(path, limit)?)
-        .map_err(|_| Failure::of_file(path, &io::ErrorKind::InvalidData.into()))
-}
-
-/// Fails if standard input (`-`) is named more than once.
-pub(crate) fn check_streams<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), Failure> {
-    let is_stream = |path: &&Path| *path == Path::new("-");
-    match paths.into_iter().filter(is_stream).count() {
-        0 | 1 => Ok(()),
-        _ => Err(Failure::new("standard input can be read only once")),
-    }
-}
-
-/// The name of a path in messages.
-pub(crate) fn name(path: &Path) -> String {
-    match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    }
-}
-
 fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> Failure {
     let failure = Failure::new(format_args!("{}: {error}", name(path)));
     let excerpt = match error.place {
@@ -274,28 +244,6 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
         }
         _ => failure,
     }
-}
-
-/// The line with a mark below the column; `None` if the line is blank.
-pub(crate) fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String> {
-    /// Characters shown before the mark, and in all.
-    const BEFORE: usize = 40;
-    const WIDTH: usize = 76;
-    let source = bytes.split(|&byte| byte == b'\n').nth(line - 1)?;
-    let source = String::from_utf8_lossy(source);
-    let first = column.saturating_sub(1 + BEFORE);
-    let shown: String = source
-        .trim_end()
-        .chars()
-        .skip(first)
-        .take(WIDTH)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if shown.trim().is_empty() {
-        return None;
-    }
-    let indent = " ".repeat(column - 1 - first);
-    Some(format!("{line:>6} | {shown}\n       | {indent}^"))
 }
 
 /// Checks a program by rules.

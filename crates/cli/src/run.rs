@@ -17,9 +17,10 @@ use beebox::internal::raw::{
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
+use crate::input::source_failure;
 use crate::output_path::OutputPath;
 use crate::seccomp::value::parse_number;
-use memory::{Regions, source_failure};
+use memory::Regions;
 use object::ObjectArgs;
 use program::RawProgram;
 use trusted::Engine;

@@ -14,7 +14,7 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
 use crate::object_input::{ObjectFile, is_lacking, note_definer, short_names};
 use crate::output_path::OutputArg;
-use crate::program_output::{fit, json, print_answer, write_answer};
+use crate::stdout::{fit, json, print_answer, write_answer};
 
 /// Show what BPF objects contain and which kernels they need
 ///

@@ -23,7 +23,7 @@ use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
 use crate::output_path::OutputPath;
-use crate::program_output::{fit, write_answer, write_output};
+use crate::stdout::{fit, write_answer, write_output};
 use log::Logs;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use row::Row;

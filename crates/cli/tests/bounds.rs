@@ -308,36 +308,3 @@ fn endless_and_silent_files_end_with_a_limit() {
         }
     }
 }
-
-#[test]
-fn lines_of_packets_of_a_gateway_are_printed_as_they_come() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("many.pcap");
-    let rules = example("gateway/office.rules");
-    // Of these packets, with so many lines, the capture comes through a pipe.
-    let peak = |packets: usize, format: &str| {
-        let mut capture = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
-        capture.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0]);
-        for _ in 0..packets {
-            capture.extend([0; 8]);
-            capture.extend([14, 0, 0, 0, 14, 0, 0, 0]);
-            capture.extend([0; 14]);
-        }
-        fs::write(&path, capture).unwrap();
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "cat \"$0\" | \"$@\" | wc -l"]).arg(&path);
-        shell.arg(env!("CARGO_BIN_EXE_beebox"));
-        shell.args(["gateway", "run"]).arg(&rules);
-        shell.args(["--pcap", "-", "--per-packet", "--format", format]);
-        let usage = measure(&mut shell).expect("a shell");
-        let lines = String::from_utf8(usage.stdout).unwrap();
-        let header = usize::from(format == "text");
-        assert_eq!(lines.trim(), (packets + header).to_string());
-        assert!(usage.peak_memory < 100 << 20, "{}", usage.peak_memory);
-        usage.peak_memory
-    };
-    for format in ["text", "json"] {
-        let (few, many) = (peak(10, format), peak(100_000, format));
-        assert!(many < few + (3 << 20), "{format}: {few} bytes, then {many}");
-    }
-}

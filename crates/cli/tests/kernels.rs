@@ -109,16 +109,6 @@ fn every_command_names_what_it_assumes_of_the_kernel() {
         (&["verify", SHAPES, "--format", "csv"], verified),
         (&["run", program, "--packet", "hex:00"], verified),
         (
-            &[
-                "gateway",
-                "run",
-                "examples/gateway/office.rules",
-                "--pcap",
-                "examples/sample.pcap",
-            ],
-            verified,
-        ),
-        (
             &["kfuncs"],
             "beebox: listed for Linux 5.15, assumed as in Linux 6.18: BTF, modules, ",
         ),

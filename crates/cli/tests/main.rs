@@ -8,7 +8,6 @@ mod captures;
 mod documents;
 mod files;
 mod filter;
-mod gateway;
 mod generate;
 mod kernels;
 mod kfuncs;

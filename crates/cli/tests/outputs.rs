@@ -60,14 +60,11 @@ fn no_command_writes_over_its_input() {
         path(name)
     };
     let object = copy("examples/packets/firewall.bpf.o", "a.bpf.o");
-    let rules = copy("examples/gateway/office.rules", "a.rules");
     let capture = copy("examples/sample.pcap", "a.pcap");
     fs::write(path("a.asm"), "ret #1\n").unwrap();
     fs::write(path("a.s"), "r0 = 0\nexit\n").unwrap();
     fs::write(path("a.json"), "{\"defaultAction\": \"SCMP_ACT_ALLOW\"}").unwrap();
-    fs::write(path("a.save"), "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n").unwrap();
     let (classic, ebpf, profile) = (path("a.asm"), path("a.s"), path("a.json"));
-    let saved = path("a.save");
     let other = path("link.bpf.o");
     std::os::unix::fs::symlink(&object, &other).unwrap();
     let all: &[(&str, &[&str])] = &[
@@ -96,27 +93,6 @@ fn no_command_writes_over_its_input() {
         (&object, &["kfuncs", "--btf", &object, "-o", &object]),
         (&profile, &["seccomp", "table", &profile, "-o", &profile]),
         (&profile, &["seccomp", "dis", &profile, "-o", &profile]),
-        (&rules, &["gateway", "compile", &rules, "-o", &rules]),
-        (
-            &rules,
-            &["gateway", "run", &rules, "--pcap", &capture, "-w", &rules],
-        ),
-        (
-            &capture,
-            &["gateway", "run", &rules, "--pcap", &capture, "-w", &capture],
-        ),
-        (
-            &saved,
-            &[
-                "gateway",
-                "import",
-                "--from",
-                "iptables-save",
-                &saved,
-                "-o",
-                &saved,
-            ],
-        ),
         (
             &capture,
             &["run", &object, "--pcap", &capture, "-w", &capture],
@@ -168,23 +144,6 @@ fn standard_input_that_is_the_output_is_kept() {
     assert_eq!(fs::read(&path).unwrap(), b"ret #1\n");
 }
 
-#[test]
-fn the_gateway_names_the_output_that_is_full() {
-    let words = ["gateway", "run", "examples/gateway/office.rules"];
-    let words = [
-        &words[..],
-        &["--pcap", "examples/sample.pcap", "-w", "/dev/full"],
-    ]
-    .concat();
-    let output = beebox(&words);
-    assert_eq!(output.status.code(), Some(2));
-    let told = said_by(&output);
-    assert!(
-        told.starts_with("beebox: /dev/full: No space left"),
-        "{told}"
-    );
-}
-
 /// A directory with a file of old contents, and the names in it.
 fn with_old(directory: &Path) -> std::path::PathBuf {
     let out = directory.join("out.pcap");
@@ -215,11 +174,10 @@ fn signals_remove_what_was_begun_and_keep_what_was_there() {
     use std::os::unix::process::ExitStatusExt;
     let sample = fs::read(Path::new(ROOT).join("examples/sample.pcap")).unwrap();
     let firewall = "examples/packets/firewall.bpf.o";
-    let office = "examples/gateway/office.rules";
     for (words, signal, number) in [
         (&["run", firewall, "--pcap", "-", "-w"][..], "TERM", 15),
         (&["run", firewall, "--pcap", "-", "-w"], "HUP", 1),
-        (&["gateway", "run", office, "--pcap", "-", "-w"], "INT", 2),
+        (&["run", firewall, "--pcap", "-", "-w"], "INT", 2),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let out = with_old(directory.path());
@@ -398,17 +356,8 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
     for words in [
         &["filter", "-F", all, sample, "-w"][..],
         &["run", firewall, "--pcap", sample, "-w"],
-        &[
-            "gateway",
-            "run",
-            "examples/gateway/office.rules",
-            "--pcap",
-            sample,
-            "-w",
-        ],
         &["link", firewall, "-o"],
         &["gen", "header", firewall, "-o"],
-        &["gateway", "compile", "examples/gateway/office.rules", "-o"],
     ] {
         let directory = tempfile::tempdir().unwrap();
         let out = with_old(directory.path());
@@ -499,16 +448,11 @@ fn control_characters_of_files_are_escaped() {
     replace(&mut object, "open_ports\0", "op\u{1b}[2Jport\0");
     fs::write(path("a.bpf.o"), &object).unwrap();
     fs::write(
-        path("a.rules"),
-        "drop proto tcp to 192.0.2.1 # \u{1b}[31m\u{9b}2J\u{7}\nnonsense \u{1b}[2J\n",
-    )
-    .unwrap();
-    fs::write(
         path("a.case"),
         ".program \"a\u{1b}[2J\"\n.type xdp\nr0 = \u{1b}[2J\nexit\n",
     )
     .unwrap();
-    let (object, rules, case) = (path("a.bpf.o"), path("a.rules"), path("a.case"));
+    let (object, case) = (path("a.bpf.o"), path("a.case"));
     let mut escaped = 0;
     for words in [
         &["dis", &object, "--source"][..],
@@ -526,8 +470,6 @@ fn control_characters_of_files_are_escaped() {
         &["run", &object, "--packet", "zero:60", "--dump-maps"],
         &["run", &object, "--packet", "zero:60", "--dump-maps", "-j"],
         &["gen", "header", &object],
-        &["gateway", "compile", &rules],
-        &["gateway", "run", &rules, "--pcap", "examples/sample.pcap"],
         &["verify", &case],
         &["dis", &case],
     ] {

@@ -6,7 +6,6 @@ use std::process::{Command, Output, Stdio};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const FIREWALL: &str = "examples/packets/firewall.bpf.o";
-const OFFICE: &str = "examples/gateway/office.rules";
 const SAMPLE: &str = "examples/sample.pcap";
 
 fn beebox(words: &[&str]) -> Output {
@@ -48,10 +47,6 @@ fn objects_and_captures_in_the_place_of_programs() {
         (
             &["filter", "-F", SAMPLE, SAMPLE],
             "-F FILE with the filter; captures stand after it",
-        ),
-        (
-            &["gateway", "run", OFFICE, "--pcap", "Cargo.toml"],
-            "captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2",
         ),
         (&["dis", FIREWALL, "--converted"], "no --converted"),
         (
@@ -141,7 +136,6 @@ fn numbers_out_of_range_are_refused_as_such() {
         &["filter", "--snaplen", "-1", "-w", "-", "tcp", SAMPLE],
         &["verify", "-J", "0", FIREWALL],
         &["verify", "-J", "-1", FIREWALL],
-        &["gateway", "attach", "lo", OFFICE, "--table-room", "3"],
     ] {
         let told = told(words);
         assert!(
@@ -157,26 +151,7 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
     let trusted = "b7000000020000009500000000000000";
     for (words, what, remedy) in [
         (
-            &["gateway", "attach", "lo", OFFICE, "--rules-room", "1"][..],
-            "--rules-room is too small: examples/gateway/office.rules has 7 rules",
-            "try: --rules-room 7 or more",
-        ),
-        (
-            &[
-                "gateway",
-                "run",
-                OFFICE,
-                "--pcap",
-                SAMPLE,
-                "--per-packet",
-                "--top",
-                "3",
-            ],
-            "--top does nothing with --per-packet",
-            "try: no --top, or no --per-packet",
-        ),
-        (
-            &["conformance-plugin", "--program", trusted, "--trust"],
+            &["conformance-plugin", "--program", trusted, "--trust"][..],
             "--trust is for engines that do not check",
             "try: --engine native or interp, or no --trust",
         ),
@@ -240,44 +215,6 @@ fn forms_that_fit_are_those_of_the_command() {
     );
 }
 
-#[test]
-fn rules_that_decide_nothing_say_why() {
-    let directory = tempfile::tempdir().unwrap();
-    let rules = file(directory.path(), "l.rules", "pass from 1.2.3.4 to ::1\n");
-    let rules = rules.as_str();
-    let output = beebox(&["gateway", "compile", rules]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output);
-    let why = "\nrule 1 decides about no packet: its source is IPv4, its destination IPv6\n";
-    assert!(said.ends_with(why), "{said}");
-    assert!(said.starts_with("1 rule, compiled"), "{said}");
-    assert!(!said.contains("the rules before it"), "{said}");
-    let json = text(&beebox(&["gateway", "compile", rules, "-j"]));
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let mixed = &json["mixed_families"][0];
-    assert_eq!(
-        (&mixed["rule"], &mixed["source"]),
-        (&1.into(), &"IPv4".into())
-    );
-    let wrong = &*file(directory.path(), "wrong.rules", "default foo\n");
-    let wrong = told(&["gateway", "compile", wrong]);
-    assert!(
-        wrong.contains("expected pass, drop, redirect, count or sample\n"),
-        "{wrong}"
-    );
-    let wrong = &*file(directory.path(), "wrong.rules", "foo\n");
-    let wrong = told(&["gateway", "compile", wrong]);
-    assert!(
-        wrong.contains("expected default, other, malformed, pass,"),
-        "{wrong}"
-    );
-    let empty = &*file(directory.path(), "empty.rules", "# nothing\n");
-    let output = beebox(&["gateway", "compile", empty]);
-    assert_eq!(output.status.code(), Some(0));
-    let warning = format!("beebox: warning: {empty}: no rules, so that every packet passes\n");
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), warning);
-}
-
 /// The options under a heading of a help text.
 fn under(help: &str, heading: &str) -> Vec<String> {
     let lines = help
@@ -309,14 +246,7 @@ fn help_has_options_under_their_headings() {
         "--feature",
         "--host-functions",
     ];
-    for words in [
-        &["run"][..],
-        &["verify"],
-        &["show"],
-        &["dis"],
-        &["kfuncs"],
-        &["gateway", "run"],
-    ] {
+    for words in [&["run"][..], &["verify"], &["show"], &["dis"], &["kfuncs"]] {
         let help = text(&beebox(&[words, &["-h"]].concat()));
         let kernel = under(&help, "Kernel");
         assert!(!kernel.is_empty(), "{words:?}: {help}");
@@ -346,34 +276,4 @@ fn help_has_options_under_their_headings() {
         under(&run, "Options").contains(&"--engine".to_owned()),
         "{run}"
     );
-}
-
-#[test]
-fn examples_of_the_gateway_work_in_the_repository() {
-    let directory = tempfile::tempdir().unwrap();
-    let examples = directory.path().join("examples");
-    std::os::unix::fs::symlink(Path::new(ROOT).join("examples"), examples).unwrap();
-    let path = Path::new(env!("CARGO_BIN_EXE_beebox")).parent().unwrap();
-    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
-    for command in [
-        "import", "compile", "run", "explain", "diff", "attach", "update",
-    ] {
-        let help = text(&beebox(&["gateway", command, "--help"]));
-        let (_, examples) = help.split_once("Examples:\n").expect(command);
-        let examples = examples.replace("\\\n", "");
-        for example in examples.lines().filter(|line| !line.is_empty()) {
-            // These need root, or programs that are not everywhere.
-            if ["attach", "update"].contains(&command) || example.contains(" | ") {
-                continue;
-            }
-            let mut shell = Command::new("sh");
-            let shell = shell.args(["-c", example]).env("PATH", &path);
-            let output = shell.current_dir(directory.path()).output().unwrap();
-            assert_ne!(output.status.code(), Some(2), "{example}: {output:?}");
-            assert!(
-                output.status.code().is_some_and(|code| code < 2),
-                "{example}"
-            );
-        }
-    }
 }

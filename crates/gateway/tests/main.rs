@@ -1,6 +1,7 @@
 //! Tests of the crate, in one executable.
 
 mod analysis;
+mod cli;
 mod first_match;
 mod hotdrop;
 mod import;

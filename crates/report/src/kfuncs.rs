@@ -100,7 +100,7 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
          program are kernel functions too: [embed.md](embed.md).\n\n\
          ## Bit operations\n\n\
          Linux has none of these. `--host-functions bits` adds them to the kernel of a command,\n\
-         `Kernel::with_bit_operations` in the library; `beebox gateway run` has them. Without, a\n\
+         `Kernel::with_bit_operations` in the library; `beebox-gateway run` has them. Without, a\n\
          program that calls them is refused as Linux refuses any unknown function: linking fails,\n\
          or a weak declaration resolves to none, and code behind `bpf_ksym_exists(bpf_ffs64)` is\n\
          dead. `beebox show` names them, `beebox kfuncs --header` prints the header `{}`. In\n\

@@ -1,4 +1,4 @@
-//! `cargo xtask licenses`: the licences of what the command is linked with.
+//! `cargo xtask licenses`: the licences of what the commands are linked with.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -19,10 +19,11 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/licenses.md")
 }
 
-/// The page: packages of the command for Linux on x86-64, in order of their names.
+/// The page: packages of the commands for Linux on x86-64, in order of their names.
 fn page() -> Outcome<String> {
     let output = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["tree", "--locked", "--offline", "--package", "beebox-cli"])
+        .args(["--package", "beebox-gateway"])
         .args(["--target", "x86_64-unknown-linux-gnu"])
         .args([
             "--edges", "normal", "--prefix", "none", "--format", "{p}|{l}",
@@ -48,8 +49,8 @@ fn page() -> Outcome<String> {
     let mut page = String::from(
         "# Licences\n\n\
          Beebox is licensed under [MIT](https://opensource.org/license/mit) or\n\
-         [Apache-2.0](https://www.apache.org/licenses/LICENSE-2.0), as you choose. The command for\n\
-         Linux on x86-64 is linked with these packages; who passes it on keeps their notices.\n\
+         [Apache-2.0](https://www.apache.org/licenses/LICENSE-2.0), as you choose. The commands\n\
+         for Linux on x86-64 are linked with these packages; who passes it on keeps their notices.\n\
          `cargo xtask licenses` writes this page, and a test compares it.\n\n\
          | package | version | licence |\n|---|---|---|\n",
     );

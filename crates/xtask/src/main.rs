@@ -45,10 +45,10 @@ usage: cargo xtask CHORE
   helpers      write docs/helpers.md, the list of helpers and which are built
   kernel-data  extract types, configuration and registry of the running kernel (6.18)
                into crates/kernel-data/data, for machines without that kernel
-  licenses     write docs/licenses.md, the licences of what the command is linked with
+  licenses     write docs/licenses.md, the licences of what the commands are linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
-  man          write the man pages of the command and completion scripts to target/man
+  man          write the man pages of the commands and completion scripts to target/man
                and target/completions, for packages
   miri         run tests of the machine's and the interpreter's unsafe code in Miri
                (minutes; needs nightly Rust with Miri; says so where there is none)

@@ -7,11 +7,11 @@ use beebox::internal::btf::diff::{Change, Changed, MemberPlace, diff};
 use beebox::internal::btf::{Kind, TypeFile};
 use serde::Serialize;
 
-use super::input::read_types;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
-use crate::program_input::{self, check_streams};
-use crate::program_output::{json, print_answer};
+use crate::input::check_streams;
+use crate::stdout::{json, print_answer};
+use crate::type_file::read_types;
 
 /// Show what changed between two sets of types
 ///
@@ -104,8 +104,8 @@ fn check_known(name: &str, old: &TypeFile, new: &TypeFile, args: &Args) -> Resul
     }
     let failure = Failure::new(format_args!(
         "neither {} nor {} has a structure, union, enumeration, typedef or function {name:?}",
-        program_input::name(&args.old),
-        program_input::name(&args.new)
+        crate::input::name(&args.old),
+        crate::input::name(&args.new)
     ));
     let names = types().filter(|ty| compared.contains(&ty.kind()));
     let names = names.map(|ty| ty.name().to_string());

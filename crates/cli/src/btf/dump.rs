@@ -4,12 +4,13 @@ use beebox::internal::btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
 
 use report::btf::{chosen_types_json, types_json};
 
-use super::input::{FileArg, find, read_types};
+use super::input::{FileArg, find};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
+use crate::input::name;
 use crate::output_path::OutputArg;
-use crate::program_input::name;
-use crate::program_output::{json, write_answer, write_output};
+use crate::stdout::{json, write_answer, write_output};
+use crate::type_file::read_types;
 
 /// Print types: as a list, as C or as JSON
 ///

@@ -1,31 +1,10 @@
-//! BTF from files.
+//! Types that the command line names.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use beebox::internal::btf::{Btf, Shape, TypeFile, TypeFileError, TypeId};
+use beebox::internal::btf::{Btf, Shape, TypeId};
 
 use crate::answer::Failure;
-use crate::program_input::name;
-
-/// Reads a file, or standard input (`-`).
-pub(crate) fn read_types(path: &Path) -> Result<TypeFile, Failure> {
-    TypeFile::open(path).map_err(|error| unreadable(path, &error))
-}
-
-/// The failure for a file whose types are not read, with a remedy.
-pub(crate) fn unreadable(path: &Path, error: &TypeFileError) -> Failure {
-    let failure = Failure::new(error).within(name(path));
-    match error {
-        TypeFileError::File(error) => Failure::of_file(path, error),
-        TypeFileError::NoBtf { is_image: true } => {
-            failure.hint("a kernel that is configured with CONFIG_DEBUG_INFO_BTF")
-        }
-        TypeFileError::NoBtf { is_image: false } => {
-            failure.hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
-        }
-        _ => failure,
-    }
-}
 
 /// The types with a number, or with a name (with or without `struct` and the like).
 pub(crate) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {

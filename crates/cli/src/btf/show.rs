@@ -8,11 +8,12 @@ use beebox::internal::btf::validate::{Refusal, validate};
 use beebox::internal::btf::{Btf, Kind, Shape, Type, TypeFile, TypeId};
 use serde::Serialize;
 
-use super::input::{FileArg, find, read_types};
+use super::input::{FileArg, find};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
-use crate::program_input::name;
-use crate::program_output::{json, print_answer};
+use crate::input::name;
+use crate::stdout::{json, print_answer};
+use crate::type_file::read_types;
 
 /// Show how many types there are, or the layout of one
 ///

@@ -85,7 +85,7 @@ struct Record<'s> {
 
 pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
     let slots: Vec<Slot> = slots(converted).collect();
-    program_output::json(&Record {
+    crate::stdout::json(&Record {
         insns: program_output::records(program),
         converted: slots.iter().map(Slot::record).collect(),
     })

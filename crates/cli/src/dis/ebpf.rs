@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::slot::{Slot, SlotRecord};
 use super::written;
 use crate::answer::Failure;
-use crate::program_input::{ClassicForm, LONGEST_TEXT, ProgramInput, excerpt};
-use crate::program_output::{ProgramFormat, json};
+use crate::input::{LONGEST_TEXT, excerpt};
+use crate::program_input::{ClassicForm, ProgramInput};
+use crate::program_output::ProgramFormat;
+use crate::stdout::json;
 
 /// Reads a program in any form.
 pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {

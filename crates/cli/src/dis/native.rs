@@ -345,7 +345,7 @@ struct LineRecord {
 
 /// A program and its native code as one line of JSON.
 pub(super) fn json(sides: &Sides<'_>) -> Vec<u8> {
-    program_output::json(&record(sides))
+    crate::stdout::json(&record(sides))
 }
 
 /// A program and its native code, for programs.

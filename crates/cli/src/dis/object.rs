@@ -22,7 +22,7 @@ use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
 use crate::object_input::{ObjectFile, is_lacking, no_programs, refused};
 use crate::program_input::ClassicForm;
-use crate::program_output::{self, ProgramFormat};
+use crate::program_output::ProgramFormat;
 
 /// Options of the listing.
 pub(super) struct View {
@@ -439,7 +439,7 @@ fn as_json(
         Err(error) => Ok(json!({ "name": name, "error": error.to_string() })),
     });
     let programs: Result<Vec<Value>, Failure> = records.collect();
-    Ok(program_output::json(&json!({ "programs": programs? })))
+    Ok(crate::stdout::json(&json!({ "programs": programs? })))
 }
 
 fn record(program: &Listed<'_>, labels: &Labels<'_, '_>, view: &View) -> Result<Value, Failure> {

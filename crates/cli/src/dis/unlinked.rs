@@ -13,7 +13,7 @@ use super::object::write_slots;
 use super::slot::{Slot, Source};
 use crate::answer::Failure;
 use crate::program_input::ClassicForm;
-use crate::program_output::{self, ProgramFormat};
+use crate::program_output::ProgramFormat;
 
 /// The listing in a format; `None` if the format is for linked programs only.
 pub(super) fn show(
@@ -29,7 +29,7 @@ pub(super) fn show(
             let programs: Vec<Value> = codes
                 .map(|(code, slots)| record(object, code, &slots))
                 .collect();
-            Some(program_output::json(&json!({
+            Some(crate::stdout::json(&json!({
                 "not_linked": unlinked_notes(object),
                 "programs": programs,
             })))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::object::{Labels, Listed, Outcome, Shown, View};
 use crate::answer::Failure;
 use crate::program_input::ClassicForm;
-use crate::program_output::{self, ProgramFormat};
+use crate::program_output::ProgramFormat;
 
 /// The function that gives `may_goto` more rounds.
 const MORE_ROUNDS: &str = "arch_bpf_timed_may_goto";
@@ -242,5 +242,5 @@ fn as_json(programs: &[(&str, Xlated<'_>)], labels: &Labels<'_, '_>) -> Vec<u8> 
         }
     };
     let programs: Vec<Value> = programs.iter().map(record).collect();
-    program_output::json(&json!({ "programs": programs }))
+    crate::stdout::json(&json!({ "programs": programs }))
 }

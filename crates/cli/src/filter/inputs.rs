@@ -11,7 +11,7 @@ use sys::interruptible::{Interruptible, Interruption};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 use crate::capture_file::open_file;
-use crate::program_input::{check_streams, name};
+use crate::input::{check_streams, name};
 
 /// An opened capture.
 pub(super) struct NamedInput {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
-use crate::program_output::{json, print_answer};
+use crate::stdout::{json, print_answer};
 
 #[derive(Serialize)]
 struct Record {

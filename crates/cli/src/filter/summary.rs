@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::inputs::NamedInput;
 use crate::answer::Failure;
 use crate::answer_format::AnswerFormat;
-use crate::program_output::{json, write_json, write_output};
+use crate::stdout::{json, write_json, write_output};
 
 /// The counts of one capture.
 pub(super) struct FileTally {

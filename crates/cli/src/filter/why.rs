@@ -16,7 +16,7 @@ use sys::interruptible::Interruption;
 use super::inputs;
 use super::programs::Chosen;
 use crate::answer::{Answer, Failure};
-use crate::program_output::{json, write_json, write_output};
+use crate::stdout::{json, write_json, write_output};
 
 /// Shows the path of packet `number`, counted through all captures.
 pub(super) fn explain(

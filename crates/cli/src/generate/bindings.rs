@@ -7,10 +7,10 @@ use report::bindings::{BindingsError, BindingsOptions, header, rust_bindings};
 
 use crate::answer::{Answer, Failure};
 use crate::btf::find;
+use crate::input::name;
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
-use crate::program_input::name;
-use crate::program_output::write_output;
+use crate::stdout::write_output;
 
 /// Write a C header: types of keys and values, names of maps and programs, global variables
 ///

@@ -8,10 +8,10 @@ use beebox::internal::btf::{Btf, BtfExt};
 use beebox::internal::kernel::KernelField;
 
 use crate::answer::{Answer, Failure};
-use crate::btf::read_types;
 use crate::kernel_input::{KernelArgs, note_assumed};
 use crate::output_path::OutputPath;
-use crate::program_output::write_bytes;
+use crate::stdout::write_bytes;
+use crate::type_file::read_types;
 
 /// Write the part of a kernel's BTF that the CO-RE relocations of objects need
 ///

@@ -1,34 +1,12 @@
 //! The memory of `beebox run`: sources of its bytes, and its output.
 
-use std::path::Path;
-
-use beebox::internal::bytes::{ByteSource, ByteSourceError, MOST_BYTES};
+use beebox::internal::bytes::ByteSource;
 use beebox::internal::raw::Memory;
 
 use crate::answer::Failure;
+use crate::input::read_source;
 use crate::output_path::OutputPath;
-use crate::program_input::read_at_most;
-use crate::program_output::write_bytes;
-
-/// The bytes of a source.
-pub(crate) fn read_source(source: &ByteSource) -> Result<Vec<u8>, Failure> {
-    source.read().map_err(source_failure)
-}
-
-/// The failure for a source of bytes, with a remedy.
-pub(crate) fn source_failure(error: ByteSourceError) -> Failure {
-    match &error {
-        ByteSourceError::File { path, error } => Failure::of_file(path, error),
-        ByteSourceError::Capture { .. } => Failure::new(error)
-            .hint("--pcap FILE runs on its packets; of an expectation file `capture`"),
-        _ => Failure::new(error),
-    }
-}
-
-/// The bytes of a file, or of standard input if the path is `-`.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    read_at_most(path, MOST_BYTES)
-}
+use crate::stdout::write_bytes;
 
 /// A region as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]

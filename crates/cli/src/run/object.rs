@@ -31,14 +31,13 @@ use beebox::internal::run::{
 use beebox::internal::network;
 use beebox::network::System;
 
-use super::memory::{read_file, read_source};
 use super::trusted::{self, Engine};
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
+use crate::input::{read_file, read_source};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputPath;
-use crate::program_input;
 use crate::verify::globals;
 use changes::Changes;
 use choice::{choose, names, programs_in_arrays};
@@ -203,7 +202,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
     let file = ObjectFile::read(args.program.file())?;
-    let name = program_input::name(file.path());
+    let name = crate::input::name(file.path());
     if !file.is_object() {
         return Err(
             Failure::new(format_args!("{name}: this file is not a BPF object"))

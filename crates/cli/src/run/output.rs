@@ -11,7 +11,7 @@ use super::trusted::TIMED_OUT;
 use super::{Ran, RunFormat, Stop};
 use crate::answer::Failure;
 use crate::answer_format::count;
-use crate::program_output::{write_json, write_output};
+use crate::stdout::{write_json, write_output};
 
 /// A run, to be printed.
 pub(crate) struct Report<'a> {

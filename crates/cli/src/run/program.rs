@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use beebox::internal::raw::{self, CheckedProgram, ElfError, ProgramForm, ProgramReadError};
 
-use super::memory::read_file;
 use crate::answer::Failure;
-use crate::program_input::{excerpt, name};
+use crate::input::read_file;
+use crate::input::{excerpt, name};
 
 /// The options that name the program.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::stdout::print_answer;
 
 /// Prove that a filter does what a list expects
 ///

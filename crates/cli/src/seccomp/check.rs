@@ -11,7 +11,7 @@ use super::input::{Inputs, Program, install_one, note_text, refusal_text};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::stdout::print_answer;
 
 /// Check whether the kernel installs these filters, and why not
 ///

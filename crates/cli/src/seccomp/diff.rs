@@ -8,7 +8,7 @@ use super::input::{ProfileOptions, Source};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::stdout::print_answer;
 
 /// Show where two filters, or two stacks of them, differ, with a call for each difference
 ///

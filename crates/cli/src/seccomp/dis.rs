@@ -9,7 +9,7 @@ use super::input::{Inputs, Program};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
-use crate::program_output::write_answer;
+use crate::stdout::write_answer;
 
 /// List filters with the names of actions, calls and architectures
 ///

@@ -13,7 +13,7 @@ use super::value::{
 };
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_output::print_answer;
+use crate::stdout::print_answer;
 
 /// Show the action for one system call, and why
 #[derive(clap::Args)]

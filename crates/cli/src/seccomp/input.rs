@@ -42,7 +42,7 @@ impl Source<'_> {
     /// Name for messages.
     pub(crate) fn name(&self) -> String {
         let process = self.pid.map(|pid| format!("process {pid}"));
-        let files = self.files.iter().map(|path| program_input::name(path));
+        let files = self.files.iter().map(|path| crate::input::name(path));
         process
             .into_iter()
             .chain(files)
@@ -385,7 +385,7 @@ fn looks_like_c(bytes: &[u8]) -> bool {
 
 /// The contents of a file and what to call it.
 pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
-    let name = program_input::name(path);
+    let name = crate::input::name(path);
     Ok((name, program_input::read_bytes(path)?))
 }
 

@@ -15,7 +15,7 @@ use super::value::{parse_arch, parse_syscall};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
-use crate::program_output::write_answer;
+use crate::stdout::write_answer;
 
 /// Show the action for every system call, with the exact conditions
 ///

@@ -4,7 +4,7 @@ use report::veristat::Filters;
 
 use super::row::failure;
 use crate::answer::Failure;
-use crate::program_input::{LONGEST_TEXT, read_text};
+use crate::input::{LONGEST_TEXT, read_text};
 
 /// Lines of a file of filters, globals or names; empty ones and comments left out.
 pub(super) fn lines_of(path: &str) -> Result<Vec<String>, Failure> {

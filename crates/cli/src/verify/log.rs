@@ -12,7 +12,7 @@ use beebox::internal::verify::{LogOutput, LogTail};
 use super::row::Row;
 use super::top_lines::{self, TopLines};
 use crate::answer::Failure;
-use crate::program_output::print;
+use crate::stdout::print;
 
 /// Bytes of a log that are kept until the verdict is known.
 const KEPT: usize = 16 << 20;

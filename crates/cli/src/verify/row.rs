@@ -13,8 +13,7 @@ use super::facts::FactTable;
 use super::recorded::Agreement;
 use super::top_lines::TopLine;
 use crate::answer::Failure;
-use crate::program_input::read_at_most;
-use crate::program_output;
+use crate::input::read_at_most;
 
 /// Bytes of the largest file of results.
 const LARGEST: u64 = 32 << 20;
@@ -140,7 +139,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// One line of JSON.
 pub(super) fn json(row: &Row) -> Vec<u8> {
-    program_output::json(row)
+    crate::stdout::json(row)
 }
 
 /// Reads results that this command or veristat wrote.

@@ -31,9 +31,8 @@ use super::row::{Explained, MapRow, Row};
 use super::{recorded, row, single};
 use crate::answer::Failure;
 use crate::answer_format::count;
-use crate::btf::read_types;
 use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
-use crate::program_input;
+use crate::type_file::read_types;
 
 /// Results of the programs of a file.
 #[derive(Default)]
@@ -152,7 +151,7 @@ fn verify_file(
     registry: &Registry,
 ) -> FileResult {
     let file = ObjectFile::read(path)?;
-    let given = program_input::name(path);
+    let given = crate::input::name(path);
     // Filters have last parts of paths, as veristat's.
     let base = name.rsplit('/').next().unwrap_or(name);
     let left_out = RefCell::new(Vec::new());

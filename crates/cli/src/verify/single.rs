@@ -12,8 +12,8 @@ use beebox::internal::verify::{Registry, StandaloneProgram};
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
 use crate::dis::ebpf;
+use crate::input::name;
 use crate::object_input::ObjectFile;
-use crate::program_input::name;
 
 /// Supported inputs, for the error of another file.
 pub(super) const EXPECTED: &str = "an object, a text case (called NAME.case, or beginning with .program or .type), \

@@ -3,6 +3,14 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use command_tests::Executable;
+
+/// The command.
+pub(crate) const BEEBOX: Executable = Executable {
+    name: "beebox",
+    path: env!("CARGO_BIN_EXE_beebox"),
+};
+
 /// Runs the command with these words and this standard input.
 pub(crate) fn beebox(words: &[&str], input: impl AsRef<[u8]>) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))

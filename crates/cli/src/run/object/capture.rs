@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use beebox::captures::{Format, Input};
 use beebox::internal::run::{
     CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram,
 };
@@ -11,7 +10,7 @@ use super::output::Ran;
 use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::answer::Failure;
-use crate::capture_file::{self, unreadable};
+use crate::capture_file::{self, output_format};
 use crate::output_file::OutputFile;
 use crate::output_path::OutputPath;
 
@@ -101,19 +100,5 @@ fn ended(
             error,
         }),
         Err(stop) => Err(capture_file::stopped(path, out, stop)),
-    }
-}
-
-/// The format of a name that ends in `.pcap` or `.pcapng`, else that of the input.
-pub(crate) fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
-    let suffix = out.extension().and_then(|suffix| suffix.to_str());
-    match (suffix, input.format()) {
-        (Some("pcapng"), _) => Ok(Format::Pcapng),
-        (Some("pcap"), Format::Pcapng) => {
-            let first = input.first_interface();
-            let first = first.map_err(|error| unreadable(path, error))?;
-            Format::pcap_of(first.as_slice()).map_err(Failure::new)
-        }
-        (_, format) => Ok(format),
     }
 }

@@ -11,8 +11,8 @@ use super::output::limit_text;
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
-use crate::program_output::{write_json, write_output};
-use crate::run::memory::source_failure;
+use crate::input::source_failure;
+use crate::stdout::{write_json, write_output};
 
 /// Reads a file.
 pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {

@@ -7,7 +7,7 @@ use beebox::internal::run::LoadedObject;
 use beebox::maps_json::{LeftOut, MapsJson, MapsJsonError};
 
 use crate::answer::Failure;
-use crate::program_input::{name, read_at_most};
+use crate::input::{name, read_at_most};
 
 /// A file of map contents.
 pub(super) struct MapsFile {

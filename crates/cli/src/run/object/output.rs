@@ -21,7 +21,7 @@ use super::redirect;
 use super::spool::Spool;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
-use crate::program_output::{streamed_output, written};
+use crate::stdout::{streamed_output, written};
 
 /// Names the limit that ended a run, with its option.
 pub(super) fn limit_text(error: &RunError) -> String {

@@ -12,7 +12,7 @@ use super::changes::Changes;
 use super::output::limit_text;
 use crate::answer::{Answer, Failure};
 use crate::object_input::{SET_TYPE, refused};
-use crate::program_output::write_json;
+use crate::stdout::write_json;
 
 /// An object that is not loaded.
 pub(super) struct Loading<'a, 'o> {

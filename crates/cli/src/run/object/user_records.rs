@@ -4,7 +4,7 @@ use beebox::internal::bytes::ByteSource;
 use beebox::internal::run::{DataError, Errno, LoadedObject};
 
 use crate::answer::Failure;
-use crate::run::memory::read_source;
+use crate::input::read_source;
 
 /// Puts records, each given as MAP=SOURCE, into their maps in order.
 pub(super) fn put(loaded: &LoadedObject, given: &[String]) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! The control socket of a running `beebox gateway attach`: an abstract Unix socket in the network
+//! The control socket of a running `beebox-gateway attach`: an abstract Unix socket in the network
 //! namespace of the interface, named by the interface's index, which ends with the process.
 //!
 //! The server greets with a byte, so that a client whose server is stopped gives up before it has
@@ -15,7 +15,7 @@ use std::time::Duration;
 use gateway::{RuleSet, Table, read_state, write_state};
 
 use super::input::Interface;
-use crate::answer::Failure;
+use command::answer::Failure;
 
 /// Most bytes of a compiled set.
 const MOST: u64 = 512 << 20;
@@ -60,9 +60,9 @@ impl Control {
             if error.kind() != ErrorKind::AddrInUse {
                 return fault(interface, error);
             }
-            let text = format_args!("another `beebox gateway attach` filters {interface}");
+            let text = format_args!("another `beebox-gateway attach` filters {interface}");
             Failure::new(text).hint(format_args!(
-                "`beebox gateway update {name} RULES`, or first `beebox gateway detach {name}`",
+                "`beebox-gateway update {name} RULES`, or first `beebox-gateway detach {name}`",
                 name = interface.name
             ))
         })?;
@@ -131,9 +131,9 @@ pub(super) fn replace(
 ) -> Result<String, Failure> {
     let name = &interface.name;
     let stream = connect(interface)?.ok_or_else(|| {
-        let text = format_args!("no `beebox gateway attach` filters {interface}");
+        let text = format_args!("no `beebox-gateway attach` filters {interface}");
         Failure::new(text).hint(format_args!(
-            "beebox gateway attach {name} RULES, in the network namespace of the interface"
+            "beebox-gateway attach {name} RULES, in the network namespace of the interface"
         ))
     })?;
     let bytes = write_state(set, table);

@@ -4,14 +4,29 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use report::terminal::{cut, escape_controls};
 
 use crate::file_hint;
-use crate::program_input::name;
+use crate::input::name;
+
+/// Name of the command in its messages.
+static COMMAND_NAME: OnceLock<String> = OnceLock::new();
+
+/// Sets the name of the command in its messages; a later name is ignored.
+pub(crate) fn set_command_name(name: &str) {
+    let _ = COMMAND_NAME.set(name.to_owned());
+}
+
+/// Writes a message to standard error, with the command's name in front.
+pub fn note(message: impl Display) {
+    let name = COMMAND_NAME.get().map_or("beebox", String::as_str);
+    diagnostic!("{name}: {message}");
+}
 
 /// The answer of a command.
-pub(crate) enum Answer {
+pub enum Answer {
     /// Exit code 0.
     Yes,
     /// Exit code 1: nothing matched, refused, differs, missed.
@@ -20,7 +35,7 @@ pub(crate) enum Answer {
 
 /// Error of a command: exit code 2.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// Object, place and fact, in one line.
     what: String,
     /// The source lines of the place.
@@ -30,7 +45,8 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(what: impl Display) -> Failure {
+    /// A failure without excerpt and remedy.
+    pub fn new(what: impl Display) -> Failure {
         Failure {
             what: what.to_string(),
             excerpt: None,
@@ -40,7 +56,7 @@ impl Failure {
 
     /// A file that can't be opened, read or written (`-` is a standard stream), with a
     /// remedy.
-    pub(crate) fn of_file(path: &Path, error: &io::Error) -> Failure {
+    pub fn of_file(path: &Path, error: &io::Error) -> Failure {
         let failure = match error.kind() {
             io::ErrorKind::InvalidData => {
                 Failure::new("the file is not text (UTF-8)").within(name(path))
@@ -54,7 +70,7 @@ impl Failure {
     }
 
     /// Adds the source lines of the place.
-    pub(crate) fn excerpt(self, lines: impl Display) -> Failure {
+    pub fn excerpt(self, lines: impl Display) -> Failure {
         Failure {
             excerpt: Some(lines.to_string()),
             ..self
@@ -62,7 +78,7 @@ impl Failure {
     }
 
     /// Adds the input in front.
-    pub(crate) fn within(self, input: impl Display) -> Failure {
+    pub fn within(self, input: impl Display) -> Failure {
         Failure {
             what: format!("{input}: {}", self.what),
             ..self
@@ -70,7 +86,7 @@ impl Failure {
     }
 
     /// Adds the remedy.
-    pub(crate) fn hint(self, hint: impl Display) -> Failure {
+    pub fn hint(self, hint: impl Display) -> Failure {
         Failure {
             hint: Some(hint.to_string()),
             ..self
@@ -78,13 +94,13 @@ impl Failure {
     }
 
     /// Object, place and fact.
-    pub(crate) fn what(&self) -> &str {
+    pub fn what(&self) -> &str {
         &self.what
     }
 
     /// Prints the failure on standard error.
-    pub(crate) fn report(&self) -> ExitCode {
-        diagnostic!("beebox: {}", self.what);
+    pub fn report(&self) -> ExitCode {
+        note(&self.what);
         if let Some(excerpt) = &self.excerpt {
             diagnostic!("{excerpt}");
         }
@@ -100,7 +116,7 @@ const LONGEST_MESSAGE: usize = 2 << 10;
 
 /// Writes lines to standard error, with control characters escaped and long lines cut. A closed
 /// standard error is no fault of the command.
-pub(crate) fn write_diagnostic(text: &str) {
+pub fn write_diagnostic(text: &str) {
     let lines = text.split('\n').map(|line| cut(line, LONGEST_MESSAGE));
     let text = lines.collect::<Vec<_>>().join("\n") + "\n";
     let _ = io::stderr().write_all(&escape_controls(text.as_bytes()));

@@ -1,14 +1,14 @@
-//! `beebox gateway diff`: the traffic that two sets treat differently.
+//! `beebox-gateway diff`: the traffic that two sets treat differently.
 
 use std::path::PathBuf;
 
 use gateway::analysis::{self, BUDGET};
 
 use super::input;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::program_input::check_streams;
-use crate::program_output::print_answer;
+use command::answer::{Answer, Failure};
+use command::answer_format::{AnswerFormat, FormatArgs};
+use command::input::check_streams;
+use command::stdout::print_answer;
 
 /// List the traffic whose action changes from one set of rules to another
 ///
@@ -17,7 +17,7 @@ use crate::program_output::print_answer;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway diff examples/gateway/office.rules examples/gateway/new.rules")]
+  beebox-gateway diff examples/gateway/office.rules examples/gateway/new.rules")]
 pub(super) struct Args {
     /// The rules before; `-` is standard input
     #[arg(value_name = "OLD")]

@@ -1,14 +1,14 @@
-//! `beebox gateway update`: other rules for a running `attach`.
+//! `beebox-gateway update`: other rules for a running `attach`.
 
 use std::path::PathBuf;
 
 use super::input::Interface;
 use super::{control, input};
-use crate::answer::{Answer, Failure};
-use crate::answer_format::count;
-use crate::program_output::write_output;
+use command::answer::{Answer, Failure};
+use command::answer_format::count;
+use command::stdout::write_output;
 
-/// Replace the rules of a running `beebox gateway attach`
+/// Replace the rules of a running `beebox-gateway attach`
 ///
 /// The rules are compiled here, and take the place of the old ones between two packets: each
 /// packet is matched against the old set or the new one. Prints the hits of the old rules. A set
@@ -17,7 +17,7 @@ use crate::program_output::write_output;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway update eth0 examples/gateway/new.rules")]
+  beebox-gateway update eth0 examples/gateway/new.rules")]
 pub(super) struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]

@@ -14,7 +14,7 @@ use crate::answer::Failure;
 const MOST_LINKS: usize = 40;
 
 /// An output that is not complete. Dropping it removes the file.
-pub(crate) struct Unfinished {
+pub struct Unfinished {
     /// The name that the user gave.
     given: PathBuf,
     /// The names until and when it is complete; `None` for what is no regular file.
@@ -29,7 +29,7 @@ struct Names {
 
 impl Unfinished {
     /// Creates the file of an output.
-    pub(crate) fn create(given: &Path) -> Result<(File, Unfinished), Failure> {
+    pub fn create(given: &Path) -> Result<(File, Unfinished), Failure> {
         let fail = |error: io::Error| Failure::of_file(given, &error);
         let Some(complete) = replaceable(given) else {
             let file = File::create(given).map_err(fail)?;
@@ -55,12 +55,12 @@ impl Unfinished {
     }
 
     /// True if the file has another name until it is complete.
-    pub(crate) fn is_written_aside(&self) -> bool {
+    pub fn is_written_aside(&self) -> bool {
         self.names.is_some()
     }
 
     /// Gives the file, to which everything is written, its name.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         let Some(names) = &self.names else {
             return Ok(());
         };
@@ -115,14 +115,15 @@ fn replaceable(given: &Path) -> Option<PathBuf> {
 }
 
 /// A buffered output file.
-pub(crate) struct OutputFile {
-    pub(crate) writer: BufWriter<File>,
+pub struct OutputFile {
+    /// Buffer in front of the file.
+    pub writer: BufWriter<File>,
     unfinished: Unfinished,
 }
 
 impl OutputFile {
     /// Creates the file of an output.
-    pub(crate) fn create(given: &Path) -> Result<OutputFile, Failure> {
+    pub fn create(given: &Path) -> Result<OutputFile, Failure> {
         let (file, unfinished) = Unfinished::create(given)?;
         Ok(OutputFile {
             writer: BufWriter::new(file),
@@ -131,7 +132,7 @@ impl OutputFile {
     }
 
     /// Writes what waits, and gives the file its name.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         let flushed = self.writer.flush();
         flushed.map_err(|error| Failure::of_file(&self.unfinished.given, &error))?;
         self.unfinished.finish()
@@ -139,7 +140,7 @@ impl OutputFile {
 }
 
 /// Writes a file whole.
-pub(crate) fn write_whole(given: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_whole(given: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let (mut file, unfinished) = Unfinished::create(given)?;
     let written = file.write_all(bytes);
     written.map_err(|error| Failure::of_file(given, &error))?;

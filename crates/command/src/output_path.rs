@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::answer::Failure;
-use crate::program_input::name;
+use crate::input::name;
 
 /// The option of a command whose main output is its answer.
 #[derive(clap::Args)]
-pub(crate) struct OutputArg {
+pub struct OutputArg {
     /// Write to OUT, which is complete or absent [default: standard output, as for `-`]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(crate) struct OutputArg {
 
 impl OutputArg {
     /// The path, with the paths of all inputs.
-    pub(crate) fn path<'p>(
+    pub fn path<'p>(
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,
     ) -> Result<Option<OutputPath<'_>>, Failure> {
@@ -30,14 +30,14 @@ impl OutputArg {
 
 /// The path of an output that is none of the inputs; `-` is standard output.
 #[derive(Clone, Copy)]
-pub(crate) struct OutputPath<'a>(&'a Path);
+pub struct OutputPath<'a>(&'a Path);
 
 impl<'a> OutputPath<'a> {
     /// Takes the path of an output, with the paths of all inputs (`-` is standard input).
     ///
     /// # Errors
     /// If the output is the file of an input.
-    pub(crate) fn new<'p>(
+    pub fn new<'p>(
         output: &'a Path,
         inputs: impl IntoIterator<Item = &'p Path>,
     ) -> Result<OutputPath<'a>, Failure> {
@@ -65,7 +65,7 @@ impl<'a> OutputPath<'a> {
     }
 
     /// The same for an output that may not be given.
-    pub(crate) fn optional<'p>(
+    pub fn optional<'p>(
         output: Option<&'a Path>,
         inputs: impl IntoIterator<Item = &'p Path>,
     ) -> Result<Option<OutputPath<'a>>, Failure> {
@@ -75,7 +75,7 @@ impl<'a> OutputPath<'a> {
     }
 
     /// The path.
-    pub(crate) fn path(self) -> &'a Path {
+    pub fn path(self) -> &'a Path {
         self.0
     }
 
@@ -83,7 +83,7 @@ impl<'a> OutputPath<'a> {
     ///
     /// # Errors
     /// If it is standard output, which holds the results.
-    pub(crate) fn of_packets(self) -> Result<&'a Path, Failure> {
+    pub fn of_packets(self) -> Result<&'a Path, Failure> {
         match self.is_standard() {
             false => Ok(self.0),
             true => {
@@ -94,7 +94,7 @@ impl<'a> OutputPath<'a> {
     }
 
     /// True for standard output.
-    pub(crate) fn is_standard(self) -> bool {
+    pub fn is_standard(self) -> bool {
         self.0 == Path::new("-")
     }
 }

@@ -1,7 +1,7 @@
-//! `beebox gateway`: what it prints, and the data plane at a device of a network namespace.
+//! What `beebox-gateway` prints, and the data plane at a device of a network namespace.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
@@ -9,32 +9,17 @@ use std::{fs, thread};
 use sys::network::OwnNamespace;
 use sys::socket::{PacketLayer, PacketSocket};
 
-fn beebox(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
-    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    command.arg("gateway").args(words).output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn said_by(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-const RULES: &str = "examples/gateway/office.rules";
-const CAPTURE: &str = "examples/sample.pcap";
+use super::{CAPTURE, GATEWAY, RULES, run, said_by, text};
 
 #[test]
 fn verdicts_of_packets_are_those_of_the_first_rule() {
     for hook in ["xdp", "tc"] {
         let words = ["run", RULES, "--pcap", CAPTURE, "--hook", hook];
-        let output = beebox(&[&words[..], &["--per-packet", "--format", "json"]].concat());
+        let output = run(&[&words[..], &["--per-packet", "--format", "json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
         let rules = fs::read_to_string(format!("{root}{RULES}")).unwrap();
-        let set = gateway::RuleSet::parse(&rules).unwrap();
+        let set = beebox_gateway::RuleSet::parse(&rules).unwrap();
         let mut input = beebox::captures::Input::open_path(format!("{root}{CAPTURE}")).unwrap();
         let lines = text(&output);
         let mut lines = lines.lines();
@@ -44,9 +29,11 @@ fn verdicts_of_packets_are_those_of_the_first_rule() {
                 continue;
             };
             number += 1;
-            let found = set.first_match(&gateway::Header::of(packet.data())).rule;
+            let found = set
+                .first_match(&beebox_gateway::Header::of(packet.data()))
+                .rule;
             let verdict = match set.action(found) {
-                gateway::Action::Drop => "drop",
+                beebox_gateway::Action::Drop => "drop",
                 _ => "pass",
             };
             let rule = if found as usize > set.rules.len() {
@@ -67,19 +54,15 @@ fn compiled_rules_run_as_rules_do() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("office.state");
     let state = state.to_str().unwrap();
-    let compiled = beebox(&["compile", RULES, "-o", state, "--no-analysis"]);
+    let compiled = run(&["compile", RULES, "-o", state, "--no-analysis"]);
     assert_eq!(compiled.status.code(), Some(0), "{compiled:?}");
-    let of = |rules: &str| {
-        text(&beebox(&[
-            "run", rules, "--pcap", CAPTURE, "--format", "json",
-        ]))
-    };
+    let of = |rules: &str| text(&run(&["run", rules, "--pcap", CAPTURE, "--format", "json"]));
     assert_eq!(of(state), of(RULES));
     assert!(!of(state).is_empty());
     let mut damaged = fs::read(state).unwrap();
     damaged[100] ^= 1;
     fs::write(state, damaged).unwrap();
-    let output = beebox(&["run", state, "--pcap", CAPTURE]);
+    let output = run(&["run", state, "--pcap", CAPTURE]);
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -91,7 +74,7 @@ fn wrong_packets_are_named() {
         ("nosuch", "there is no such file, and it is no hexadecimal"),
         ("proto tcp from nowhere", "column 16: `nowhere`"),
     ] {
-        let output = beebox(&["explain", RULES, "--packet", packet]);
+        let output = run(&["explain", RULES, "--packet", packet]);
         let said = said_by(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
@@ -165,8 +148,8 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
         let rules = directory.path().join("rules");
         for hook in ["xdp", "tc"] {
             fs::write(&rules, "drop proto tcp from any to any port 80\n").unwrap();
-            let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
-            command.args(["gateway", "attach", "bee0", "--hook", hook]);
+            let mut command = Command::new(GATEWAY.path);
+            command.args(["attach", "bee0", "--hook", hook]);
             command.arg(&rules);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
@@ -187,7 +170,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             let other = directory.path().join("other");
             let update = |text: &str| {
                 fs::write(&other, text).unwrap();
-                beebox(&["update", "bee0", other.to_str().unwrap()])
+                run(&["update", "bee0", other.to_str().unwrap()])
             };
             let updated = update("drop proto tcp from any to any port 82\n");
             assert_eq!(updated.status.code(), Some(0), "{updated:?}");
@@ -220,9 +203,9 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
                 assert!(said_by(&refused).contains(said), "{refused:?}");
             }
             fs::write(&other, "pass\n").unwrap();
-            let second = beebox(&["attach", "bee0", other.to_str().unwrap()]);
+            let second = run(&["attach", "bee0", other.to_str().unwrap()]);
             assert_eq!(second.status.code(), Some(2), "{second:?}");
-            let said = "another `beebox gateway attach` filters bee0";
+            let said = "another `beebox-gateway attach` filters bee0";
             assert!(said_by(&second).contains(said), "{second:?}");
             assert_eq!(arrives(&from, &to, 82), !is_xdp);
             signal(&child, "-TERM");
@@ -236,7 +219,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             assert!([80, 81, 82].iter().all(|port| arrives(&from, &to, *port)));
             let late = update("pass\n");
             assert_eq!(late.status.code(), Some(2), "{late:?}");
-            let said = "no `beebox gateway attach` filters bee0";
+            let said = "no `beebox-gateway attach` filters bee0";
             assert!(said_by(&late).contains(said), "{late:?}");
         }
     });
@@ -257,8 +240,8 @@ struct Attach {
 
 impl Attach {
     fn start(rules: &str, options: &[&str]) -> Attach {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
-        command.args(["gateway", "attach", "v0", rules]);
+        let mut command = Command::new(GATEWAY.path);
+        command.args(["attach", "v0", rules]);
         command.args(options).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -302,7 +285,7 @@ fn changes_of_the_interface_are_noticed() {
         };
         let refused = |words: &[&str], said: &str| {
             let start = std::time::Instant::now();
-            let output = beebox(words);
+            let output = run(words);
             assert!(start.elapsed() < Duration::from_secs(10));
             assert_eq!(output.status.code(), Some(2), "{output:?}");
             assert!(said_by(&output).contains(said), "{output:?}");
@@ -319,7 +302,7 @@ fn changes_of_the_interface_are_noticed() {
         ip("link set v0 name w0");
         attach.says("v0 is called w0 (index ");
         refused(&["update", "v0", rules], "no interface is called v0");
-        let updated = beebox(&["update", "w0", rules]);
+        let updated = run(&["update", "w0", rules]);
         assert_eq!(updated.status.code(), Some(0), "{updated:?}");
         attach.says("2 rules at w0 (index ");
         // Stopped: what was asked for meanwhile does not happen later.
@@ -334,7 +317,7 @@ fn changes_of_the_interface_are_noticed() {
         make();
         refused(
             &["update", "v0", rules],
-            "no `beebox gateway attach` filters v0",
+            "no `beebox-gateway attach` filters v0",
         );
         assert_eq!(programs(), 0);
 
@@ -345,17 +328,17 @@ fn changes_of_the_interface_are_noticed() {
         make();
         attach.says("2 rules at v0 (index ");
         assert_eq!(programs(), 1);
-        let updated = beebox(&["update", "v0", rules]);
+        let updated = run(&["update", "v0", rules]);
         assert_eq!(updated.status.code(), Some(0), "{updated:?}");
         attach.says("2 rules at v0 (index ");
         // Killed: nothing is left, and the next one attaches.
         attach.child.kill().unwrap();
         attach.child.wait().unwrap();
-        let left = beebox(&["detach", "v0"]);
+        let left = run(&["detach", "v0"]);
         assert_eq!(left.status.code(), Some(1), "{left:?}");
         assert_eq!(programs(), 0);
         let mut attach = Attach::start(rules, &[]);
-        let detached = beebox(&["detach", "v0"]);
+        let detached = run(&["detach", "v0"]);
         assert_eq!(detached.status.code(), Some(0), "{detached:?}");
         assert_eq!(programs(), 0);
         assert_eq!(attach.child.wait().unwrap().code(), Some(0));

@@ -1,4 +1,4 @@
-//! `beebox gateway run`: the data plane on the packets of a capture.
+//! `beebox-gateway run`: the data plane on the packets of a capture.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
 use report::terminal::TerminalWriter;
 
 use super::input;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs, count};
-use crate::capture_file;
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
-use crate::output_file::OutputFile;
-use crate::output_path::OutputPath;
-use crate::program_input::check_streams;
-use crate::program_output::{print_answer, streamed_output, written};
-use crate::run::object::capture::output_format;
+use command::answer::{Answer, Failure};
+use command::answer_format::{AnswerFormat, FormatArgs, count};
+use command::capture_file;
+use command::capture_file::output_format;
+use command::input::check_streams;
+use command::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
+use command::output_file::OutputFile;
+use command::output_path::OutputPath;
+use command::stdout::{print_answer, streamed_output, written};
 
 /// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap
-  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap -w kept.pcap
-  beebox gateway run examples/gateway/office.rules --pcap examples/sample.pcap --per-packet -j")]
+  beebox-gateway run examples/gateway/office.rules --pcap examples/sample.pcap
+  beebox-gateway run examples/gateway/office.rules --pcap examples/sample.pcap -w kept.pcap
+  beebox-gateway run examples/gateway/office.rules --pcap examples/sample.pcap --per-packet -j")]
 pub(super) struct Args {
     /// The rules, as text or compiled; `-` is standard input
     #[arg(value_name = "RULES|STATE")]

@@ -1,4 +1,4 @@
-//! `beebox gateway attach`: the data plane at a device of this machine.
+//! `beebox-gateway attach`: the data plane at a device of this machine.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use sys::signals::{Signal, Signals, Wakeup};
 use super::control::{Control, Request};
 use super::input::{self, Interface, Rules};
 use super::kernel::DataPlane;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::count;
-use crate::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
-use crate::program_input::name;
-use crate::program_output::write_output;
+use command::answer::{Answer, Failure};
+use command::answer_format::count;
+use command::input::name;
+use command::kernel_input::{FOR_LINKING, note_assumed, running_or_assumed};
+use command::stdout::write_output;
 
 /// Attach the gateway to an interface of this machine
 ///
 /// The program is loaded into the running kernel and filters packets until the command ends:
 /// by SIGINT, SIGTERM, or in any other way, or until the interface is removed, which is an error
-/// without --follow. `beebox gateway update` replaces the rules without a gap; SIGHUP reads the
+/// without --follow. `beebox-gateway update` replaces the rules without a gap; SIGHUP reads the
 /// file again and does so too. Needs root, or CAP_BPF and CAP_NET_ADMIN.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway attach eth0 examples/gateway/office.rules --every 60
-  beebox gateway attach lo examples/gateway/office.rules --duration 10    hits after 10 seconds")]
+  beebox-gateway attach eth0 examples/gateway/office.rules --every 60
+  beebox-gateway attach lo examples/gateway/office.rules --duration 10    hits after 10 seconds")]
 pub(super) struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]
@@ -119,7 +119,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let is_attached = plane.attach(&interface)?;
     if is_attached {
         diagnostic!(
-            "{} at {interface}; `beebox gateway update {} RULES` replaces them",
+            "{} at {interface}; `beebox-gateway update {} RULES` replaces them",
             count(rules.set.rules.len(), "rule"),
             interface.name
         );

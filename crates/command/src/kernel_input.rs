@@ -18,11 +18,11 @@ use beebox::internal::program::Release;
 use beebox::internal::verify::RULES;
 use beebox::kernel::KernelVersion;
 
-use crate::answer::Failure;
-use crate::btf::{read_types, unreadable};
+use crate::answer::{Failure, note};
+use crate::type_file::{read_types, unreadable};
 
 /// Fields that decide what linking comes to.
-pub(crate) const FOR_LINKING: &[KernelField] = &[
+pub const FOR_LINKING: &[KernelField] = &[
     KernelField::Version,
     KernelField::Btf,
     KernelField::Modules,
@@ -34,14 +34,14 @@ pub(crate) const FOR_LINKING: &[KernelField] = &[
 ];
 
 /// Fields that decide which functions of the kernel programs may call.
-pub(crate) const FOR_CALLING: &[KernelField] = &[
+pub const FOR_CALLING: &[KernelField] = &[
     KernelField::Btf,
     KernelField::Modules,
     KernelField::Registry,
 ];
 
 /// Fields that decide what verification comes to.
-pub(crate) const FOR_VERIFYING: &[KernelField] = &[
+pub const FOR_VERIFYING: &[KernelField] = &[
     KernelField::Version,
     KernelField::Btf,
     KernelField::Modules,
@@ -54,10 +54,24 @@ pub(crate) const FOR_VERIFYING: &[KernelField] = &[
     KernelField::Registry,
 ];
 
+/// Names of clap's arguments of [`KernelArgs`].
+pub const KERNEL: &[&str] = &[
+    "kernel",
+    "btf",
+    "reduced_btf",
+    "kconfig",
+    "kernel_version",
+    "module_btf",
+    "core_btf",
+    "machine_memory",
+    "feature",
+    "host_functions",
+];
+
 /// The kernel that answers are given for.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
-pub(crate) struct KernelArgs {
+pub struct KernelArgs {
     /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
     /// directory with vmlinux, config, System.map, btf/
     #[arg(long, value_name = "6.18|running|PATH")]
@@ -113,7 +127,7 @@ enum HostFunctions {
 
 impl KernelArgs {
     /// True if a kernel was named.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.kernel.is_some()
             || self.btf.is_some()
             || self.reduced_btf
@@ -127,20 +141,20 @@ impl KernelArgs {
     }
 
     /// Names of the options of a kernel, without dashes.
-    pub(crate) fn options() -> Vec<String> {
+    pub fn options() -> Vec<String> {
         let command = <KernelArgs as clap::Args>::augment_args(clap::Command::new("kernel"));
         let names = command.get_arguments().filter_map(clap::Arg::get_long);
         names.map(str::to_owned).collect()
     }
 
     /// The files that the options name.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
         let named = self.btf.iter().chain(&self.kconfig).chain(&self.core_btf);
         named.chain(&self.module_btf).map(PathBuf::as_path)
     }
 
     /// The kernel that the options name.
-    pub(crate) fn read(&self) -> Result<Kernel, Failure> {
+    pub fn read(&self) -> Result<Kernel, Failure> {
         let assumed = self.assumed_name();
         let mut kernel = match (self.kernel.as_deref(), &assumed) {
             (Some("6.18" | kernel_data::RELEASE), _) => kernel_data::linux_6_18(),
@@ -290,7 +304,7 @@ fn memory(text: &str) -> Result<u64, String> {
 
 /// The facts of a kernel among these fields that no source states, in one line; `None` if
 /// there are none.
-pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String> {
+pub fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String> {
     let is_relevant = |field: &KernelField| match field {
         // The verifier follows them for callers without CAP_PERFMON only.
         KernelField::Mitigations => fields.contains(field) && !kernel.privileges().has_perfmon(),
@@ -306,14 +320,14 @@ pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String>
 
 /// Prints on standard error what an answer for this kernel assumes, for answers on standard
 /// output that do not name it.
-pub(crate) fn note_assumed(kernel: &Kernel, fields: &[KernelField], answered: &str) {
-    if let Some(note) = assumed(kernel, fields) {
-        diagnostic!("beebox: {answered} for {}, {note}", kernel.name());
+pub fn note_assumed(kernel: &Kernel, fields: &[KernelField], answered: &str) {
+    if let Some(assumed) = assumed(kernel, fields) {
+        note(format_args!("{answered} for {}, {assumed}", kernel.name()));
     }
 }
 
 /// Build options of the built-in kernel, for answers that depend on its types.
-pub(crate) fn built_in_hint(kernel: &Kernel) -> Option<String> {
+pub fn built_in_hint(kernel: &Kernel) -> Option<String> {
     match kernel.source(KernelField::Btf) {
         Source::BuiltIn(_) | Source::Assumed => {}
         Source::Running | Source::File(_) | Source::Given => return None,
@@ -338,9 +352,9 @@ fn built_in_config() -> Kernel {
 
 /// Prints on standard error how the built-in kernel is configured, for an answer that depends
 /// on a part that the kernel lacks. Nothing if the kernel's types are not the built-in ones.
-pub(crate) fn note_built_in(kernel: &Kernel) {
+pub fn note_built_in(kernel: &Kernel) {
     if let Some(hint) = built_in_hint(kernel) {
-        diagnostic!("beebox: {hint}");
+        note(hint);
     }
 }
 
@@ -360,7 +374,7 @@ fn running() -> Result<Kernel, Failure> {
 
 /// The running kernel for what is loaded into it; one without BTF is assumed to be as Linux
 /// 6.18.
-pub(crate) fn running_or_assumed() -> Kernel {
+pub fn running_or_assumed() -> Kernel {
     running().unwrap_or_else(|_| {
         let release = sys::kernel::release().unwrap_or_default();
         let kernel = kernel_data::linux_6_18().assumed_for(format!("running kernel {release}"));
@@ -411,22 +425,28 @@ fn failure(error: KernelFileError) -> Failure {
 
 /// Prints on standard error that programs are verified and run by the rules of another release
 /// than the kernel's; nothing if they are its own.
-pub(crate) fn note_rules(kernel: &Kernel) {
+pub fn note_rules(kernel: &Kernel) {
     if let Some(version) = kernel
         .version()
         .filter(|version| !has_verifier_rules(*version))
     {
-        diagnostic!(
-            "beebox: {}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
+        note(format_args!(
+            "{}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
             kernel.name(),
             Release::from(version)
-        );
+        ));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_options_of_a_kernel_are_all() {
+        let listed: Vec<String> = KERNEL.iter().map(|id| id.replace('_', "-")).collect();
+        assert_eq!(listed, KernelArgs::options());
+    }
 
     #[test]
     fn mitigations_are_assumed_of_callers_whom_they_concern() {

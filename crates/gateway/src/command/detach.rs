@@ -1,17 +1,17 @@
-//! `beebox gateway detach`: ends a running `attach`.
+//! `beebox-gateway detach`: ends a running `attach`.
 
 use super::control;
 use super::input::Interface;
-use crate::answer::{Answer, Failure};
+use command::answer::{Answer, Failure};
 
-/// End the `beebox gateway attach` of an interface
+/// End the `beebox-gateway attach` of an interface
 ///
 /// The kernel detaches the gateway when its process ends, in whatever way; this asks the process
 /// to end, and says if there is none.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway detach eth0")]
+  beebox-gateway detach eth0")]
 pub(super) struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]

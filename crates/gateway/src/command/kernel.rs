@@ -10,7 +10,7 @@ use sys::Errno;
 use sys::bpf::{BtfObject, Link, LinkKind, LoadedProgram, LogLevel, Map, MapRequest, ProgLoad};
 
 use super::input::Interface;
-use crate::answer::Failure;
+use command::answer::Failure;
 
 /// The data plane: a program with its maps, which can be attached to a device.
 pub(super) struct DataPlane {
@@ -241,7 +241,7 @@ mod tests {
     use gateway::{Compiled, RuleSet};
 
     use super::*;
-    use crate::kernel_input::running_or_assumed;
+    use command::kernel_input::running_or_assumed;
 
     /// An index without an interface is told from a lack of privilege.
     #[test]

@@ -2,7 +2,7 @@
 
 /// The form of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum AnswerFormat {
+pub enum AnswerFormat {
     /// For people
     Text,
     /// For programs
@@ -10,7 +10,7 @@ pub(crate) enum AnswerFormat {
 }
 
 /// A number of things, which are one or many.
-pub(crate) fn count(number: usize, thing: &str) -> String {
+pub fn count(number: usize, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
         many if thing.ends_with('s') => format!("{many} {thing}es"),
@@ -20,7 +20,7 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
 
 /// The options of a command whose answer is text or JSON.
 #[derive(Clone, Copy, clap::Args)]
-pub(crate) struct FormatArgs {
+pub struct FormatArgs {
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
     format: AnswerFormat,
@@ -32,7 +32,7 @@ pub(crate) struct FormatArgs {
 
 impl FormatArgs {
     /// The format that was chosen.
-    pub(crate) fn format(self) -> AnswerFormat {
+    pub fn format(self) -> AnswerFormat {
         match self.json {
             true => AnswerFormat::Json,
             false => self.format,

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use gateway::{Compiled, Packet, RuleSet, Table, TransportHeader, protocol_name};
 
-use crate::answer::Failure;
-use crate::program_input::name;
-use crate::run::memory::read_file;
+use command::answer::{Failure, note};
+use command::input::name;
+use command::input::read_file;
 
 /// A set of rules from a file, with its table.
 pub(super) struct Rules {
@@ -20,10 +20,10 @@ pub(super) struct Rules {
 pub(super) fn read_set(path: &Path) -> Result<(RuleSet, Option<Table>), Failure> {
     let (set, table) = parse(path, read_file(path)?, &|text| {
         if is_blank(text) {
-            diagnostic!(
-                "beebox: warning: {}: no rules, so that every packet passes",
+            note(format_args!(
+                "warning: {}: no rules, so that every packet passes",
                 name(path)
-            );
+            ));
         }
         Ok(())
     })?;

@@ -1,4 +1,4 @@
-//! `beebox completions`, and the man pages that packages install.
+//! Completion scripts of a command, and the man pages that packages install.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use clap_complete::Shell;
 
 use crate::answer::{Answer, Failure};
 use crate::output_file::write_whole;
-use crate::program_output::write_bytes;
+use crate::stdout::write_bytes;
 
 /// Print a completion script for a shell
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ Examples:
   beebox completions bash > ~/.local/share/bash-completion/completions/beebox
   beebox completions zsh > ~/.zfunc/_beebox
   beebox completions fish > ~/.config/fish/completions/beebox.fish")]
-pub(crate) struct Args {
+pub struct Args {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
@@ -27,22 +27,23 @@ pub(crate) struct Args {
 /// Write man pages, one for each command
 #[derive(clap::Args)]
 #[command(hide = true)]
-pub(crate) struct ManArgs {
+pub struct ManArgs {
     /// The directory that they are written to
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 }
 
 /// Prints the completion script.
-pub(crate) fn run(args: Args, mut command: Command) -> Result<Answer, Failure> {
+pub fn run(args: Args, mut command: Command) -> Result<Answer, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "beebox", &mut script);
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
     write_bytes(&script, None)?;
     Ok(Answer::Yes)
 }
 
-/// Writes the man pages: beebox.1, beebox-filter.1 and so on.
-pub(crate) fn write_man_pages(args: ManArgs, mut command: Command) -> Result<Answer, Failure> {
+/// Writes the man pages of a command, as beebox.1, and of those below it, as beebox-filter.1.
+pub fn write_man_pages(args: ManArgs, mut command: Command) -> Result<Answer, Failure> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::new("this is a file, not a directory")
             .within(args.directory.display())

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// Release and commit, and a line for the built-in kernels.
-pub(crate) fn long() -> &'static str {
+pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let commit = match option_env!("BEEBOX_COMMIT") {
             Some(commit) => format!(" (commit {commit})"),

@@ -1,4 +1,4 @@
-//! `beebox gateway import`: rules of iptables and nftables.
+//! `beebox-gateway import`: rules of iptables and nftables.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use gateway::import::{
 };
 use report::run::one_line;
 
-use crate::answer::{Answer, Failure};
-use crate::output_path::OutputPath;
-use crate::program_input::{LONGEST_TEXT, name, read_text};
-use crate::program_output::write_output;
+use command::answer::{Answer, Failure};
+use command::input::{LONGEST_TEXT, name, read_text};
+use command::output_path::OutputPath;
+use command::stdout::write_output;
 
 /// Make rules of what iptables-save or nft print
 ///
@@ -20,9 +20,9 @@ use crate::program_output::write_output;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway import --from iptables-save examples/gateway/filter.iptables-save
-  iptables-save | beebox gateway import --from iptables-save - -o office.rules
-  nft -j list ruleset | beebox gateway import --from nft-json - -o office.rules")]
+  beebox-gateway import --from iptables-save examples/gateway/filter.iptables-save
+  iptables-save | beebox-gateway import --from iptables-save - -o office.rules
+  nft -j list ruleset | beebox-gateway import --from nft-json - -o office.rules")]
 pub(super) struct Args {
     /// Tool that printed the file
     #[arg(long, value_enum)]

@@ -1,4 +1,4 @@
-//! `beebox gateway compile`.
+//! `beebox-gateway compile`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use gateway::analysis::{self, BUDGET, Unreachable};
 use gateway::{Addresses, Field, Prefix, Rule};
 
 use super::input;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs, count};
-use crate::output_path::OutputPath;
-use crate::program_output::{print_answer, write_bytes};
+use command::answer::{Answer, Failure};
+use command::answer_format::{AnswerFormat, FormatArgs, count};
+use command::output_path::OutputPath;
+use command::stdout::{print_answer, write_bytes};
 
 /// Compile rules, and list those that decide about no packet
 ///
@@ -18,9 +18,9 @@ use crate::program_output::{print_answer, write_bytes};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway compile examples/gateway/office.rules
-  beebox gateway compile examples/gateway/office.rules -o office.state
-  beebox gateway compile examples/gateway/office.rules -j | jq .shadowed")]
+  beebox-gateway compile examples/gateway/office.rules
+  beebox-gateway compile examples/gateway/office.rules -o office.state
+  beebox-gateway compile examples/gateway/office.rules -j | jq .shadowed")]
 pub(super) struct Args {
     /// The rules; `-` is standard input
     #[arg(value_name = "RULES")]

@@ -1,4 +1,4 @@
-//! `beebox gateway explain`: which rule decides about a packet, and why.
+//! `beebox-gateway explain`: which rule decides about a packet, and why.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use gateway::{
 };
 
 use super::input;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::{AnswerFormat, FormatArgs, count};
-use crate::program_input::check_streams;
-use crate::program_output::print_answer;
-use crate::run::memory::read_source;
+use command::answer::{Answer, Failure};
+use command::answer_format::{AnswerFormat, FormatArgs, count};
+use command::input::check_streams;
+use command::input::read_source;
+use command::stdout::print_answer;
 
 /// Show the rule that matches a packet, and the rules that match each of its fields
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gateway explain examples/gateway/office.rules \\
+  beebox-gateway explain examples/gateway/office.rules \\
       --packet 'proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53'")]
 pub(super) struct Args {
     /// The rules, as text or compiled; `-` is standard input

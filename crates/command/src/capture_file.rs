@@ -6,14 +6,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Input};
-use beebox::internal::captures::{Fault, Problem};
+use beebox::internal::captures::{Fault, Format, Problem};
 use beebox::internal::run::RunCaptureError;
 
 use crate::answer::Failure;
-use crate::program_input::name;
+use crate::input::name;
 
 /// Opens a file; `-` is standard input.
-pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
+pub fn open_file(path: &Path) -> Result<File, Failure> {
     let file = if path == Path::new("-") {
         let stdin = io::stdin();
         if stdin.is_terminal() {
@@ -28,13 +28,13 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 
 /// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
 /// commands with the option --packet.
-pub(crate) fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
+pub fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
     Input::open(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
 }
 
 /// The failure for a capture that programs run on and that cannot be opened. `has_packet` is true
 /// for commands with the option --packet.
-pub(crate) fn unopened(path: &Path, error: CaptureError, has_packet: bool) -> Failure {
+pub fn unopened(path: &Path, error: CaptureError, has_packet: bool) -> Failure {
     match &error {
         CaptureError::Fault(Fault {
             problem: Problem::UnknownFormat { .. },
@@ -46,7 +46,7 @@ pub(crate) fn unopened(path: &Path, error: CaptureError, has_packet: bool) -> Fa
 }
 
 /// Why runs on a capture stopped, which may be for their output.
-pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: RunCaptureError) -> Failure {
+pub fn stopped(path: &Path, output: Option<&Path>, stop: RunCaptureError) -> Failure {
     match (stop, output) {
         (RunCaptureError::Capture(error), _) => unreadable(path, error),
         (RunCaptureError::Output(error), Some(output)) => Failure::of_file(output, &error),
@@ -55,7 +55,7 @@ pub(crate) fn stopped(path: &Path, output: Option<&Path>, stop: RunCaptureError)
 }
 
 /// The failure for a capture that cannot be read.
-pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
+pub fn unreadable(path: &Path, error: CaptureError) -> Failure {
     let name = name(path);
     match &error {
         CaptureError::Io { source, .. } => Failure::of_file(path, source),
@@ -65,5 +65,19 @@ pub(crate) fn unreadable(path: &Path, error: CaptureError) -> Failure {
         }) => Failure::new(format_args!("{name}: {error}"))
             .hint("captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2"),
         CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
+    }
+}
+
+/// The format of a name that ends in `.pcap` or `.pcapng`, else that of the input.
+pub fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
+    let suffix = out.extension().and_then(|suffix| suffix.to_str());
+    match (suffix, input.format()) {
+        (Some("pcapng"), _) => Ok(Format::Pcapng),
+        (Some("pcap"), Format::Pcapng) => {
+            let first = input.first_interface();
+            let first = first.map_err(|error| unreadable(path, error))?;
+            Format::pcap_of(first.as_slice()).map_err(Failure::new)
+        }
+        (_, format) => Ok(format),
     }
 }

@@ -1,0 +1,103 @@
+//! One vocabulary of both commands: a letter stands for one option, and an option has one letter.
+//! A command that takes the place of a known tool has the letters of that tool.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Executable;
+use crate::options::{Opt, options};
+
+/// A command, the known tool whose letters it has, and pairs of a letter and an option.
+pub type OfTool = (&'static str, &'static str, &'static [&'static str]);
+
+/// Options that every command has under this letter.
+const LETTERS: &[(&str, &str)] = &[
+    ("-j", "--json"),
+    ("-J", "--jobs"),
+    ("-o", "--output"),
+    ("-G", "--set"),
+];
+
+/// Letters of options that not every command with the option has.
+const OTHER_LETTERS: &[(&str, &str)] = &[
+    ("-#", "--number"),
+    ("-L", "--list-linktypes"),
+    ("-O", "--no-optimize"),
+    ("-S", "--top-src-lines"),
+    ("-c", "--limit"),
+    ("-e", "--expression"),
+    ("-f", "--filter"),
+    ("-i", "--interface"),
+    ("-l", "--log"),
+    ("-v", "--verbose"),
+];
+
+/// Letters of an option; `-w` is that of `--write`, another name of `--output`.
+fn letters(option: &Opt) -> impl Iterator<Item = &str> {
+    let names = option.names.iter().map(String::as_str);
+    names.filter(|name| !name.starts_with("--") && *name != "-w")
+}
+
+/// Panics unless letters stand for the options of the table, or those of the known tool whose place
+/// a command takes, of which `of_tools` are all.
+pub fn check_letters(executable: Executable, of_tools: &[OfTool]) {
+    let mut unused: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (command, _, pairs) in of_tools {
+        unused.extend(pairs.iter().map(|pair| (*command, *pair)));
+    }
+    let meanings: BTreeMap<&str, &str> = LETTERS.iter().chain(OTHER_LETTERS).copied().collect();
+    let options = options(executable);
+    let mut complaints = Vec::new();
+    for (command, list) in &options {
+        for option in list {
+            let name = &option.names[0];
+            for letter in letters(option) {
+                let pair = format!("{letter} {name}");
+                let known = unused
+                    .iter()
+                    .find(|known| **known == (command, &pair))
+                    .copied();
+                if known.is_some_and(|known| unused.remove(&known)) {
+                    continue;
+                }
+                match meanings.get(letter) {
+                    Some(meaning) if meaning == name => {}
+                    Some(meaning) => complaints.push(format!(
+                        "{command}: {letter} is {name} here, {meaning} elsewhere"
+                    )),
+                    None => complaints.push(format!("{command}: {letter} is not in the table")),
+                }
+            }
+        }
+        for (letter, name) in LETTERS {
+            let has = |word: &str| {
+                list.iter()
+                    .any(|option| option.names.iter().any(|name| name == word))
+            };
+            if has(name) && !has(letter) {
+                complaints.push(format!("{command}: {name} without {letter}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(unused.is_empty(), "without need: {unused:?}");
+}
+
+/// Panics unless `--format` is text or json, but in `other_formats`: commands, with what their
+/// formats are.
+pub fn check_formats(executable: Executable, other_formats: &[(&str, &str)]) {
+    for (command, list) in &options(executable) {
+        let Some(format) = list.iter().find(|option| option.names[0] == "--format") else {
+            continue;
+        };
+        let has = |value: &str| format.values.iter().any(|known| known == value);
+        let is_other = other_formats.iter().any(|(other, _)| other == command);
+        assert_eq!(
+            has("text") && has("json"),
+            !is_other,
+            "{command}: {:?}",
+            format.values
+        );
+        let has_short = list.iter().any(|option| option.names[0] == "--json");
+        assert_eq!(has_short, has("json"), "{command}: --json is --format json");
+    }
+}

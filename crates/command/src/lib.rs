@@ -1,0 +1,76 @@
+//! What the commands `beebox` and `beebox-gateway` share: options and their checks, inputs,
+//! outputs that are complete or absent, text and JSON on standard output, messages and exit
+//! codes.
+#![forbid(unsafe_code)]
+
+/// Writes a line to standard error.
+#[macro_export]
+macro_rules! diagnostic {
+    ($($argument:tt)*) => { $crate::answer::write_diagnostic(&format!($($argument)*)) };
+}
+
+pub mod answer;
+pub mod answer_format;
+pub mod capture_file;
+pub mod completions;
+mod file_hint;
+pub mod input;
+pub mod kernel_input;
+pub mod output_file;
+pub mod output_path;
+pub mod stdout;
+pub mod type_file;
+pub mod unused_options;
+pub mod version;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use answer::{Answer, Failure};
+use clap::Parser;
+use unused_options::Rule;
+
+/// Parses the arguments of this process, checks them by the rules, and runs the command.
+pub fn main<P: Parser>(rules: &[Rule], run: impl FnOnce(P) -> Result<Answer, Failure>) -> ExitCode {
+    let mut command = take_negative_numbers(P::command());
+    answer::set_command_name(command.get_name());
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => return show_parsed(&error),
+    };
+    if let Err(failure) = unused_options::check(rules, &command, &matches) {
+        return failure.report();
+    }
+    let parsed = match P::from_arg_matches(&matches) {
+        Ok(parsed) => parsed,
+        Err(error) => return show_parsed(&error),
+    };
+    match run(parsed) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Has every option take negative numbers as values, so that the error of one names its range
+/// instead of an option `-1`.
+fn take_negative_numbers(command: clap::Command) -> clap::Command {
+    let take = |arg: clap::Arg| match arg.is_positional() || !arg.get_action().takes_values() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    };
+    command
+        .mut_args(take)
+        .mut_subcommands(take_negative_numbers)
+}
+
+/// Shows help, the version or what is wrong with the arguments.
+fn show_parsed(error: &clap::Error) -> ExitCode {
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    match stdout::written(shown) {
+        // A closed standard error leaves no place to say so.
+        _ if error.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
