@@ -4,9 +4,9 @@
 use crate::support::file;
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, Stream};
+use kernel_client::arena::{pages, read_pages};
+use kernel_client::object::ObjectInKernel;
 use spec::SplitMix;
-use testkit::kernel::arena::{pages, read_pages};
-use testkit::kernel::object::ObjectInKernel;
 
 const OBJECT: &str = "tests/run/arena.bpf.o";
 const WHAT: &str = "test runs of the kernel";
@@ -15,7 +15,7 @@ fn load() -> (LoadedObject, Option<ObjectInKernel>) {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");
     // Calls have the BTF ids of the kernel that the program is for.
-    let running = testkit::objects::kernel().map_err(|error| error.to_string());
+    let running = kernel_client::running_kernel().map_err(|error| error.to_string());
     let theirs = running.and_then(|running| {
         let linked = object.link(&running).map_err(|error| error.to_string())?;
         ObjectInKernel::load(linked.programs.iter().map(|linked| &linked.program))

@@ -9,12 +9,12 @@ use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
+use kernel_client::load::{LoadRequest, load};
 use lower::{ContextKind, Lowered, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use spec::bits::BitOp;
 use spec::{Kernel, SplitMix};
 use sys::bpf::TestRun;
-use testkit::kernel::load::{LoadRequest, load};
 use verifier::Proof;
 use vm::{DirectContext, PacketBuffer, RunContext, RunGuard, XDP};
 

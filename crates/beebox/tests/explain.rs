@@ -14,7 +14,7 @@ use beebox::internal::program::Program;
 use beebox::internal::program::case::{Case, KernelAnswer};
 use beebox::internal::verify::{ProgramLoader, explain, verify};
 use beebox::verify::{Explanation, Options, Verdict, explanation_text};
-use testkit::verifier::{Refused, refusal_of_kernel};
+use kernel_client::verdict::{Refused, refusal_of_kernel};
 
 /// A program that is to be refused, and the file that it comes from.
 struct Refusable {

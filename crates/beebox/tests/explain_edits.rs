@@ -14,8 +14,8 @@ use beebox::internal::program::Program;
 use beebox::internal::verify::reason::Capability;
 use beebox::internal::verify::{ProgramLoader, explain, verify};
 use beebox::verify::{Explanation, Options, Verdict};
+use kernel_client::verdict::refusal_of_kernel;
 use spec::kernel::{Privileges, Source};
-use testkit::verifier::refusal_of_kernel;
 
 /// What the comments say of a program.
 struct Expected {

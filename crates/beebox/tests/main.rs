@@ -18,7 +18,6 @@ mod kernel_image;
 mod kfuncs;
 mod light_skeleton;
 mod limits;
-mod live_code;
 mod loader;
 mod pages;
 mod pointers;

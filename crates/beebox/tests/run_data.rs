@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use beebox::internal::object::Object;
 use beebox::internal::program::AttachType;
 use beebox::internal::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine, RunError};
+use kernel_client::load::{LoadRequest, load as load_in_kernel};
 use sys::bpf::TestRun;
-use testkit::kernel::load::{LoadRequest, load as load_in_kernel};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -8,10 +8,10 @@ use crate::support::{NATIVE, file, packets};
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use kernel_client::load::{LoadRequest, load};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};
-use testkit::kernel::load::{LoadRequest, load};
 
 /// A program here and in the kernel.
 struct Both {

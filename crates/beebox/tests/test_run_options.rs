@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use beebox::internal::run::RunEngine;
 use beebox::{ErrorKind, Loader, Object, TestRun};
+use kernel_client::object::ObjectInKernel;
 use spec::programs::ProgramType;
-use testkit::kernel::object::ObjectInKernel;
 
 use crate::support::file;
 

@@ -8,9 +8,9 @@ use crate::support::{ENGINES, file};
 use beebox::internal::object::Object;
 use beebox::internal::raw::System;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
+use kernel_client::load::{LoadRequest, load};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};
-use testkit::kernel::load::{LoadRequest, load};
 
 const OBJECT: &str = "tests/run/timers.bpf.o";
 

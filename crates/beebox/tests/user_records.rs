@@ -4,9 +4,9 @@
 use crate::support::file;
 use beebox::internal::object::Object;
 use beebox::internal::run::{DataError, Errno, LoadOptions, LoadedObject, SplitMix};
+use kernel_client::load::{LoadRequest, load};
 use spec::Random;
 use sys::bpf::{TestRun, UserRingBuffer};
-use testkit::kernel::load::{LoadRequest, load};
 
 fn loaded(object: &Object<'_>) -> LoadedObject {
     let options = LoadOptions {

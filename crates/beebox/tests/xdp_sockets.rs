@@ -14,10 +14,10 @@ use beebox::internal::program::{MapDef, MapKind, MapParams, Program, ProgramType
 use beebox::internal::run::{Errno, LoadOptions, LoadedObject, Redirect, RunEngine, SplitMix};
 use beebox::network::{NetDevice, NetSocket, System};
 use isa::ebpf::{assemble, encode};
+use kernel_client::load::{LoadRequest, load};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};
 use sys::network::{NetworkInterface, OwnNamespace};
-use testkit::kernel::load::{LoadRequest, load};
 
 const ENTRIES: u32 = 4;
 const STEPS: u32 = 2000;

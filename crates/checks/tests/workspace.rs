@@ -57,25 +57,24 @@ const BESIDE: &[(&str, &str)] = &[
     ("command-tests", "oracle sys"),
     ("oracle", ""),
     ("sys", "btf isa spec"),
+    ("testkit", "btf capture classic isa packet program spec"),
+    ("kernel-client", "isa program spec sys"),
     (
-        "testkit",
-        "btf capture classic interp isa jit kernel kernel-data lower object oracle packet \
-         program seccomp spec sys verifier vm",
+        "differential",
+        "beebox btf classic interp isa jit kernel kernel-client kernel-data lower object oracle \
+         packet program seccomp spec sys testkit verifier vm",
     ),
     (
         "bench",
-        "beebox btf classic gateway interp isa jit kernel lower oracle packet kernel-data \
-         program spec sys testkit verifier vm",
+        "beebox btf classic differential gateway interp isa jit kernel kernel-client lower oracle \
+         packet kernel-data program spec sys testkit verifier vm",
     ),
     (
         "fuzz",
-        "beebox btf capture classic gateway interp isa object packet kernel-data program \
-         seccomp spec sys testkit verifier",
+        "beebox btf capture classic differential gateway interp isa object packet kernel-data \
+         program seccomp spec sys verifier",
     ),
-    (
-        "xtask",
-        "beebox btf oracle kernel-data report spec sys testkit verifier",
-    ),
+    ("xtask", "beebox btf differential kernel-data report spec"),
 ];
 
 /// Crates of the layers that depend on one beside them.
@@ -91,16 +90,16 @@ const ASSUMES_SAFE: &[(&str, &[&str])] = &[
     ("cli", &["crates/cli/src/run/trusted.rs"]),
     ("bench", &["crates/bench/src/engines/unchecked.rs"]),
     (
-        "testkit",
+        "differential",
         &[
-            "crates/testkit/src/corpus.rs",
-            "crates/testkit/src/ebpf/engines.rs",
+            "crates/differential/src/corpus.rs",
+            "crates/differential/src/ebpf/engines.rs",
         ],
     ),
 ];
 
 /// Crates that print.
-const PRINTS: &[&str] = &["cli", "command", "xtask", "bench", "fuzz", "testkit"];
+const PRINTS: &[&str] = &["cli", "command", "xtask", "bench", "fuzz", "differential"];
 
 /// Lines of a source file; tables and tests aside.
 const LONGEST_FILE: usize = 1000;
@@ -158,6 +157,25 @@ fn dependencies_point_down() {
         faults.note(!reachable(name).contains("kernel-data"), || {
             format!("{name} carries the built-in kernel data")
         });
+    }
+}
+
+/// A crate's tests depend on no crate that depends on it: after a change of `jit`, its tests
+/// alone are built with it.
+#[test]
+fn tests_depend_on_nothing_above() {
+    let mut faults = Faults::default();
+    for package in packages() {
+        let name = crate_name(&package);
+        let inside = package["dependencies"].as_array().unwrap().iter();
+        let inside = inside.filter(|dependency| dependency["path"].is_string());
+        for dependency in inside.filter(|dependency| dependency["kind"] == "dev") {
+            let tests = short(dependency["name"].as_str().unwrap());
+            let is_below = tests != name && !reachable(&tests).contains(&*name);
+            faults.note(is_below, || {
+                format!("{name} is tested with {tests}, which depends on it")
+            });
+        }
     }
 }
 

@@ -25,8 +25,8 @@ mod verifier;
 
 use std::cell::RefCell;
 
+use differential::ebpf::engines::Engines;
 use isa::classic::SockFilter;
-use testkit::ebpf::engines::Engines;
 
 use crate::Target;
 

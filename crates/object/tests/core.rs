@@ -50,7 +50,7 @@ fn read(path: &Path) -> Option<Types> {
     })
 }
 
-/// Our results, in the form of `testkit/libbpf/relocations.c`.
+/// Our results, in the form of `differential/libbpf/relocations.c`.
 fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
     let Some(Types {
         btf,
@@ -107,7 +107,8 @@ impl Libbpf {
         let library = oracle::found("relocations by libbpf", library)?;
         let tools = oracle::selftests().join("7.2/linux/tools");
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbpf-relocations");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/libbpf/relocations.c");
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../differential/libbpf/relocations.c");
         let built = Command::new("cc")
             .args(["-O1", "-o"])
             .arg(&program)

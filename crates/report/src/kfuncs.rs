@@ -175,7 +175,7 @@ const STATES: &[(&str, &str)] = &[
     (
         "runs",
         "With the results of Linux, which random calls compare with the running kernel\n\
-         (`cargo xtask oracle kfuncs`). String functions follow pointers that nothing verified, and\n\
+         (`cargo differential compare kfuncs`). String functions follow pointers that nothing verified, and\n\
          iterators, exceptions, objects, dynptrs, resilient locks and streams need what only the\n\
          checked engine records, so that programs with them run there. What Linux's verifier would\n\
          refuse is a trap in a program that nothing verified: an iterator that is not destroyed, an\n\

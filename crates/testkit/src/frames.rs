@@ -6,7 +6,7 @@ use crate::generate::Generator;
 /// A frame with one number in the place where a walk over its headers decides:
 /// as its Ethernet type, as what PPPoE or GRE carries, or (its lower byte) as what
 /// IP carries.
-pub(crate) fn frame_around(generator: &mut Generator, number: u16) -> Vec<u8> {
+pub fn frame_around(generator: &mut Generator, number: u16) -> Vec<u8> {
     let mut frame = Vec::with_capacity(128);
     frame.extend((0..12).map(|_| generator.bits() as u8));
     let [high, low] = number.to_be_bytes();
@@ -33,7 +33,7 @@ pub(crate) fn frame_around(generator: &mut Generator, number: u16) -> Vec<u8> {
 }
 
 /// A frame of 14 to `largest` bytes. The first byte is a hint for whom it is.
-pub(crate) fn frame(generator: &mut Generator, largest: usize) -> Vec<u8> {
+pub fn frame(generator: &mut Generator, largest: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(256);
     frame.extend((0..12).map(|_| generator.bits() as u8));
     let mut next = Next::Ethertype;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::Outcome;
 
 /// The page that lists helpers.
-pub(crate) const PAGE: &str = "docs/helpers.md";
+const PAGE: &str = "docs/helpers.md";
 
 /// Writes docs/helpers.md. The table of runs stays as it is.
 pub(crate) fn list() -> Outcome {
@@ -16,8 +16,8 @@ pub(crate) fn list() -> Outcome {
     let registry = kernel_data::linux_6_18_registry(types);
     let path = root.join(PAGE);
     let old = fs::read_to_string(&path)?;
-    let runs = crate::page::part(&old, "runs").unwrap_or_default();
-    fs::write(path, testkit::helpers::page(&registry, runs))?;
+    let runs = differential::page::part(&old, "runs").unwrap_or_default();
+    fs::write(path, differential::helpers::page(&registry, runs))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask kernel-data`: extracts the built-in kernel data (crate `kernel-data`)
 //! from the running kernel: its BTF, symbols, configuration and release, and the registry (helper
 //! prototypes and availability, contexts, return values, kfuncs, map kinds), which comes
-//! from [`testkit::registry`].
+//! from [`differential::registry`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -99,7 +99,7 @@ fn extract_symbols(directory: &Path, types: &Btf<'_>) -> Outcome {
 
 /// Writes the registry: helpers, contexts, return values and kfuncs of the running kernel.
 fn extract_registry(directory: &Path) -> Outcome {
-    let built = testkit::registry::build::build()?;
+    let built = differential::registry::build::build()?;
     for line in &built.not_asked {
         println!("not asked: {line}");
     }

@@ -110,7 +110,7 @@ fn with_asan(command: &str, host: &str) -> Command {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", ASAN_OPTIONS)
         .args([command, "--locked", "--target", host])
-        .args(["--package", FUZZER, "--package", "beebox-testkit"]);
+        .args(["--package", FUZZER, "--package", "beebox-differential"]);
     cargo
 }
 

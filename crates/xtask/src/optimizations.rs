@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::corpus;
+use differential::corpus;
 
 use crate::Outcome;
 

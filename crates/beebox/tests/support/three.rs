@@ -3,9 +3,9 @@
 use beebox::Kernel;
 use beebox::internal::object::{Global, Object};
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use kernel_client::object::ObjectInKernel;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
-use testkit::kernel::object::ObjectInKernel;
 
 use super::{ENGINES, NATIVE, file};
 

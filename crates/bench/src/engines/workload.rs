@@ -1,7 +1,7 @@
 //! The workloads: programs in C, compiled and committed, and what they run on.
 //!
 //! The objects beside the sources are made for version 3 of the instruction set, the
-//! newest that all peers take (`crates/testkit/tests/committed.rs` says how).
+//! newest that all peers take (`crates/differential/tests/committed.rs` says how).
 
 use isa::ebpf::RawInsn;
 use spec::SplitMix;

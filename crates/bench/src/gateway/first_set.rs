@@ -6,12 +6,12 @@ use std::time::Instant;
 use beebox::internal::object::Object;
 use jit::memory::Pool;
 use jit::{Features, Native, Options as Compiler};
+use kernel_client::load::{LoadRequest, load};
 use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::{Kernel, SplitMix};
 use sys::bpf::{LoadedProgram, TestRun};
-use testkit::kernel::load::{LoadRequest, load};
 use verifier::Proof;
 use vm::{DirectContext, HEADROOM, PacketBuffer, RunContext, RunGuard, SKB};
 

@@ -8,12 +8,12 @@ use ::gateway::{Capacity, Table};
 use ::kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
+use kernel_client::load::{LoadRequest, Loaded, load};
 use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{MapDef, Program};
 use spec::SplitMix;
 use sys::bpf::{LoadedProgram, TestRun};
-use testkit::kernel::load::{LoadRequest, Loaded, load};
 use verifier::Proof;
 use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use kernel_client::load::{LoadRequest, Loaded, load};
 use program::Program;
 use sys::bpf::{LoadedProgram, LogLevel, Map, MapRequest, RingBuffer, TestRun};
-use testkit::kernel::load::{LoadRequest, Loaded, load};
 
 use super::subject::failed;
 use super::workload::Entries;

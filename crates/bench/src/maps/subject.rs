@@ -34,7 +34,7 @@ impl Verifier {
 /// An XDP program with these maps.
 pub(super) fn xdp(text: &str, maps: Vec<MapDef>) -> Result<Program, Failure> {
     let maps = maps.into_iter().map(Arc::new).collect();
-    testkit::execution::build(ProgramType::Xdp, text, maps).map_err(failed)
+    differential::execution::build(ProgramType::Xdp, text, maps).map_err(failed)
 }
 
 pub(super) fn failed(said: String) -> Failure {

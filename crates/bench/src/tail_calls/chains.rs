@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use differential::tail_calls::{Code, InKernel, Native, SLOTS, link};
 use jit::Features;
 use lower::Passes;
-use testkit::tail_calls::{Code, InKernel, Native, SLOTS, link};
 
 use super::{BEEBOX, KERNEL, failed};
 use crate::race::{Contender, Race, timed};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testkit::tail_calls::{InKernel, Native, SLOTS};
+use differential::tail_calls::{InKernel, Native, SLOTS};
 
 use super::chains::Chain;
 use super::{BEEBOX, KERNEL};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadOptions, LoadedObject};
+use kernel_client::object::ObjectInKernel;
 use sys::bpf::TestRun;
-use testkit::kernel::object::ObjectInKernel;
 
 use super::frames::{FRAMES, frame};
 use super::{BEEBOX, KERNEL, failed};

@@ -1,8 +1,8 @@
 //! The data plane in the running kernel.
 
 use beebox_gateway::{Capacity, Hits, Hook, OBJECT, Table, set_up};
+use kernel_client::load::{LoadFault, LoadRequest, Loaded, load};
 use sys::bpf::{LoadedProgram, Map, TestRun};
-use testkit::kernel::load::{LoadFault, LoadRequest, Loaded, load};
 
 /// Room of the tables and counters.
 pub(crate) const CAPACITY: Capacity = Capacity {

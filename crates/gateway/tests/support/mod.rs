@@ -10,7 +10,7 @@ use beebox_gateway::{
 };
 
 /// Sets and packets of a comparison: those of a variable as `SETS,PACKETS`, which
-/// `cargo xtask soak gateway` sets, or others.
+/// `cargo differential soak gateway` sets, or others.
 pub(crate) fn amount(variable: &str, default: [u64; 2]) -> [u64; 2] {
     let Ok(text) = std::env::var(variable) else {
         return default;

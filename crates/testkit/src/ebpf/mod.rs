@@ -10,18 +10,15 @@
 //!
 //! - [`mod@reference`] evaluates a program step by step, with every access and every
 //!   read checked: it says what is right, and whether a program is safe at all;
-//! - [`engines`] compares every engine with it, and makes what differs small
-//!   ([`shrink`]);
-//! - [`reach`] counts what was generated and executed, and [`page`] says it.
+//! - [`shrink`] makes a program that shows a difference small;
+//! - [`reach`] counts what was generated and executed.
 
 mod choices;
 mod draft;
-pub mod engines;
 mod generate;
 mod idioms;
 mod memory;
 mod origin;
-pub mod page;
 mod palette;
 mod program;
 pub mod reach;
@@ -43,14 +40,14 @@ const HELPERS: &[i32] = &[
 ];
 
 /// Helpers with arguments, which search the packet (for engines only).
-const PACKET_HELPERS: &[i32] = &[
+pub const PACKET_HELPERS: &[i32] = &[
     spec::calls::PAYLOAD_OFFSET,
     spec::calls::NETLINK_ATTRIBUTE,
     spec::calls::NETLINK_NESTED_ATTRIBUTE,
 ];
 
 /// The result of one of [`PACKET_HELPERS`].
-fn packet_helper(number: i32, packet: &packet::Packet<'_>, r2: u64, r3: u64) -> u64 {
+pub fn packet_helper(number: i32, packet: &packet::Packet<'_>, r2: u64, r3: u64) -> u64 {
     let (from, kind) = (r2 as u32, r3 as u32);
     u64::from(match number {
         spec::calls::NETLINK_ATTRIBUTE => packet::netlink_attribute(packet.data(), from, kind),

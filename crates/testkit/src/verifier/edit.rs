@@ -79,7 +79,7 @@ pub(super) fn splice(program: &Program, range: Range<usize>, new: &[RawInsn]) ->
 
 /// Takes out instructions as long as `shows` finds in what is left what it found in the
 /// program, `shown`; asks it at most so many times.
-pub(super) fn reduce<T>(
+pub fn reduce<T>(
     program: &Program,
     mut shown: T,
     mut questions: u32,

@@ -1,26 +1,12 @@
-//! The running kernel's verifier beside ours: generated programs, and real programs
-//! with one instruction changed. Both must give the same verdict, the same counts
-//! and the same last line. Runs of accepted programs are checked against the facts that
-//! the verifier proved.
+//! Programs for the verifier: generated from a seed, of real programs with one instruction
+//! changed, and reduced to the instructions that show a difference.
 
-mod ask;
 mod edit;
 mod grammar;
-mod kfunc_calls;
-pub mod live_code;
 mod mutate;
-mod simple;
-mod soak;
-pub mod soundness;
+mod source;
 
-pub use ask::{
-    Agreement, Answer, Counts, Refused, VerdictComparison, VerifierPair, WholeLog,
-    refusal_of_kernel,
-};
-pub use kfunc_calls::compare_kfunc_calls;
-pub use mutate::Mutation;
-pub use simple::{Target, assembled, generated, generated_program};
-pub use soak::{
-    KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations, generated_case,
-    generated_plain_case,
-};
+pub use edit::reduce;
+pub use grammar::{generated_case, generated_plain_case, generated_runnable};
+pub use mutate::{Mutation, mutate};
+pub use source::{assembled, program_with_array};

@@ -56,10 +56,7 @@ impl fmt::Display for Mutation {
 
 /// A program with one instruction changed, with how and at which slot; `None` where the
 /// choice changes nothing or leaves no program that can be asked about.
-pub(super) fn mutate(
-    choices: &mut Choices<'_>,
-    program: &Program,
-) -> Option<(Mutation, usize, Program)> {
+pub fn mutate(choices: &mut Choices<'_>, program: &Program) -> Option<(Mutation, usize, Program)> {
     let all = instructions(program);
     let index = choices.below(all.len() as u32) as usize;
     let range = all.get(index)?.clone();

@@ -20,8 +20,11 @@ mod target;
 
 use std::fmt::Write as _;
 
+use program::Program;
+use program::case::Case;
+
 use crate::ebpf::Choices;
-pub(super) use target::Target;
+use target::Target;
 
 /// Contents of a register or a stack slot, as far as the grammar distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,9 +104,36 @@ struct Grammar<'c, 'b> {
     in_loop: bool,
 }
 
+/// The program that the grammar makes of a seed, as a case, with the name of its type.
+pub fn generated_case(seed: u64) -> (&'static str, String) {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose(&mut choices);
+    (target.name, case(&mut choices, target, false))
+}
+
+/// As [`generated_case`], a program that callers without capabilities may mostly load.
+pub fn generated_plain_case(seed: u64) -> (&'static str, String) {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose_for_all(&mut choices);
+    (target.name, case(&mut choices, target, true))
+}
+
+/// The program that the grammar makes of a seed for a type that Beebox runs, mostly with what
+/// runs.
+///
+/// # Errors
+/// If the grammar writes what is no program.
+pub fn generated_runnable(seed: u64) -> Result<Program, String> {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose_runnable(&mut choices);
+    let text = case(&mut choices, target, false);
+    let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
+    Ok(case.program)
+}
+
 /// The text of a case: a program of a type, without answers; a plain one mostly has only
 /// what callers without capabilities may load.
-pub(super) fn case(choices: &mut Choices<'_>, target: Target, is_plain: bool) -> String {
+fn case(choices: &mut Choices<'_>, target: Target, is_plain: bool) -> String {
     let is_typed = !is_plain && !target.context.is_empty() && choices.percent(35);
     let mut grammar = Grammar {
         choices,

@@ -1,0 +1,250 @@
+//! The commands: `compare` makes one comparison whole, mostly for the table of a page; `soak`
+//! compares generated programs from a seed on, until a number or a time is reached.
+
+mod execution;
+mod gateway;
+mod generated;
+mod objects;
+mod runs;
+mod soak;
+mod tail_calls;
+mod verifier;
+
+use std::error::Error;
+
+use clap::{Args, Parser, Subcommand};
+use spec::kernel::Privileges;
+
+use objects::ObjectSelection;
+use verifier::selftests::Selection;
+
+/// Result of a command.
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Compare Beebox with the running kernel, with libbpf, and its engines with each other
+///
+/// What asks the kernel needs root on Linux 6.18. Exit code 1: answers differ, or could not be
+/// had. Long comparisons are best compiled with --release.
+#[derive(Parser)]
+#[command(name = "differential", bin_name = "cargo differential")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a comparison whole, and write the table of its page
+    #[command(subcommand)]
+    Compare(Comparison),
+    /// Compare generated programs, for long
+    #[command(subcommand)]
+    Soak(Soak),
+}
+
+/// Comparisons by name.
+#[derive(Subcommand)]
+enum Comparison {
+    /// Classic programs beside the running kernel: docs/classic-oracle.md and the kept answers
+    Classic,
+    /// eBPF programs in every engine and the running kernel: docs/ebpf-oracle.md
+    Ebpf {
+        /// Programs for the engines
+        #[arg(default_value_t = generated::ENGINE_PROGRAMS)]
+        programs: u64,
+    },
+    /// Blobs of types beside the running kernel: docs/btf-oracle.md
+    Btf,
+    /// Results of helpers, error numbers, packets and contexts beside the running kernel
+    Helpers(Families),
+    /// The same of kfuncs
+    Kfuncs(Families),
+    /// Creation of maps and operations on each kind beside the running kernel
+    Maps {
+        /// Operations on each kind
+        #[arg(default_value_t = generated::MAP_OPERATIONS)]
+        operations: u64,
+    },
+    /// The verifier's numeric domain beside the running kernel's logs
+    Numbers {
+        /// Values
+        #[arg(default_value_t = generated::NUMBER_CASES)]
+        cases: u64,
+    },
+    /// Objects of the kernel's tests beside libbpf: docs/loading.md (needs the selftests)
+    Objects(ObjectSelection),
+    /// Tests of tail calls of the kernel: a table of docs/tail-calls.md (needs the selftests)
+    TailCalls,
+    /// The built-in registry beside the running kernel: a table of docs/verifier.md
+    Registry,
+    /// Whole logs of the kernel's tests: a table of docs/verifier.md (needs the selftests)
+    Log(Selection),
+    /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
+    LiveCode(Selection),
+    /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
+    /// selftests, and the kernels: tools/kernels/vm fetch 5.10 6.1 6.12)
+    Releases(Selection),
+    /// Test runs of the kernel's tests: a table of docs/helpers.md (needs the selftests)
+    Runs(Selection),
+    /// Verdicts for callers without capabilities: a table of docs/verifier.md (needs the
+    /// selftests)
+    Unprivileged(Selection),
+    /// Verdicts of the kernel's tests beside recorded answers: a table of docs/verifier.md
+    /// (needs the selftests)
+    Verifier(Selection),
+}
+
+/// Families of programs that call helpers or kfuncs.
+#[derive(Args)]
+struct Families {
+    /// Programs of each family
+    #[arg(default_value_t = generated::HELPER_PROGRAMS)]
+    programs: u64,
+    /// Families whose name has this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+}
+
+/// Soaks by name.
+#[derive(Subcommand)]
+enum Soak {
+    /// Programs with maps as native code, with and without each pass, and in the checked engine
+    Execution {
+        /// Programs
+        #[arg(default_value_t = 100_000)]
+        programs: u64,
+        /// First seed
+        #[arg(default_value_t = 0)]
+        seed: u64,
+        /// Of so many programs, one runs in the kernel too
+        #[arg(default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        witnessed: u64,
+    },
+    /// Random rules and packets: the gateway here and in the kernel, by the definition and nftables
+    Gateway {
+        /// Sets of rules
+        #[arg(default_value_t = 1_000)]
+        sets: u64,
+        /// Packets of each set
+        #[arg(default_value_t = 10_000)]
+        packets: u64,
+    },
+    /// Runs of accepted programs, held to the states and facts of their verification
+    ///
+    /// Without numbers 10,000 generated programs and those of the kernel's tests, for the tables
+    /// in docs/verifier.md.
+    Soundness {
+        /// Programs
+        programs: Option<u64>,
+        /// First seed
+        #[arg(default_value_t = 0)]
+        seed: u64,
+    },
+    /// Programs that call each other on 2 and 8 threads, while 2 threads change the targets
+    TailCalls {
+        /// Time in seconds
+        #[arg(long, value_name = "N", default_value_t = 600)]
+        seconds: u64,
+    },
+    /// Verdict, counts and last line of generated programs beside the running kernel's verifier
+    Verifier(Limits),
+    /// The same of programs of the selftests and of our own with one instruction changed
+    Mutations(Limits),
+    /// The verifier's answers to calls of every kfunc in programs of every type
+    Kfuncs {
+        /// Programs of each
+        #[arg(default_value_t = 10)]
+        rounds: u64,
+        /// First seed
+        #[arg(default_value_t = 0)]
+        seed: u64,
+    },
+    /// Print the program that is generated from a seed, as a case
+    Program {
+        /// The seed
+        seed: u64,
+    },
+}
+
+/// Limits of a comparison of verifiers.
+#[derive(Args)]
+struct Limits {
+    /// Programs to compare [default: 200000, or as many as the time allows]
+    programs: Option<u64>,
+    /// First seed
+    #[arg(default_value_t = 0)]
+    seed: u64,
+    /// Time in seconds
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Capabilities of the caller: all, none, or a list such as bpf,net_admin
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    privileges: Privileges,
+}
+
+impl Arguments {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Outcome {
+        match self.command {
+            Command::Compare(comparison) => comparison.run(),
+            Command::Soak(soak) => soak.run(),
+        }
+    }
+}
+
+impl Comparison {
+    fn run(self) -> Outcome {
+        match self {
+            Comparison::Classic => generated::compare_classic(),
+            Comparison::Ebpf { programs } => generated::compare_ebpf(programs),
+            Comparison::Btf => generated::compare_btf(),
+            Comparison::Helpers(of) => generated::compare_helpers(of.programs, &of.only),
+            Comparison::Kfuncs(of) => generated::compare_kfuncs(of.programs, &of.only),
+            Comparison::Maps { operations } => generated::compare_maps(operations),
+            Comparison::Numbers { cases } => generated::compare_numbers(cases),
+            Comparison::Objects(selection) => objects::compare(selection),
+            Comparison::TailCalls => tail_calls::compare_selftests(),
+            Comparison::Registry => verifier::compare_registry(),
+            Comparison::Log(selection) => verifier::compare_logs(selection),
+            Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
+            Comparison::Releases(selection) => verifier::compare_releases(selection),
+            Comparison::Runs(selection) => runs::compare(selection),
+            Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
+            Comparison::Verifier(selection) => verifier::score(selection),
+        }
+    }
+}
+
+impl Soak {
+    fn run(self) -> Outcome {
+        match self {
+            Soak::Execution {
+                programs,
+                seed,
+                witnessed,
+            } => execution::compare_runs(programs, seed, witnessed),
+            Soak::Gateway { sets, packets } => gateway::compare(sets, packets),
+            Soak::Soundness { programs, seed } => verifier::check_soundness(programs, seed),
+            Soak::TailCalls { seconds } => tail_calls::change_targets(seconds),
+            Soak::Verifier(limits) => soak::compare_verifiers(&limits),
+            Soak::Mutations(limits) => soak::compare_mutated(&limits),
+            Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
+            Soak::Program { seed } => {
+                print!("{}", testkit::verifier::generated_case(seed).1);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,172 @@
+//! Long comparisons with the running kernel's verifier.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use beebox_differential::verifier::{
+    Agreement, Tally, VerifierPair, compare_generated, compare_mutations,
+};
+use spec::kernel::Source;
+use testkit::ebpf::Choices;
+
+use crate::command::verifier::selftests;
+use crate::command::{Limits, Outcome};
+
+/// Programs if neither a number nor a time is given.
+const PROGRAMS: u64 = 200_000;
+/// Mutations of one program before the next one is taken.
+const AT_ONCE: u32 = 12;
+/// Reason why programs of other callers cannot be compared.
+const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
+/// Our own objects, from the repository.
+const OWN: [&str; 2] = [
+    "examples/traffic/traffic.bpf.o",
+    "crates/bench/objects/verify/backtracking.bpf.o",
+];
+
+/// Where a comparison ends.
+struct Goal {
+    programs: u64,
+    end: Option<Instant>,
+}
+
+impl Goal {
+    fn of(limits: &Limits) -> Goal {
+        let default = limits.seconds.map_or(PROGRAMS, |_| u64::MAX / 2);
+        let end = |seconds| Instant::now() + Duration::from_secs(seconds);
+        Goal {
+            programs: limits.programs.unwrap_or(default),
+            end: limits.seconds.map(end),
+        }
+    }
+
+    fn is_reached(&self, tally: &Tally) -> bool {
+        tally.compared() >= self.programs || self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// Compares generated programs.
+pub(crate) fn compare_verifiers(limits: &Limits) -> Outcome {
+    let goal = Goal::of(limits);
+    let kernel = sys::kernel::running()?.with_privileges(limits.privileges, Source::Given);
+    let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+    let registry = kernel_data::linux_6_18_registry(types);
+    let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
+    let seeds = limits.seed..u64::MAX;
+    let mut last = 0;
+    let tally = compare_generated(&mut verifiers, seeds, |seed, tally| {
+        last = seed;
+        report_progress(tally);
+        goal.is_reached(tally)
+    })?;
+    println!("seeds {} to {last}", limits.seed);
+    conclude(&tally)
+}
+
+/// Compares calls of every kfunc in programs of every type.
+pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
+    let kernel = sys::kernel::running()?;
+    let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+    let registry = kernel_data::linux_6_18_registry(types);
+    let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
+    let seeds = seed..seed + rounds;
+    let tally = beebox_differential::verifier::compare_kfunc_calls(
+        &mut verifiers,
+        &registry,
+        types,
+        seeds,
+    )?;
+    conclude(&tally)
+}
+
+/// Compares mutations of the selftests' programs and of our own.
+pub(crate) fn compare_mutated(limits: &Limits) -> Outcome {
+    let goal = Goal::of(limits);
+    if let Err(why) = oracle::selftest_path("7.2/obj-v3") {
+        oracle::skip("mutations of the kernel's selftests", why);
+        return Ok(());
+    }
+    let selftests = selftests::Options::of_set("7.2/v3")?;
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut objects: Vec<PathBuf> = OWN.map(|path| repository.join(path)).to_vec();
+    for set in &selftests.sets {
+        objects.extend(selftests.objects(set)?);
+    }
+    let target = selftests::Target::running()?;
+    let kernel = (target.kernel.clone()).with_privileges(limits.privileges, Source::Given);
+    let mut verifiers = VerifierPair::new(&kernel, &target.registry).ok_or(NOT_ALLOWED)?;
+    let mut choices = Choices::from_seed(limits.seed);
+    let mut tally = Tally::default();
+    let mut programs = 0;
+    while !goal.is_reached(&tally) {
+        let path = &objects[choices.below(objects.len() as u32) as usize];
+        target.load_each(path, &mut |loaded| {
+            let Ok(program) = &loaded.program else {
+                return;
+            };
+            if goal.is_reached(&tally) {
+                return;
+            }
+            let name = format!("{}/{}", selftests::name_of(path), loaded.name);
+            let made = compare_mutations(
+                &mut verifiers,
+                &mut tally,
+                &mut choices,
+                &name,
+                program,
+                AT_ONCE,
+            );
+            programs += u64::from(made != 0);
+            report_progress(&tally);
+        })?;
+    }
+    println!("mutations of {programs} programs, each mutated up to {AT_ONCE} times");
+    conclude(&tally)
+}
+
+fn report_progress(tally: &Tally) {
+    if tally.compared() % 10_000 == 9_999 {
+        eprintln!("{} compared: {:?}", tally.compared(), tally.agreements);
+    }
+}
+
+/// Prints the differences and the counts; fails if there are differences.
+fn conclude(tally: &Tally) -> Outcome {
+    for difference in &tally.differences {
+        let comparison = &difference.comparison;
+        println!(
+            "{:?}, {}\n{}\n  kernel  {}",
+            comparison.agreement, difference.origin, difference.case, comparison.kernel
+        );
+        match &comparison.ours {
+            Ok(ours) => println!("  beebox  {ours}\n"),
+            Err(unsupported) => println!("  beebox  unsupported: {unsupported}\n"),
+        }
+    }
+    for counts in [&tally.reasons, &tally.unsupported, &tally.unanswered] {
+        let mut counts: Vec<_> = counts.iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (what, count) in counts.iter().take(60) {
+            println!("{count:8}  {what}");
+        }
+        println!();
+    }
+    for (kind, counts) in &tally.kinds {
+        println!(
+            "{:8}  {kind}: {} accepted, {} unsupported",
+            counts.compared, counts.accepted, counts.unsupported
+        );
+    }
+    println!(
+        "{} programs, {} accepted by the kernel, {} unsupported, {} without an answer: {:?}",
+        tally.compared(),
+        tally.accepted(),
+        tally.count(Agreement::Unsupported),
+        tally.unanswered.values().sum::<u64>(),
+        tally.agreements
+    );
+    match tally.differing() {
+        0 => Ok(()),
+        differ => Err(format!("{differ} answers differ").into()),
+    }
+}

@@ -1,0 +1,25 @@
+//! Comparison of the registry and the verifier's answers with the kernel's, written into the
+//! tables of docs/verifier.md: `cargo differential compare registry`, `compare verifier` and
+//! `compare log`; what older releases refuse, into docs/kernels.md (`compare releases`); and how far runs of accepted programs stay inside what was proven:
+//! `cargo differential soak soundness`.
+
+mod live_code;
+mod logs;
+mod registry;
+mod releases;
+mod score;
+pub(crate) mod selftests;
+mod soundness;
+mod truth;
+mod unprivileged;
+
+/// The page that the tables are in.
+const PAGE: &str = "docs/verifier.md";
+
+pub(crate) use live_code::compare as compare_live_code;
+pub(crate) use logs::compare as compare_logs;
+pub(crate) use registry::compare_registry;
+pub(crate) use releases::compare as compare_releases;
+pub(crate) use score::score;
+pub(crate) use soundness::check as check_soundness;
+pub(crate) use unprivileged::compare as compare_unprivileged;

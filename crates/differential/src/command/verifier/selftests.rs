@@ -1,0 +1,221 @@
+//! Sets of the kernel's selftests, and the kernel that their programs are loaded for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use beebox::Kernel;
+use beebox::internal::object::Object;
+use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
+use btf::Btf;
+use clap::Args;
+use flate2::read::GzDecoder;
+use spec::kernel::Source;
+
+use crate::command::Outcome;
+
+/// Arguments that select programs of the selftests.
+#[derive(Args, Default)]
+pub(crate) struct Selection {
+    /// A set of the selftests, such as 7.2/v3
+    #[arg(long, value_name = "RELEASE/CPU")]
+    set: Vec<Set>,
+    /// Split the programs by a list of names (FILE/PROGRAM, one a line)
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// Directory of recorded answers, in place of tools/selftests
+    #[arg(long, value_name = "DIRECTORY")]
+    truth: Option<PathBuf>,
+    /// Objects whose name has this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Name every program that differs, or is not answered
+    #[arg(long)]
+    list: bool,
+}
+
+/// The compared programs and sets.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// RELEASE/CPU.
+    pub(crate) sets: Vec<Set>,
+    /// Names of programs that need nothing but the core of a verifier, as FILE/PROGRAM.
+    pub(super) core: Option<BTreeSet<String>>,
+    /// Directory of recorded answers, if it is not the repository's `tools/selftests`.
+    truth: Option<PathBuf>,
+    /// Text in the name of an object.
+    only: Option<String>,
+    /// True if every difference is printed.
+    pub(super) list: bool,
+}
+
+/// The objects of one release for one instruction set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Set {
+    release: String,
+    cpu: String,
+}
+
+impl Set {
+    /// Its name in tables.
+    pub(super) fn title(&self) -> String {
+        format!("{}/{}", self.release, self.cpu)
+    }
+
+    fn home(&self) -> PathBuf {
+        oracle::selftests().join(&self.release)
+    }
+}
+
+impl Options {
+    /// Options of a selection; `sets` are those that count if none is named.
+    pub(crate) fn from_selection(selection: Selection, sets: &[&str]) -> Outcome<Options> {
+        let named = match selection.set.is_empty() {
+            true => sets
+                .iter()
+                .map(|set| set.parse())
+                .collect::<Result<_, _>>()?,
+            false => selection.set,
+        };
+        let core = selection.names.map(|path| read_list(&path)).transpose()?;
+        Ok(Options {
+            sets: named,
+            core,
+            truth: selection.truth,
+            only: selection.only,
+            list: selection.list,
+        })
+    }
+
+    /// Options for all programs of one set.
+    pub(crate) fn of_set(set: &str) -> Outcome<Options> {
+        Options::from_selection(Selection::default(), &[set])
+    }
+
+    /// True if the program FILE/PROGRAM is compared.
+    pub(crate) fn includes(&self, name: &str) -> bool {
+        self.core.as_ref().is_none_or(|core| core.contains(name))
+    }
+
+    /// True if the programs are not chosen by a list.
+    pub(crate) fn core_is_all(&self) -> bool {
+        self.core.is_none()
+    }
+
+    /// True if every difference is printed.
+    pub(crate) fn lists(&self) -> bool {
+        self.list
+    }
+
+    /// The name of a set with the choice of its programs.
+    pub(crate) fn title(&self, set: &Set) -> String {
+        match &self.core {
+            Some(_) => format!("{}, core", set.title()),
+            None => set.title(),
+        }
+    }
+
+    /// True if tables of these programs speak for whole sets.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.only.is_none()
+    }
+
+    /// The file with a kernel's recorded answers to a set.
+    pub(super) fn truth(&self, set: &Set) -> PathBuf {
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/selftests");
+        let directory = self.truth.as_ref().unwrap_or(&ours);
+        directory.join(format!("truth-{}-{}.csv.gz", set.release, set.cpu))
+    }
+
+    /// The objects of a set, in order of their names.
+    pub(crate) fn objects(&self, set: &Set) -> Outcome<Vec<PathBuf>> {
+        let directory = set.home().join(format!("obj-{}", set.cpu));
+        let entries = fs::read_dir(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        let is_wanted = |path: &PathBuf| {
+            let name = name_of(path);
+            let only = self.only.as_deref();
+            name.ends_with(".bpf.o") && only.is_none_or(|only| name.contains(only))
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<PathBuf> = paths.filter(is_wanted).collect();
+        files.sort();
+        Ok(files)
+    }
+}
+
+impl FromStr for Set {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Set, &'static str> {
+        let (release, cpu) = text
+            .split_once('/')
+            .ok_or("a set is RELEASE/CPU, such as 7.2/v3")?;
+        Ok(Set {
+            release: release.to_owned(),
+            cpu: cpu.to_owned(),
+        })
+    }
+}
+
+/// The name of a file.
+pub(crate) fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The running kernel, as the recorded answers had it.
+pub(crate) struct Target {
+    pub(crate) kernel: Kernel,
+    pub(crate) registry: Registry,
+}
+
+impl Target {
+    /// Reads the running kernel.
+    pub(crate) fn running() -> Outcome<Target> {
+        let kernel = kernel_client::running_kernel()?;
+        let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+        let registry = kernel_data::linux_6_18_registry(types);
+        let types = Arc::clone(types);
+        let make = move || kernel_data::linux_6_18_registry(&types);
+        let kernel = kernel.with_registry(Box::new(make), Source::Given);
+        Ok(Target { kernel, registry })
+    }
+
+    /// Loads each program of an object as the kernel was given it. An object that cannot
+    /// be opened has none.
+    pub(crate) fn load_each(
+        &self,
+        path: &Path,
+        visit: &mut dyn FnMut(StandaloneProgram),
+    ) -> Outcome {
+        let bytes = fs::read(path)?;
+        let read_btf = |name: &str| types_of(&path.with_file_name(name));
+        let loader = ProgramLoader::new(&self.kernel).with_test_tags(&read_btf);
+        let _ = loader.load_each(&bytes, &name_of(path), visit);
+        Ok(())
+    }
+}
+
+/// The types of an object.
+fn types_of(path: &Path) -> Option<Arc<Btf<'static>>> {
+    let bytes = fs::read(path).ok()?;
+    let object = Object::open(&bytes).ok()?;
+    Some(Arc::new(object.btf()?.to_owned()))
+}
+
+/// Names of programs, one a line, perhaps packed.
+fn read_list(path: &Path) -> Outcome<BTreeSet<String>> {
+    Ok(read_text(path)?.lines().map(str::to_owned).collect())
+}
+
+/// The text of a file, perhaps packed.
+pub(super) fn read_text(path: &Path) -> Outcome<String> {
+    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => std::io::read_to_string(GzDecoder::new(&bytes[..]))?,
+        false => String::from_utf8(bytes)?,
+    })
+}

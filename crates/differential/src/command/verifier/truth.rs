@@ -1,0 +1,83 @@
+//! Recorded answers of a kernel: comma-separated values with a line for each program.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::selftests::read_text;
+use crate::command::Outcome;
+
+/// Recorded answers about a program's verification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// `None` if there is none.
+    pub(super) accepted: Option<bool>,
+    pub(super) insns: String,
+    pub(super) states: String,
+    pub(super) reason: String,
+}
+
+/// Answers by FILE/PROGRAM.
+pub(super) fn read(path: &Path) -> Outcome<HashMap<String, Answer>> {
+    let text = read_text(path)?;
+    let mut lines = text.lines();
+    let headings = cells(lines.next().unwrap_or_default());
+    let at = |name: &str| {
+        let found = headings.iter().position(|heading| heading == name);
+        found.ok_or_else(|| format!("{}: no column {name}", path.display()))
+    };
+    let columns = [
+        at("object")?,
+        at("prog")?,
+        at("verdict")?,
+        at("total_insns")?,
+        at("total_states")?,
+        at("reason")?,
+    ];
+    let mut truth = HashMap::new();
+    for line in lines {
+        let cells = cells(line);
+        let cell = |column: usize| cells.get(columns[column]).cloned().unwrap_or_default();
+        let answer = Answer {
+            accepted: match cell(2).as_str() {
+                "accepted" => Some(true),
+                "rejected" => Some(false),
+                _ => None,
+            },
+            insns: cell(3),
+            states: cell(4),
+            reason: cell(5).trim().to_owned(),
+        };
+        truth.insert(format!("{}/{}", cell(0), cell(1)), answer);
+    }
+    Ok(truth)
+}
+
+/// The cells of a line of comma-separated values.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut rest = line.chars().peekable();
+    while let Some(now) = rest.next() {
+        match (now, is_quoted, cells.last_mut()) {
+            ('"', true, Some(cell)) if rest.peek() == Some(&'"') => {
+                rest.next();
+                cell.push('"');
+            }
+            ('"', ..) => is_quoted = !is_quoted,
+            (',', false, _) => cells.push(String::new()),
+            (other, _, Some(cell)) => cell.push(other),
+            (_, _, None) => {}
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_cells_hold_commas_and_quotes() {
+        assert_eq!(cells("a,\"b,\"\"c\"\"\",,d"), ["a", "b,\"c\"", "", "d"]);
+    }
+}

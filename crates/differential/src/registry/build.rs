@@ -1,0 +1,529 @@
+//! Builds the registry of the running kernel from its answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs, io};
+
+use btf::{Btf, Kind, TypeId};
+use spec::helpers;
+use spec::programs::{AttachType, ProgramType};
+use spec::registry::{
+    ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
+    KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
+    SafeList, SpecialKfunc, TypeFlags,
+};
+
+use super::ask::{Asker, Subject, subjects};
+use super::layout;
+use super::maps::{self, MapAsker};
+use super::memory::{KernelMemory, RawProto};
+use super::privilege::Privilege;
+use super::rewriting::{self, SocketAsker};
+use super::source;
+use super::targets;
+use kernel_client::unprivileged::Unprivileged;
+
+/// Number of helpers that Linux has.
+pub const HELPERS: u32 = 211;
+
+/// A registry with what it took to build it.
+pub struct Built {
+    /// The registry.
+    pub registry: RegistryData,
+    /// Programs that were given to the kernel.
+    pub questions: u64,
+    /// Entries that could not be queried, with reasons.
+    pub not_asked: Vec<String>,
+}
+
+/// Builds the registry from the running kernel.
+pub fn build() -> io::Result<Built> {
+    let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
+    let memory = KernelMemory::read()?;
+    let mut asker = Asker::new();
+    let mut not_asked = Vec::new();
+    let unprivileged = Unprivileged::allow();
+    if unprivileged.is_none() {
+        not_asked.push("helpers without CAP_BPF: kernel.unprivileged_bpf_disabled is 1".into());
+    }
+
+    let protos = protos(&memory, &btf);
+    let mut registry = RegistryData {
+        protos,
+        lists: lists(&btf, &memory),
+        ..RegistryData::default()
+    };
+    nullable_args(
+        &mut registry.lists,
+        &mut asker,
+        &btf,
+        &memory,
+        &mut not_asked,
+    );
+    let subjects = subjects(&btf);
+    let map_asker = MapAsker::new(&btf);
+    for subject in &subjects {
+        if !asker.can_ask(subject) {
+            not_asked.push(format!(
+                "{} {}: not verified by the kernel",
+                subject.kind, subject.attach
+            ));
+            continue;
+        }
+        let set = helper_set(
+            &mut asker,
+            subject,
+            &registry.protos,
+            &memory,
+            &mut not_asked,
+        );
+        let layout = match subject.kind {
+            ProgramType::Tracing => Layout::Btf,
+            _ => layout::ask(&mut asker, subject),
+        };
+        let returns = asker.return_range(subject);
+        let least = returns.map_or(0, |range| range.min);
+        let prologue = rewriting::prologue(&mut asker, subject, &layout, least);
+        let rules = ProgramRules {
+            helpers: index_of(&mut registry.helper_sets, set),
+            layout: Some(index_of(&mut registry.layouts, layout)),
+            returns,
+            refused_fields: map_asker.refused_fields(&mut asker, subject),
+            updates_sockmap: false,
+            deletes_sockmap: false,
+            prologue,
+            is_confirmed: true,
+        };
+        let key = (subject.kind, subject.attach_type());
+        if let Some(other) = registry.programs.insert(key, rules)
+            && other != rules
+        {
+            not_asked.push(format!(
+                "{} {}: sleepable programs have other rules",
+                subject.kind, subject.attach
+            ));
+        }
+    }
+    let answers = map_asker.ask(&mut asker, &registry, &subjects);
+    registry.maps = answers.traits;
+    not_asked.extend(answers.by_source);
+    registry.sockets = SocketAsker::new().ask(&mut asker);
+    registry.rewriting = rewriting::ask(&mut asker, &map_asker, &registry, &subjects);
+    rewriting::add_unasked(&mut registry.rewriting, &mut not_asked);
+    sockmap_changes(
+        &mut registry,
+        &mut asker,
+        &map_asker,
+        &subjects,
+        &mut not_asked,
+    );
+    merge_attach_types(&mut registry, &subjects);
+    source::add_unasked(&mut registry, &mut not_asked);
+    iterators(&mut registry, &mut asker, &memory, &btf, &mut not_asked);
+    kfuncs(&mut registry, &mut asker, &memory, &btf, &subjects);
+    Ok(Built {
+        registry,
+        questions: asker.questions,
+        not_asked,
+    })
+}
+
+/// Program types that change maps of sockets.
+fn sockmap_changes(
+    registry: &mut RegistryData,
+    asker: &mut Asker,
+    maps: &MapAsker<'_>,
+    subjects: &[Subject],
+    not_asked: &mut Vec<String>,
+) {
+    for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
+        let mut ask = |helper| maps.may_change_sockmap(asker, registry, subject, helper);
+        let (update, delete) = (ask(maps::MAP_UPDATE), ask(maps::MAP_DELETE));
+        if update.is_none() {
+            not_asked.push(format!(
+                "{} {}: update of a sockmap",
+                subject.kind, subject.attach
+            ));
+        }
+        let key = (subject.kind, subject.attach_type());
+        if let Some(rules) = registry.programs.get_mut(&key) {
+            rules.updates_sockmap =
+                update.unwrap_or_else(|| source::may_update_sockmap(subject.kind, subject.attach));
+            rules.deletes_sockmap = delete.unwrap_or(false);
+        }
+    }
+}
+
+fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
+    let at = all.iter().position(|other| *other == one);
+    let at = at.unwrap_or_else(|| {
+        all.push(one);
+        all.len() - 1
+    });
+    at as u32
+}
+
+/// Makes the rules of the first attach type those of every attach type, and keeps
+/// only the others that differ, where the kernel takes any attach type.
+fn merge_attach_types(registry: &mut RegistryData, subjects: &[Subject]) {
+    let kinds: BTreeSet<ProgramType> = subjects.iter().map(|subject| subject.kind).collect();
+    for kind in kinds {
+        let Some(rules) = registry
+            .programs
+            .get(&(kind, AttachType::from_number(0)))
+            .copied()
+        else {
+            continue;
+        };
+        registry.programs.retain(|&(other, attach), theirs| {
+            other != kind || *theirs != rules || attach.is_none()
+        });
+        registry.programs.insert((kind, None), rules);
+    }
+}
+
+/// Prototypes of helpers that differ in what the verifier sees, ordered by number.
+pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
+    let mut protos: Vec<HelperProto> = Vec::new();
+    for raw in memory.protos() {
+        let Some(proto) = proto(&raw, memory, btf) else {
+            continue;
+        };
+        let is_same = |other: &HelperProto| {
+            *other
+                == HelperProto {
+                    function: other.function.clone(),
+                    ..proto.clone()
+                }
+        };
+        if !protos.iter().any(is_same) {
+            protos.push(proto);
+        }
+    }
+    protos.push(source::tail_call());
+    protos.sort_by(|one, other| (one.id, &one.function).cmp(&(other.id, &other.function)));
+    protos
+}
+
+fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperProto> {
+    let args: Option<Vec<ArgType>> = raw.args.iter().map(|&arg| ArgType::from_raw(arg)).collect();
+    let args: [ArgType; 5] = args?.try_into().ok()?;
+    let helper = source::helper_of(&raw.function, args[0].base)?;
+    let id = helpers::number(helper)?;
+    let structure = |address: u64| {
+        let id = memory.u32_at(address)?;
+        let ty = btf.get(TypeId(id)).filter(|ty| ty.kind() == Kind::Struct)?;
+        Some(KernelType {
+            name: ty.name().to_str()?.into(),
+            btf_id: 0,
+        })
+    };
+    let mut arg_details: [ArgDetail; 5] = Default::default();
+    for ((arg, &detail), to) in args.iter().zip(&raw.details).zip(&mut arg_details) {
+        *to = if arg.flags.has(TypeFlags::MEM_FIXED_SIZE) {
+            ArgDetail::Size(u32::try_from(detail).ok()?)
+        } else {
+            structure(detail).map_or(ArgDetail::None, ArgDetail::Btf)
+        };
+    }
+    let restriction = match raw.allowed.as_str() {
+        "" => None,
+        "bpf_d_path_allowed" => Some(Restriction::DPath),
+        "bpf_sk_storage_tracing_allowed" => Some(Restriction::SkStorageTracing),
+        _ => return None,
+    };
+    let [gpl_only, pkt_access, might_sleep, allow_fastcall] = raw.flags;
+    Some(HelperProto {
+        id: id as u32,
+        name: helpers::helper(id)?.name.into(),
+        function: raw.function.as_str().into(),
+        args,
+        arg_details,
+        ret: RetType::from_raw(raw.ret)?,
+        ret_btf: structure(raw.ret_btf),
+        gpl_only,
+        pkt_access,
+        might_sleep,
+        allow_fastcall,
+        restriction,
+    })
+}
+
+/// The helpers of a kind of program, each with its prototype.
+fn helper_set(
+    asker: &mut Asker,
+    subject: &Subject,
+    protos: &[HelperProto],
+    memory: &KernelMemory,
+    not_asked: &mut Vec<String>,
+) -> Vec<HelperEntry> {
+    let mut set = Vec::new();
+    let privilege = Privilege::of(asker, subject);
+    for id in 1..=HELPERS {
+        if !asker.has_helper(subject, id) {
+            continue;
+        }
+        let candidates: Vec<usize> = (0..protos.len())
+            .filter(|&at| protos[at].id == id)
+            .collect();
+        let Some(proto) = choose(asker, subject, protos, &candidates, memory) else {
+            let functions: Vec<&str> = candidates.iter().map(|&at| &*protos[at].function).collect();
+            not_asked.push(format!(
+                "{} {}: prototype of {} among {functions:?}",
+                subject.kind,
+                subject.attach,
+                helpers::helper(id as i32).map_or("?", |helper| helper.name),
+            ));
+            continue;
+        };
+        set.push(HelperEntry {
+            id,
+            proto: proto as u32,
+            capability: privilege.for_helper(asker, id),
+        });
+    }
+    set
+}
+
+/// The one prototype of several that the kernel's answers fit.
+fn choose(
+    asker: &mut Asker,
+    subject: &Subject,
+    protos: &[HelperProto],
+    candidates: &[usize],
+    memory: &KernelMemory,
+) -> Option<usize> {
+    let &[first, ref others @ ..] = candidates else {
+        return None;
+    };
+    if others.is_empty() {
+        return Some(first);
+    }
+    let id = protos[first].id;
+    let mut left = candidates.to_vec();
+    let differ = |left: &[usize], of: &dyn Fn(&HelperProto) -> bool| {
+        left.iter().any(|&at| of(&protos[at])) && !left.iter().all(|&at| of(&protos[at]))
+    };
+    if differ(&left, &|proto| proto.gpl_only) {
+        let is_gpl = asker.is_gpl_only(subject, id);
+        left.retain(|&at| protos[at].gpl_only == is_gpl);
+    }
+    if asker.is_refused_by_target(subject, id) {
+        left.retain(|&at| protos[at].restriction.is_some());
+        return left.first().copied();
+    }
+    let expected = asker.first_argument(subject, id);
+    left.retain(|&at| match (&expected, protos[at].args[0].base) {
+        (None, base) => base == ArgBase::DontCare || base == ArgBase::Anything,
+        (Some(words), base) => {
+            source::expected_words(base).is_none_or(|start| words.starts_with(start))
+        }
+    });
+    if left.len() > 1 {
+        match asker.callee(subject, id) {
+            // The verifier replaces only calls of the fastcall kind by instructions.
+            Some(None) => left.retain(|&at| protos[at].allow_fastcall),
+            Some(Some(imm)) => {
+                let name = memory.callee(imm);
+                left.retain(|&at| name.is_none_or(|name| &*protos[at].function == name));
+            }
+            None => left.retain(|&at| source::is_for(&protos[at], subject.kind)),
+        }
+    }
+    match left[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// Arguments of tracepoints that may be null: the kernel's table, corrected by what
+/// programs are given for every tracepoint that this kernel has.
+fn nullable_args(
+    lists: &mut Lists,
+    asker: &mut Asker,
+    btf: &Btf<'_>,
+    memory: &KernelMemory,
+    not_asked: &mut Vec<String>,
+) {
+    for (name, mask) in memory.nullable_tracepoint_args(btf) {
+        lists.nullable_tracepoint_args.insert(name.into(), mask);
+    }
+    let all = targets::tracepoints(btf);
+    for target in &all {
+        for index in 0..target.args.len() {
+            let Some(offset) = target.offset(btf, index) else {
+                continue;
+            };
+            if target.structure(btf, index).is_none() {
+                continue;
+            }
+            let answer = target.ask(asker, offset);
+            let Some(theirs) = targets::nullness(answer.as_ref()) else {
+                continue;
+            };
+            if theirs != lists.tracepoint_arg(&target.name, index) {
+                let bits = u64::from(theirs.may_be_null) | u64::from(theirs.may_be_error) << 1;
+                let mask = lists
+                    .nullable_tracepoint_args
+                    .entry(target.name.as_str().into());
+                let mask = mask.or_default();
+                *mask = *mask & !(3 << (4 * index)) | bits << (4 * index);
+                not_asked.push(format!(
+                    "tracepoint {}, argument {index}: by a load, not in the table",
+                    target.name
+                ));
+            }
+        }
+    }
+    let known: BTreeSet<&str> = all.iter().map(|target| target.name.as_str()).collect();
+    let names = lists.nullable_tracepoint_args.keys();
+    let others = names.filter(|name| !known.contains(&***name)).count();
+    not_asked.push(format!(
+        "{others} tracepoints of the table of nullable arguments: not in this kernel"
+    ));
+}
+
+/// Arguments of every iterator target.
+fn iterators(
+    registry: &mut RegistryData,
+    asker: &mut Asker,
+    memory: &KernelMemory,
+    btf: &Btf<'_>,
+    not_asked: &mut Vec<String>,
+) {
+    let rules = registry
+        .programs
+        .get(&(ProgramType::Tracing, Some(AttachType::TraceIter)))
+        .copied();
+    for target in targets::iterators(btf) {
+        if !asker.can_ask(&target.subject) {
+            continue;
+        }
+        let args = targets::iterator_args(asker, btf, &target);
+        let set = helper_set(asker, &target.subject, &registry.protos, memory, not_asked);
+        let set = index_of(&mut registry.helper_sets, set);
+        let iterator = IteratorTarget {
+            args,
+            helpers: Some(set).filter(|&set| rules.is_none_or(|rules| rules.helpers != set)),
+        };
+        registry.iterators.insert(target.name.into(), iterator);
+    }
+}
+
+/// Functions of the kernel that programs may call: found in memory, confirmed by
+/// loads.
+fn kfuncs(
+    registry: &mut RegistryData,
+    asker: &mut Asker,
+    memory: &KernelMemory,
+    btf: &Btf<'_>,
+    subjects: &[Subject],
+) {
+    let mut found: BTreeMap<u32, u32> = BTreeMap::new();
+    for set in memory
+        .sets(btf, Kind::Func)
+        .iter()
+        .filter(|set| set.is_kfuncs)
+    {
+        for &(id, flags) in &set.entries {
+            *found.entry(id).or_default() |= flags;
+        }
+    }
+    for (id, flags) in found {
+        let mut program_types = ProgramTypes::default();
+        let mut exceptions = Vec::new();
+        let mut first: BTreeMap<ProgramType, bool> = BTreeMap::new();
+        for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
+            let is_for = asker.has_kfunc(subject, id);
+            let of_kind = *first.entry(subject.kind).or_insert(is_for);
+            if of_kind {
+                program_types = program_types.with(subject.kind);
+            }
+            if is_for != of_kind {
+                let attach = subject.attach_type();
+                exceptions.extend(attach.map(|attach| (subject.kind, attach)));
+            }
+        }
+        let Some(name) = btf.at(TypeId(id)).name().to_str() else {
+            continue;
+        };
+        let is_called = program_types != ProgramTypes::default() || !exceptions.is_empty();
+        if is_called || source::is_unasked_kfunc(name) {
+            let kfunc = Kfunc {
+                name: name.into(),
+                btf_id: 0,
+                flags: KfuncFlags(flags),
+                special: SpecialKfunc::named(name),
+                program_types: source::with_unasked_types(name, program_types),
+                exceptions,
+            };
+            registry.kfuncs.insert(name.into(), kfunc);
+        }
+    }
+}
+
+/// Lists out of BTF and memory.
+fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
+    let mut lists = Lists::default();
+    for ty in btf.types() {
+        let Some(name) = ty.name().to_str() else {
+            continue;
+        };
+        let Some(composite) = ty.as_composite() else {
+            continue;
+        };
+        for list in SafeList::ALL {
+            if let Some(structure) = name.strip_suffix(list.suffix()) {
+                for member in composite.members() {
+                    if let Some(field) = btf.string(member.name).to_str() {
+                        let entry = (list, structure.into(), field.into());
+                        lists.safe_fields.insert(entry);
+                    }
+                }
+            }
+        }
+    }
+    lists.destructors = memory
+        .destructors(btf)
+        .into_iter()
+        .map(|(structure, function)| (structure.into(), function.into()))
+        .collect();
+    let to_names = |names: &[&str]| -> Vec<Box<str>> {
+        let names = names.iter();
+        names.map(|&name| name.into()).collect()
+    };
+    for set in memory.sets(btf, Kind::Struct) {
+        let names = set.names(btf);
+        if names.contains(&"task_struct") && names.contains(&"cgroup") {
+            lists.rcu_protected.extend(to_names(&names));
+        }
+    }
+    for set in memory.sets(btf, Kind::Func) {
+        if set.is_kfuncs {
+            continue;
+        }
+        let names = set.names(btf);
+        let has = |name: &str| names.contains(&name);
+        let is_lsm = names.iter().all(|name| name.starts_with("bpf_lsm_"));
+        let list = if has("dentry_open") && has("vfs_truncate") {
+            &mut lists.d_path
+        } else if has("do_exit") && has("__x64_sys_exit") {
+            &mut lists.noreturn
+        } else if has("rcu_read_unlock_strict") || has("__rcu_read_unlock") {
+            &mut lists.attach_denied
+        } else if is_lsm && names.len() > 150 {
+            &mut lists.lsm_hooks
+        } else if is_lsm && has("bpf_lsm_getprocattr") && has("bpf_lsm_inode_getsecurity") {
+            &mut lists.lsm_disabled
+        } else if is_lsm && has("bpf_lsm_task_free") && names.len() < 12 {
+            &mut lists.lsm_untrusted
+        } else if is_lsm && has("bpf_lsm_inode_xattr_skipcap") && names.len() < 6 {
+            &mut lists.lsm_bool
+        } else if is_lsm && has("bpf_lsm_bpf_token_cmd") && names.len() > 50 {
+            &mut lists.lsm_sleepable
+        } else {
+            continue;
+        };
+        list.extend(to_names(&names));
+    }
+    lists
+}

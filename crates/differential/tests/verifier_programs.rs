@@ -1,0 +1,182 @@
+//! Programs of which a verifier once answered wrongly: `cases/unsound` has those that
+//! kernels accepted, each with the fix it is about, `cases/differences` those of which
+//! ours did not answer as the kernel; and of rules that were read in the kernel's source:
+//! `cases/fields` has special fields of map values, `cases/tail-calls` what a tail call needs.
+//! Our answer is the one that the kernel gave when the
+//! case was recorded, and the one that the running kernel gives: verdict, error number,
+//! last line and counts.
+//!
+//! `BEEBOX_WRITE` in the environment records the running kernel's answers instead.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use beebox_differential::verifier::VerifierPair;
+use btf::Kind;
+use kernel_client::load::may_load;
+use kernel_client::verdict::Answer;
+use program::case::{Case, KernelAnswer};
+use spec::Kernel;
+use spec::kernel::{Privileges, Source};
+
+fn case_files(directory: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../testkit")
+        .join(directory);
+    let entries = fs::read_dir(directory).expect("the cases");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+/// Error number, and the lines of the log that a case has of an answer.
+fn lines(answer: &Answer) -> (Option<i32>, Vec<String>) {
+    let errno = (!answer.is_accepted()).then_some(answer.errno);
+    let reason = errno.map(|_| answer.reason.clone());
+    let counts = answer.counts.filter(|counts| counts.insns != 0);
+    let counts = counts.map(|counts| counts.to_string());
+    (errno, reason.into_iter().chain(counts).collect())
+}
+
+fn recorded(answer: &KernelAnswer) -> (Option<i32>, Vec<String>) {
+    (answer.errno, answer.log.clone())
+}
+
+/// The text with the answer in front of the first subprogram.
+fn with_answer(text: &str, (errno, log): &(Option<i32>, Vec<String>)) -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let release = release.split('-').next().expect("a version").trim();
+    let verdict = match errno {
+        None => "accepted".to_owned(),
+        Some(errno) => format!("refused {errno}"),
+    };
+    let lines: String = log
+        .iter()
+        .map(|line| format!("    .log {line:?}\n"))
+        .collect();
+    let block = format!(".kernel {release:?} {verdict}\n{lines}.end\n");
+    let mut plain = String::new();
+    let mut skipping = false;
+    for line in text.lines() {
+        skipping |= line.starts_with(".kernel ");
+        if !skipping {
+            if line.starts_with(".subprog ") && !plain.contains(".kernel ") {
+                plain += &block;
+            }
+            plain += line;
+            plain.push('\n');
+        }
+        skipping &= line != ".end";
+    }
+    plain
+}
+
+/// A call of a kernel function by its name, whose BTF id each kernel has its own of.
+const KFUNC: &str = "call kfunc(bpf_";
+
+/// The text of a case with the BTF ids that kernel functions have in a kernel.
+fn with_kfuncs(text: &str, kernel: &Kernel) -> String {
+    let line = |line: &str| {
+        let named = line.split_once("kfunc(").filter(|_| line.contains(KFUNC));
+        let Some((before, name)) = named else {
+            return format!("{line}\n");
+        };
+        let name = name.trim_end_matches(')');
+        let types = kernel.btf().expect("types of the kernel");
+        let function = types.find(Kind::Func, name);
+        let id = function.unwrap_or_else(|| panic!("no {name}")).id();
+        format!("{before}kfunc({})\n", id.0)
+    };
+    text.lines().map(line).collect()
+}
+
+/// Compares the answers to the cases of a directory. Returns how many there are, and what
+/// differs.
+fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
+    let registry = built_in.registry().expect("the built-in kernel has one");
+    let mut judges = VerifierPair::new(built_in, registry).expect("a caller with all privileges");
+    let mut differ = Vec::new();
+    let files = case_files(directory);
+    for file in &files {
+        let text = fs::read_to_string(file).expect("a case");
+        let parse = |kernel: &Kernel| {
+            let case = Case::parse(&with_kfuncs(&text, kernel));
+            case.unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        };
+        let case = parse(built_in);
+        let name = case.program.name();
+        let ours = judges.ours(&case.program);
+        let ours = lines(&ours.unwrap_or_else(|what| panic!("{name}: {what}")));
+        let kernels = match text.contains(KFUNC) {
+            true => sys::kernel::running()
+                .map_err(|error| error.to_string())
+                .and_then(|running| judges.kernel(&parse(&running).program)),
+            false => judges.kernel(&case.program),
+        };
+        let kernels = kernels.map(|answer| lines(&answer));
+        if std::env::var_os("BEEBOX_WRITE").is_some() {
+            let answer = kernels.clone().expect("a kernel to ask");
+            fs::write(file, with_answer(&text, &answer)).expect("a written case");
+        } else {
+            assert_eq!(case.answers.len(), 1, "{name}: one answer is recorded");
+            if recorded(&case.answers[0]) != ours {
+                let recorded = &case.answers[0];
+                differ.push(format!("{name}: recorded {recorded:?}, ours {ours:?}"));
+            }
+        }
+        if let Some(kernels) = oracle::found("cases of the verifier", kernels)
+            && kernels != ours
+        {
+            differ.push(format!("{name}: the kernel {kernels:?}, ours {ours:?}"));
+        }
+    }
+    (files.len(), differ)
+}
+
+#[test]
+fn programs_that_once_were_accepted_wrongly_get_the_kernels_answer() {
+    let (count, differ) = compare("cases/unsound", &kernel_data::linux_6_18());
+    assert!(count >= 20, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn programs_that_showed_a_difference_get_the_kernels_answer() {
+    let (count, differ) = compare("cases/differences", &kernel_data::linux_6_18());
+    assert!(count >= 15, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn callers_without_privileges_get_the_kernels_answer() {
+    // Only a caller with privileges can leave them.
+    if oracle::found("callers without privileges", may_load()).is_none() {
+        return;
+    }
+    let built_in = kernel_data::linux_6_18();
+    let kernel = built_in.with_privileges(Privileges::NONE, Source::Given);
+    let (count, differ) = compare("cases/unprivileged", &kernel);
+    assert!(count >= 16, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
+    let (count, differ) = compare("cases/fields", &kernel_data::linux_6_18());
+    assert!(count >= 12, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn tail_calls_are_allowed_where_the_kernel_allows_them() {
+    let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
+    assert!(count >= 17, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn exception_callbacks_are_checked_as_in_the_kernel() {
+    let (count, differ) = compare("cases/exceptions", &kernel_data::linux_6_18());
+    assert!(count >= 14, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
