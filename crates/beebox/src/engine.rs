@@ -21,7 +21,7 @@ pub enum Engine {
     /// Native code, compiled from the converted program. The threaded interpreter runs
     /// instead where there is no native code (another processor, no executable memory).
     /// A child made by `fork` can't run what its parent compiled, unless the pool gives
-    /// each program pages of its own ([`Writing::OwnPages`](crate::Writing::OwnPages)).
+    /// each program pages of its own (`PoolOptions::writing`).
     #[default]
     Native,
 }

@@ -14,10 +14,12 @@ use crate::internal::text::ReadError;
 #[non_exhaustive]
 pub enum FilterError {
     /// The text is not a program.
+    #[doc(hidden)]
     Text(ReadError),
     /// The program breaks a rule.
     Rule {
         /// The broken rule and the instruction.
+        #[doc(hidden)]
         refusal: Refusal,
         /// The program.
         program: Vec<SockFilter>,
@@ -102,6 +104,7 @@ impl Error for FilterError {
     }
 }
 
+#[doc(hidden)]
 impl From<ReadError> for FilterError {
     fn from(error: ReadError) -> FilterError {
         FilterError::Text(error)

@@ -1,6 +1,6 @@
 //! Expectation files: what runs of programs have to give, checked.
 //!
-//! A file has one statement a line ([`FORM`] lists them); a line that begins with `#` is a comment.
+//! A file has one statement a line; a line that begins with `#` is a comment.
 //! The statements are run in order over the same maps:
 //!
 //! ```text
@@ -39,5 +39,5 @@
 //! ```
 
 pub use crate::internal::expect::{
-    CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile, FORM,
+    CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile,
 };

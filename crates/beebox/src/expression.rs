@@ -99,6 +99,7 @@ impl Expression {
 
     /// The instructions for packets of a link type, as `tcpdump -d` shows them; a packet
     /// that matches is kept up to `snaplen` bytes.
+    #[doc(hidden)]
     pub fn program(
         &self,
         link_type: LinkType,

@@ -12,7 +12,10 @@ use verifier::reason::Explanation;
 
 use crate::internal::bytes::{ByteSourceError, name_of};
 use crate::internal::expect::{ExpectError, ExpectProblem};
+#[cfg(feature = "kernel-data")]
+use crate::internal::kernel::files::KernelFileError;
 use crate::internal::maps_json::MapsJsonError;
+use crate::internal::network::NetworkFileError;
 use crate::internal::run::{DataError, LoadError, RunCaptureError, RunError};
 use crate::internal::variables::{VariableError, VariableFault};
 
@@ -49,7 +52,8 @@ pub enum ErrorKind {
     Trap,
     /// A packet of a capture is damaged or no Ethernet frame.
     Capture,
-    /// A file of maps or of expectations is not of its form, or does not fit the object.
+    /// A file of maps, of expectations, of a network or of a kernel is not of its form, or does not
+    /// fit the object.
     Format,
 }
 
@@ -69,6 +73,9 @@ pub(crate) enum Cause {
     /// Maps that cannot be written as JSON.
     Json(String),
     Expect(Box<ExpectError>),
+    #[cfg(feature = "kernel-data")]
+    Kernel(KernelFileError),
+    Network(NetworkFileError),
     /// No program has this name; those that there are.
     NoProgram(String, Vec<String>),
     /// No map of the object has this name; those that there are.
@@ -104,6 +111,14 @@ impl Error {
                 },
                 _ => ErrorKind::Format,
             },
+            #[cfg(feature = "kernel-data")]
+            Cause::Kernel(error) => match error {
+                KernelFileError::Path(..)
+                | KernelFileError::File(..)
+                | KernelFileError::Config(..) => ErrorKind::File,
+                _ => ErrorKind::Format,
+            },
+            Cause::Network(_) => ErrorKind::Format,
             Cause::Json(_) => ErrorKind::Map,
             Cause::Variable(error) => match error.fault {
                 VariableFault::NoVariable { .. }
@@ -227,6 +242,9 @@ impl fmt::Display for Error {
             Cause::Variable(error) => error.fmt(f),
             Cause::Json(error) => f.write_str(error),
             Cause::Expect(error) => error.fmt(f),
+            #[cfg(feature = "kernel-data")]
+            Cause::Kernel(error) => error.fmt(f),
+            Cause::Network(error) => error.fmt(f),
             Cause::NoProgram(name, known) => write!(
                 f,
                 "the instance has no program {name}; there are {}",
@@ -261,7 +279,10 @@ impl StdError for Error {
             Cause::Maps(error) => error.source(),
             Cause::Variable(error) => error.source(),
             Cause::Expect(error) => error.source(),
+            #[cfg(feature = "kernel-data")]
+            Cause::Kernel(error) => error.source(),
             Cause::Json(_)
+            | Cause::Network(_)
             | Cause::NoProgram(..)
             | Cause::NoMap(..)
             | Cause::Option(..)

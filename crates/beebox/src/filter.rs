@@ -61,6 +61,7 @@ impl Filter {
     }
 
     /// The checked program.
+    #[doc(hidden)]
     pub fn checked(&self) -> &Checked {
         &self.checked
     }
@@ -78,12 +79,14 @@ impl Filter {
 
     /// The native code under a name, for a profiler; `None` where another engine runs
     /// the filter.
+    #[doc(hidden)]
     pub fn native_code<'a>(&'a self, name: &'a str) -> Option<CodeRegion<'a>> {
         self.prepared.native_code(name)
     }
 
     /// Returns the filter's value for a packet, and calls `report` with every instruction
     /// executed. The plain interpreter runs it.
+    #[doc(hidden)]
     pub fn trace(
         &self,
         packet: &Packet<'_>,
@@ -153,6 +156,7 @@ impl FilterBuilder {
 
     /// Sets the executable memory for native code, which many filters can share
     /// [default: memory of its own].
+    #[doc(hidden)]
     pub fn pool(mut self, pool: &Pool) -> FilterBuilder {
         self.pool = Some(pool.clone());
         self
@@ -190,6 +194,7 @@ impl FilterBuilder {
     }
 
     /// Reads a program in one form.
+    #[doc(hidden)]
     pub fn parse_as(&self, text: &[u8], form: Option<Form>) -> Result<Filter, FilterError> {
         self.build(&classic::text::read(text, form)?)
     }

@@ -65,7 +65,16 @@
 //! }
 //! ```
 
-pub use crate::internal::host::{HELPER_NUMBERS, HostFunction, KfuncFlags, ProgramTypes, header};
+pub use crate::internal::host::{HELPER_NUMBERS, HostFunction};
+
+/// Declarations of functions in C, for the source of programs that call them.
+pub fn header(functions: &[HostFunction]) -> String {
+    let prototypes: Vec<_> = functions
+        .iter()
+        .map(|function| function.prototype().clone())
+        .collect();
+    crate::internal::host::header(&prototypes)
+}
 
 /// A function of the host: `fn name(parameter: type, …) -> number { … }`, with what it captures.
 /// See [`host`](crate::host) for the types.

@@ -101,7 +101,7 @@ pub mod seccomp;
 pub mod variables;
 pub mod verify;
 
-pub use engine::Engine;
+pub use engine::{Engine, UnknownEngine};
 pub use error::FilterError;
 pub use expression::Expression;
 pub use failure::{Error, ErrorKind};
@@ -112,13 +112,12 @@ pub use instance::{
 };
 pub use internal::pod::Pod;
 pub use internal::run::{
-    Arena, CaptureSummary, PacketOutput, PacketRun, PacketVerdict, PrintedText, RunClock,
-    RunEngine, RunRecord, StorageOwner, UnwrittenRead, VerdictCount,
+    CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunEngine, RunRecord,
+    VerdictCount,
 };
 pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};
-pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
-pub use spec::Errno;
-pub use spec::maps::{MapFlags, MapKind};
+pub use spec::maps::MapKind;
 pub use spec::programs::ProgramType;
-pub use vm::{Redirect, Stream};
+pub use spec::{Errno, Kernel};
+pub use vm::Redirect;

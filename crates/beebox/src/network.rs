@@ -9,15 +9,22 @@
 //! network.add_device(NetDevice::ethernet(2, "eth0".into()));
 //! let net = RoutePrefix::new("198.51.100.0".parse()?, 24).ok_or("no prefix")?;
 //! let router = "192.0.2.1".parse()?;
-//! network.routes.add(Route::via(net, router, 2));
-//! network.neighbours.add(2, router, [2, 0, 0, 0, 0, 1]);
-//! network.sockets.add(NetSocket::listener("192.0.2.2:80".parse()?));
+//! network.add_route(Route::via(net, router, 2));
+//! network.add_neighbour(2, router, [2, 0, 0, 0, 0, 1]);
+//! network.add_socket(NetSocket::listener("192.0.2.2:80".parse()?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LoadedObject::set_system`](crate::internal::run::LoadedObject::set_system) gives it to programs.
+//! [`Loader::system`](crate::Loader::system) gives it to programs.
 
-pub use crate::internal::network::{
-    Neighbours, NetDevice, NetSocket, Network, NetworkFileError, Route, RoutePrefix, Routes,
-    Sockets, System, read,
-};
+use crate::failure::{Cause, Error};
+
+pub use crate::internal::network::{NetDevice, NetSocket, Network, Route, RoutePrefix, System};
+
+/// Reads a description of a machine and its network: JSON, as the book's page on networks has it.
+///
+/// # Errors
+/// [`ErrorKind::Format`](crate::ErrorKind::Format) with the place in the text.
+pub fn read(text: &str) -> Result<System, Error> {
+    crate::internal::network::read(text).map_err(|error| Cause::Network(error).into())
+}

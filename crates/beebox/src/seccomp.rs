@@ -7,7 +7,6 @@
 //! diagrams over the bits of `struct seccomp_data`).
 
 pub use crate::internal::seccomp::{
-    Action, Analysis, Arch, ByteOrder, Case, Condition, Contrast, Difference, Expectation,
-    ExpectationError, FilterStack, Finding, Group, Miss, Others, SeccompBuilder, SeccompData,
-    SeccompFilter, SeccompRunner, Table, TooComplex, call, read_expectations,
+    Action, Analysis, Arch, Case, Condition, FilterStack, Group, Others, SeccompBuilder,
+    SeccompData, SeccompFilter, SeccompRunner, Table, TooComplex, call,
 };

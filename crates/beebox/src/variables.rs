@@ -19,4 +19,4 @@
 //! }
 //! ```
 
-pub use crate::internal::variables::{Assignment, FORM, VariableError};
+pub use crate::internal::variables::{Assignment, VariableError};

@@ -1,6 +1,6 @@
 //! Verification of the programs of an object, each loaded alone.
 
 pub use crate::internal::verify::{
-    Explanation, InsnPlace, MapNote, Options, ProgramVerification, Refusal, RefusalKind,
-    SourceLine, Statistics, Verdict, Verification, explanation_text, verify_object,
+    Explanation, InsnPlace, Options, ProgramVerification, Refusal, RefusalKind, SourceLine,
+    Statistics, Verdict, Verification, explanation_text, verify_object,
 };

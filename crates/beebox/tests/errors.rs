@@ -43,7 +43,7 @@ errors! {
     beebox::JumpLimitExceeded,
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
-    beebox::internal::UnknownEngine,
+    beebox::UnknownEngine,
     btf::AccessFault<'static>,
     btf::core::CoreError,
     btf::DedupError,

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beebox::host::{HostFunction, KfuncFlags, header};
+use beebox::host::{HostFunction, header};
+use beebox::internal::host::KfuncFlags;
 use beebox::internal::host::{BadFunctions, Prototype};
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
@@ -86,11 +87,6 @@ fn load(
         ..LoadOptions::default()
     };
     LoadedObject::load_with_functions(&object, &kernel_data::linux_6_18(), &options, functions)
-}
-
-fn prototypes(functions: &[HostFunction]) -> Vec<Prototype> {
-    let all = functions.iter();
-    all.map(|function| function.prototype().clone()).collect()
 }
 
 /// The functions with the helper numbers of the object.
@@ -283,7 +279,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
 #[test]
 fn the_header_declares_what_the_object_uses() {
     let (functions, _) = functions();
-    let text = header(&prototypes(&functions));
+    let text = header(&functions);
     for line in [
         "struct Entry {\n\tunsigned long long hits;\n\tunsigned int limit;\n\tunsigned char name[4];\n};",
         "extern long long host_sum(const void *bytes, unsigned int bytes__sz, unsigned short scale) __weak __ksym;",
@@ -295,7 +291,7 @@ fn the_header_declares_what_the_object_uses() {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let (functions, _) = helpers();
-    let text = header(&prototypes(&functions));
+    let text = header(&functions);
     for line in [
         "static long long (*const host_sum)(const void *bytes, unsigned int bytes__sz, unsigned short scale) = (void *)65536;",
         "static void (*const host_fill)(void *bytes, unsigned int bytes__sz, unsigned char value) = (void *)65538;",
@@ -308,8 +304,5 @@ fn the_header_declares_what_the_object_uses() {
         }
     }];
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/host/host.h");
-    assert_eq!(
-        std::fs::read_to_string(file).unwrap(),
-        header(&prototypes(&seen))
-    );
+    assert_eq!(std::fs::read_to_string(file).unwrap(), header(&seen));
 }

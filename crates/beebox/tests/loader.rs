@@ -7,8 +7,9 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::internal::object::Object;
 use beebox::internal::program::{InitialContents, Program, ProgramType};
+use beebox::internal::verify::MapNote;
 use beebox::internal::verify::{ProgramLoader, StandaloneProgram, verify};
-use beebox::verify::{MapNote, Options, Verdict};
+use beebox::verify::{Options, Verdict};
 use btf::Btf;
 
 fn file(name: &str) -> Vec<u8> {

@@ -12,6 +12,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The bytes are not a capture, or a damaged one.
+    #[doc(hidden)]
     Fault(Fault),
 }
 

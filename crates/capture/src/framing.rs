@@ -11,6 +11,7 @@ pub struct Framing(pub(crate) Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    #[doc(hidden)]
     Pcap(PcapHeader),
     Pcapng(Sections),
 }
@@ -19,6 +20,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// pcap: this file header, then packets of one interface.
+    #[doc(hidden)]
     Pcap(PcapHeader),
     /// pcapng: sections of blocks.
     Pcapng,

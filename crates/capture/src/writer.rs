@@ -17,6 +17,7 @@ use crate::{Block, ByteOrder, Interface, LinkType, Record, Resolution};
 impl Format {
     /// A pcap file for the packets of these interfaces, in the byte order of the first.
     /// It counts nanoseconds if one of them counts finer than microseconds.
+    #[doc(hidden)]
     pub fn pcap_of(interfaces: &[Interface]) -> Result<Format, OtherLinkType> {
         let Some(first) = interfaces.first() else {
             return Ok(Format::Pcap(PcapHeader::new(Interface::UNKNOWN)));

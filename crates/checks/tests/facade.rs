@@ -131,15 +131,15 @@ fn every_type_in_a_signature_of_the_library_is_exported_from_it() {
     let declared = declared();
     let directory = pages();
     let mut pages = 0;
-    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, page) in texts(&directory, "html") {
         pages += 1;
         let place = path.strip_prefix(&directory).unwrap().display().to_string();
         for name in faults(&page, &declared) {
-            found.entry(name).or_insert_with(|| place.clone());
+            found.entry(name).or_default().insert(place.clone());
         }
     }
-    assert!(pages > 300, "{pages} pages");
+    assert!(pages > 60, "{pages} pages");
     assert!(
         found.is_empty(),
         "types that are not exported, and where they are named: {found:#?}"

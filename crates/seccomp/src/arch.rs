@@ -151,6 +151,7 @@ impl Arch {
 
     /// Byte order of the machine. It decides at which offset a filter finds which half of
     /// an argument.
+    #[doc(hidden)]
     pub const fn byte_order(self) -> ByteOrder {
         match self {
             Arch::S390x | Arch::Mips64 => ByteOrder::Big,

@@ -39,6 +39,7 @@ pub struct Release {
     pub minor: u8,
 }
 
+#[doc(hidden)]
 impl From<KernelVersion> for Release {
     fn from(version: KernelVersion) -> Release {
         let KernelVersion { major, minor, .. } = version;

@@ -6,16 +6,20 @@ pub struct Options {
     /// Bits of the kernel's `log_level`: 1 final path, 2 every instruction, 4 statistics.
     pub log_level: u32,
     /// Skip precision requests for what is precise or already requested.
+    #[doc(hidden)]
     pub precision_skip: bool,
     /// Count what each instruction costs ([`Cost`](crate::Cost)).
+    #[doc(hidden)]
     pub collect_cost: bool,
     /// Collect facts for a compiler ([`ProgramFacts`](crate::ProgramFacts)).
+    #[doc(hidden)]
     pub collect_facts: bool,
     /// Take the rules of [`RULES`](crate::RULES) for a kernel of another release, whose
     /// verdict is otherwise [`Unsupported`](crate::Verdict::Unsupported). What that release
     /// lacks is refused in any case.
     pub assume_rules: bool,
     /// Switches that must not change the verdict.
+    #[doc(hidden)]
     pub stress: Stress,
 }
 

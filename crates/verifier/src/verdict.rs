@@ -214,18 +214,22 @@ pub struct Verification {
     /// The verdict.
     pub verdict: Verdict,
     /// The map that the kernel does not create, if that is why it refuses the program.
+    #[doc(hidden)]
     pub refused_map: Option<RefusedMap>,
     /// Counts.
     pub statistics: Statistics,
     /// Counts of precision tracking.
+    #[doc(hidden)]
     pub precision: crate::precise::PrecisionCounts,
     /// Time of the verification in microseconds.
     pub duration_us: u64,
     /// Stack depth in bytes by subprogram.
     pub stack_depth: Vec<u32>,
     /// Cost of each instruction, if it was requested and the walk began.
+    #[doc(hidden)]
     pub cost: Option<crate::Cost>,
     /// Facts for a compiler, if they were requested and the program is accepted.
+    #[doc(hidden)]
     pub facts: Option<crate::ProgramFacts>,
     /// The log as the kernel writes it at the requested level, its last lines if it is longer
     /// than [`LOG_LIMIT`](crate::LOG_LIMIT); empty at level 0.

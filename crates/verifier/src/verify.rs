@@ -487,6 +487,7 @@ fn finish(verification: &mut Verification, mut sink: Sink<'_>, begin: Instant) {
     sink.finish();
 }
 
+#[doc(hidden)]
 impl From<Stop> for Verdict {
     fn from(stop: Stop) -> Verdict {
         match stop {

@@ -33,6 +33,7 @@ pub struct HostFunction {
 
 impl HostFunction {
     /// A function of this prototype.
+    #[doc(hidden)]
     pub fn new(
         prototype: Prototype,
         body: impl Fn([u64; 5], &mut dyn HostMemory) -> Option<u64> + Send + Sync + 'static,
@@ -44,6 +45,7 @@ impl HostFunction {
     }
 
     /// The prototype.
+    #[doc(hidden)]
     pub fn prototype(&self) -> &Prototype {
         &self.prototype
     }
@@ -57,6 +59,7 @@ impl HostFunction {
     }
 
     /// The prototype, to change flags and program types.
+    #[doc(hidden)]
     pub fn prototype_mut(&mut self) -> &mut Prototype {
         &mut self.prototype
     }
@@ -65,6 +68,7 @@ impl HostFunction {
     ///
     /// # Errors
     /// The fault of an access.
+    #[doc(hidden)]
     pub fn call<M: MemoryPort>(
         &self,
         arguments: [u64; 5],

@@ -127,6 +127,7 @@ impl Instance {
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that
     /// run in the checked engine those that runs made until now, of native code those that it may
     /// make. Results that depend on them are not comparable with Linux.
+    #[doc(hidden)]
     pub fn unwritten_stack_reads(&self) -> Vec<UnwrittenRead> {
         self.0.loaded.unwritten_stack_reads()
     }

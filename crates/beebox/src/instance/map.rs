@@ -111,6 +111,7 @@ impl Map {
     }
 
     /// The flags of its creation.
+    #[doc(hidden)]
     pub fn flags(&self) -> MapFlags {
         self.object_map().def.params.flags
     }

@@ -38,6 +38,7 @@ impl Map {
     ///
     /// # Errors
     /// EOPNOTSUPP for kinds without keys.
+    #[doc(hidden)]
     pub fn entries_bytes(&self) -> Result<Vec<Entry>, Error> {
         let entries = self.object_map().entries();
         entries.map_err(|errno| self.failed(errno))

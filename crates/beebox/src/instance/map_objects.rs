@@ -82,11 +82,13 @@ impl Map {
     }
 
     /// The memory of an arena.
+    #[doc(hidden)]
     pub fn arena(&self) -> Option<&Arena> {
         self.object_map().map.operations().arena()
     }
 
     /// The values of local storage by the objects that they belong to; none of other maps.
+    #[doc(hidden)]
     pub fn owned_values(&self) -> Vec<(StorageOwner, Vec<u8>)> {
         self.object_map().owned_values()
     }
@@ -95,6 +97,7 @@ impl Map {
     ///
     /// # Errors
     /// ENOTSUPP for other maps, EINVAL for a value of another length.
+    #[doc(hidden)]
     pub fn set_owned_value(&self, owner: StorageOwner, value: &[u8]) -> Result<(), Error> {
         let set = self.object_map().set_owned_value(owner, value);
         set.map_err(|errno| self.failed(errno))

@@ -123,6 +123,7 @@ impl Program {
 
     /// Takes the bytes that it wrote into one of its streams (`bpf_stream_vprintk`), in all runs
     /// since they were taken last. A stream that holds almost 100,000 bytes takes no more.
+    #[doc(hidden)]
     pub fn take_stream(&self, stream: Stream) -> Vec<u8> {
         self.instance.0.loaded.take_stream_of(self.place, stream)
     }

@@ -27,7 +27,6 @@ mod type_file;
 pub mod variables;
 pub mod verify;
 
-pub use crate::engine::UnknownEngine;
 pub use ::classic::run::{Next, Step};
 pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};

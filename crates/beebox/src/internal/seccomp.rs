@@ -60,6 +60,7 @@ impl SeccompFilter {
     }
 
     /// The checked program.
+    #[doc(hidden)]
     pub fn checked(&self) -> &Checked {
         self.filter.checked()
     }
@@ -71,6 +72,7 @@ impl SeccompFilter {
     }
 
     /// Byte order of the machine that it is for.
+    #[doc(hidden)]
     pub fn byte_order(&self) -> ByteOrder {
         self.filter.byte_order()
     }
@@ -89,6 +91,7 @@ impl SeccompFilter {
     }
 
     /// Returns the filter's value, and calls `report` with every instruction executed.
+    #[doc(hidden)]
     pub fn trace(&self, call: &SeccompData, report: &mut dyn FnMut(Step)) -> u32 {
         self.filter.trace(call, report)
     }
@@ -118,6 +121,7 @@ impl SeccompBuilder {
     }
 
     /// Sets the byte order of the machine that the filter is for [default: little-endian].
+    #[doc(hidden)]
     pub fn byte_order(mut self, order: ByteOrder) -> SeccompBuilder {
         self.order = Some(order);
         self
@@ -125,6 +129,7 @@ impl SeccompBuilder {
 
     /// Sets the executable memory for native code, which many filters can share
     /// [default: memory of its own].
+    #[doc(hidden)]
     pub fn pool(mut self, pool: &Pool) -> SeccompBuilder {
         self.pool = Some(pool.clone());
         self
@@ -205,6 +210,7 @@ impl FilterStack {
 
     /// Installs one more, if the kernel would: all filters of a process share a limit on
     /// their length after conversion to eBPF.
+    #[doc(hidden)]
     pub fn install(&mut self, filter: SeccompFilter) -> Result<(), Refusal> {
         self.stack.install(filter.filter.clone())?;
         self.filters.push(filter);
@@ -222,6 +228,7 @@ impl FilterStack {
     }
 
     /// The calls on which two stacks take different actions, each with an example.
+    #[doc(hidden)]
     pub fn diff(&self, other: &FilterStack) -> Result<Vec<Difference>, TooComplex> {
         ::seccomp::diff(&self.stack, &other.stack)
     }
@@ -268,11 +275,13 @@ impl Analysis {
     }
 
     /// Common mistakes in the filters.
+    #[doc(hidden)]
     pub fn findings(&mut self) -> Result<Vec<Finding>, TooComplex> {
         self.inner.findings(&self.stack)
     }
 
     /// `None` if the filters meet an expectation, else how they miss it.
+    #[doc(hidden)]
     pub fn check(&mut self, expectation: &Expectation) -> Result<Option<Miss>, TooComplex> {
         self.inner.check(expectation, &self.stack)
     }

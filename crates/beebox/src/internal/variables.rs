@@ -91,6 +91,7 @@ impl Assignment {
     /// # Errors
     /// If the object has no such variable, member or element, if it is no number or enumeration,
     /// or if the value does not fit.
+    #[doc(hidden)]
     pub fn apply(&self, object: &mut Object<'_>) -> Result<(), VariableError> {
         self.set(object).map_err(|fault| VariableError {
             path: self.path.clone(),
@@ -285,6 +286,7 @@ pub struct VariableError {
     /// The variable with its members and elements, or the whole text if it is no assignment.
     pub path: String,
     /// The fact.
+    #[doc(hidden)]
     pub fault: VariableFault,
 }
 

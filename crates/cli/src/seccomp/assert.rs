@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use beebox::seccomp::{Expectation, Miss, read_expectations};
+use beebox::internal::seccomp::{Expectation, Miss, read_expectations};
 use report::seccomp::{action_text, call_json, call_text};
 
 use super::input::{ProfileOptions, Source, read_bytes};

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use beebox::Engine;
+use beebox::internal::seccomp::Finding;
 use beebox::internal::seccomp::profile::ProfileNote;
-use beebox::seccomp::{FilterStack, Finding, TooComplex};
+use beebox::seccomp::{FilterStack, TooComplex};
 use report::seccomp::{finding_json, finding_text};
 
 use super::input::{Inputs, Program, install_one, note_text, refusal_text};

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use beebox::internal::seccomp::ByteOrder;
 use beebox::internal::seccomp::{Word, calls};
 use beebox::internal::{ClassicInsn as Insn, Next, Step};
-use beebox::seccomp::{Action, Arch, ByteOrder, FilterStack, SeccompData};
+use beebox::seccomp::{Action, Arch, FilterStack, SeccompData};
 use beebox::{Engine, SockFilter};
 
 use super::input::{Inputs, Program};

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use beebox::internal::Refusal;
+use beebox::internal::seccomp::ByteOrder;
 use beebox::internal::seccomp::profile::{
     self, CompileError, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape,
     Runtime, TargetMachine,
 };
 use beebox::kernel::KernelVersion;
-use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
+use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, SockFilter};
 
 use super::value::parse_arch;

@@ -1,8 +1,9 @@
 //! Global variables that are set before programs are loaded: veristat's `-G`.
 
 use beebox::internal::object::Object;
+use beebox::internal::variables::FORM;
 use beebox::internal::variables::VariableFault;
-use beebox::variables::{Assignment, FORM, VariableError};
+use beebox::variables::{Assignment, VariableError};
 
 use crate::answer::Failure;
 

@@ -1,6 +1,6 @@
 //! Files that describe the network of a run: any text is a system, or an error with its place.
 
-use beebox::network::read;
+use beebox::internal::network::read;
 
 use crate::{Signature, Target};
 

@@ -402,6 +402,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If a prototype cannot be one of a kfunc.
+    #[doc(hidden)]
     pub fn with_host_functions(self, functions: &[Prototype]) -> Result<Kernel, BadFunctions> {
         let base = self.btf().cloned().ok_or(BadFunctions::NoTypes)?;
         if functions.len() > MOST_FUNCTIONS {

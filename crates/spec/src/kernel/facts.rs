@@ -58,6 +58,7 @@ impl fmt::Display for InvalidVersion {
 
 impl std::error::Error for InvalidVersion {}
 
+#[doc(hidden)]
 impl FromStr for KernelVersion {
     type Err = InvalidVersion;
 

@@ -194,6 +194,7 @@ macro_rules! setters {
         impl Kernel {
             $($(#[$doc])*
             #[must_use]
+            #[doc(hidden)]
             pub fn $setter(mut self, $value: $ty, source: Source) -> Kernel {
                 self.$field = Fact { value: $stored, source };
                 self
@@ -233,6 +234,7 @@ setters! {
 impl Kernel {
     /// Kernel with this name. Features, privileges, page size and memory are assumed to be those
     /// of Linux 6.18 on x86-64, used by root; other fields are unknown.
+    #[doc(hidden)]
     pub fn new(name: impl Into<String>) -> Kernel {
         Kernel {
             name: name.into(),
@@ -258,6 +260,7 @@ impl Kernel {
     /// Copy with another name in which every field is assumed, but for symbols, which are
     /// unknown: addresses are those of one kernel.
     #[must_use]
+    #[doc(hidden)]
     pub fn assumed_for(mut self, name: impl Into<String>) -> Kernel {
         self.name = name.into();
         self.symbols.value = None;
@@ -284,6 +287,7 @@ impl Kernel {
 
     /// Sets the features, that of system calls included.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_features(mut self, features: Features, source: Source) -> Kernel {
         self.syscall_wrapper = source.clone();
         self.features = Fact {
@@ -296,6 +300,7 @@ impl Kernel {
     /// Sets whether system calls take their arguments in a structure, and leaves the other
     /// features as they are.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_syscall_wrapper(mut self, is_there: bool, source: Source) -> Kernel {
         self.features.value.syscall_wrapper = is_there;
         self.syscall_wrapper = source;
@@ -304,6 +309,7 @@ impl Kernel {
 
     /// Changes the name.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_name(mut self, name: impl Into<String>) -> Kernel {
         self.name = name.into();
         self
@@ -312,6 +318,7 @@ impl Kernel {
     /// Sets the target BTF of CO-RE relocations, which replaces that of vmlinux and
     /// modules (libbpf's `btf_custom_path`).
     #[must_use]
+    #[doc(hidden)]
     pub fn with_core_btf(mut self, btf: Arc<Btf<'static>>) -> Kernel {
         self.core_btf = Some(btf);
         self
@@ -320,6 +327,7 @@ impl Kernel {
     /// States whether the BTF of vmlinux is a part of the kernel's, as tools write it for
     /// some programs. What such BTF lacks, the kernel may have.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_reduced_btf(mut self, is_reduced: bool) -> Kernel {
         self.is_btf_reduced = is_reduced;
         self
@@ -336,51 +344,61 @@ impl Kernel {
     }
 
     /// Version as `LINUX_VERSION_CODE`; 0 if it is unknown.
+    #[doc(hidden)]
     pub fn version_code(&self) -> u32 {
         self.version.value.map_or(0, KernelVersion::code)
     }
 
     /// BTF of vmlinux.
+    #[doc(hidden)]
     pub fn btf(&self) -> Option<&Arc<Btf<'static>>> {
         self.btf.value.as_ref()
     }
 
     /// True if the BTF of vmlinux is a part of the kernel's.
+    #[doc(hidden)]
     pub fn is_btf_reduced(&self) -> bool {
         self.is_btf_reduced
     }
 
     /// Target BTF of CO-RE relocations, if it is not the kernel's own.
+    #[doc(hidden)]
     pub fn core_btf(&self) -> Option<&Arc<Btf<'static>>> {
         self.core_btf.as_ref()
     }
 
     /// Modules; module number n is entry n - 1.
+    #[doc(hidden)]
     pub fn modules(&self) -> &[Module] {
         &self.modules.value
     }
 
     /// Configuration.
+    #[doc(hidden)]
     pub fn config(&self) -> Option<&KernelConfig> {
         self.config.value.as_deref()
     }
 
     /// Symbols.
+    #[doc(hidden)]
     pub fn symbols(&self) -> Option<&Symbols> {
         self.symbols.value.as_ref()
     }
 
     /// Named features.
+    #[doc(hidden)]
     pub fn features(&self) -> Features {
         self.features.value
     }
 
     /// Privileges of the caller of bpf(2).
+    #[doc(hidden)]
     pub fn privileges(&self) -> Privileges {
         self.privileges.value
     }
 
     /// Mitigations of speculative execution.
+    #[doc(hidden)]
     pub fn mitigations(&self) -> Mitigations {
         self.mitigations.value
     }
@@ -402,16 +420,19 @@ impl Kernel {
     }
 
     /// Helpers, contexts, kfuncs and limits.
+    #[doc(hidden)]
     pub fn registry(&self) -> Option<&Registry> {
         self.registry.value.as_ref().map(|registry| &***registry)
     }
 
     /// Functions of the host that programs can call.
+    #[doc(hidden)]
     pub fn host_functions(&self) -> &Arc<[Prototype]> {
         &self.host
     }
 
     /// Source of a field.
+    #[doc(hidden)]
     pub fn source(&self, field: KernelField) -> &Source {
         match field {
             KernelField::Version => &self.version.source,
@@ -431,6 +452,7 @@ impl Kernel {
     }
 
     /// True if a field has a stated or assumed value; false if it is unknown.
+    #[doc(hidden)]
     pub fn has(&self, field: KernelField) -> bool {
         match field {
             KernelField::Version => self.version.value.is_some(),
@@ -450,6 +472,7 @@ impl Kernel {
     }
 
     /// Fields whose values are assumed.
+    #[doc(hidden)]
     pub fn assumptions(&self) -> impl Iterator<Item = KernelField> + '_ {
         KernelField::ALL
             .into_iter()
@@ -458,6 +481,7 @@ impl Kernel {
 
     /// Features of Linux for BPF programs that the configuration disables; empty if the
     /// configuration is unknown.
+    #[doc(hidden)]
     pub fn left_out(&self) -> impl Iterator<Item = &'static str> + '_ {
         const PARTS: &[(&str, &str)] = &[
             ("CONFIG_MODULES", "modules"),

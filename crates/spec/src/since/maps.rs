@@ -6,6 +6,7 @@ use crate::maps::{MapFlags, MapKind};
 impl MapKind {
     /// Release that introduced the map kind.
     #[rustfmt::skip]
+    #[doc(hidden)]
     pub const fn since(self) -> Since {
         match self {
             MapKind::Hash => Since::commit(3, 19, "0f8e4bd8a1fc"),
@@ -49,6 +50,7 @@ impl MapKind {
 
 impl MapFlags {
     /// Names of the known flags that are set, with the release that introduced each.
+    #[doc(hidden)]
     pub fn since(self) -> impl Iterator<Item = (&'static str, Since)> {
         let rows = FLAGS.iter().filter(move |(flag, _)| self.has(*flag));
         rows.map(|&(flag, since)| (flag.names().next().unwrap_or_default(), since))

@@ -24,6 +24,7 @@ impl Feature {
 impl ProgramType {
     /// Release that introduced the program type.
     #[rustfmt::skip]
+    #[doc(hidden)]
     pub const fn since(self) -> Since {
         match self {
             ProgramType::SocketFilter => Since::commit(3, 19, "ddd872bc3098"),
@@ -65,6 +66,7 @@ impl ProgramType {
 impl AttachType {
     /// Release that introduced the attach type.
     #[rustfmt::skip]
+    #[doc(hidden)]
     pub const fn since(self) -> Since {
         match self {
             AttachType::CgroupInetIngress => Since::commit(4, 10, "0e33661de493"),

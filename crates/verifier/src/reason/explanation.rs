@@ -17,16 +17,21 @@ pub struct Explanation {
     /// The instruction that is refused; `None` if it is the program as a whole.
     pub place: Option<InsnPlace>,
     /// Cause and unmet requirement.
+    #[doc(hidden)]
     pub cause: Cause,
     /// Values before the instruction.
+    #[doc(hidden)]
     pub known: Vec<Known>,
     /// Origins of those values, oldest first.
+    #[doc(hidden)]
     pub notes: Vec<Note>,
     /// The way there.
+    #[doc(hidden)]
     pub path: Path,
     /// Lines of the kernel's log at the instruction, before its last line.
     pub log: Vec<String>,
     /// Capabilities with which the refusal is gone.
+    #[doc(hidden)]
     pub missing: Option<MissingCapabilities>,
 }
 

@@ -23,6 +23,7 @@ pub struct NetDevice {
     /// Name.
     pub name: Cow<'static, str>,
     /// Its kind.
+    #[doc(hidden)]
     pub kind: DeviceKind,
     /// Hardware address.
     pub mac: [u8; 6],
@@ -42,6 +43,7 @@ pub struct NetDevice {
     /// Route table of the VRF that it belongs to.
     pub vrf_table: Option<u32>,
     /// Its addresses.
+    #[doc(hidden)]
     pub addresses: Cow<'static, [DeviceAddress]>,
 }
 
@@ -126,6 +128,7 @@ impl NetDevice {
     }
 
     /// Adds an address.
+    #[doc(hidden)]
     pub fn add_address(&mut self, address: DeviceAddress) {
         self.addresses.to_mut().push(address);
     }

@@ -26,18 +26,25 @@ pub use xdp_socket::{DeviceQueue, XdpSocket};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The devices.
+    #[doc(hidden)]
     pub devices: Cow<'static, [NetDevice]>,
     /// The routes, by family and table.
+    #[doc(hidden)]
     pub routes: Routes,
     /// The rules that choose tables.
+    #[doc(hidden)]
     pub rules: PolicyRules,
     /// The neighbours.
+    #[doc(hidden)]
     pub neighbours: Neighbours,
     /// Choice of next hops among several.
+    #[doc(hidden)]
     pub multipath: Multipath,
     /// The sockets, of this network namespace and of others that it knows.
+    #[doc(hidden)]
     pub sockets: Sockets,
     /// When connections are answered with SYN cookies.
+    #[doc(hidden)]
     pub syncookies: SynCookies,
 }
 
@@ -95,6 +102,21 @@ impl Network {
             Some(old) => *old = device,
             None => devices.push(device),
         }
+    }
+
+    /// Adds a route to its table, in place of one to the same destination with its metric.
+    pub fn add_route(&mut self, route: Route) {
+        self.routes.add(route);
+    }
+
+    /// Adds the hardware address of a neighbour on the device of an index.
+    pub fn add_neighbour(&mut self, device: u32, address: IpAddr, mac: [u8; 6]) {
+        self.neighbours.add(device, address, mac);
+    }
+
+    /// Adds a socket, which lookups find.
+    pub fn add_socket(&mut self, socket: NetSocket) {
+        self.sockets.add(socket);
     }
 
     /// The valid hardware address of a neighbour on a device.

@@ -140,6 +140,7 @@ pub struct Route {
     /// Number of its table.
     pub table: u32,
     /// Its type.
+    #[doc(hidden)]
     pub kind: RouteKind,
     /// A number of [`scope`](super::scope).
     pub scope: u8,
@@ -148,6 +149,7 @@ pub struct Route {
     /// The lowest comes first. Linux gives IPv6 routes 1,024 unless they say another one.
     pub metric: u32,
     /// Preference among IPv6 routes of its metric.
+    #[doc(hidden)]
     pub preference: RoutePreference,
     /// The address that packets of the host have.
     pub preferred_source: Option<IpAddr>,
@@ -157,6 +159,7 @@ pub struct Route {
     /// locked.
     pub is_mtu_locked: bool,
     /// Its next hops.
+    #[doc(hidden)]
     pub next_hops: Vec<NextHop>,
 }
 
@@ -204,6 +207,7 @@ impl Route {
     pub const METRIC_IPV6: u32 = 1024;
 
     /// A route of the main table.
+    #[doc(hidden)]
     pub fn new(destination: RoutePrefix, kind: RouteKind, next_hops: Vec<NextHop>) -> Route {
         let is_ipv4 = destination.address.is_ipv4();
         let is_direct = is_ipv4 && next_hops.iter().all(|hop| hop.gateway.is_none());

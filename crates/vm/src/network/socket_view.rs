@@ -6,8 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetSocket {
     /// TCP or UDP.
+    #[doc(hidden)]
     pub protocol: SocketProtocol,
     /// Its state.
+    #[doc(hidden)]
     pub state: SocketState,
     /// Address and port that it is bound to. Its family is that of the socket; a socket of IPv6
     /// has addresses of IPv4 in mapped form.
@@ -38,6 +40,7 @@ pub struct NetSocket {
     /// Queue of the device that its packets come from.
     pub queue: Option<u16>,
     /// Figures of its TCP connection.
+    #[doc(hidden)]
     pub tcp: TcpFigures,
 }
 
@@ -153,12 +156,14 @@ impl NetSocket {
     }
 
     /// True unless it is only what is left of a connection, or one that is asked for.
+    #[doc(hidden)]
     pub fn is_whole(&self) -> bool {
         !matches!(self.state, SocketState::TimeWait | SocketState::NewSynRecv)
     }
 
     /// True if programs hold it by a reference that they have to release; the others stay
     /// valid until a run is over.
+    #[doc(hidden)]
     pub fn is_counted(&self) -> bool {
         match self.protocol {
             SocketProtocol::Tcp => self.state != SocketState::Listen,
@@ -168,6 +173,7 @@ impl NetSocket {
 
     /// True if it takes packets of IPv4: a socket of IPv6 does so at any address, and at one of
     /// IPv4 in mapped form.
+    #[doc(hidden)]
     pub fn takes_ipv4(&self) -> bool {
         match self.local.ip() {
             IpAddr::V4(_) => true,
@@ -201,6 +207,7 @@ impl NetSocket {
     }
 
     /// The `struct bpf_sock` that programs read.
+    #[doc(hidden)]
     pub fn view(&self) -> SocketView {
         let mut view = SocketView::default();
         let (family, kind) = match (self.is_ipv6(), self.protocol) {

@@ -77,6 +77,7 @@ impl Input {
     }
 
     /// Its first interface; `None` if no packet follows, or none is there yet.
+    #[doc(hidden)]
     pub fn first_interface(&mut self) -> Result<Option<Interface>, Error> {
         self.reader.first_interface()
     }
@@ -87,6 +88,7 @@ impl Input {
     }
 
     /// The next packet or block.
+    #[doc(hidden)]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         self.reader.next()
     }

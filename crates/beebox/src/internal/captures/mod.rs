@@ -111,6 +111,7 @@ pub enum FilterCaptureError {
         /// Its number, from 1.
         packet: u64,
         /// The link types of packet and file.
+        #[doc(hidden)]
         mismatch: OtherLinkType,
     },
     /// Packets that match could not be written.

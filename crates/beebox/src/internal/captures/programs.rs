@@ -8,6 +8,7 @@ use crate::{Filter, FilterError};
 /// an interface and again after each new section.
 pub trait FilterSource: Sync {
     /// The filter for the packets of an interface, or why there is none.
+    #[doc(hidden)]
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError>;
 }
 

@@ -17,6 +17,7 @@ pub struct ExpectError {
     /// The line, from 1, if it is about one.
     pub line: Option<usize>,
     /// The fact.
+    #[doc(hidden)]
     pub problem: ExpectProblem,
     /// Members that statements before it left out, which are 0.
     pub zeroed: Vec<LeftOut>,

@@ -104,6 +104,7 @@ impl ExpectFile {
 
     /// Adds `repeat` runs of a program on a packet and a context in front of the first
     /// expectation; the text stands for the line in results.
+    #[doc(hidden)]
     pub fn insert_run(
         &mut self,
         program: &str,
@@ -124,6 +125,7 @@ impl ExpectFile {
 
     /// Adds a run of a program on each packet of a capture in front of the first expectation; the
     /// text stands for the line in results.
+    #[doc(hidden)]
     pub fn insert_capture(&mut self, program: &str, path: PathBuf, text: &str) {
         let program = program.to_owned();
         self.insert(Statement::Capture { program, path }, text);

@@ -19,6 +19,7 @@ pub struct CheckReport {
     /// and what is not supported.
     pub fallback_reason: Option<(String, String)>,
     /// Reads of stack memory that programs never wrote.
+    #[doc(hidden)]
     pub unwritten: Vec<UnwrittenRead>,
     /// Number of `run` and `capture` statements.
     pub runs: usize,
@@ -52,6 +53,7 @@ pub struct ExpectDifference {
     /// The bytes around it, in lines that end with line feeds; may be empty.
     pub excerpt: String,
     /// The error of a run that did not end with a value: a limit or a trap.
+    #[doc(hidden)]
     pub stopped: Option<RunError>,
 }
 

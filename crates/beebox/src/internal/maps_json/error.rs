@@ -9,6 +9,7 @@ use report::value::MOST_LEFT_OUT;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapsJsonError {
     /// The fault.
+    #[doc(hidden)]
     pub fault: MapsJsonFault,
     /// Members that entries of the maps before it leave out.
     pub left_out: Vec<LeftOut>,

@@ -48,6 +48,7 @@ impl MapsJson {
     }
 
     /// Names of the programs that it puts into program arrays of an object.
+    #[doc(hidden)]
     pub fn programs(&self, object: &Object<'_>) -> Vec<String> {
         let is_array = |name: &str| {
             let mut maps = object.maps().iter().map(|(_, map)| map);
@@ -67,6 +68,7 @@ impl MapsJson {
     /// # Errors
     /// For the first map that no program uses, and the first entry that does not fit or that its
     /// map does not take; what is in front of it has been put.
+    #[doc(hidden)]
     pub fn fill(
         &self,
         loaded: &LoadedObject,

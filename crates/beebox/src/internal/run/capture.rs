@@ -33,6 +33,7 @@ pub struct PacketRun<'r> {
     /// The low 32 bits of `r0`.
     pub retval: u32,
     /// Meaning of `retval`.
+    #[doc(hidden)]
     pub verdict: &'r PacketVerdict,
     /// Redirect target of the packet.
     pub redirect: Option<Redirect>,

@@ -28,6 +28,7 @@ pub struct ProgramVerification {
     /// log. The program is verified without.
     pub btf_refusal: Option<String>,
     /// Assumptions about its maps.
+    #[doc(hidden)]
     pub notes: Vec<MapNote>,
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use beebox::expect::{CheckReport, ExpectError, ExpectFile, FORM};
+use beebox::expect::{CheckReport, ExpectError, ExpectFile};
 use beebox::internal::expect::ExpectProblem;
+use beebox::internal::expect::FORM;
 use beebox::internal::run::{RunCaptureError, RunError};
 
 use super::maps_file::note_left_out;
