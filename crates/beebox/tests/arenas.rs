@@ -33,7 +33,7 @@ fn run(loaded: &mut LoadedObject, name: &str, value: u64) -> u32 {
     run.unwrap_or_else(|error| panic!("{name}: {error}")).retval
 }
 
-#[test]
+#[oracle::test]
 fn results_and_pages_are_those_of_the_kernel() {
     let (mut loaded, theirs) = load();
     let mut random = SplitMix::new(3);
@@ -66,7 +66,7 @@ fn results_and_pages_are_those_of_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_host_reads_and_writes_variables_and_pages() {
     let (mut loaded, _) = load();
     assert_eq!(loaded.global::<u64>("count"), Ok(5));
@@ -90,7 +90,7 @@ fn the_host_reads_and_writes_variables_and_pages() {
     assert!(loaded.arena("nothing").is_none());
 }
 
-#[test]
+#[oracle::test]
 fn reports_of_faults_are_in_the_standard_error() {
     let (mut loaded, _) = load();
     loaded.set_global("head", &0x7f00_3c02_f008u64).unwrap();

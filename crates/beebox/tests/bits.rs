@@ -64,7 +64,7 @@ fn expected(word: u64, count: u64) -> Vec<u8> {
     results.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-#[test]
+#[oracle::test]
 fn engines_match_the_definition() {
     let file = file();
     let object = Object::open(&file).expect("an object");
@@ -97,7 +97,7 @@ fn lowered(file: &[u8], name: &str) -> Lowered<PacketProgram> {
     lowered.expect("an XDP program")
 }
 
-#[test]
+#[oracle::test]
 fn processors_without_extensions_compute_the_same() {
     if !native_code("native code for processors without extensions") {
         return;
@@ -172,7 +172,7 @@ fn left(data: &[u8]) -> Vec<u64> {
     words.map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-#[test]
+#[oracle::test]
 fn the_ladder_and_the_kernel_function_find_the_same_bit() {
     if !native_code("native code for processors without extensions") {
         return;
@@ -208,7 +208,7 @@ fn the_ladder_and_the_kernel_function_find_the_same_bit() {
     assert!(compared >= RANDOM_WORDS + 64 + 2016);
 }
 
-#[test]
+#[oracle::test]
 fn the_ladder_finds_the_same_bit_in_the_kernel() {
     let file = read(LADDER);
     let mut object = Object::open(&file).expect("an object");
@@ -233,7 +233,7 @@ fn the_ladder_finds_the_same_bit_in_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn no_call_is_left_in_native_code() {
     let calls = |insn: &&Insn| matches!(insn, Insn::Call(_));
     // The reversal of bits is written out; the others are calls by a number that native
@@ -252,7 +252,7 @@ fn no_call_is_left_in_native_code() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn kernels_without_them_take_the_fallback_or_refuse() {
     let file = file();
     let mut object = Object::open(&file).expect("an object");

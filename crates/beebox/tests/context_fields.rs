@@ -67,7 +67,7 @@ fn compare_seen(three: &Three, about: &str) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn programs_read_what_the_kernels_programs_read() {
     let mut three = Three::load("tests/run/fields.bpf.o");
     let (mut random, mut results) = (SplitMix::new(7), [0; 2]);

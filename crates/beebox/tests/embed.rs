@@ -42,7 +42,7 @@ fn firewall() -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
+#[oracle::test]
 fn a_program_runs_between_readings_of_its_counter() {
     let firewall = run_object::Firewall::load(&firewall()).unwrap();
     for times in 1..=3 {
@@ -51,12 +51,12 @@ fn a_program_runs_between_readings_of_its_counter() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn threads_count_in_one_map() {
     assert_eq!(run_threads::count(&firewall(), 50).unwrap(), 200);
 }
 
-#[test]
+#[oracle::test]
 fn a_task_owns_its_handles() {
     let packets = crate::support::packets();
     let packets = packets.into_iter().filter(|packet| packet.len() < 3000);
@@ -64,7 +64,7 @@ fn a_task_owns_its_handles() {
     assert!(senders > 1, "{senders}");
 }
 
-#[test]
+#[oracle::test]
 fn a_capture_is_filtered() {
     let capture = repository().join("examples/sample.pcap");
     let capture = capture.to_str().unwrap();
@@ -78,7 +78,7 @@ fn a_capture_is_filtered() {
     assert!(filter_capture::count(capture, "no such word").is_err());
 }
 
-#[test]
+#[oracle::test]
 fn a_seccomp_filter_decides_a_call() {
     let text = fs::read(repository().join("examples/sandbox.asm")).unwrap();
     let filter = SeccompFilter::parse(&text).unwrap();
@@ -94,7 +94,7 @@ fn a_seccomp_filter_decides_a_call() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn an_object_lists_what_it_needs() {
     let file = fs::read(repository().join("examples/traffic/traffic.bpf.o")).unwrap();
     let needs = object_needs::needs(&file).unwrap();
@@ -102,7 +102,7 @@ fn an_object_lists_what_it_needs() {
     assert!(object_needs::needs(b"no object").is_err());
 }
 
-#[test]
+#[oracle::test]
 fn the_programs_of_an_object_are_verified() {
     let verdicts = |name: &str| {
         let object = Object::open(repository().join("examples").join(name)).unwrap();
@@ -117,7 +117,7 @@ fn the_programs_of_an_object_are_verified() {
     assert!(refused[1].contains("record.bpf.c:"), "{refused:?}");
 }
 
-#[test]
+#[oracle::test]
 fn a_program_calls_a_function_of_the_host() {
     let file = fs::read(repository().join("examples/host/host.bpf.o")).unwrap();
     let types = Default::default();

@@ -68,17 +68,17 @@ fn compare(semantics: Semantics, dialect: Dialect, first_seed: u64) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn all_are_classic_with_kernel_semantics() {
     compare(Semantics::Kernel, Dialect::Socket, 0);
 }
 
-#[test]
+#[oracle::test]
 fn all_are_classic_with_capture_semantics() {
     compare(Semantics::Capture, Dialect::Socket, 1 << 32);
 }
 
-#[test]
+#[oracle::test]
 fn all_are_classic_on_system_calls() {
     let values = |engine| {
         move |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
@@ -120,7 +120,7 @@ fn call(bytes: &[u8]) -> SeccompData {
 
 /// libpcap's `protochain` walks headers with a backward jump; here a loop that
 /// adds up bytes until it finds a zero, over every length of packet.
-#[test]
+#[oracle::test]
 fn loops_of_capture_filters_agree() {
     let program = [
         SockFilter::new(0x01, 0, 0, 0),            //  0: ldx #0
@@ -156,7 +156,7 @@ fn loops_of_capture_filters_agree() {
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
 
-#[test]
+#[oracle::test]
 fn endless_loops_end_alike() {
     let program = [
         SockFilter::new(0x05, 0, 0, u32::MAX),
@@ -174,7 +174,7 @@ fn endless_loops_end_alike() {
 
 /// A branch between two constants, one of which is returned by two instructions: a jump
 /// leads to the second.
-#[test]
+#[oracle::test]
 fn a_return_may_be_entered_behind_its_constant() {
     let program = [
         (0x30, 0, 0, 0), // ldb [0]
@@ -197,7 +197,7 @@ fn a_return_may_be_entered_behind_its_constant() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_filter_of_packets_has_no_rules_of_system_calls() {
     let program = [SockFilter::new(0x06, 0, 0, 0)];
     for engine in Engine::ALL {

@@ -12,7 +12,7 @@ use beebox::internal::{
 };
 
 /// A `main` that returns an error prints it by `Debug`.
-#[test]
+#[oracle::test]
 fn errors_are_printed_as_text_by_main() {
     let capture = Input::open_path("no/such.pcap").err().expect("no file");
     let told = capture.to_string();
@@ -135,7 +135,7 @@ const ENDS: &[&str] = &[
 const OTHERS: &[(&str, &str)] = &[("verify", "Stop")];
 
 /// What the sources export by such a name is in the list above, by module of the crate and name.
-#[test]
+#[oracle::test]
 fn the_list_of_errors_is_complete() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let root = fs::read_to_string(source.join("lib.rs")).unwrap();

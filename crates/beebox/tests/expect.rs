@@ -24,7 +24,7 @@ fn check(text: &str) -> Result<CheckReport, beebox::Error> {
     instance.check(&object, &file)
 }
 
-#[test]
+#[oracle::test]
 fn a_file_of_the_examples_is_met() {
     let (object, instance) = firewall();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/packets");
@@ -34,7 +34,7 @@ fn a_file_of_the_examples_is_met() {
     assert_eq!((report.runs, report.expectations.len()), (3, 9));
 }
 
-#[test]
+#[oracle::test]
 fn differences_and_members_that_are_left_out_are_data() {
     let text = "set blocked {\"prefix_length\": 24, \"address\": [192, 0, 2, 0]} = {\"hits\": 3}\n\
                 run firewall zero:60\n\
@@ -56,7 +56,7 @@ fn differences_and_members_that_are_left_out_are_data() {
     assert_eq!(run, Some(&(1, "firewall".to_owned())));
 }
 
-#[test]
+#[oracle::test]
 fn errors_name_the_line() {
     let parsed = ExpectFile::parse("a", "run firewall zero:60\nverdct 3", Path::new(""));
     let error = parsed.err().unwrap();
@@ -86,7 +86,7 @@ fn errors_name_the_line() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn maps_are_written_and_filled() {
     let (object, instance) = firewall();
     let given = br#"{"open_ports": [{"key": 80, "value": 0}, {"key": 443, "value": 1}]}"#;
@@ -99,7 +99,7 @@ fn maps_are_written_and_filled() {
     assert_eq!(other.maps_json(&object).unwrap(), written);
 }
 
-#[test]
+#[oracle::test]
 fn entries_that_do_not_fit_are_named() {
     let (object, instance) = firewall();
     for (text, message) in [
@@ -126,7 +126,7 @@ fn entries_that_do_not_fit_are_named() {
     ));
 }
 
-#[test]
+#[oracle::test]
 fn values_of_cpus_are_those_of_the_cpus_that_they_name() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),

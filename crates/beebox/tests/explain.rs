@@ -78,7 +78,7 @@ impl Refusable {
 }
 
 /// The text without its styles.
-#[test]
+#[oracle::test]
 fn explanations_are_those_beside_the_programs() {
     let kernel = kernel_data::linux_6_18();
     let all = refusables(&kernel);
@@ -102,7 +102,7 @@ fn explanations_are_those_beside_the_programs() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-#[test]
+#[oracle::test]
 fn an_explanation_has_the_refusal_of_the_verification() {
     let kernel = kernel_data::linux_6_18();
     let registry = kernel.registry().expect("the built-in kernel has one");
@@ -139,7 +139,7 @@ fn with_answer(text: &str, answer: &Refused) -> String {
     written
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_refuses_each_program_with_the_same_last_line() {
     let kernel = kernel_data::linux_6_18();
     let writes = std::env::var_os("BEEBOX_WRITE").is_some();

@@ -121,7 +121,7 @@ fn with(capability: Capability, mut privileges: Privileges) -> Privileges {
     privileges
 }
 
-#[test]
+#[oracle::test]
 fn explanations_have_line_cause_and_edit() {
     let all = kernel_data::linux_6_18();
     let registry = all.registry().expect("the built-in kernel has one");
@@ -169,7 +169,7 @@ fn explanations_have_line_cause_and_edit() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
+#[oracle::test]
 fn edited_programs_verify() {
     let kernel = kernel_data::linux_6_18();
     let registry = kernel.registry().expect("the built-in kernel has one");
@@ -185,7 +185,7 @@ fn edited_programs_verify() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_answers_alike() {
     let kernel = kernel_data::linux_6_18();
     let registry = kernel.registry().expect("the built-in kernel has one");

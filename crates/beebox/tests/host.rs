@@ -98,7 +98,7 @@ fn helpers() -> (Vec<HostFunction>, Arc<AtomicU64>) {
     (functions.collect(), calls)
 }
 
-#[test]
+#[oracle::test]
 fn every_kind_of_argument_arrives_and_goes_back() {
     let runs = [
         ("all", NATIVE),
@@ -141,7 +141,7 @@ fn every_kind_of_argument_arrives_and_goes_back() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_function_that_no_host_has_is_none() {
     let (functions, _) = functions();
     let mut loaded = load("optional", NATIVE, &functions).expect("it is loaded");
@@ -149,7 +149,7 @@ fn a_function_that_no_host_has_is_none() {
     assert_eq!(run.unwrap().retval, 3);
 }
 
-#[test]
+#[oracle::test]
 fn the_verifier_checks_calls_as_those_of_the_kernel() {
     let (functions, _) = functions();
     let refused = |program: &str, functions: &[HostFunction]| match load(program, NATIVE, functions)
@@ -179,7 +179,7 @@ fn the_verifier_checks_calls_as_those_of_the_kernel() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
     let refused = |program: &str, change: fn(&mut Prototype)| {
         let (mut functions, _) = helpers();
@@ -213,7 +213,7 @@ fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn prototypes_that_no_kfunc_can_have_are_refused() {
     let with = |change: fn(&mut Prototype)| {
         let (mut functions, _) = functions();
@@ -266,7 +266,7 @@ fn prototypes_that_no_kfunc_can_have_are_refused() {
     ));
 }
 
-#[test]
+#[oracle::test]
 fn other_functions_than_those_of_the_object_do_not_link() {
     let (mut functions, _) = functions();
     functions.remove(0);
@@ -276,7 +276,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
     ));
 }
 
-#[test]
+#[oracle::test]
 fn the_header_declares_what_the_object_uses() {
     let (functions, _) = functions();
     let text = header(&functions);

@@ -4,7 +4,6 @@
 // It is written as a module of a crate of its own.
 #[allow(unreachable_pub)]
 mod firewall;
-mod unit_test;
 
 use std::error::Error as _;
 use std::fs;
@@ -50,7 +49,7 @@ const RULE: rule = rule {
     hits: 0,
 };
 
-#[test]
+#[oracle::test]
 fn handles_go_everywhere() {
     fn is_free<T: Send + Sync + Clone + 'static>() {}
     is_free::<Object>();
@@ -62,7 +61,7 @@ fn handles_go_everywhere() {
     is_error::<Error>();
 }
 
-#[test]
+#[oracle::test]
 fn a_structure_keeps_a_program_with_its_maps() {
     struct Firewall {
         program: Program,
@@ -103,7 +102,7 @@ fn a_structure_keeps_a_program_with_its_maps() {
     assert_eq!((result.retval, result.verdict.passes()), (2, true));
 }
 
-#[test]
+#[oracle::test]
 fn threads_count_together() {
     let instance = load("firewall.bpf.o");
     let program = instance.program("firewall").unwrap();
@@ -134,7 +133,7 @@ fn threads_count_together() {
     assert_eq!(dropped[..2], [500, 500]);
 }
 
-#[test]
+#[oracle::test]
 fn bindings_of_the_object_are_types_of_its_maps() {
     let committed = fs::read_to_string(file("tests/instance/firewall.rs")).unwrap();
     let bytes = fs::read(file("../../examples/packets/firewall.bpf.o")).unwrap();
@@ -171,7 +170,7 @@ fn bindings_of_the_object_are_types_of_its_maps() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn elements_are_updated_by_modes_and_removed() {
     let ports = load("firewall.bpf.o").map("open_ports").unwrap();
     let update = |mode| ports.update_with(&80u16, &7u64, mode);
@@ -194,7 +193,7 @@ fn elements_are_updated_by_modes_and_removed() {
     assert!(ports.delete_bytes(&[80, 0]).unwrap());
 }
 
-#[test]
+#[oracle::test]
 fn values_of_all_cpus_are_read_and_written() {
     let instance = load("limit.bpf.o");
     let senders = instance.map("senders").unwrap();
@@ -230,7 +229,7 @@ fn values_of_all_cpus_are_read_and_written() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn errors_say_what_would_fit() {
     let instance = load("firewall.bpf.o");
     let blocked = instance.map("blocked").unwrap();
@@ -287,7 +286,7 @@ fn errors_say_what_would_fit() {
     assert!(absent.refusal().is_none() && absent.explanation().is_none());
 }
 
-#[test]
+#[oracle::test]
 fn the_loader_changes_the_object() {
     let loader = Loader::default()
         .global("budget", 40u64)
@@ -320,7 +319,7 @@ fn the_loader_changes_the_object() {
     assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Object);
 }
 
-#[test]
+#[oracle::test]
 fn test_runs_take_the_fields_of_the_system_call() {
     let instance = load("firewall.bpf.o");
     let program = instance.program("firewall").unwrap();
@@ -389,7 +388,7 @@ fn test_runs_take_the_fields_of_the_system_call() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_runner_answers_as_test_runs_do() {
     for engine in ENGINES {
         let loader = Loader::default().engine(engine);
@@ -409,7 +408,7 @@ fn a_runner_answers_as_test_runs_do() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn runs_end_at_their_limits() {
     let run = |loader: Loader, name: &str| {
         let instance = loader.programs([name]).load(&limits()).unwrap();
@@ -433,7 +432,7 @@ fn runs_end_at_their_limits() {
     assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
 }
 
-#[test]
+#[oracle::test]
 fn maps_outlive_a_reload() {
     let loader = Loader::default();
     let old = loader.load(&object("firewall.bpf.o")).unwrap();
@@ -456,7 +455,7 @@ fn maps_outlive_a_reload() {
     assert_eq!(found.hits, 2);
 }
 
-#[test]
+#[oracle::test]
 fn maps_that_differ_are_not_reused() {
     let object = object("firewall.bpf.o");
     let old = load("firewall.bpf.o");
@@ -481,7 +480,7 @@ fn maps_that_differ_are_not_reused() {
     assert_eq!(kind, ErrorKind::NotFound);
 }
 
-#[test]
+#[oracle::test]
 fn equal_seeds_give_equal_instances() {
     let object = Object::open(file("../cli/tests/data/report.bpf.o")).unwrap();
     let last = |seed| {

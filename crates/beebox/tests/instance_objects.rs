@@ -26,7 +26,7 @@ fn udp() -> [u8; 54] {
     packet
 }
 
-#[test]
+#[oracle::test]
 fn program_arrays_take_programs_of_their_instance() {
     let path = "examples/packets/dispatch.bpf.o";
     let instance = load(&Loader::default(), path);
@@ -55,7 +55,7 @@ fn program_arrays_take_programs_of_their_instance() {
     assert_eq!((kind, size), (MapKind::ProgArray, 4));
 }
 
-#[test]
+#[oracle::test]
 fn maps_of_maps_take_maps_that_fit() {
     let instance = load(&Loader::default(), "crates/gateway/bpf/gateway.bpf.o");
     let tables = instance.map("tables").unwrap();
@@ -75,7 +75,7 @@ fn maps_of_maps_take_maps_that_fit() {
     assert_eq!(errno(inner.set_inner(&0u32, &inner)), Some(22));
 }
 
-#[test]
+#[oracle::test]
 fn maps_of_sockets_take_those_of_the_network() {
     let mut network = beebox::network::Network::default();
     let server = NetSocket::listener("192.0.2.2:80".parse().unwrap());
@@ -90,7 +90,7 @@ fn maps_of_sockets_take_those_of_the_network() {
     assert_eq!(errno(servers.set_socket(&0u32, 77)), Some(9));
 }
 
-#[test]
+#[oracle::test]
 fn captures_give_the_same_counts_in_threads() {
     let input = || Input::open_path(file("../../examples/sample.pcap")).expect("the sample");
     let loader = Loader::default().cpus(2);

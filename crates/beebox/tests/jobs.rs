@@ -101,7 +101,7 @@ fn counts(summary: CaptureSummary) -> CaptureSummary {
     }
 }
 
-#[test]
+#[oracle::test]
 fn threads_count_what_one_counts() {
     let mut loaded = firewall();
     let file = CaptureFile::new("counts", &capture());
@@ -127,7 +127,7 @@ fn threads_count_what_one_counts() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn packets_of_any_length_are_run() {
     let mut loaded = firewall();
     for long in [32_000, 40_000, 262_144] {
@@ -144,7 +144,7 @@ fn packets_of_any_length_are_run() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn threads_stop_where_one_stops() {
     let mut loaded = firewall();
     // Cut inside a record, and damaged: a record that is longer than the file says it may be.

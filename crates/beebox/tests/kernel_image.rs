@@ -80,7 +80,7 @@ fn image(payload: &[u8], sectors: u8) -> Vec<u8> {
     image
 }
 
-#[test]
+#[oracle::test]
 fn kernels_of_every_compression_are_unpacked() {
     for payload in payloads() {
         for sectors in [0, 4, 27] {
@@ -100,7 +100,7 @@ fn kernels_of_every_compression_are_unpacked() {
     assert_eq!(KernelImage::read(b"").unwrap(), None);
 }
 
-#[test]
+#[oracle::test]
 fn images_that_cannot_be_read_say_why() {
     let fault = |image: &[u8]| KernelImage::read(image).unwrap_err();
     let whole = image(GZIP, 4);

@@ -15,7 +15,7 @@ fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, LoadError> 
     LoadedObject::load(&object, &kernel_data::linux_6_18(), &options)
 }
 
-#[test]
+#[oracle::test]
 fn both_engines_run_them() {
     for engine in ENGINES {
         let options = LoadOptions {
@@ -37,7 +37,7 @@ fn both_engines_run_them() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn strings_are_for_the_checked_engine() {
     let mut loaded = load("text", LoadOptions::default()).expect("it is loaded");
     let mut text = loaded.program("text").expect("it is loaded");
@@ -46,14 +46,14 @@ fn strings_are_for_the_checked_engine() {
     assert_eq!(text.test_run(&[0; 64]).expect("it runs").retval, 3);
 }
 
-#[test]
+#[oracle::test]
 fn a_thrown_cookie_is_the_result() {
     let mut loaded = load("thrown", LoadOptions::default()).expect("it is loaded");
     let mut thrown = loaded.program("thrown").expect("it is loaded");
     assert_eq!(thrown.test_run(&[0; 64]).expect("it runs").retval, 7);
 }
 
-#[test]
+#[oracle::test]
 fn those_that_wait_are_refused_by_name() {
     let options = LoadOptions {
         unverified: true,

@@ -74,7 +74,7 @@ fn loaded_program(descriptors: &[Descriptor]) -> &LoadedProgram {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_loader_makes_maps_and_programs_which_run() {
     let kernel = kernel_data::linux_6_18();
     let checked = LoadOptions {

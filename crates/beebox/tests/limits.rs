@@ -22,7 +22,7 @@ fn run(loaded: &mut LoadedObject, name: &str, ifindex: u32) -> Result<TestRunOut
     program.test_run(&[0; 64])
 }
 
-#[test]
+#[oracle::test]
 fn lru_maps_evict_by_the_cpus_of_the_kernel() {
     for engine in ENGINES {
         let options = LoadOptions {
@@ -38,7 +38,7 @@ fn lru_maps_evict_by_the_cpus_of_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_run_ends_whose_maps_need_more_memory_than_they_may_take() {
     // The table of so large a map takes 128 MB as soon as entries are all over it.
     const LIMIT: u64 = (128 + 32) << 20;
@@ -60,7 +60,7 @@ fn a_run_ends_whose_maps_need_more_memory_than_they_may_take() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_limit_of_memory_is_named_if_time_ends_the_run_behind_it() {
     const LIMIT: u64 = (128 + 32) << 20;
     let options = LoadOptions {
@@ -73,7 +73,7 @@ fn the_limit_of_memory_is_named_if_time_ends_the_run_behind_it() {
     assert_eq!(stopped, Err(RunError::Memory(LIMIT)));
 }
 
-#[test]
+#[oracle::test]
 fn arrays_count_from_the_start_and_variables_do_not() {
     let options = LoadOptions::default();
     let refused = load("array", 2, &options).expect_err("it has 4 GB");
@@ -91,7 +91,7 @@ fn arrays_count_from_the_start_and_variables_do_not() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn runs_of_native_code_have_a_limit_of_time() {
     if !native_code("the limit of time of native code") {
         return;

@@ -38,7 +38,7 @@ fn program<'l>(all: &'l [StandaloneProgram], name: &str) -> &'l Program {
     loaded.program.as_ref().expect("it links")
 }
 
-#[test]
+#[oracle::test]
 fn a_replacement_of_a_function_is_not_loaded_without_its_target() {
     let kernel = kernel_data::linux_6_18();
     let all = load("alone.o", &kernel);
@@ -48,7 +48,7 @@ fn a_replacement_of_a_function_is_not_loaded_without_its_target() {
     assert!(replaced.program.is_err());
 }
 
-#[test]
+#[oracle::test]
 fn a_map_that_states_no_size_has_one_entry() {
     let kernel = kernel_data::linux_6_18();
     let all = load("alone.o", &kernel);
@@ -62,7 +62,7 @@ fn a_map_that_states_no_size_has_one_entry() {
     assert!(notes.iter().any(is_set), "{notes:?}");
 }
 
-#[test]
+#[oracle::test]
 fn tags_add_flags_and_name_types_for_relocations() {
     let kernel = kernel_data::linux_6_18();
     let all = load("alone.o", &kernel);
@@ -82,7 +82,7 @@ fn tags_add_flags_and_name_types_for_relocations() {
     assert_ne!(untagged.insns()[0].imm, 24);
 }
 
-#[test]
+#[oracle::test]
 fn missing_types_of_tags_are_an_error() {
     let kernel = kernel_data::linux_6_18();
     let loader = ProgramLoader::new(&kernel).with_test_tags(&|_| None);
@@ -103,7 +103,7 @@ fn missing_types_of_tags_are_an_error() {
     assert!(no_types.contains("moved.o"), "{no_types}");
 }
 
-#[test]
+#[oracle::test]
 fn a_struct_ops_value_keeps_the_member_that_is_loaded() {
     let kernel = kernel_data::linux_6_18();
     let all = load("alone.o", &kernel);
@@ -122,7 +122,7 @@ fn a_struct_ops_value_keeps_the_member_that_is_loaded() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn what_is_missing_concerns_the_program_that_uses_it() {
     let kernel = kernel_data::linux_6_18();
     let registry = kernel.registry().expect("a built-in registry");
@@ -136,7 +136,7 @@ fn what_is_missing_concerns_the_program_that_uses_it() {
     assert!(matches!(verdict("calls"), Verdict::Refused(_)));
 }
 
-#[test]
+#[oracle::test]
 fn btf_that_the_kernel_refuses_is_left_out() {
     let kernel = kernel_data::linux_6_18();
     let all = load("unnamed.o", &kernel);

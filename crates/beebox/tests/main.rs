@@ -34,3 +34,7 @@ mod user_records;
 mod verify_kernel_types;
 mod verify_log;
 mod xdp_sockets;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

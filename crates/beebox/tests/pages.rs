@@ -35,7 +35,7 @@ fn rust_blocks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-#[test]
+#[oracle::test]
 fn every_rust_block_of_the_pages_is_compiled() {
     let examples = files("crates/beebox/examples", "rs");
     let whole = |text: &str| {
@@ -65,7 +65,7 @@ fn every_rust_block_of_the_pages_is_compiled() {
     assert_eq!(shown, examples.len() + 1 + functions);
 }
 
-#[test]
+#[oracle::test]
 fn blocks_of_the_pages_do_what_they_say() {
     let file = |name: &str| fs::read(repository().join("examples").join(name)).unwrap();
     let linked = blocks::link(file("link/main.bpf.o"), file("link/count.bpf.o")).unwrap();

@@ -16,7 +16,7 @@ fn seen(loaded: &LoadedObject) -> Vec<u64> {
     words.map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-#[test]
+#[oracle::test]
 fn addresses_look_like_the_kernels() {
     for (name, all) in [("of_tc", 12), ("of_xdp", 6)] {
         let mut three = for_running();
@@ -47,7 +47,7 @@ fn addresses_look_like_the_kernels() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn equal_runs_see_equal_addresses() {
     let of_a_run = || {
         let mut three = for_running();
@@ -70,7 +70,7 @@ fn seeded(path: &str, seed: u64) -> LoadedObject {
     loaded.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-#[test]
+#[oracle::test]
 fn seeds_choose_addresses() {
     let of_seed = |seed| {
         let mut loaded = seeded(OBJECT, seed);
@@ -96,7 +96,7 @@ fn seeds_choose_addresses() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn results_that_do_not_depend_on_addresses_are_those_of_every_seed() {
     let of_seed = |seed| {
         let mut loaded = seeded("../../examples/packets/firewall.bpf.o", seed);
@@ -125,7 +125,7 @@ fn for_running() -> Three {
     Three::load_for(OBJECT, &kernel)
 }
 
-#[test]
+#[oracle::test]
 fn pointers_to_maps_lead_to_what_the_kernels_lead_to() {
     let mut three = for_running();
     let run = three.run_checked_on("of_maps", &[0; 64], &[]);
@@ -133,7 +133,7 @@ fn pointers_to_maps_lead_to_what_the_kernels_lead_to() {
     three.number("trace");
 }
 
-#[test]
+#[oracle::test]
 fn numbers_that_are_made_pointers_give_0() {
     let mut three = for_running();
     for address in [

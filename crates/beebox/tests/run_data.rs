@@ -24,7 +24,7 @@ fn load(path: &str, program: &str, options: &LoadOptions) -> LoadedObject {
 
 const REPORT: &str = "crates/cli/tests/data/report.bpf.o";
 
-#[test]
+#[oracle::test]
 fn variables_are_read_and_written() {
     let mut loaded = load(REPORT, "report", &LoadOptions::default());
     assert_eq!(loaded.global::<u32>("limit"), Ok(3));
@@ -48,7 +48,7 @@ fn variables_are_read_and_written() {
     assert!(known.iter().any(|name| name == "packets"), "{known:?}");
 }
 
-#[test]
+#[oracle::test]
 fn equal_seeds_give_equal_runs() {
     let random = |seed, engine| {
         let options = LoadOptions {
@@ -73,7 +73,7 @@ fn equal_seeds_give_equal_runs() {
 }
 
 /// Linux loads programs for entries of device and CPU maps, but does not test-run them.
-#[test]
+#[oracle::test]
 fn programs_behind_a_redirection_are_not_test_run() {
     let file = fs::read(repository().join("examples/packets/firewall.bpf.o")).unwrap();
     let kernel = kernel_data::linux_6_18();

@@ -229,7 +229,7 @@ fn sums(value: &[u8], size: usize) -> Vec<u8> {
     sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
 }
 
-#[test]
+#[oracle::test]
 fn a_firewall_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/firewall.bpf.o", "firewall") else {
         return;
@@ -243,7 +243,7 @@ fn a_firewall_answers_as_in_the_kernel() {
     assert!(both.compare_maps() >= 8);
 }
 
-#[test]
+#[oracle::test]
 fn a_rewriter_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/rewrite.bpf.o", "rewrite") else {
         return;
@@ -258,7 +258,7 @@ fn a_rewriter_answers_as_in_the_kernel() {
     assert!(both.compare_maps() >= 1);
 }
 
-#[test]
+#[oracle::test]
 fn a_rate_limiter_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/limit.bpf.o", "limit") else {
         return;
@@ -273,7 +273,7 @@ fn a_rate_limiter_answers_as_in_the_kernel() {
     assert!(both.compare_maps() >= 4);
 }
 
-#[test]
+#[oracle::test]
 fn a_load_balancer_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/balance.bpf.o", "balance") else {
         return;
@@ -299,7 +299,7 @@ fn a_load_balancer_answers_as_in_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_dns_parser_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/dns.bpf.o", "dns") else {
         return;
@@ -324,7 +324,7 @@ fn a_dns_parser_answers_as_in_the_kernel() {
     assert!(both.compare_maps() >= 10);
 }
 
-#[test]
+#[oracle::test]
 fn a_flow_monitor_answers_as_in_the_kernel() {
     let Some(mut both) = Both::load("../../examples/packets/flows.bpf.o", "monitor") else {
         return;
@@ -346,7 +346,7 @@ fn is_dns_query(packet: &[u8]) -> bool {
         && packet[36..38] == [0, 53]
 }
 
-#[test]
+#[oracle::test]
 fn contexts_hold_what_the_kernels_do() {
     for name in ["of_tc", "of_cgroup", "of_socket", "of_xdp"] {
         let Some(mut both) = Both::load("tests/run/context.bpf.o", name) else {
@@ -359,7 +359,7 @@ fn contexts_hold_what_the_kernels_do() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn sizes_are_refused_as_in_the_kernel() {
     for name in ["of_tc", "of_cgroup", "of_socket", "of_xdp"] {
         let Some(mut both) = Both::load("tests/run/context.bpf.o", name) else {

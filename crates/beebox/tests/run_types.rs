@@ -19,7 +19,7 @@ fn bytes(random: &mut SplitMix, len: usize) -> Vec<u8> {
     (0..len).map(|_| byte()).collect()
 }
 
-#[test]
+#[oracle::test]
 fn flow_dissectors_fill_the_keys_that_the_kernels_do() {
     let mut three = Three::load(OBJECT);
     let (mut random, mut results) = (SplitMix::new(1), [0; 4]);
@@ -39,7 +39,7 @@ fn flow_dissectors_fill_the_keys_that_the_kernels_do() {
     assert!(results.iter().all(|count| *count > 3), "{results:?}");
 }
 
-#[test]
+#[oracle::test]
 fn lookups_of_sockets_see_the_connection_that_the_kernels_see() {
     let mut three = Three::load(OBJECT);
     let (mut random, mut results) = (SplitMix::new(2), [0; 3]);
@@ -64,7 +64,7 @@ fn lookups_of_sockets_see_the_connection_that_the_kernels_see() {
     assert!(results.iter().all(|count| *count > 20), "{results:?}");
 }
 
-#[test]
+#[oracle::test]
 fn netfilter_programs_decide_as_the_kernels_do() {
     let mut three = Three::load(OBJECT);
     let (mut random, mut results) = (SplitMix::new(3), [0; 3]);
@@ -84,7 +84,7 @@ fn netfilter_programs_decide_as_the_kernels_do() {
     assert!(results.iter().all(|count| *count > 20), "{results:?}");
 }
 
-#[test]
+#[oracle::test]
 fn netfilter_programs_read_the_objects_that_the_kernels_read() {
     // Members lie where the kernel that runs them has them.
     let types = sys::kernel::running().ok().and_then(|kernel| {
@@ -118,7 +118,7 @@ fn netfilter_programs_read_the_objects_that_the_kernels_read() {
     assert!(devices.iter().all(|count| *count > 10), "{devices:?}");
 }
 
-#[test]
+#[oracle::test]
 fn syscall_programs_leave_the_context_that_the_kernels_leave() {
     let mut three = Three::load(OBJECT);
     let (mut random, mut results) = (SplitMix::new(4), [0; 3]);
@@ -140,7 +140,7 @@ fn syscall_programs_leave_the_context_that_the_kernels_leave() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn raw_tracepoints_get_the_arguments_that_the_kernels_get() {
     let mut three = Three::load(OBJECT);
     let (mut random, mut taken) = (SplitMix::new(5), 0);

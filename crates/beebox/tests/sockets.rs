@@ -73,7 +73,7 @@ fn run(program: &Program, engine: RunEngine) -> (u32, RunEngine) {
     (output.retval, program.engine())
 }
 
-#[test]
+#[oracle::test]
 fn fields_are_read_in_place_by_native_code() {
     let state = "r8 = *(u32 *)(r7 + 72)";
     let cwnd = "r1 = r7\ncall 96\nif r0 == 0 goto +1\nr8 = *(u32 *)(r0 + 0)";
@@ -95,7 +95,7 @@ fn fields_are_read_in_place_by_native_code() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn structures_of_the_kernel_are_read_in_the_checked_engine() {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().expect("types");
@@ -115,7 +115,7 @@ fn structures_of_the_kernel_are_read_in_the_checked_engine() {
     assert_eq!(found, (2 << 8 | 10, RunEngine::Checked));
 }
 
-#[test]
+#[oracle::test]
 fn maps_hold_sockets_by_their_cookies() {
     let params = MapParams {
         map_type: MapKind::Sockmap.number(),
@@ -143,7 +143,7 @@ fn maps_hold_sockets_by_their_cookies() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn structures_are_laid_out_as_linux_declares_them() {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().expect("types");

@@ -14,7 +14,7 @@ fn run(three: &mut Three, name: &str, packet: &[u8]) -> u32 {
     run.expect("every engine takes the packet")
 }
 
-#[test]
+#[oracle::test]
 fn a_dispatcher_ends_where_the_kernels_does() {
     let mut three = Three::load("../../examples/packets/dispatch.bpf.o");
     let packets = packets();
@@ -43,7 +43,7 @@ const PROGRAMS: [&str; 9] = [
 ];
 const LEAF: &str = "leaf";
 
-#[test]
+#[oracle::test]
 fn chains_do_what_the_kernels_do() {
     let mut three = Three::load("tests/run/tail_calls.bpf.o");
     // (what begins, slots that are filled, result, programs and functions that were entered)
@@ -92,7 +92,7 @@ fn chains_do_what_the_kernels_do() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn computed_indices_have_32_bits_and_an_end() {
     let mut three = Three::load("tests/run/tail_calls.bpf.o");
     three.set("programs", 3, Some("last"));
@@ -117,7 +117,7 @@ const OF_CALLBACKS: [[Option<&str>; 2]; 6] = [
     [Some("caller"), Some("caller")],
 ];
 
-#[test]
+#[oracle::test]
 fn subprograms_of_callbacks_do_what_the_kernels_do() {
     let mut three = Three::load("tests/run/tail_calls.bpf.o");
     if let Some(theirs) = &three.theirs {
@@ -142,7 +142,7 @@ fn subprograms_of_callbacks_do_what_the_kernels_do() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn helpers_that_call_back_keep_the_count_in_every_engine() {
     let three = &mut Three::load("tests/run/tail_calls.bpf.o");
     for programs in OF_CALLBACKS {
@@ -166,7 +166,7 @@ const CALL: u8 = 0x85;
 /// Number of `bpf_tail_call`.
 const TAIL_CALL: i32 = 12;
 
-#[test]
+#[oracle::test]
 fn random_changes_between_runs_do_what_the_kernels_do() {
     let mut three = Three::load("tests/run/tail_calls.bpf.o");
     let mut random = spec::SplitMix::new(17);
@@ -189,7 +189,7 @@ fn random_changes_between_runs_do_what_the_kernels_do() {
     assert!(deep > 20, "{deep}");
 }
 
-#[test]
+#[oracle::test]
 fn an_array_that_holds_an_absent_program_is_named() {
     let bytes = std::fs::read(file("../../examples/packets/dispatch.bpf.o")).expect("committed");
     let mut object = Object::open(&bytes).expect("an object");

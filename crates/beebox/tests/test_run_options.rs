@@ -25,7 +25,7 @@ fn errno(kernels: Result<sys::bpf::TestRunResult, sys::Errno>) -> Result<(), i32
     kernels.map(drop).map_err(|errno| errno.0)
 }
 
-#[test]
+#[oracle::test]
 fn options_are_refused_as_the_kernel_refuses_them() {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let object = beebox::internal::object::Object::open(&bytes).expect("an object");

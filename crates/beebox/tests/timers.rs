@@ -116,7 +116,7 @@ fn entries(map: &Map) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries
 }
 
-#[test]
+#[oracle::test]
 fn operations_on_timers_do_what_they_do_in_the_kernel() {
     let Some((theirs, maps)) = in_kernel("operate") else {
         return;
@@ -195,7 +195,7 @@ fn calls(object: &LoadedObject) -> (u64, u64) {
     (word(0), word(32))
 }
 
-#[test]
+#[oracle::test]
 fn callbacks_run_between_runs_at_their_times() {
     for engine in ENGINES {
         let mut object = loaded("trace", engine);
@@ -216,7 +216,7 @@ fn callbacks_run_between_runs_at_their_times() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn timers_that_never_end_are_an_error() {
     for engine in ENGINES {
         let mut object = loaded("forever", engine);

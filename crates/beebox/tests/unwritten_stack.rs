@@ -40,7 +40,7 @@ fn names(reads: &[UnwrittenRead]) -> Vec<&str> {
     reads.iter().map(|read| read.program.as_str()).collect()
 }
 
-#[test]
+#[oracle::test]
 fn the_checked_engine_notices_each_way_of_reading() {
     for name in READING {
         let mut loaded = load(RunEngine::Checked);
@@ -63,7 +63,7 @@ fn the_checked_engine_notices_each_way_of_reading() {
     assert_eq!(text, expected);
 }
 
-#[test]
+#[oracle::test]
 fn only_reads_that_happen_are_noticed() {
     // What is written at a variable offset, or on some paths.
     for (name, mark, priority, is_read) in [
@@ -86,7 +86,7 @@ fn only_reads_that_happen_are_noticed() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_program_that_a_tail_call_enters_is_named() {
     let mut loaded = load(RunEngine::Checked);
     loaded
@@ -96,7 +96,7 @@ fn a_program_that_a_tail_call_enters_is_named() {
     assert_eq!(names(&loaded.unwritten_stack_reads()), ["entered"]);
 }
 
-#[test]
+#[oracle::test]
 fn native_code_may_read_what_its_proof_names() {
     if !native_code("reads of native code by its proof") {
         return;
@@ -116,7 +116,7 @@ fn native_code_may_read_what_its_proof_names() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn programs_without_verification_are_watched() {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");
@@ -144,7 +144,7 @@ fn objects(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_objects_of_the_tree_read_what_they_wrote() {
     let mut paths = Vec::new();
     for directory in ["../../examples", "tests", "../cli/tests/data"] {

@@ -16,7 +16,7 @@ fn loaded(object: &Object<'_>) -> LoadedObject {
     LoadedObject::load(object, &kernel_data::linux_6_18(), &options).expect("it is loaded")
 }
 
-#[test]
+#[oracle::test]
 fn records_are_read_as_in_the_kernel() {
     let bytes = std::fs::read(file("tests/run/user_records.bpf.o")).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");
@@ -75,7 +75,7 @@ fn records_are_read_as_in_the_kernel() {
     assert!(read > 200, "{read} records");
 }
 
-#[test]
+#[oracle::test]
 fn records_that_do_not_fit_are_errors() {
     let bytes = std::fs::read(file("tests/run/user_records.bpf.o")).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");

@@ -17,7 +17,7 @@ fn recorded() -> BTreeMap<String, String> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn answers_about_kernel_objects_are_those_of_linux_6_18() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kernel_types.bpf.o");
     let bytes = std::fs::read(path).expect("the object beside its source");

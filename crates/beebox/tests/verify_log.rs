@@ -71,7 +71,7 @@ fn programs() -> Vec<Program> {
     programs
 }
 
-#[test]
+#[oracle::test]
 fn logs_in_pieces_are_whole_logs() {
     const PIECE: usize = 1 << 17;
     let kernel = kernel_data::linux_6_18();

@@ -173,7 +173,7 @@ fn system(devices: [u32; 2]) -> System {
     system
 }
 
-#[test]
+#[oracle::test]
 fn maps_of_af_xdp_sockets_do_what_linux_does() {
     // The thread enters a network namespace.
     thread::scope(|scope| scope.spawn(compare).join())
@@ -282,7 +282,7 @@ fn compare() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn packets_reach_sockets_that_are_bound_to_their_queue() {
     let program = program();
     for engine in ENGINES {

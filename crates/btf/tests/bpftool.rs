@@ -40,7 +40,7 @@ fn dump(bpftool: &Path, file: &Path, format: &[&str]) -> Option<Vec<u8>> {
     output.status.success().then_some(output.stdout)
 }
 
-#[test]
+#[oracle::test]
 fn dumps_are_those_of_bpftool() {
     let Some(bpftool) = oracle::found("dumps by bpftool", bpftool()) else {
         return;

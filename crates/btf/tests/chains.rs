@@ -156,7 +156,7 @@ fn timed<T>(chain: &str, what: &str, operation: impl FnOnce() -> T) -> T {
     result
 }
 
-#[test]
+#[oracle::test]
 fn operations_on_long_chains_end_soon() {
     for &(name, link) in CHAINS {
         let (blob, access) = chain(link, LENGTH);
@@ -201,7 +201,7 @@ fn operations_on_long_chains_end_soon() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn chains_that_compilers_could_write_are_printed() {
     for &(name, link) in CHAINS {
         let (blob, _) = chain(link, 400);

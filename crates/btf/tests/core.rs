@@ -93,7 +93,7 @@ fn plain(draft: &mut Draft) -> TypeId {
     draft.int
 }
 
-#[test]
+#[oracle::test]
 fn flexible_arrays_end_their_structure() {
     let flexible = |draft: &mut Draft| draft.array(draft.int, 0);
     let (local, relo) = asker(flexible, "0:0:7");
@@ -110,7 +110,7 @@ fn flexible_arrays_end_their_structure() {
     assert_eq!(resolve(&local, &target, &relo), Ok(Resolution::Poison));
 }
 
-#[test]
+#[oracle::test]
 fn members_are_found_in_anonymous_structures() {
     let (local, relo) = asker(plain, "0:0");
     let mut target = Draft::new();
@@ -123,7 +123,7 @@ fn members_are_found_in_anonymous_structures() {
     assert_eq!(resolve(&local, &target, &relo), value(4, 8));
 }
 
-#[test]
+#[oracle::test]
 fn a_misfit_ends_the_search() {
     let (local, relo) = asker(plain, "0:0");
     let mut target = Draft::new();
@@ -135,7 +135,7 @@ fn a_misfit_ends_the_search() {
     assert_eq!(resolve(&local, &target, &relo), Ok(Resolution::Poison));
 }
 
-#[test]
+#[oracle::test]
 fn a_relocation_sees_what_earlier_ones_have_left() {
     let mut local = Draft::new();
     let members = [("a", local.int, 0), ("b", local.int, 32)];
@@ -154,7 +154,7 @@ fn a_relocation_sees_what_earlier_ones_have_left() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn values_of_32_bits_are_signed_numbers() {
     let enumeration = |draft: &mut Draft, wide: bool| {
         let values = [Enumerator {
@@ -180,7 +180,7 @@ fn values_of_32_bits_are_signed_numbers() {
     assert_eq!(text, "<enumval_value> [2] enum level::TOP = 4294967280");
 }
 
-#[test]
+#[oracle::test]
 fn invalid_access_strings_are_errors() {
     let (mut local, relo) = asker(plain, "0:0");
     let target = Draft::new();
@@ -234,7 +234,7 @@ fn invalid_access_strings_are_errors() {
     assert_eq!(resolve(&local, &target, &relo), Ok(number));
 }
 
-#[test]
+#[oracle::test]
 fn recursive_types_are_refused() {
     // A typedef of itself.
     let (local, relo) = asker(plain, "0:0");
@@ -262,7 +262,7 @@ fn recursive_types_are_refused() {
     assert_eq!(resolve(&local, &target, &relo), Err(CoreError::TooComplex));
 }
 
-#[test]
+#[oracle::test]
 fn total_work_is_bounded() {
     let mut local = Draft::new();
     let root = local.structure("thing", &[("field", local.int, 0)]);
@@ -288,7 +288,7 @@ fn total_work_is_bounded() {
     assert_eq!(answers[99], Err(CoreError::TooComplex));
 }
 
-#[test]
+#[oracle::test]
 fn flavours_are_ignored() {
     assert_eq!(essential_name(b"task_struct___v2"), b"task_struct");
 }

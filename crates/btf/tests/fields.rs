@@ -70,7 +70,7 @@ fn found(members: &[(&str, u32)]) -> Result<Vec<(FieldKind, u32)>, FieldFault> {
     Ok(fields.map(|field| (field.kind, field.offset)).collect())
 }
 
-#[test]
+#[oracle::test]
 fn fields_are_found_at_their_offsets() {
     let members = [
         ("int", 0),
@@ -88,7 +88,7 @@ fn fields_are_found_at_their_offsets() {
     assert_eq!(found(&members), Ok(expected.to_vec()));
 }
 
-#[test]
+#[oracle::test]
 fn values_have_no_nodes() {
     let members = [("bpf_list_node", 0), ("bpf_spin_lock", 24)];
     assert_eq!(found(&members), Ok(vec![(FieldKind::SpinLock, 24)]));
@@ -97,7 +97,7 @@ fn values_have_no_nodes() {
     assert!(record.is_ok_and(|record| record.has(FieldKind::ListNode)));
 }
 
-#[test]
+#[oracle::test]
 fn invalid_fields_are_reported() {
     let twice = [("bpf_spin_lock", 0), ("bpf_spin_lock", 4)];
     assert_eq!(found(&twice), Err(FieldFault::Twice));
@@ -114,7 +114,7 @@ fn invalid_fields_are_reported() {
     assert_eq!(found(&many), Err(FieldFault::TooMany));
 }
 
-#[test]
+#[oracle::test]
 fn fields_at_unfit_offsets_are_none() {
     assert_eq!(found(&[("bpf_timer", 4)]), Ok(Vec::new()));
     assert_eq!(found(&[("kptr", 2)]), Ok(Vec::new()));
@@ -144,7 +144,7 @@ fn doubled(levels: usize, first: &[&str]) -> (Btf<'static>, TypeId) {
     (btf, ty)
 }
 
-#[test]
+#[oracle::test]
 fn structures_that_have_others_twice_take_bounded_time() {
     for first in [&[][..], &["plain"]] {
         let (btf, value) = doubled(31, first);
@@ -156,7 +156,7 @@ fn structures_that_have_others_twice_take_bounded_time() {
     assert_eq!(record, Err(FieldFault::TooDeep));
 }
 
-#[test]
+#[oracle::test]
 fn a_known_structure_still_counts_its_depth() {
     // The value has a short chain first, then the same chain below the limit of the depth.
     let mut builder = Builder::new();

@@ -12,7 +12,7 @@ fn blob() -> Option<Vec<u8>> {
     oracle::found("types of the running kernel", blob)
 }
 
-#[test]
+#[oracle::test]
 fn reading_and_writing_changes_nothing() {
     let Some(blob) = blob() else { return };
     let btf = Btf::parse(&blob[..]).unwrap();
@@ -25,7 +25,7 @@ fn reading_and_writing_changes_nothing() {
     assert_eq!(builder.finish(), blob);
 }
 
-#[test]
+#[oracle::test]
 fn rebuilding_from_parsed_types_reproduces_the_blob() {
     let Some(blob) = blob() else { return };
     let btf = Btf::parse(&blob[..]).unwrap();
@@ -75,7 +75,7 @@ fn rebuilding_from_parsed_types_reproduces_the_blob() {
     assert_eq!(dump_raw(&built), dump_raw(&btf));
 }
 
-#[test]
+#[oracle::test]
 fn kernel_btf_is_valid_and_deduplicated() {
     let Some(blob) = blob() else { return };
     assert_eq!(validate(&blob, None), Ok(()));
@@ -86,7 +86,7 @@ fn kernel_btf_is_valid_and_deduplicated() {
     assert!(diff(&btf, &btf).is_empty());
 }
 
-#[test]
+#[oracle::test]
 fn types_are_found_by_kind_and_name_and_laid_out_as_c_has_it() {
     let Some(blob) = blob() else { return };
     let btf = Btf::parse(&blob[..]).unwrap();

@@ -10,3 +10,7 @@ mod modules;
 mod refusals;
 mod show;
 mod spellings;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

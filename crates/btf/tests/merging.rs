@@ -46,7 +46,7 @@ fn list(builder: &mut Builder, name: &str) -> TypeId {
     builder.composite(Kind::Struct, name, 16, &members)
 }
 
-#[test]
+#[oracle::test]
 fn equal_types_are_merged() {
     let mut builder = Builder::new();
     let first = list(&mut builder, "list");
@@ -69,7 +69,7 @@ fn equal_types_are_merged() {
     assert_eq!(merged.find_all(Kind::Struct, b"list").count(), 1);
 }
 
-#[test]
+#[oracle::test]
 fn strings_can_stay_where_they_are() {
     let mut builder = Builder::new();
     builder.string("unused");
@@ -89,7 +89,7 @@ fn strings_can_stay_where_they_are() {
     assert_eq!(kept.size_of(list.id()), Some(16));
 }
 
-#[test]
+#[oracle::test]
 fn a_definition_resolves_a_forward_declared_enumeration() {
     let mut builder = Builder::new();
     let name = builder.string("e");
@@ -108,7 +108,7 @@ fn a_definition_resolves_a_forward_declared_enumeration() {
     assert_eq!(Btf::parse(merged.btf).unwrap().len(), 2);
 }
 
-#[test]
+#[oracle::test]
 fn btf_ext_follows_the_merged_types() {
     let mut builder = Builder::new();
     list(&mut builder, "list");
@@ -160,7 +160,7 @@ fn btf_ext_follows_the_merged_types() {
     assert_eq!(btf.at(info.func).name(), "main");
 }
 
-#[test]
+#[oracle::test]
 fn btf_ext_that_mismatches_the_types_is_refused() {
     let mut builder = Builder::new();
     let ty = int(&mut builder, "int", 4);
@@ -186,7 +186,7 @@ fn btf_ext_that_mismatches_the_types_is_refused() {
     assert!(matches!(check(&ext), Err(ExtFault::InsideInsn { .. })));
 }
 
-#[test]
+#[oracle::test]
 fn differences_are_those_that_break_programs() {
     let build = |size: u32, at: u32, value: u64| {
         let mut builder = Builder::new();
@@ -225,7 +225,7 @@ fn differences_are_those_that_break_programs() {
     assert_eq!(changed[1].changes, [one]);
 }
 
-#[test]
+#[oracle::test]
 fn types_in_words() {
     let mut builder = Builder::new();
     let char = int(&mut builder, "char", 1);

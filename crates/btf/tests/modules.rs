@@ -79,7 +79,7 @@ fn kernel_and_module() -> (Arc<Btf<'static>>, Btf<'static>) {
     (kernel, module)
 }
 
-#[test]
+#[oracle::test]
 fn split_btf_continues_ids_and_strings() {
     let (kernel, module) = kernel_and_module();
     let whole = Btf::parse(kernel_and_whole().1).unwrap();
@@ -99,7 +99,7 @@ fn split_btf_continues_ids_and_strings() {
     assert!(module.get(TypeId(7)).is_none());
 }
 
-#[test]
+#[oracle::test]
 fn writing_split_btf_includes_its_base() {
     let (_, module) = kernel_and_module();
     let whole = Btf::parse(kernel_and_whole().1).unwrap();
@@ -111,7 +111,7 @@ fn writing_split_btf_includes_its_base() {
     assert_eq!(module.at(TypeId(4)).name().to_str(), Some("device"));
 }
 
-#[test]
+#[oracle::test]
 fn relocations_search_modules_if_the_kernel_lacks_the_name() {
     let (kernel, module) = kernel_and_module();
     let mut builder = Builder::new();
@@ -138,7 +138,7 @@ fn relocations_search_modules_if_the_kernel_lacks_the_name() {
     assert_eq!(resolver.resolve(&question(gadget)), Ok(value(12)));
 }
 
-#[test]
+#[oracle::test]
 fn references_beyond_both_are_refused() {
     let (kernel, whole) = kernel_and_whole();
     let mut blob = cut(&whole, &kernel);

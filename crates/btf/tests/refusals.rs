@@ -43,7 +43,7 @@ fn refused_with(errno: i32, line: &str, blob: &[u8]) {
     assert_eq!(refused(blob), (errno, line.to_owned()));
 }
 
-#[test]
+#[oracle::test]
 fn headers_and_sections() {
     let good = with_int().finish();
     assert_eq!(validate(&good, None), Ok(()));
@@ -65,7 +65,7 @@ fn headers_and_sections() {
 }
 
 /// Loaders read strings that Linux does not accept: they link files and then leave out BTF.
-#[test]
+#[oracle::test]
 fn blobs_larger_than_linux_accepts_are_read() {
     let mut builder = with_int();
     builder.string("x".repeat(17 << 20));
@@ -76,7 +76,7 @@ fn blobs_larger_than_linux_accepts_are_read() {
     assert!(btf.strings().len() > 17 << 20);
 }
 
-#[test]
+#[oracle::test]
 fn a_whole_log() {
     let mut builder = with_int();
     let name = builder.string("s");
@@ -98,7 +98,7 @@ fn a_whole_log() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn types_that_contain_themselves() {
     let mut builder = with_int();
     let name = builder.string("s");
@@ -116,7 +116,7 @@ fn types_that_contain_themselves() {
     refused_with(7, line, &builder.finish());
 }
 
-#[test]
+#[oracle::test]
 fn invalid_members_and_elements() {
     let mut builder = with_int();
     builder.array(Array {
@@ -135,7 +135,7 @@ fn invalid_members_and_elements() {
     refused_with(22, "Type tags don't precede modifiers", &builder.finish());
 }
 
-#[test]
+#[oracle::test]
 fn special_fields() {
     let mut builder = with_int();
     let name = builder.string("bpf_list_head");

@@ -51,7 +51,7 @@ fn show(object: &[u8], flags: u64) -> String {
     String::from_utf8(text).expect("text of ASCII")
 }
 
-#[test]
+#[oracle::test]
 fn members_that_are_zero_are_left_out() {
     let object = [
         0xff, 0xff, 0xff, 0xff, b'h', b'i', 0, 7, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -69,7 +69,7 @@ fn members_that_are_zero_are_left_out() {
     assert_eq!(show(&[0; 16], ShowFlags::COMPACT.0), "(struct pair){}");
 }
 
-#[test]
+#[oracle::test]
 fn memory_that_cannot_be_read_is_an_error() {
     let (types, pair) = pair();
     let (text, shown) = types.show(pair, 0x1000, ShowFlags(0), &mut |_, _| false);

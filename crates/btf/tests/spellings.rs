@@ -44,7 +44,7 @@ fn blob(long: &str, both_const: bool) -> Btf<'static> {
     Btf::parse(builder.finish()).expect("a blob")
 }
 
-#[test]
+#[oracle::test]
 fn spellings_of_one_type_are_no_change() {
     let gcc = blob("long unsigned int", true);
     let clang = blob("unsigned long", false);

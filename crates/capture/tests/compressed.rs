@@ -53,7 +53,7 @@ fn read(source: &[u8]) -> (Vec<u8>, io::Result<()>) {
     (found, result)
 }
 
-#[test]
+#[oracle::test]
 fn pieces_one_behind_the_other_are_read() {
     for &(tool, compression, hex) in RECORDED {
         let source = bytes(hex);
@@ -68,7 +68,7 @@ fn pieces_one_behind_the_other_are_read() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_truncated_source_gives_its_start_and_an_error() {
     for &(tool, _, hex) in RECORDED {
         let source = bytes(hex);
@@ -84,7 +84,7 @@ fn a_truncated_source_gives_its_start_and_an_error() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn output_of_installed_tools_is_read() {
     let mut random = 7u32;
     let content: Vec<u8> = (0..3_000_000)
@@ -121,7 +121,7 @@ fn output_of_installed_tools_is_read() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn zeros_behind_a_gzip_member_are_padding() {
     let member = |text: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -171,7 +171,7 @@ const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
 const EXTENDED: u32 = 0xa1b2_cd34;
 
-#[test]
+#[oracle::test]
 fn pcap_in_every_byte_order_and_resolution_and_layout() {
     for order in ORDERS {
         let cases = [
@@ -193,7 +193,7 @@ fn pcap_in_every_byte_order_and_resolution_and_layout() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn old_pcap_versions_have_the_lengths_in_reverse_order() {
     for order in ORDERS {
         for (version, lengths) in [
@@ -226,7 +226,7 @@ fn old_pcap_versions_have_the_lengths_in_reverse_order() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn packets_longer_than_the_files_snapshot_length_are_cut() {
     let file = Bytes::pcap(ByteOrder::Little, MICRO, (2, 4), 2)
         .u32s(&[7, 5, 3, 60])
@@ -249,7 +249,7 @@ fn packets_longer_than_the_files_snapshot_length_are_cut() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_frame_check_sequence_bits_are_not_part_of_the_link_type() {
     let mut file = Bytes::pcap(ByteOrder::Big, MICRO, (2, 4), 100).bytes;
     file[20] = 0x44;
@@ -315,7 +315,7 @@ fn pcapng_packets() -> Vec<Seen> {
     ]
 }
 
-#[test]
+#[oracle::test]
 fn pcapng_with_several_interfaces_and_every_form_of_packet() {
     for order in ORDERS {
         let file = pcapng(order).bytes;
@@ -324,7 +324,7 @@ fn pcapng_with_several_interfaces_and_every_form_of_packet() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn sections_have_byte_order_and_interfaces_of_their_own() {
     let mut file = pcapng(ByteOrder::Little).bytes;
     file.extend(pcapng(ByteOrder::Big).bytes);
@@ -351,7 +351,7 @@ fn sections_have_byte_order_and_interfaces_of_their_own() {
     assert_eq!((fault.packets, fault.offset), (8, offset + section));
 }
 
-#[test]
+#[oracle::test]
 fn a_stated_section_length_becomes_unknown() {
     let mut file = pcapng(ByteOrder::Little).bytes;
     let whole = file.clone();
@@ -359,7 +359,7 @@ fn a_stated_section_length_becomes_unknown() {
     assert_eq!(copy(&file, None, None), whole);
 }
 
-#[test]
+#[oracle::test]
 fn cutting_keeps_wire_length_time_and_options_and_states_the_limit() {
     for order in ORDERS {
         let cut = copy(&pcapng(order).bytes, None, Some(2));
@@ -379,7 +379,7 @@ fn cutting_keeps_wire_length_time_and_options_and_states_the_limit() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_snapshot_length_of_zero_is_no_limit() {
     for order in ORDERS {
         let whole = copy(&pcapng(order).bytes, None, None);
@@ -387,7 +387,7 @@ fn a_snapshot_length_of_zero_is_no_limit() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn different_captures_have_a_common_format() {
     let order = ByteOrder::Little;
     let pcap = |order, magic, link_type| {
@@ -439,7 +439,7 @@ fn different_captures_have_a_common_format() {
     assert!(matches!(format(&blocks), Format::Pcapng));
 }
 
-#[test]
+#[oracle::test]
 fn every_truncation_is_a_fault_after_the_complete_packets() {
     for whole in [
         Bytes::pcap(ByteOrder::Big, MICRO, (2, 4), 100)
@@ -468,7 +468,7 @@ fn every_truncation_is_a_fault_after_the_complete_packets() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn damaged_lengths_are_faults_at_their_offset() {
     let order = ByteOrder::Little;
     let pcap = Bytes::pcap(order, MICRO, (2, 4), 100)
@@ -580,7 +580,7 @@ fn damaged_lengths_are_faults_at_their_offset() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn an_unknown_magic_number_is_a_fault() {
     for start in [&b"GET / HTTP"[..], b"\x1f\x8b", b"\0"] {
         let fault = read(start).1.unwrap();
@@ -591,7 +591,7 @@ fn an_unknown_magic_number_is_a_fault() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_window_grows_for_a_long_packet_only() {
     let data = vec![7; 262_144];
     let mut file = Bytes::pcap(ByteOrder::Little, MICRO, (2, 4), 0);
@@ -613,7 +613,7 @@ const GZIP: &[u8] =
 const ZSTANDARD: &[u8] = b"\x28\xb5\x2f\xfd\x24\x07\x39\0\0capture\xa1\x81\xa1\x03";
 const SKIPPABLE: &[u8] = b"\x52\x2a\x4d\x18\x03\0\0\0abc";
 
-#[test]
+#[oracle::test]
 fn compression_is_detected_and_may_have_several_parts() {
     use std::io::Read;
     let plain = |parts: &[&[u8]]| {
@@ -638,7 +638,7 @@ fn compression_is_detected_and_may_have_several_parts() {
     assert!(plain(&[GZIP, &GZIP[..12]]).is_err());
 }
 
-#[test]
+#[oracle::test]
 fn a_header_made_for_an_interface_decodes_to_it() {
     for order in ORDERS {
         for resolution in [Resolution::MICROSECONDS, Resolution::NANOSECONDS] {
@@ -660,7 +660,7 @@ fn a_header_made_for_an_interface_decodes_to_it() {
 /// of which are missing.
 const ZSTANDARD_START: &[u8] = b"\x28\xb5\x2f\xfd\xa4\xc0\x45\x04\x00\x7c\x00\x00\x38\x63\x61\x70\x74\x75\x72\x65\x01\x00\xf6\xff\xca\x8b\x11\x4c\x00\x00\x08\x75";
 
-#[test]
+#[oracle::test]
 fn bytes_decoded_before_a_truncation_are_returned() {
     use std::io::Read;
     let mut source = decompress(ZSTANDARD_START).unwrap();

@@ -4,3 +4,7 @@ mod compressed;
 mod formats;
 mod merged;
 mod properties;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

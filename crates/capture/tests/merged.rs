@@ -75,7 +75,7 @@ fn add(section: &mut Section, bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn interfaces_and_packets_are_those_of_the_captures() {
     use ByteOrder::{Big, Little};
     for (to, from) in [(Little, Little), (Little, Big), (Big, Little), (Big, Big)] {
@@ -109,7 +109,7 @@ fn interfaces_and_packets_are_those_of_the_captures() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_snapshot_length_cuts_and_is_announced() {
     let mut merged = Vec::new();
     let mut section = Section::start(ByteOrder::Little, Some(2), &mut merged);
@@ -132,7 +132,7 @@ fn interface(bytes: &[u8]) -> Interface {
     reader.first_interface().unwrap().unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn pcapng_packets_become_pcap_records_with_their_time() {
     let ethernet = capture(ByteOrder::Big, 1);
     let raw = capture(ByteOrder::Big, 101);

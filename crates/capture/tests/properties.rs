@@ -97,18 +97,18 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    #[test]
+    #[oracle::test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         exercise(&bytes);
     }
 
-    #[test]
+    #[oracle::test]
     fn any_words_after_a_start(start in plausible_start(), words in proptest::collection::vec(word(), 0..80)) {
         let rest = words.iter().flat_map(|word| word.to_le_bytes());
         exercise(&start.into_iter().chain(rest).collect::<Vec<_>>());
     }
 
-    #[test]
+    #[oracle::test]
     fn any_compressed_bytes(
         magic in prop_oneof![Just(vec![0x1f, 0x8b, 8, 0]), Just(vec![0x28, 0xb5, 0x2f, 0xfd]), Just(vec![0x50, 0x2a, 0x4d, 0x18])],
         rest in proptest::collection::vec(any::<u8>(), 0..200),
@@ -122,7 +122,7 @@ proptest! {
     }
 
     /// The heuristic for the first record is exact for plain captures.
-    #[test]
+    #[oracle::test]
     fn a_record_is_found_from_anywhere(
         lens in proptest::collection::vec(20u32..1500, 30..60),
         from in 0usize..10_000,

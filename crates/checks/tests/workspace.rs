@@ -55,7 +55,8 @@ const LAYERS: &[&[(&str, &str)]] = &[
 const BESIDE: &[(&str, &str)] = &[
     ("checks", ""),
     ("command-tests", "oracle sys"),
-    ("oracle", ""),
+    ("oracle", "oracle-macros"),
+    ("oracle-macros", ""),
     ("sys", "btf isa spec"),
     ("testkit", "btf capture classic isa packet program spec"),
     ("kernel-client", "isa program spec sys"),
@@ -323,6 +324,46 @@ fn a_dependency_is_used_by_code_alone() {
         "libc != 1",
     ] {
         assert!(!is_used(other, "libc"), "{other}");
+    }
+}
+
+/// An executable with the harness of `oracle` runs what `#[oracle::test]` registers, and
+/// rustc drops each `#[test]` of it. Unit tests have no such harness: those that ask an oracle are
+/// ignored, and `.ci/run` runs them.
+#[test]
+fn tests_with_oracles_are_registered_with_their_harness() {
+    let mut faults = Faults::default();
+    let with_harness: BTreeSet<String> = sources()
+        .into_iter()
+        .filter(|(_, path, text)| {
+            path.ends_with("tests/main.rs") && text.contains("oracle::main()")
+        })
+        .map(|(name, _, _)| name)
+        .collect();
+    assert!(with_harness.len() > 5, "{with_harness:?}");
+    let targets: BTreeSet<String> = packages()
+        .iter()
+        .flat_map(|package| package["targets"].as_array().unwrap().clone())
+        .map(|target| target["src_path"].as_str().unwrap().to_owned())
+        .collect();
+    for (name, path, text) in sources() {
+        let shown = path.display();
+        let is_module = is_test(&path)
+            && !targets
+                .iter()
+                .any(|target| target.ends_with(&*path.to_string_lossy()));
+        let has_tests = text.lines().any(|line| line.trim() == "#[test]");
+        if is_module && path.iter().nth(2).is_some_and(|part| part == "tests") {
+            faults.note(!(with_harness.contains(&name) && has_tests), || {
+                format!("{shown}: #[test] is #[oracle::test] here")
+            });
+        }
+        let asks = text.contains("oracle::found(") || text.contains("oracle::skip(");
+        if asks && has_tests && path.iter().nth(2).is_some_and(|part| part == "src") {
+            faults.note(text.contains("#[ignore = \"asks"), || {
+                format!("{shown}: a unit test asks an oracle and is not ignored")
+            });
+        }
     }
 }
 

@@ -3,3 +3,7 @@
 mod text_errors;
 mod text_inverse;
 mod text_peers;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

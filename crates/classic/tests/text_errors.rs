@@ -10,7 +10,7 @@ fn message(input: impl AsRef<[u8]>, form: Option<Form>) -> String {
     }
 }
 
-#[test]
+#[oracle::test]
 fn assembly_errors_state_line_column_and_what_is_expected() {
     let many = |lines: usize| format!("jeq #1, far\n{}far: ret #0", "tax\n".repeat(lines));
     let cases = [
@@ -146,7 +146,7 @@ fn assembly_errors_state_line_column_and_what_is_expected() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn listing_errors_state_line_column_and_what_is_expected() {
     let cases = [
         (
@@ -191,7 +191,7 @@ fn listing_errors_state_line_column_and_what_is_expected() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn number_errors_state_line_column_and_what_is_expected() {
     let cases = [
         (
@@ -270,7 +270,7 @@ fn number_errors_state_line_column_and_what_is_expected() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn raw_errors_name_the_byte() {
     let raw = Some(Form::Raw(ByteOrder::Little));
     assert_eq!(
@@ -287,7 +287,7 @@ fn raw_errors_name_the_byte() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn what_is_no_program_is_named() {
     let none = "not a classic program in any form: neither a sock_filter array \
                 nor tcpdump -d, -dd, -ddd, bpf_asm's one line or its source";
@@ -323,7 +323,7 @@ fn what_is_no_program_is_named() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_named_form_may_be_without_instructions() {
     let empty = [
         (Form::Raw(ByteOrder::Little), ""),
@@ -339,7 +339,7 @@ fn a_named_form_may_be_without_instructions() {
 }
 
 /// What people paste, beside what tools print.
-#[test]
+#[oracle::test]
 fn notations_at_the_edge_are_read() {
     let program =
         |input: &str, form| read(input.as_bytes(), form).unwrap_or_else(|e| panic!("{input}: {e}"));

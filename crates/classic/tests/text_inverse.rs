@@ -53,7 +53,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    #[test]
+    #[oracle::test]
     fn lossless_forms_keep_every_field(program in any_program()) {
         for &form in LOSSLESS {
             let written = write(&program, form);
@@ -62,7 +62,7 @@ proptest! {
         }
     }
 
-    #[test]
+    #[oracle::test]
     fn assembly_keeps_the_fields_that_are_used(program in any_program()) {
         let used: Vec<_> = program.iter().map(|&raw| Insn::decode(raw).encode()).collect();
         let written = write(&used, Form::Asm);
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(meaning(&read_back), meaning(&program));
     }
 
-    #[test]
+    #[oracle::test]
     fn dumps_keep_what_they_show(program in any_program()) {
         let shown: Vec<_> = program.iter().map(|&raw| as_dumped(raw)).collect();
         let written = write(&program, Form::Dump);
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(read_back.as_ref(), Ok(&shown), "{}", String::from_utf8_lossy(&written));
     }
 
-    #[test]
+    #[oracle::test]
     fn every_text_form_is_detected(program in any_program()) {
         prop_assume!(!program.is_empty());
         for &form in Form::ALL.iter().filter(|form| form.is_text()) {
@@ -94,7 +94,7 @@ proptest! {
         }
     }
 
-    #[test]
+    #[oracle::test]
     fn raw_programs_are_detected_by_their_opcodes(rows in prop::collection::vec(0..OPCODES.len(), 1..100)) {
         // `ld #k`, opcode 0, reads the same in both orders.
         prop_assume!(rows.iter().any(|&row| OPCODES[row].0 != 0));
@@ -105,12 +105,12 @@ proptest! {
         }
     }
 
-    #[test]
+    #[oracle::test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         read_in_every_form(&bytes);
     }
 
-    #[test]
+    #[oracle::test]
     fn nearly_right_texts_do_not_panic(
         program in prop::collection::vec(any_insn(), 1..12),
         edits in prop::collection::vec((any::<prop::sample::Index>(), edit()), 1..6),
@@ -130,14 +130,14 @@ proptest! {
         }
     }
 
-    #[test]
+    #[oracle::test]
     fn arbitrary_words_of_the_language_do_not_panic(words in prop::collection::vec(word(), 0..60)) {
         read_in_every_form(words.join(" ").as_bytes());
         read_in_every_form(words.join("").as_bytes());
         read_in_every_form(words.join("\n").as_bytes());
     }
 
-    #[test]
+    #[oracle::test]
     fn an_instruction_is_one_line(index in 0usize..100_000, raw in any_insn()) {
         prop_assert!(!dump_line(index, raw).contains('\n'));
     }

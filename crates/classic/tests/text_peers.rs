@@ -77,7 +77,7 @@ fn recorded() -> Vec<Listing> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn listings_are_those_of_tcpdump() {
     let listings = recorded();
     assert!(listings.len() >= 60, "only {} listings", listings.len());
@@ -86,7 +86,7 @@ fn listings_are_those_of_tcpdump() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn listings_are_those_of_the_tcpdump_at_hand() {
     let tcpdump = oracle::program("tcpdump");
     if oracle::found("listings beside tcpdump", tcpdump).is_none() {
@@ -133,7 +133,7 @@ fn empty_capture() -> PathBuf {
 
 /// Every instruction, every extension and opcodes that libpcap does not know,
 /// each with operands of all signs.
-#[test]
+#[oracle::test]
 fn lines_are_those_of_bpf_image() {
     let file = data("bpf_image.txt");
     let mut lines = 0;
@@ -168,7 +168,7 @@ fn assembled() -> Vec<(String, String, String)> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn programs_are_assembled_as_by_bpf_asm() {
     let programs = assembled();
     assert!(programs.len() >= 16, "only {} programs", programs.len());
@@ -183,7 +183,7 @@ fn programs_are_assembled_as_by_bpf_asm() {
 
 /// What the writer says in words, bpf_asm understands:
 /// `BPF_ASM=path cargo test -- --include-ignored`.
-#[test]
+#[oracle::test]
 #[ignore = "needs bpf_asm, which BPF_ASM names"]
 fn written_programs_are_understood_by_the_bpf_asm_at_hand() {
     let tool = std::env::var_os("BPF_ASM").expect("BPF_ASM names bpf_asm");

@@ -26,14 +26,14 @@ fn failure(words: &[&str], input: impl AsRef<[u8]>) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-#[test]
+#[oracle::test]
 fn source_is_assembled_to_one_line() {
     let line = "4,40 0 0 12,21 0 1 2054,6 0 0 4294967295,6 0 0 0,\n";
     assert_eq!(text(&["asm"], ARP), line);
     assert_eq!(text(&["asm", "-"], ARP), line);
 }
 
-#[test]
+#[oracle::test]
 fn every_format_leads_to_every_other() {
     let formats = [
         "raw", "raw-le", "raw-be", "d", "dd", "ddd", "oneline", "asm",
@@ -58,7 +58,7 @@ fn every_format_leads_to_every_other() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_file_is_raw_unless_another_format_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("arp.bpf");
@@ -75,7 +75,7 @@ fn a_file_is_raw_unless_another_format_is_named() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn json_holds_fields_and_text() {
     let record: serde_json::Value =
         serde_json::from_slice(&stdout(&["dis", "--format", "json"], ARP)).unwrap();
@@ -94,7 +94,7 @@ fn json_holds_fields_and_text() {
     assert_eq!(converted.last().unwrap()["origin"], 3);
 }
 
-#[test]
+#[oracle::test]
 fn classic_and_converted_code_stand_side_by_side() {
     let listing = text(&["dis", "--converted"], ARP);
     let rows: Vec<&str> = listing.lines().collect();
@@ -124,7 +124,7 @@ fn classic_and_converted_code_stand_side_by_side() {
     assert!(dead.ends_with(" -"), "{listing}");
 }
 
-#[test]
+#[oracle::test]
 fn conversion_follows_the_rules() {
     // A seccomp filter reads its context, a capture filter the packet.
     let source = "ld [0]\nret a";
@@ -142,7 +142,7 @@ fn conversion_follows_the_rules() {
     assert!(refused.contains("(000) ldb      [0]"), "{refused}");
 }
 
-#[test]
+#[oracle::test]
 fn unreadable_programs_are_shown_with_positions() {
     assert_eq!(
         failure(&["asm"], "ldh [12]\n\tjeq #1, drp\nret #0"),
@@ -165,7 +165,7 @@ fn unreadable_programs_are_shown_with_positions() {
     assert!(shown.contains("--form"), "{shown}");
 }
 
-#[test]
+#[oracle::test]
 fn unsupported_conversions_are_errors() {
     let cases: [(&[&str], &str, &str); 7] = [
         (
@@ -211,7 +211,7 @@ fn unsupported_conversions_are_errors() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn expressions_are_compiled_as_by_tcpdump() {
     let probe = beebox(&["dis", "-e", "ip"], "");
     if String::from_utf8_lossy(&probe.stderr).contains("can't be loaded") {
@@ -245,7 +245,7 @@ fn expressions_are_compiled_as_by_tcpdump() {
 }
 
 /// The link type reaches libpcap as a capture file would bring it.
-#[test]
+#[oracle::test]
 fn link_types_mean_what_they_mean_to_tcpdump() {
     let tcpdump = oracle::program("tcpdump");
     if oracle::found("link types beside tcpdump", tcpdump).is_none() {
@@ -307,7 +307,7 @@ out:
     exit
 ";
 
-#[test]
+#[oracle::test]
 fn ebpf_is_assembled_and_listed() {
     let hex = text(&["asm", "--ebpf"], EBPF);
     assert_eq!(hex.lines().count(), 8);
@@ -331,7 +331,7 @@ fn ebpf_is_assembled_and_listed() {
     assert_eq!(record["insns"][6]["bytes"], "95 00 00 00 00 00 00 00");
 }
 
-#[test]
+#[oracle::test]
 fn every_form_of_ebpf_leads_to_every_other() {
     let forms = ["raw", "raw-le", "hex", "d", "asm", "dd", "log", "json"];
     for from in forms {
@@ -344,7 +344,7 @@ fn every_form_of_ebpf_leads_to_every_other() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn errors_in_ebpf_text_have_positions() {
     let said = failure(&["asm", "--ebpf"], "r0 = 0\nr0 ?= 1\nexit\n");
     assert!(said.contains("line 2, column 4"), "{said}");

@@ -115,7 +115,7 @@ fn main() {
 }
 "#;
 
-#[test]
+#[oracle::test]
 fn rust_reads_what_c_writes() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
@@ -147,7 +147,7 @@ fn rust_reads_what_c_writes() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn headers_stand_beside_those_of_linux() {
     let Some(compiler) = oracle::found("C header", oracle::program("gcc")) else {
         return;
@@ -169,7 +169,7 @@ fn headers_stand_beside_those_of_linux() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn types_are_added_and_left_out() {
     let plain = generated(&["header", OBJECT]);
     assert!(!plain.contains("struct event {"));
@@ -182,7 +182,7 @@ fn types_are_added_and_left_out() {
     assert!(without.contains("typedef struct flow acct__map__flows__value;"));
 }
 
-#[test]
+#[oracle::test]
 fn what_has_no_bindings_is_refused() {
     for kind in ["header", "rust"] {
         let missing = refusal(&[kind, "nosuch.bpf.o"]);

@@ -243,7 +243,7 @@ fn check(command: &str, file: &Path) {
     );
 }
 
-#[test]
+#[oracle::test]
 fn bombs_end_within_limits() {
     let directory = tempfile::tempdir().unwrap();
     for bomb in bombs() {
@@ -255,7 +255,7 @@ fn bombs_end_within_limits() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn endless_and_silent_files_end_with_a_limit() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");

@@ -30,7 +30,7 @@ fn failure(words: &[&str]) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-#[test]
+#[oracle::test]
 fn dumps() {
     let raw = text(&["dump", "shapes.bpf.o"]);
     assert!(raw.starts_with("[1] PTR '(anon)' type_id=2\n"), "{raw}");
@@ -50,7 +50,7 @@ fn dumps() {
     assert_eq!(raw.lines().count(), 4, "{raw}");
 }
 
-#[test]
+#[oracle::test]
 fn shows() {
     let summary = text(&["show", "shapes.bpf.o"]);
     assert!(summary.starts_with("38 types, "), "{summary}");
@@ -78,7 +78,7 @@ fn shows() {
     assert_eq!(json["types"][0]["values"][2][1], -1);
 }
 
-#[test]
+#[oracle::test]
 fn differences() {
     let same = beebox(&["diff", "shapes.bpf.o", "shapes.bpf.o"]);
     assert_eq!(same.status.code(), Some(0));
@@ -90,7 +90,7 @@ fn differences() {
     assert!(!text.contains("bpf_spin_lock"), "new types break nothing");
 }
 
-#[test]
+#[oracle::test]
 fn files_without_btf_are_errors() {
     let error = failure(&["dump", "shapes.bpf.c"]);
     assert!(
@@ -105,7 +105,7 @@ fn files_without_btf_are_errors() {
     assert!(error.contains("no type 99: the last is 38"), "{error}");
 }
 
-#[test]
+#[oracle::test]
 fn an_unknown_type_is_no_answer() {
     let words = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pairr"];
     let stderr = failure(&words);
@@ -115,7 +115,7 @@ fn an_unknown_type_is_no_answer() {
     assert!(text(&known).starts_with("0 types changed"));
 }
 
-#[test]
+#[oracle::test]
 fn json_is_that_of_bpftool() {
     let bpftool = oracle::selftest_path("7.2/tools/bpftool");
     let Some(bpftool) = oracle::found("JSON of types by bpftool", bpftool) else {

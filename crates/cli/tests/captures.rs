@@ -87,7 +87,7 @@ fn packets(bytes: &[u8]) -> Vec<(i64, u8, u32)> {
 
 const LITTLE: ByteOrder = ByteOrder::Little;
 
-#[test]
+#[oracle::test]
 fn captures_are_merged_by_time() {
     let desk = Desk::new();
     desk.put(
@@ -134,7 +134,7 @@ fn captures_are_merged_by_time() {
     assert_eq!(desk.count(&["-F", "odd.ddd", "a", "b", "--merge"]), "5\n");
 }
 
-#[test]
+#[oracle::test]
 fn counts_are_printed_for_each_capture() {
     let desk = Desk::new();
     desk.put("a", &pcap(LITTLE, LinkType::RAW, &[(1, 1), (2, 2), (3, 3)]));
@@ -161,7 +161,7 @@ fn counts_are_printed_for_each_capture() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn name_or_option_decide_the_format_of_the_output() {
     let desk = Desk::new();
     let order = ByteOrder::Big;
@@ -219,7 +219,7 @@ fn name_or_option_decide_the_format_of_the_output() {
     assert!(!desk.path("out.pcap.xz").exists());
 }
 
-#[test]
+#[oracle::test]
 fn a_filter_file_holds_instructions_or_an_expression() {
     let desk = Desk::new();
     desk.put("a", &pcap(LITTLE, LinkType::RAW, &[(1, 0x45), (2, 0x60)]));
@@ -241,7 +241,7 @@ fn a_filter_file_holds_instructions_or_an_expression() {
     assert_eq!(desk.run(&["-F", "binary", "a"]).0, 2);
 }
 
-#[test]
+#[oracle::test]
 fn without_the_optimizer_the_same_packets_are_kept() {
     let desk = Desk::new();
     if sys::libpcap::Libpcap::load().is_err() {
@@ -283,7 +283,7 @@ fn length(desk: &Desk, options: &[&str]) -> usize {
     output.stdout.split(|&byte| byte == b'\n').count()
 }
 
-#[test]
+#[oracle::test]
 fn a_file_that_is_no_expression_is_not_printed_whole() {
     if let Err(absent) = sys::libpcap::Libpcap::load() {
         oracle::skip("expressions that libpcap refuses", format!("{absent:?}"));
@@ -298,7 +298,7 @@ fn a_file_that_is_no_expression_is_not_printed_whole() {
     assert!(said.len() < 600, "{} bytes", said.len());
 }
 
-#[test]
+#[oracle::test]
 fn link_types_are_listed_and_named_as_in_libpcap() {
     let desk = Desk::new();
     let (code, stdout, _) = desk.run(&["-L"]);

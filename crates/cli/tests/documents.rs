@@ -1,6 +1,6 @@
 //! The README and the pages of docs/ show what the command prints.
 
-#[test]
+#[oracle::test]
 fn pages_show_what_the_command_prints() {
     command_tests::documents::check_pages(crate::support::BEEBOX);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-#[test]
+#[oracle::test]
 fn every_command_names_a_remedy_for_a_missing_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -37,7 +37,7 @@ fn every_command_names_a_remedy_for_a_missing_file() {
     assert!(told.ends_with(&wanted), "{told}");
 }
 
-#[test]
+#[oracle::test]
 fn files_of_another_kind_are_named_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();

@@ -116,7 +116,7 @@ fn is_tcp(data: &[u8]) -> bool {
     data.get(12..14) == Some(&[8, 0]) && data.get(23) == Some(&6)
 }
 
-#[test]
+#[oracle::test]
 fn what_matches_is_written_and_summed_up() {
     let desk = Desk::new();
     let (code, stdout, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "out.pcap"]);
@@ -140,7 +140,7 @@ fn what_matches_is_written_and_summed_up() {
     assert_eq!(&desk.get("out.pcap")[..24], &desk.get("day.pcap")[..24]);
 }
 
-#[test]
+#[oracle::test]
 fn only_the_count_is_printed_and_it_sets_the_exit_code() {
     let desk = Desk::new();
     let count = format!("{}\n", desk.matching()).into_bytes();
@@ -151,7 +151,7 @@ fn only_the_count_is_printed_and_it_sets_the_exit_code() {
     assert_eq!(desk.run(&words), (1, b"0\n".to_vec(), String::new()));
 }
 
-#[test]
+#[oracle::test]
 fn engines_semantics_and_threads_agree() {
     let desk = Desk::new();
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
@@ -166,7 +166,7 @@ fn engines_semantics_and_threads_agree() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_limit_stops_after_so_many_matches_over_all_captures() {
     let desk = Desk::new();
     let all = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
@@ -181,7 +181,7 @@ fn a_limit_stops_after_so_many_matches_over_all_captures() {
     assert_eq!(desk.run(&["-F", "tcp.ddd", "day.pcap", "-c", "0"]).0, 2);
 }
 
-#[test]
+#[oracle::test]
 fn captures_come_compressed_and_by_standard_input() {
     let desk = Desk::new();
     let day = desk.get("day.pcap");
@@ -223,7 +223,7 @@ fn captures_come_compressed_and_by_standard_input() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
     let desk = Desk::new();
     let day = desk.get("day.pcap");
@@ -247,7 +247,7 @@ fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn several_kinds_of_captures_share_a_pcapng_file() {
     let desk = Desk::new();
     let mut raw = Vec::new();
@@ -263,7 +263,7 @@ fn several_kinds_of_captures_share_a_pcapng_file() {
     assert!(desk.run(&["-F", "all.ddd", "both.pcapng", "-w", "-"]).1 == out);
 }
 
-#[test]
+#[oracle::test]
 fn snaplen_cuts_what_is_written_not_what_is_seen() {
     let desk = Desk::new();
     let words = ["-F", "tcp.ddd", "day.pcap", "-w", "-", "--snaplen", "20"];
@@ -277,7 +277,7 @@ fn snaplen_cuts_what_is_written_not_what_is_seen() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn json_equals_the_text() {
     let desk = Desk::new();
     let (code, stdout, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "--format", "json"]);
@@ -291,7 +291,7 @@ fn json_equals_the_text() {
     assert_eq!(desk.run(&words).0, 2, "one standard output");
 }
 
-#[test]
+#[oracle::test]
 fn why_shows_the_path_of_one_packet() {
     let desk = Desk::new();
     let all = packets(&desk.get("day.pcap"));
@@ -319,7 +319,7 @@ fn why_shows_the_path_of_one_packet() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn nothing_is_written_over_a_capture_that_is_read() {
     let desk = Desk::new();
     let day = desk.get("day.pcap");
@@ -341,7 +341,7 @@ fn nothing_is_written_over_a_capture_that_is_read() {
     assert!(!desk.path("new.pcap").exists());
 }
 
-#[test]
+#[oracle::test]
 fn ancillary_loads_are_warned_of_or_answered() {
     let desk = Desk::new();
     // ld #proto; jeq #0x806 → keep
@@ -402,7 +402,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
     ),
 ];
 
-#[test]
+#[oracle::test]
 fn each_mistake_has_its_own_message() {
     let desk = Desk::new();
     desk.put("empty", b"");
@@ -413,7 +413,7 @@ fn each_mistake_has_its_own_message() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn captures_are_named_as_in_tcpdump() {
     let desk = Desk::new();
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-o", "-", "-s", "60"]);
@@ -442,7 +442,7 @@ fn captures_are_named_as_in_tcpdump() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn expressions_go_through_libpcap() {
     let desk = Desk::new();
     let (code, stdout, stderr) = desk.run(&["ip proto 6", "day.pcap", "--count"]);
@@ -480,7 +480,7 @@ fn expressions_go_through_libpcap() {
     assert!(count("raw.pcap") > 0);
 }
 
-#[test]
+#[oracle::test]
 fn what_is_kept_of_a_live_capture_does_not_wait() {
     let desk = Desk::new();
     let day = desk.get("day.pcap");
@@ -509,7 +509,7 @@ fn what_is_kept_of_a_live_capture_does_not_wait() {
     assert!(child.wait().unwrap().success());
 }
 
-#[test]
+#[oracle::test]
 fn the_suffix_of_the_output_decides_its_compression() {
     let desk = Desk::new();
     let (_, expected, _) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]);
@@ -534,7 +534,7 @@ fn capture_of(link: Link) -> Vec<u8> {
     bytes
 }
 
-#[test]
+#[oracle::test]
 fn a_compiled_filter_on_another_link_type_is_warned_about() {
     let desk = Desk::new();
     desk.put("raw.pcap", &capture_of(Link::Raw));
@@ -563,7 +563,7 @@ fn a_compiled_filter_on_another_link_type_is_warned_about() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn why_evaluates_comparisons_whose_targets_are_equal() {
     let desk = Desk::new();
     let source = "\
@@ -591,7 +591,7 @@ fn why_evaluates_comparisons_whose_targets_are_equal() {
     assert_eq!(answers.collect::<Vec<_>>(), expected, "{text}");
 }
 
-#[test]
+#[oracle::test]
 fn why_names_the_number_in_the_file() {
     let desk = Desk::new();
     let number = (PACKETS + 3).to_string();

@@ -26,7 +26,7 @@ const TARGET: &str = "crates/object/tests/core/targets/moved.o";
 const OBJECT: &str = "crates/object/tests/objects/core.o";
 const KERNEL: &str = "crates/object/tests/objects/kernel.o";
 
-#[test]
+#[oracle::test]
 fn minimal_btf_has_the_types_that_relocations_need() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = directory.path().join("min.btf");
@@ -41,7 +41,7 @@ fn minimal_btf_has_the_types_that_relocations_need() {
     assert!(!dump.stdout.is_empty() && dump.stdout.len() < whole.len());
 }
 
-#[test]
+#[oracle::test]
 fn what_minimal_btf_cannot_be_made_of_is_refused() {
     let words = ["gen", "min-core-btf", "--btf", TARGET, "-o", "-"];
     let with = |object: &str| refusal(&[&words[..], &[object]].concat());

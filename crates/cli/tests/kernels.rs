@@ -34,7 +34,7 @@ fn linked_for(words: &[&str]) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-#[test]
+#[oracle::test]
 fn a_kernel_of_which_single_facts_are_given_is_not_linux_6_18() {
     let output = beebox(&["verify", SHAPES, "--kernel-version", "5.15"]);
     let expected = "verified for Linux 5.15, assumed as in Linux 6.18: BTF, modules, ";
@@ -75,7 +75,7 @@ fn a_kernel_of_which_single_facts_are_given_is_not_linux_6_18() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn facts_that_replace_those_of_a_kernel_are_named() {
     let of_6_18 = |words: &[&str]| linked_for(&[&["--kernel", "6.18"], words].concat());
     assert_eq!(of_6_18(&[]), "linked for Linux 6.18");
@@ -95,7 +95,7 @@ fn noted(words: &[&str]) -> String {
     error(&beebox(&words))
 }
 
-#[test]
+#[oracle::test]
 fn every_command_names_what_it_assumes_of_the_kernel() {
     let traffic = "examples/traffic/traffic.bpf.o";
     let program = "examples/packets/guard.bpf.o";
@@ -129,7 +129,7 @@ fn every_command_names_what_it_assumes_of_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn configurations_are_read_from_files_that_have_options() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &[u8]| {
@@ -166,7 +166,7 @@ fn configurations_are_read_from_files_that_have_options() {
     assert_eq!(version(&["--kernel", "6.18.44"]), "6.18.44");
 }
 
-#[test]
+#[oracle::test]
 fn sources_of_facts_are_those_that_stated_them() {
     let directory = tempfile::tempdir().unwrap();
     let kernel = directory.path();
@@ -196,7 +196,7 @@ fn sources_of_facts_are_those_that_stated_them() {
     assert_eq!(sources(&["--kernel", directory])["modules"], directory);
 }
 
-#[test]
+#[oracle::test]
 fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("receiver.s");
@@ -221,7 +221,7 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
     assert_eq!(hints(&["show", object]), 0);
 }
 
-#[test]
+#[oracle::test]
 fn functions_have_private_stacks_if_the_kernel_gives_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep.s");
@@ -239,7 +239,7 @@ fn functions_have_private_stacks_if_the_kernel_gives_them() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn minimal_btf_is_that_of_any_kernel() {
     let words = [
         "gen",
@@ -258,7 +258,7 @@ fn minimal_btf_is_that_of_any_kernel() {
     assert!(error(&output).contains("--btf FILE"), "{}", error(&output));
 }
 
-#[test]
+#[oracle::test]
 fn profiles_are_compiled_for_versions_as_objects_are() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("profile.json");

@@ -23,7 +23,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-#[test]
+#[oracle::test]
 fn every_function_of_the_kernel_has_a_state() {
     let kernel = kernel_data::linux_6_18();
     let names: Vec<_> = kernel.registry().unwrap().kfuncs.keys().cloned().collect();
@@ -34,7 +34,7 @@ fn every_function_of_the_kernel_has_a_state() {
     assert_eq!(kfunc_state("bpf_no_such_function"), None);
 }
 
-#[test]
+#[oracle::test]
 fn the_list_is_json_too() {
     let (code, text) = run(&["kfuncs", "-j"]);
     assert_eq!(code, Some(0));
@@ -56,7 +56,7 @@ fn the_list_is_json_too() {
     assert_eq!(run(&["kfuncs", "--format", "json"]).1, text);
 }
 
-#[test]
+#[oracle::test]
 fn the_page_and_the_header_are_what_the_chore_writes() {
     let kernel = kernel_data::linux_6_18();
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
@@ -74,7 +74,7 @@ fn the_page_and_the_header_are_what_the_chore_writes() {
     assert_eq!(header, read("examples/bits/bpf_bits.h"));
 }
 
-#[test]
+#[oracle::test]
 fn bit_operations_are_there_if_they_are_asked_for() {
     const WITH: [&str; 2] = ["--host-functions", "bits"];
     // All but the duration, which differs by run.
@@ -117,7 +117,7 @@ fn bit_operations_are_there_if_they_are_asked_for() {
     assert!(!listed(&[]).contains("bpf_ffs64"));
 }
 
-#[test]
+#[oracle::test]
 fn native_code_calls_no_bit_operation() {
     let (code, native) = run(&[
         "dis",

@@ -27,7 +27,7 @@ fn refused(arguments: &[&str], code: i32, message: &str) {
     assert!(text.contains(message), "{arguments:?}: {text}");
 }
 
-#[test]
+#[oracle::test]
 fn linked_objects_are_written_to_files_and_streams() {
     let directory = tempfile::tempdir().unwrap();
     let linked = directory.path().join("linked.o");
@@ -46,7 +46,7 @@ fn linked_objects_are_written_to_files_and_streams() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn nothing_is_written_when_files_do_not_fit() {
     let directory = tempfile::tempdir().unwrap();
     let linked = directory.path().join("linked.o");

@@ -31,3 +31,7 @@ mod support;
 mod tcpdump;
 mod verify;
 mod vocabulary;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

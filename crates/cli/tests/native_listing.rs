@@ -91,7 +91,7 @@ fn check_sums(record: &Value) {
     assert!((each * ebpf.len() as f64 - of_slots as f64).abs() < 0.01);
 }
 
-#[test]
+#[oracle::test]
 fn every_byte_is_listed_beside_what_it_comes_from() {
     let files = Files::new();
     let arp = files.put("arp.asm", ARP);
@@ -120,7 +120,7 @@ fn every_byte_is_listed_beside_what_it_comes_from() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn tables_stand_behind_the_code() {
     let files = Files::new();
     let mut chain = String::from("ldh [12]\n");
@@ -140,7 +140,7 @@ fn tables_stand_behind_the_code() {
     assert!(first > 5);
 }
 
-#[test]
+#[oracle::test]
 fn the_listing_equals_the_json() {
     let files = Files::new();
     let looping = files.put("loop.s", LOOP);
@@ -164,7 +164,7 @@ fn the_listing_equals_the_json() {
     assert!(listing.contains(&sums), "{listing}");
 }
 
-#[test]
+#[oracle::test]
 fn classic_filters_stand_in_three_columns() {
     let files = Files::new();
     let arp = files.put("arp.asm", ARP);
@@ -183,7 +183,7 @@ fn classic_filters_stand_in_three_columns() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn text_and_bytes_are_the_same_program() {
     let files = Files::new();
     let source = "r0 = 7\nexit\n";
@@ -193,7 +193,7 @@ fn text_and_bytes_are_the_same_program() {
     assert!(from_text.contains("mov eax, 7"), "{from_text}");
 }
 
-#[test]
+#[oracle::test]
 fn what_is_no_program_is_refused_with_its_place() {
     let files = Files::new();
     let falls_off = files.put("a.s", "r0 = 0\n");

@@ -35,7 +35,7 @@ fn as_json(words: &[&str]) -> Value {
     serde_json::from_str(&printed(&words)).unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn an_object_fits_on_a_screen() {
     let text = printed(&["show", &example()]);
     assert!(text.lines().count() <= 50, "{text}");
@@ -55,7 +55,7 @@ fn an_object_fits_on_a_screen() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn instructions_after_verification_have_the_kernels_numbers() {
     let text = printed(&["dis", &example(), "--prog", "count", "--xlated"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -83,7 +83,7 @@ fn instructions_after_verification_have_the_kernels_numbers() {
     assert!(sourced.contains("; tally = map_lookup_elem(&tallies, &key); @ traffic.bpf.c:102"));
 }
 
-#[test]
+#[oracle::test]
 fn programs_that_are_refused_have_no_instructions_after_verification() {
     let path = repository().join("examples/verify/slot.bpf.o");
     let output = beebox(&["dis", path.to_str().unwrap(), "--xlated"]);
@@ -97,7 +97,7 @@ fn programs_that_are_refused_have_no_instructions_after_verification() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-#[test]
+#[oracle::test]
 fn several_objects_are_shown_one_after_the_other() {
     let file = example();
     let text = printed(&["show", &file, &file]);
@@ -118,7 +118,7 @@ fn several_objects_are_shown_one_after_the_other() {
     assert!(said.contains("absent.bpf.o: "), "{said}");
 }
 
-#[test]
+#[oracle::test]
 fn needs_are_held_to_a_release() {
     let fits = beebox(&["show", &example(), "--needs-at-most", "5.8"]);
     assert_eq!(fits.status.code(), Some(0));
@@ -144,7 +144,7 @@ fn needs_are_held_to_a_release() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn json_has_everything() {
     let shown = as_json(&["show", &example(), "--link"]);
     assert_eq!(shown["linux"], "5.8");
@@ -180,7 +180,7 @@ fn json_has_everything() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn what_a_kernel_lacks_is_named() {
     // The object's own types as the kernel's: they have no field of another name.
     let directory = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     bytes
 }
 
-#[test]
+#[oracle::test]
 fn instructions_have_the_names_of_what_they_refer_to() {
     let text = printed(&["dis", &example(), "--source"]);
     for words in [
@@ -253,7 +253,7 @@ fn instructions_have_the_names_of_what_they_refer_to() {
     assert!(program["insns"][1]["source"]["line"].as_u64().is_some());
 }
 
-#[test]
+#[oracle::test]
 fn native_code_stands_beside_its_source_line() {
     let words = ["dis", &example(), "--prog", "exec", "--jit", "--source"];
     let text = printed(&[&words[..], &["--processor", "plain"]].concat());
@@ -288,7 +288,7 @@ fn refused(name: &str, bytes: Option<&[u8]>, message: &str) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn files_that_are_no_objects_are_refused_by_what_they_are() {
     let object = fs::read(example()).unwrap();
     refused("nowhere.o", None, "No such file");
@@ -334,7 +334,7 @@ fn files_that_are_no_objects_are_refused_by_what_they_are() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_program_that_is_not_there_is_answered_with_those_that_are() {
     let output = beebox(&["dis", &example(), "--prog", "nothing"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -354,7 +354,7 @@ fn tool(name: &str) -> Option<Command> {
     Some(Command::new(name))
 }
 
-#[test]
+#[oracle::test]
 fn instructions_are_written_as_llvm_writes_them() {
     let Some(mut objdump) = tool("llvm-objdump") else {
         oracle::skip("text of llvm-objdump", "no llvm-objdump-19");
@@ -396,7 +396,7 @@ fn test_object(name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
+#[oracle::test]
 fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
     for (name, notes) in [
         ("objects/refused/big_endian.o", &["big-endian object"][..]),
@@ -447,7 +447,7 @@ fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn an_extern_of_another_object_is_explained() {
     let [first, second, third, user] =
         ["first", "second", "third", "user"].map(|name| test_object(&format!("linker/{name}.o")));

@@ -11,7 +11,7 @@ use command_tests::options::Opt;
 use crate::seccomp::SANDBOXED;
 use crate::support::BEEBOX;
 
-#[test]
+#[oracle::test]
 fn every_option_acts_or_is_refused() {
     let modes = include_str!("data/options/modes.txt");
     check_all(BEEBOX, modes, &write_files, &check_beside_process);

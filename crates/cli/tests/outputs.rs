@@ -16,7 +16,7 @@ fn said_by(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn answers_are_written_as_they_are_printed() {
     const OBJECT: &str = "examples/packets/firewall.bpf.o";
     let directory = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ fn answers_are_written_as_they_are_printed() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn no_command_writes_over_its_input() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -127,7 +127,7 @@ fn no_command_writes_over_its_input() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn standard_input_that_is_the_output_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.asm");
@@ -168,7 +168,7 @@ fn with_default_signals() -> Command {
     command
 }
 
-#[test]
+#[oracle::test]
 fn signals_remove_what_was_begun_and_keep_what_was_there() {
     use std::io::Write;
     use std::os::unix::process::ExitStatusExt;
@@ -225,7 +225,7 @@ fn wait_until_blocked(id: u32, signal: u32) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn signals_end_the_reading_of_a_pipe_and_the_output_is_complete() {
     use std::io::Write;
     use std::os::unix::process::ExitStatusExt;
@@ -286,7 +286,7 @@ fn signals_end_the_reading_of_a_pipe_and_the_output_is_complete() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn signals_that_are_ignored_end_no_reading() {
     let directory = tempfile::tempdir().unwrap();
     let all = directory.path().join("all.asm");
@@ -317,7 +317,7 @@ fn signals_that_are_ignored_end_no_reading() {
     assert_eq!(String::from_utf8_lossy(&whole.stdout), "298\n");
 }
 
-#[test]
+#[oracle::test]
 fn a_pipe_whose_packets_do_not_fit_leaves_the_old_file() {
     let input = tempfile::tempdir().unwrap();
     let all = input.path().join("all.asm");
@@ -345,7 +345,7 @@ fn a_pipe_whose_packets_do_not_fit_leaves_the_old_file() {
     assert_eq!(fs::read(&out).unwrap(), b"old");
 }
 
-#[test]
+#[oracle::test]
 fn outputs_that_do_not_fit_leave_the_old_file() {
     let firewall = "examples/packets/firewall.bpf.o";
     let sample = "examples/sample.pcap";
@@ -381,7 +381,7 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_full_standard_output_is_an_error() {
     let firewall = "examples/packets/firewall.bpf.o";
     let sandbox = "examples/sandbox.asm";
@@ -426,7 +426,7 @@ fn a_full_standard_output_is_an_error() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn control_characters_of_files_are_escaped() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();

@@ -10,7 +10,7 @@ fn beebox(words: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-#[test]
+#[oracle::test]
 fn the_version_names_the_built_in_kernels() {
     let text = String::from_utf8(beebox(&["--version"]).stdout).unwrap();
     let mut lines = text.lines();
@@ -26,7 +26,7 @@ fn the_version_names_the_built_in_kernels() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn every_shell_gets_a_script_with_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = beebox(&["completions", shell]);
@@ -40,7 +40,7 @@ fn every_shell_gets_a_script_with_the_commands() {
     assert_eq!(beebox(&["completions", "cmd"]).status.code(), Some(2));
 }
 
-#[test]
+#[oracle::test]
 fn every_command_has_a_man_page() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("man");

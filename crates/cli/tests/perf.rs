@@ -24,7 +24,7 @@ fn map_of(words: &[&str]) -> Option<String> {
     Some(text)
 }
 
-#[test]
+#[oracle::test]
 fn a_filter_is_named_only_on_request() {
     assert_eq!(map_of(&["--engine", "native"]), None);
     // Interpreted filters have no code of their own.
@@ -40,7 +40,7 @@ fn a_filter_is_named_only_on_request() {
     assert_eq!(name, "filter port-22.ddd\n");
 }
 
-#[test]
+#[oracle::test]
 fn the_dump_holds_the_code() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let directory = tempfile::tempdir().expect("a directory");

@@ -57,7 +57,7 @@ fn instructions(directory: &tempfile::TempDir, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
+#[oracle::test]
 fn there_is_no_verdict_for_a_release_without_rules() {
     let directory = tempfile::tempdir().unwrap();
     let verdict = |program: &str, version: &str| {
@@ -130,7 +130,7 @@ fn there_is_no_verdict_for_a_release_without_rules() {
 }
 
 /// To a release that does not know them, special fields are bytes of the value.
-#[test]
+#[oracle::test]
 fn special_fields_of_values_that_a_release_lacks_are_no_reason() {
     let (code, rows) = verified(&[FIELDS]);
     assert_eq!(code, Some(0), "{rows:#?}");
@@ -149,7 +149,7 @@ fn special_fields_of_values_that_a_release_lacks_are_no_reason() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn programs_run_by_the_rules_of_6_18_unless_the_release_lacks_something() {
     let run = |program: &str, version: &str| {
         beebox(&[
@@ -178,7 +178,7 @@ fn programs_run_by_the_rules_of_6_18_unless_the_release_lacks_something() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn what_the_built_in_kernel_has_is_found() {
     let (code, rows) = verified(&[LACKING]);
     assert_eq!(code, Some(1));
@@ -210,7 +210,7 @@ fn what_the_built_in_kernel_has_is_found() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn failed_relocations_name_field_type_and_what_the_kernel_has() {
     for (program, expected) in [
         (
@@ -242,7 +242,7 @@ fn failed_relocations_name_field_type_and_what_the_kernel_has() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn an_extern_that_the_kernel_lacks_leaves_programs_as_verify_loads_them() {
     let output = beebox(&["show", "--link", "--all", LACKING]);
     assert_eq!(output.status.code(), Some(1));
@@ -258,7 +258,7 @@ fn an_extern_that_the_kernel_lacks_leaves_programs_as_verify_loads_them() {
     assert!(error(&output).contains("beebox_no_such_symbol: kernel lacks it"));
 }
 
-#[test]
+#[oracle::test]
 fn accesses_behind_checks_are_linked_and_their_releases_are_no_need() {
     let shown = text(&beebox(&["show", "--link", "--all", LACKING]));
     assert!(!shown.contains("checked, instruction"), "{shown}");
@@ -282,7 +282,7 @@ fn accesses_behind_checks_are_linked_and_their_releases_are_no_need() {
     assert!(!names.contains(&"bpf_loop"), "{names:?}");
 }
 
-#[test]
+#[oracle::test]
 fn what_reduced_types_leave_out_is_unsupported() {
     let directory = tempfile::tempdir().unwrap();
     let reduced = directory.path().join("reduced.btf");
@@ -332,7 +332,7 @@ fn what_reduced_types_leave_out_is_unsupported() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_symbol_that_data_leave_out_concerns_the_programs_that_use_it() {
     // Symbols belong to one kernel, so those of BTF alone are unknown.
     let directory = tempfile::tempdir().unwrap();
@@ -374,7 +374,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     member
 }
 
-#[test]
+#[oracle::test]
 fn an_image_of_a_distribution_has_types_and_version() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("vmlinuz-5.15.7");
@@ -408,7 +408,7 @@ fn an_image_of_a_distribution_has_types_and_version() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn objects_that_the_loader_refuses_for_declarations_are_listed() {
     for (name, reason) in [
         ("static_program", "static function outside .text"),
@@ -438,7 +438,7 @@ fn objects_that_the_loader_refuses_for_declarations_are_listed() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn an_attach_type_that_the_kernel_lacks_is_named() {
     let kernel = kernel_data::linux_6_18();
     let function = kernel.btf().unwrap().find(Kind::Func, "schedule").unwrap();
@@ -481,7 +481,7 @@ fn types(maps: u64, functions: &[&str]) -> Vec<u8> {
     builder.finish()
 }
 
-#[test]
+#[oracle::test]
 fn types_alone_tell_the_release() {
     let newest = |btf: &beebox::internal::btf::Btf<'_>| {
         newest_in(btf).map(|(release, _)| release.to_string())
@@ -524,7 +524,7 @@ fn types_alone_tell_the_release() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn whether_system_calls_have_wrappers_is_named_where_types_do_not_tell() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("vmlinux.btf");
@@ -555,7 +555,7 @@ fn whether_system_calls_have_wrappers_is_named_where_types_do_not_tell() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn checks_of_types_decide_nothing_where_the_types_are_assumed() {
     // Types of 6.18 stand for those of 5.15, so that the check answers yes.
     let words = [

@@ -33,7 +33,7 @@ fn file(directory: &Path, name: &str, contents: &str) -> String {
     path.display().to_string()
 }
 
-#[test]
+#[oracle::test]
 fn objects_and_captures_in_the_place_of_programs() {
     for (words, remedy) in [
         (
@@ -87,7 +87,7 @@ fn objects_and_captures_in_the_place_of_programs() {
     assert!(!text.contains("clang"), "{text}");
 }
 
-#[test]
+#[oracle::test]
 fn only_near_names_are_suggested() {
     let directory = tempfile::tempdir().unwrap();
     let profile = "{\"defaultAction\": \"SCMP_ACT_ALLOW\"}";
@@ -126,7 +126,7 @@ fn only_near_names_are_suggested() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn numbers_out_of_range_are_refused_as_such() {
     for words in [
         &["filter", "-c", "-1", "tcp", SAMPLE][..],
@@ -146,7 +146,7 @@ fn numbers_out_of_range_are_refused_as_such() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn options_that_state_too_little_or_do_nothing_are_named() {
     let trusted = "b7000000020000009500000000000000";
     for (words, what, remedy) in [
@@ -169,7 +169,7 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn commands_without_files_print_a_usage_error() {
     for words in [
         &["gen", "header"][..],
@@ -183,7 +183,7 @@ fn commands_without_files_print_a_usage_error() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn an_empty_program_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let empty = &*file(directory.path(), "empty", "");
@@ -196,7 +196,7 @@ fn an_empty_program_is_an_error() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn forms_that_fit_are_those_of_the_command() {
     let help = text(&beebox(&["asm", "--help"]));
     assert!(
@@ -232,7 +232,7 @@ fn under(help: &str, heading: &str) -> Vec<String> {
     lines.filter_map(option).collect()
 }
 
-#[test]
+#[oracle::test]
 fn help_has_options_under_their_headings() {
     const KERNEL: [&str; 10] = [
         "--kernel",

@@ -39,7 +39,7 @@ fn failure(words: &[&str], program: impl AsRef<[u8]>) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-#[test]
+#[oracle::test]
 fn every_form_of_a_program_runs() {
     let hex: String = FIVE.iter().map(|byte| format!("{byte:02x} ")).collect();
     let expected = (0, "r0 = 0x5 (5)\n2 instructions\n".to_owned());
@@ -49,7 +49,7 @@ fn every_form_of_a_program_runs() {
     assert_eq!(run(&["--form", "hex"], hex.replace(' ', ", ")), expected);
 }
 
-#[test]
+#[oracle::test]
 fn memory_goes_in_and_comes_out() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
@@ -78,7 +78,7 @@ fn memory_goes_in_and_comes_out() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_trap_is_shown_where_it_is() {
     let (code, text) = run(&["--mem", "0102", "--reg", "r2=3"], SUM);
     assert_eq!(code, 1);
@@ -94,7 +94,7 @@ after 15 instructions
     assert_eq!(text, expected);
 }
 
-#[test]
+#[oracle::test]
 fn json_has_every_field() {
     let read = |(_, text): (i32, String)| serde_json::from_str::<Value>(&text).expect("JSON");
     let json = ["--format", "json", "--mem", "ro:key=0102"];
@@ -114,7 +114,7 @@ fn json_has_every_field() {
     assert_eq!(returned["registers"]["r3"], 2);
 }
 
-#[test]
+#[oracle::test]
 fn a_trace_shows_what_changes() {
     let (_, text) = run(&["--trace"], "r6 = 7; call pc+1; exit; r0 = r6; exit");
     let changes: Vec<Vec<&str>> = text
@@ -133,7 +133,7 @@ fn a_trace_shows_what_changes() {
     assert_eq!(changes[4], ["2: exit"]);
 }
 
-#[test]
+#[oracle::test]
 fn limits_end_a_run() {
     let (code, text) = run(&["--budget", "1000"], "goto -1");
     assert_eq!(code, 1);
@@ -159,7 +159,7 @@ fn limits_end_a_run() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn trusted_programs_end_in_time() {
     for engine in ["interp", "native"] {
         let trusted = ["--trust", "--timeout", "0.05", "--engine", engine];
@@ -173,7 +173,7 @@ fn trusted_programs_end_in_time() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn helpers_and_packets_are_those_of_the_options() {
     let time = run(&["--time", "77"], "call 5; exit");
     assert_eq!(time.1, "r0 = 0x4d (77)\n2 instructions\n");
@@ -189,7 +189,7 @@ fn helpers_and_packets_are_those_of_the_options() {
     assert_eq!(packet.1, "r0 = 0x102 (258)\n2 instructions\n");
 }
 
-#[test]
+#[oracle::test]
 fn other_engines_require_trust() {
     for engine in ["interp", "native"] {
         let said = failure(&["--engine", engine, "--mem", "0102"], SUM);
@@ -203,7 +203,7 @@ fn other_engines_require_trust() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn each_wrong_input_has_its_own_message() {
     for (words, program, expected) in [
         (&[][..], "", "no instructions"),
@@ -250,7 +250,7 @@ fn each_wrong_input_has_its_own_message() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn an_object_runs_by_its_code_section() {
     let directory = tempfile::tempdir().unwrap();
     let object = directory.path().join("object.o");
@@ -310,7 +310,7 @@ fn elf(section: &str, code: &[u8]) -> Vec<u8> {
     file
 }
 
-#[test]
+#[oracle::test]
 fn the_plugin_follows_the_protocol() {
     let hex =
         |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}  ")).collect() };

@@ -38,7 +38,7 @@ fn expect(text: &str, words: &[&str]) -> (i32, String, String) {
     (code, shorten(out), shorten(said))
 }
 
-#[test]
+#[oracle::test]
 fn the_example_is_met() {
     let (code, out, said) = run(&[FIREWALL, "--expect", EXPECTED]);
     assert_eq!(
@@ -49,7 +49,7 @@ fn the_example_is_met() {
     assert_eq!(checked.0, 0, "{}", checked.1);
 }
 
-#[test]
+#[oracle::test]
 fn a_difference_is_shown_with_its_place() {
     let text = "\
 # A comment.
@@ -94,7 +94,7 @@ verdict XDP_PASS
     );
 }
 
-#[test]
+#[oracle::test]
 fn the_run_of_the_command_line_is_held() {
     let (code, out, _) = expect("verdict XDP_PASS\n", &[FIREWALL, "--packet", "zero:60"]);
     assert_eq!((code, &*out), (0, "1 expectation met, 1 run\n"));
@@ -113,7 +113,7 @@ fn the_run_of_the_command_line_is_held() {
     assert_eq!((code, &*out), (0, "4 expectations met, 1 run\n"));
 }
 
-#[test]
+#[oracle::test]
 fn members_that_are_left_out_are_said() {
     let text = "set blocked {\"prefix_length\": 24} = {\"name\": \"lab\"}\n\
                 set open_ports 80 = 5\n\
@@ -145,7 +145,7 @@ fn members_that_are_left_out_are_said() {
     assert_eq!(out, "2 expectations met, 1 run; 1 leaves members out\n");
 }
 
-#[test]
+#[oracle::test]
 fn json_and_junit_name_what_differs() {
     let text = "run report zero:60\nverdict XDP_DROP\nprintk \"packet 1 of 60 bytes at 0\\n\"\n";
     let (code, out, _) = expect(text, &[REPORT, "--format", "json"]);
@@ -165,7 +165,7 @@ fn json_and_junit_name_what_differs() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_trap_is_a_difference() {
     let port = "examples/verify/port.bpf.o";
     let options = format!(
@@ -186,7 +186,7 @@ fn a_trap_is_a_difference() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn files_that_cannot_be_used_are_named() {
     for (text, parts) in [
         (
@@ -279,7 +279,7 @@ fn files_that_cannot_be_used_are_named() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn an_unfinished_output_is_not_left_behind() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);

@@ -40,7 +40,7 @@ fn file(directory: &tempfile::TempDir, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
+#[oracle::test]
 fn every_type_runs_and_names_its_verdict() {
     for (program, verdict, retval) in [
         ("drop", "XDP_DROP", 1),
@@ -71,7 +71,7 @@ fn every_type_runs_and_names_its_verdict() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn programs_without_packets_get_a_context() {
     let context = "0100000002000000ffffffffffffffff";
     let one = record(&["--prog", "add", "--ctx", context]);
@@ -96,7 +96,7 @@ fn programs_without_packets_get_a_context() {
     assert_eq!(one["ctx_out"].as_str().unwrap()[16..24], *"06000000");
 }
 
-#[test]
+#[oracle::test]
 fn records_of_perf_buffers_are_shown_by_their_type() {
     let one = record(&["--prog", "write_event", "--packet", "zero:60"]);
     let expected = json!([{ "map": "events", "value": { "length": 60, "number": 1 } }]);
@@ -108,7 +108,7 @@ fn records_of_perf_buffers_are_shown_by_their_type() {
     assert_eq!(records[297]["packet"], 298);
 }
 
-#[test]
+#[oracle::test]
 fn program_arrays_are_filled_by_the_name_of_a_program() {
     let directory = tempfile::tempdir().unwrap();
     let next = file(
@@ -142,7 +142,7 @@ fn program_arrays_are_filled_by_the_name_of_a_program() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn expectations_hold_contexts_and_records() {
     let directory = tempfile::tempdir().unwrap();
     let good = "run add none ctx=0100000002000000ffffffffffffffff\n\
@@ -185,7 +185,7 @@ fn expectations_hold_contexts_and_records() {
     assert!(complaint(&["--expect", &unknown]).contains("no program uses a map \"evens\""));
 }
 
-#[test]
+#[oracle::test]
 fn threads_give_the_verdicts_of_one() {
     let words = ["--prog", "keep", "--pcap", SAMPLE];
     let one = record(&words);
@@ -245,7 +245,7 @@ fn threads_give_the_verdicts_of_one() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn captures_come_from_standard_input() {
     let of = |input: &str| {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -267,7 +267,7 @@ fn captures_come_from_standard_input() {
     assert_eq!(of("-"), of(SAMPLE));
 }
 
-#[test]
+#[oracle::test]
 fn values_of_local_storage_are_shown_and_set() {
     let words = ["--prog", "count_runs", "--ctx", "zero:8", "--dump-maps"];
     let one = record(&words);
@@ -292,7 +292,7 @@ fn values_of_local_storage_are_shown_and_set() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn input_that_a_type_does_not_take_is_refused_with_the_reason() {
     for (words, parts) in [
         (

@@ -32,7 +32,7 @@ fn complaint(words: &[&str]) -> (i32, String) {
     (output.status.code().expect("a code"), said)
 }
 
-#[test]
+#[oracle::test]
 fn a_capture_goes_through_the_firewall() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("kept.pcapng");
@@ -62,7 +62,7 @@ fn a_capture_goes_through_the_firewall() {
     assert_eq!(again["maps"]["actions"][2]["values"][0]["value"], 2 * 217);
 }
 
-#[test]
+#[oracle::test]
 fn a_rewritten_packet_is_printed_and_written() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -115,7 +115,7 @@ fn a_rewritten_packet_is_printed_and_written() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn redirects_are_shown_by_their_targets() {
     let network = "examples/packets/router.json";
     let words = [
@@ -160,7 +160,7 @@ fn redirects_are_shown_by_their_targets() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn wrong_input_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -290,7 +290,7 @@ fn wrong_input_is_named() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn sizes_that_an_object_leaves_to_its_loader_are_set() {
     let with = |size| {
         let words = [FIREWALL, "--packet", "00", "--max-entries", size];
@@ -315,7 +315,7 @@ fn sizes_that_an_object_leaves_to_its_loader_are_set() {
     assert_eq!(ran["packets"], 298);
 }
 
-#[test]
+#[oracle::test]
 fn a_refused_program_runs_only_unverified_and_traps() {
     let port = "examples/verify/port.bpf.o";
     let options = format!(
@@ -338,7 +338,7 @@ fn a_refused_program_runs_only_unverified_and_traps() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_trap_after_a_tail_call_names_its_program_and_line() {
     let chain = "crates/cli/tests/data/chain.bpf.o";
     let words = [
@@ -387,7 +387,7 @@ fn a_trap_after_a_tail_call_names_its_program_and_line() {
 
 const REPORT: &str = "crates/cli/tests/data/report.bpf.o";
 
-#[test]
+#[oracle::test]
 fn printed_text_and_the_engine_are_shown() {
     let words = [REPORT, "--prog", "report", "--packet", "zero:60"];
     let one = json(&[&words[..], &["--time", "77"]].concat());
@@ -417,7 +417,7 @@ fn printed_text_and_the_engine_are_shown() {
     assert!(text.starts_with("not native code"), "{text}");
 }
 
-#[test]
+#[oracle::test]
 fn options_set_clock_cpu_and_interface_of_a_run() {
     let last = |words: &[&str]| {
         let words = [&[REPORT, "--prog", "report", "--packet", "zero:60"], words].concat();
@@ -442,7 +442,7 @@ fn options_set_clock_cpu_and_interface_of_a_run() {
     assert!(last(&["--clock", "real", "--timeout", "60"])["time"].as_u64() > Some(0));
 }
 
-#[test]
+#[oracle::test]
 fn records_of_ring_buffers_are_shown_by_their_types() {
     let flows = ["examples/packets/flows.bpf.o", "--pcap", SAMPLE];
     let all = json(&flows);
@@ -475,7 +475,7 @@ fn records_of_ring_buffers_are_shown_by_their_types() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn pages_of_an_arena_are_printed_and_put_back() {
     const ARENA: &str = "crates/beebox/tests/run/arena.bpf.o";
     let directory = tempfile::tempdir().unwrap();
@@ -504,7 +504,7 @@ fn pages_of_an_arena_are_printed_and_put_back() {
     assert!(said.contains(r#"try: {"MAP": [{"address""#), "{said}");
 }
 
-#[test]
+#[oracle::test]
 fn the_time_limit_is_that_of_all_runs_together() {
     const MANY: &str = "4000000000";
     let often = ["--packet", "zero:60", "--repeat", MANY, "--timeout", "0.05"];
@@ -533,7 +533,7 @@ fn the_time_limit_is_that_of_all_runs_together() {
     assert_eq!(run(&enough).status.code(), Some(0));
 }
 
-#[test]
+#[oracle::test]
 fn limits_of_time_and_memory_are_named_when_they_end_a_run() {
     const LIMITS: &str = "crates/beebox/tests/run/limits.bpf.o";
     let stopped = |words: &[&str], why: &str, kind: &str| {
@@ -609,7 +609,7 @@ fn limits_of_time_and_memory_are_named_when_they_end_a_run() {
     assert_eq!(json(&larger)["retval"], 2);
 }
 
-#[test]
+#[oracle::test]
 fn a_machine_has_the_cpus_that_are_asked_for() {
     const LIMITS: &str = "crates/beebox/tests/run/limits.bpf.o";
     let kept = |words: &[&str]| {
@@ -627,7 +627,7 @@ fn a_machine_has_the_cpus_that_are_asked_for() {
     assert!(said.contains("try: --cpus 3 or more"), "{said}");
 }
 
-#[test]
+#[oracle::test]
 fn a_full_disk_is_a_fault_of_the_output() {
     let (code, said) = complaint(&[FIREWALL, "--pcap", SAMPLE, "-w", "/dev/full"]);
     assert_eq!(code, 2);
@@ -637,7 +637,7 @@ fn a_full_disk_is_a_fault_of_the_output() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_refusal_is_an_answer_in_json_too() {
     let words = ["examples/verify/record.bpf.o", "--packet", "zero:60", "-j"];
     let output = run(&words);
@@ -649,7 +649,7 @@ fn a_refusal_is_an_answer_in_json_too() {
     assert!(reason.contains("reference leak"), "{reason}");
 }
 
-#[test]
+#[oracle::test]
 fn reads_of_stack_that_was_never_written_are_said_once() {
     const OBJECT: &str = "crates/beebox/tests/run/unwritten.bpf.o";
     let answer = |name, engine| {

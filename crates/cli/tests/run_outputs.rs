@@ -37,7 +37,7 @@ fn complaint(words: &[&str]) -> (i32, String) {
     (output.status.code().expect("a code"), said)
 }
 
-#[test]
+#[oracle::test]
 fn a_program_runs_beside_struct_ops() {
     let answer = json(&[OUTPUTS, "--prog", "look", "--packet", "zero:60"]);
     assert_eq!(answer["verdict"], "XDP_DROP");
@@ -46,7 +46,7 @@ fn a_program_runs_beside_struct_ops() {
     assert!(said.contains("struct_ops"), "{said}");
 }
 
-#[test]
+#[oracle::test]
 fn printed_texts_that_are_left_out_are_counted_first() {
     let words = [OUTPUTS, "--prog", "print", "--pcap", SAMPLE];
     let shown = text(&words);
@@ -73,7 +73,7 @@ fn printed_texts_that_are_left_out_are_counted_first() {
     assert_eq!(all["printk_lost"], 24464);
 }
 
-#[test]
+#[oracle::test]
 fn records_without_a_type_are_rows_of_bytes_and_more_than_64_are_counted() {
     let words = [OUTPUTS, "--prog", "record", "--pcap", SAMPLE];
     let shown = text(&words);
@@ -101,7 +101,7 @@ fn records_without_a_type_are_rows_of_bytes_and_more_than_64_are_counted() {
     assert!(values(&json(&several)) == values(&all));
 }
 
-#[test]
+#[oracle::test]
 fn values_of_maps_are_whole_or_what_they_leave_out_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("maps.json");
@@ -144,7 +144,7 @@ fn values_of_maps_are_whole_or_what_they_leave_out_is_named() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn the_time_of_a_first_run_is_not_printed_as_the_programs() {
     let one = [OUTPUTS, "--prog", "look", "--packet", "zero:60"];
     let first = |shown: String| shown.lines().next().unwrap_or_default().to_owned();
@@ -157,7 +157,7 @@ fn the_time_of_a_first_run_is_not_printed_as_the_programs() {
     assert!(first(text(&capture)).ends_with(" ns a packet"));
 }
 
-#[test]
+#[oracle::test]
 fn native_code_that_is_asked_for_and_not_to_be_had_is_an_error() {
     let words = [KFUNCS, "--prog", "text", "--packet", "zero:64"];
     let shown = text(&words);
@@ -184,7 +184,7 @@ fn native_code_that_is_asked_for_and_not_to_be_had_is_an_error() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_capture_is_no_packet() {
     for words in [
         &[OUTPUTS, "--prog", "look", "--packet", SAMPLE][..],

@@ -41,7 +41,7 @@ i386:   ld [0]
 kill:   ret #0x80000000
 ";
 
-#[test]
+#[oracle::test]
 fn a_default_that_allows_is_found_beside_the_x32_test() {
     let directory = with_file("deny.asm", DENYLIST);
     let (code, stdout, _) = run(directory.path(), &["check", "deny.asm"]);
@@ -73,7 +73,7 @@ const PROFILE: &str = r#"{
     ]
 }"#;
 
-#[test]
+#[oracle::test]
 fn capabilities_are_known_names_lists_and_sets() {
     let directory = with_file("profile.json", PROFILE);
     let eval = |caps: &[&str]| {
@@ -104,7 +104,7 @@ fn capabilities_are_known_names_lists_and_sets() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn options_of_profiles_are_refused_for_compiled_filters() {
     let directory = with_file("deny.asm", DENYLIST);
     let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
@@ -153,7 +153,7 @@ fn options_of_profiles_are_refused_for_compiled_filters() {
     assert_eq!(run(directory.path(), &words).0, 0);
 }
 
-#[test]
+#[oracle::test]
 fn the_architecture_of_a_call_follows_the_machine() {
     let profile = PROFILE.replace("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64");
     let directory = with_file("profile.json", &profile);
@@ -177,7 +177,7 @@ fn the_architecture_of_a_call_follows_the_machine() {
     assert!(json.contains("\"action\": \"ALLOW\""), "{json}");
 }
 
-#[test]
+#[oracle::test]
 fn a_misspelt_key_of_a_profile_is_refused() {
     let profile = PROFILE.replace("\"syscalls\"", "\"sycalls\"");
     let directory = with_file("profile.json", &profile);
@@ -186,7 +186,7 @@ fn a_misspelt_key_of_a_profile_is_refused() {
     assert!(stderr.contains("unknown key \"sycalls\""), "{stderr}");
 }
 
-#[test]
+#[oracle::test]
 fn a_filter_beyond_the_budget_names_an_instruction() {
     // More products than an analysis names, each of the last one.
     let products = "mul x\n".repeat(1600);
@@ -210,7 +210,7 @@ refuse: ret #0x00050001
 kill:  ret #0x80000000
 ";
 
-#[test]
+#[oracle::test]
 fn findings_are_denied_on_request_and_read_by_programs() {
     let directory = with_file("ptrace.asm", PTRACE);
     fs::write(directory.path().join("kill.asm"), "ret #0x80000000\n").expect("a file of ours");
@@ -230,7 +230,7 @@ fn findings_are_denied_on_request_and_read_by_programs() {
     assert!(names.contains(&"default-allow"), "{names:?}");
 }
 
-#[test]
+#[oracle::test]
 fn stacks_are_compared_and_asserted() {
     let directory = with_file("ptrace.asm", PTRACE);
     let mount = PTRACE.replace("#101", "#165");
@@ -251,7 +251,7 @@ fn stacks_are_compared_and_asserted() {
     assert!(exit == 2 && stderr.contains("EXPECTATIONS"), "{stderr}");
 }
 
-#[test]
+#[oracle::test]
 fn a_table_shows_conditions_first_and_the_default_last() {
     let directory = with_file("profile.json", PROFILE);
     let conditional = PROFILE.replace(
@@ -298,7 +298,7 @@ fn a_table_shows_conditions_first_and_the_default_last() {
     assert!(code == 2 && stderr.contains("--syscall socket"), "{stderr}");
 }
 
-#[test]
+#[oracle::test]
 fn negative_numbers_need_no_equals_sign() {
     let directory = with_file("ptrace.asm", PTRACE);
     let words = ["eval", "ptrace.asm", "--arch", "x86_64", "--syscall", "-1"];
@@ -320,7 +320,7 @@ print('ready', flush=True)
 sys.stdin.read()
 ";
 
-#[test]
+#[oracle::test]
 fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
     use std::io::Read;
     let directory = with_file("ptrace.asm", PTRACE);
@@ -382,7 +382,7 @@ fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
 const EVERY_KEY: &str = include_str!("data/seccomp/every-key.json");
 const EVERY_KEY_IN_YAML: &str = include_str!("data/seccomp/every-key.yaml");
 
-#[test]
+#[oracle::test]
 fn every_key_of_the_specification_has_its_effect() {
     let directory = with_file("profile.json", EVERY_KEY);
     fs::write(directory.path().join("profile.yaml"), EVERY_KEY_IN_YAML).expect("a file of ours");
@@ -427,7 +427,7 @@ fn every_key_of_the_specification_has_its_effect() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn rules_without_effect_are_findings() {
     let rules = |second: &str| {
         format!(
@@ -465,7 +465,7 @@ fn rules_without_effect_are_findings() {
     assert!(!check().1.contains("rule-without-effect"));
 }
 
-#[test]
+#[oracle::test]
 fn arguments_have_the_names_of_constants() {
     let profile = PROFILE.replace(
         "{\"names\": [\"read\"]",
@@ -492,7 +492,7 @@ fn arguments_have_the_names_of_constants() {
     assert!(code == 2 && stderr.contains("CLONE_NEWUSER"), "{stderr}");
 }
 
-#[test]
+#[oracle::test]
 fn big_endian_machines_have_the_halves_of_arguments_exchanged() {
     let profile = PROFILE
         .replace("SCMP_ARCH_X86_64", "SCMP_ARCH_S390X")
@@ -534,7 +534,7 @@ fn big_endian_machines_have_the_halves_of_arguments_exchanged() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_listing_names_calls_architectures_and_actions() {
     let directory = with_file("ptrace.asm", PTRACE);
     let (code, stdout, _) = run(directory.path(), &["dis", "ptrace.asm"]);

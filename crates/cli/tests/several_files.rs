@@ -26,7 +26,7 @@ fn said_by(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn types_come_from_standard_input() {
     for (words, at, file) in [
         (&["btf", "show", FIREWALL][..], 2, FIREWALL),
@@ -51,7 +51,7 @@ fn types_come_from_standard_input() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn files_of_equal_names_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -78,7 +78,7 @@ fn files_of_equal_names_are_told_apart() {
     assert!(told.starts_with(&format!("beebox: {two}: ")), "{told}");
 }
 
-#[test]
+#[oracle::test]
 fn a_damaged_file_keeps_no_other_from_being_shown() {
     let directory = tempfile::tempdir().unwrap();
     let damaged = directory.path().join("damaged.o");
@@ -94,7 +94,7 @@ fn a_damaged_file_keeps_no_other_from_being_shown() {
     assert!(told.contains("beebox: no.such.o: No such file"), "{told}");
 }
 
-#[test]
+#[oracle::test]
 fn the_summary_counts_programs_that_are_not_listed() {
     let files = ["verify", FIREWALL, "examples/verify/record.bpf.o"];
     let summary = |words: &[&str]| {

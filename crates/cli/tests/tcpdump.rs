@@ -84,7 +84,7 @@ fn compare(capture: &Path, expression: &str) -> Result<bool, String> {
     Ok(keeps_any)
 }
 
-#[test]
+#[oracle::test]
 fn the_same_packets_as_tcpdump() {
     if !tcpdump_is_there() {
         return;
@@ -155,7 +155,7 @@ fn the_same_packets_as_tcpdump() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn compiled_filters_are_printed_as_by_tcpdump() {
     if !tcpdump_is_there() {
         return;
@@ -193,7 +193,7 @@ fn compiled_filters_are_printed_as_by_tcpdump() {
     assert_eq!(beside, printed("tcpdump", &["-d", "-r", sample, "icmp"]));
 }
 
-#[test]
+#[oracle::test]
 fn what_tcpdump_does_itself_is_refused_with_the_pipe() {
     for (words, pipe) in [
         (

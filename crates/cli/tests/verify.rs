@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[test]
+#[oracle::test]
 fn accepted_programs_end_with_0_and_refused_ones_with_1() {
     let output = verify(&[SHAPES]);
     assert_eq!(output.status.code(), Some(0));
@@ -53,7 +53,7 @@ fn accepted_programs_end_with_0_and_refused_ones_with_1() {
     assert!(text(&output).contains("1 accepted"));
 }
 
-#[test]
+#[oracle::test]
 fn privileges_of_the_caller_decide() {
     let filter = "call pc+1\nexit\nr0 = 0\nexit\n";
     let of_type = |kind: &str, privileges: &str| {
@@ -77,7 +77,7 @@ fn privileges_of_the_caller_decide() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn csv_has_veristats_columns_and_ours() {
     let output = verify(&[&[SHAPES, "--format", "csv"], &SLEEPABLE[..]].concat());
     let text = text(&output);
@@ -106,7 +106,7 @@ fn csv_has_veristats_columns_and_ours() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn the_log_is_the_kernels() {
     let log = text(&verify(&[SHAPES, "--log", "2"]));
     assert!(log.contains("\n0: R1=ctx() R10=fp0\n"), "{log}");
@@ -119,7 +119,7 @@ fn the_log_is_the_kernels() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn results_are_filtered_compared_and_printed_again() {
     let directory = tempfile::tempdir().unwrap();
     let old = directory.path().join("old.csv");
@@ -176,7 +176,7 @@ fn results_are_filtered_compared_and_printed_again() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-#[test]
+#[oracle::test]
 fn several_objects_at_a_time_give_the_same() {
     let files = [SHAPES, "examples/traffic/traffic.bpf.o", SHAPES];
     let columns = [
@@ -206,7 +206,7 @@ fn verify_text(name: &str, text: &str, arguments: &[&str]) -> Output {
     verify(&[&[path.to_str().unwrap()], arguments].concat())
 }
 
-#[test]
+#[oracle::test]
 fn cases_are_verified_and_compared_with_their_answers() {
     let case = fs::read_to_string(root().join(CASE)).unwrap();
     let output = verify(&[CASE]);
@@ -252,7 +252,7 @@ fn counts(path: &str) -> Vec<String> {
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
-#[test]
+#[oracle::test]
 fn cases_verify_as_the_objects_that_they_are_written_of() {
     let objects = [
         SHAPES,
@@ -286,7 +286,7 @@ fn cases_verify_as_the_objects_that_they_are_written_of() {
     assert!(compared >= objects.len());
 }
 
-#[test]
+#[oracle::test]
 fn cases_with_maps_that_the_kernel_lacks_or_with_wrong_btf_are_named() {
     let case = ".type xdp\n.map \"m\" type=rhash key=4 value=8 entries=1\n.end\n\
                 .subprog \"p\"\nr1 = map_idx(0) ll\nr0 = 0\nexit\n";
@@ -296,7 +296,7 @@ fn cases_with_maps_that_the_kernel_lacks_or_with_wrong_btf_are_named() {
     assert!(error(&output).contains(expected), "{}", error(&output));
 }
 
-#[test]
+#[oracle::test]
 fn objects_without_programs_are_named() {
     let output = verify(&["crates/bench/workloads/w0-empty.o"]);
     assert_eq!(output.status.code(), Some(2));
@@ -304,7 +304,7 @@ fn objects_without_programs_are_named() {
     assert!(error(&output).contains(expected), "{}", error(&output));
 }
 
-#[test]
+#[oracle::test]
 fn instructions_alone_are_verified_as_a_type() {
     let accepted = verify_text("a.s", "r0 = 2\nexit\n", &["--type", "xdp"]);
     assert_eq!(accepted.status.code(), Some(0), "{}", error(&accepted));
@@ -326,7 +326,7 @@ fn instructions_alone_are_verified_as_a_type() {
     assert!(error(&wrong).contains("socket_filter"));
 }
 
-#[test]
+#[oracle::test]
 fn errors_name_file_line_and_expectation() {
     for (name, content, expected) in [
         (
@@ -359,7 +359,7 @@ fn errors_name_file_line_and_expectation() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn what_is_assumed_of_the_kernel_is_named() {
     assert_eq!(error(&verify(&[SHAPES])), "");
     let output = verify(&[SHAPES, "--btf", SHAPES]);
@@ -368,7 +368,7 @@ fn what_is_assumed_of_the_kernel_is_named() {
     assert_eq!(error(&output).lines().count(), 1);
 }
 
-#[test]
+#[oracle::test]
 fn costs_by_line_and_by_function_sum_to_the_counts() {
     let file = "examples/traffic/traffic.bpf.o";
     let output = verify(&[file, "--cost", "--format", "json"]);
@@ -400,7 +400,7 @@ fn costs_by_line_and_by_function_sum_to_the_counts() {
 
 const EXPLAINED: &str = "crates/testkit/cases/explain";
 
-#[test]
+#[oracle::test]
 fn folded_stacks_sum_to_the_instructions_and_name_calls() {
     let file = format!("{EXPLAINED}/c/stack-deep.bpf.o");
     let folded = text(&verify(&[&file, "--cost=folded"]));
@@ -450,7 +450,7 @@ fn untyped_firewall() -> tempfile::NamedTempFile {
     file
 }
 
-#[test]
+#[oracle::test]
 fn a_type_is_set_where_the_section_name_implies_none() {
     let file = untyped_firewall();
     let path = file.path().to_str().unwrap();
@@ -470,7 +470,7 @@ fn a_type_is_set_where_the_section_name_implies_none() {
     assert_eq!(csv.lines().nth(1), Some("firewall,success,xdp"), "{csv}");
 }
 
-#[test]
+#[oracle::test]
 fn refusals_are_explained_as_text_and_as_data() {
     let file = format!("{EXPLAINED}/c/null-check.bpf.o");
     let shown = text(&verify(&[&file, "--explain"]));
@@ -495,7 +495,7 @@ fn refusals_are_explained_as_text_and_as_data() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-#[test]
+#[oracle::test]
 fn programs_and_files_that_are_absent_are_named() {
     let output = verify(&[SHAPES, "--prog", "nosuch"]);
     assert_eq!(output.status.code(), Some(2));
@@ -506,7 +506,7 @@ fn programs_and_files_that_are_absent_are_named() {
     assert_eq!(text(&output), "");
 }
 
-#[test]
+#[oracle::test]
 fn types_for_relocations_come_from_a_file_of_their_own() {
     const OBJECTS: &str = "crates/beebox/tests/loader";
     let alone = format!("{OBJECTS}/alone.o");
@@ -521,7 +521,7 @@ fn types_for_relocations_come_from_a_file_of_their_own() {
     assert!(offset(&["--test-tags"]));
 }
 
-#[test]
+#[oracle::test]
 fn features_of_the_kernel_are_set_by_name() {
     let output = verify(&[SHAPES, "--feature", "syscall-wrapper=off"]);
     assert_eq!(output.status.code(), Some(0));
@@ -535,7 +535,7 @@ fn features_of_the_kernel_are_set_by_name() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn btf_that_linux_refuses_is_named() {
     let output = verify(&["crates/beebox/tests/loader/unnamed.o"]);
     assert_eq!(output.status.code(), Some(0));
@@ -545,7 +545,7 @@ fn btf_that_linux_refuses_is_named() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn files_of_results_are_compared_as_by_veristat() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, rows: &str| {
@@ -596,7 +596,7 @@ fn files_of_results_are_compared_as_by_veristat() {
     assert!(error(&one).contains("two files"), "{}", error(&one));
 }
 
-#[test]
+#[oracle::test]
 fn names_select_among_recorded_results() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, insns: u32| {
@@ -655,7 +655,7 @@ fn names_select_among_recorded_results() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn frequent_source_lines_are_listed() {
     let output = verify(&[SHAPES, "-S", "2"]);
     let text = text(&output);
@@ -665,7 +665,7 @@ fn frequent_source_lines_are_listed() {
     assert!(!text.contains("0: R1=ctx()"), "{text}");
 }
 
-#[test]
+#[oracle::test]
 fn globals_are_set_by_path_and_wrong_ones_are_named() {
     const OBJECT: &str = "crates/cli/tests/data/globals.bpf.o";
     let verdict = |globals: &[&str]| {
@@ -699,7 +699,7 @@ fn globals_are_set_by_path_and_wrong_ones_are_named() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn wrong_inputs_name_object_place_fact_and_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
@@ -754,7 +754,7 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
 /// Programs whose maps Linux does not create.
 const MAPS: &str = "crates/cli/tests/data/maps.bpf.o";
 
-#[test]
+#[oracle::test]
 fn a_map_that_is_not_created_refuses_the_programs_that_use_it() {
     let reasons = [
         (
@@ -806,7 +806,7 @@ fn a_map_that_is_not_created_refuses_the_programs_that_use_it() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_map_that_is_not_created_is_explained_and_is_data() {
     let explained = verify(&[MAPS, "--prog", "lookup_route", "--explain"]);
     let words = text(&explained);
@@ -833,7 +833,7 @@ fn a_map_that_is_not_created_is_explained_and_is_data() {
     assert!(notes.iter().any(|note| note == without_btf), "{notes:?}");
 }
 
-#[test]
+#[oracle::test]
 fn maps_that_the_caller_cannot_create_refuse_the_program() {
     let case = "\
 .type socket_filter
@@ -856,7 +856,7 @@ fn maps_that_the_caller_cannot_create_refuse_the_program() {
     assert!(text(&none).contains(reason), "{}", text(&none));
 }
 
-#[test]
+#[oracle::test]
 fn a_replacement_of_a_function_has_no_verdict_without_its_target() {
     let output = verify(&[MAPS, "--prog", "replace"]);
     assert_eq!(output.status.code(), Some(2));
@@ -865,7 +865,7 @@ fn a_replacement_of_a_function_has_no_verdict_without_its_target() {
     assert!(said.contains("target"), "{said}");
 }
 
-#[test]
+#[oracle::test]
 fn letters_of_veristat_mean_what_they_mean_there() {
     let csv = verify(&[SHAPES, "-o", "csv", "-e", "file,prog,verdict"]);
     assert_eq!(

@@ -47,12 +47,12 @@ const OTHER_FORMATS: &[(&str, &str)] = &[
     ("seccomp dump", "forms of programs"),
 ];
 
-#[test]
+#[oracle::test]
 fn letters_stand_for_one_option() {
     check_letters(BEEBOX, OF_TOOLS);
 }
 
-#[test]
+#[oracle::test]
 fn formats_are_text_and_json() {
     check_formats(BEEBOX, OTHER_FORMATS);
 }

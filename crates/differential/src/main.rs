@@ -1,6 +1,6 @@
 //! `cargo differential`: comparisons of Beebox with the running kernel, with libbpf and of its
 //! engines with each other, for longer than tests take.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod command;
 

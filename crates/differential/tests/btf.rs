@@ -4,7 +4,7 @@
 
 use beebox_differential::btf::Oracle;
 
-#[test]
+#[oracle::test]
 fn btf_verdicts_equal_the_kernels() {
     let Some(kernel) = oracle::found("the kernel's check of BTF", Oracle::open()) else {
         return;

@@ -2,7 +2,7 @@
 
 use beebox_differential::classic::cases::{Case, parse};
 
-#[test]
+#[oracle::test]
 fn the_kernels_recorded_answers_hold() {
     let text = include_str!("../../testkit/cases/classic-linux-6.18.txt");
     let cases = parse(text).expect("the file of cases is well formed");
@@ -13,7 +13,7 @@ fn the_kernels_recorded_answers_hold() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_wrong_answer_is_detected() {
     let wrong: Case = "2,48 0 0 1,22 0 0 0 | 0a0b=0xc".parse().expect("a case");
     assert!(!wrong.holds());

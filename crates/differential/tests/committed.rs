@@ -121,7 +121,7 @@ fn sources_beside(file: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(is_source)
 }
 
-#[test]
+#[oracle::test]
 fn every_source_beside_objects_has_one() {
     let committed = committed();
     let canonical = |path: PathBuf| path.canonicalize().expect("a source");
@@ -144,7 +144,7 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}");
 }
 
-#[test]
+#[oracle::test]
 fn objects_are_those_of_their_sources() {
     if !has_compiler() {
         return;

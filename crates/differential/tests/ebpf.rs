@@ -44,17 +44,17 @@ fn check(dialect: Dialect) {
     assert!(missing.is_empty(), "not reached:\n{}", missing.join("\n"));
 }
 
-#[test]
+#[oracle::test]
 fn programs_for_engines_are_safe_and_reach_everything() {
     check(Dialect::Engines);
 }
 
-#[test]
+#[oracle::test]
 fn programs_for_the_kernel_are_safe_and_reach_everything() {
     check(Dialect::Kernel);
 }
 
-#[test]
+#[oracle::test]
 fn every_engine_computes_what_the_reference_does() {
     let seeds = oracle::seeds(COMPARED);
     let programs = seeds.end - seeds.start;

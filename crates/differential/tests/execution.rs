@@ -50,7 +50,7 @@ fn asks_kernel() -> bool {
     oracle::found(WHAT, sys::bpf::Map::create(&request)).is_some()
 }
 
-#[test]
+#[oracle::test]
 fn programs_with_maps_run_alike_with_every_pass_and_in_linux() {
     let (kernel, registry) = kernel();
     let setting = Setting {
@@ -88,7 +88,7 @@ fn programs_with_maps_run_alike_with_every_pass_and_in_linux() {
     assert!(reached.iter().all(|count| *count > programs / 12), "{sum}");
 }
 
-#[test]
+#[oracle::test]
 fn every_pass_changes_some_program() {
     let (kernel, registry) = kernel();
     let lowered = |proof: &Proof, handles: &[Option<MapHandle>], passes| {
@@ -115,7 +115,7 @@ fn every_pass_changes_some_program() {
     assert_eq!(unused, []);
 }
 
-#[test]
+#[oracle::test]
 fn a_program_runs_only_as_what_it_was_verified_for() {
     let (kernel, registry) = kernel();
     let build = |kind, text: &str| {

@@ -4,7 +4,7 @@
 use crate::support;
 use beebox_differential::helpers::families;
 
-#[test]
+#[oracle::test]
 fn helpers_do_what_those_of_linux_do() {
     support::assert_equal_answers("helpers of the running kernel", 28, families(), 25_000);
 }

@@ -2,7 +2,7 @@
 
 use beebox_differential::helpers;
 
-#[test]
+#[oracle::test]
 fn the_page_lists_what_is_built() {
     let kernel = kernel_data::linux_6_18();
     let registry = kernel_data::linux_6_18_registry(kernel.btf().unwrap());

@@ -30,7 +30,7 @@ fn constant(fact: &InsnFact, reg: Reg) -> Option<u64> {
     fact.operand(reg).and_then(Value::constant)
 }
 
-#[test]
+#[oracle::test]
 fn dead_code_branches_and_constants() {
     let facts = facts(
         "
@@ -70,7 +70,7 @@ fn dead_code_branches_and_constants() {
     assert_eq!(facts.insns[2].needs_zero_extension, Some(false));
 }
 
-#[test]
+#[oracle::test]
 fn stack_offsets_map_keys_and_packet_checks() {
     let facts = facts(
         "
@@ -133,7 +133,7 @@ fn meeting(spill: &str) -> Program {
         .unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn pruned_scalars_have_no_range() {
     for spill in ["", "*(u64 *)(r10 - 8) = r6\nr6 = 0\nr6 = *(u64 *)(r10 - 8)"] {
         let program = meeting(spill);
@@ -154,7 +154,7 @@ fn pruned_scalars_have_no_range() {
     assert_eq!(constant(&facts.insns[last], Reg::R6), Some(9));
 }
 
-#[test]
+#[oracle::test]
 fn upper_halves_that_matter() {
     let facts = facts(
         "

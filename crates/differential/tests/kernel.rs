@@ -35,7 +35,7 @@ fn assert_none<T: std::fmt::Debug>(what: &str, missing: &[T]) {
     );
 }
 
-#[test]
+#[oracle::test]
 fn sockets_equal_the_model() {
     let asked = classic::unix::compare_with_kernel(seeds(20_000));
     if let Some(comparison) = answered("sockets", asked) {
@@ -51,7 +51,7 @@ fn sockets_equal_the_model() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn lengths_of_conversion() {
     let asked = classic::limits::compare_memory_limits(seeds(2_000));
     if let Some(comparison) = answered("memory limits", asked) {
@@ -59,7 +59,7 @@ fn lengths_of_conversion() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn seccomp_equals_the_model() {
     let asked = classic::seccomp::compare_with_kernel(seeds(4_000));
     if let Some(comparison) = answered("seccomp", asked) {
@@ -70,7 +70,7 @@ fn seccomp_equals_the_model() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn packet_sockets_equal_the_model() {
     let asked = classic::link::compare_with_kernel(seeds(4_000));
     if let Some(comparison) = answered("packet sockets", asked) {
@@ -78,7 +78,7 @@ fn packet_sockets_equal_the_model() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn payload_offsets() {
     let asked = classic::link::compare_payload_offsets(seeds(65_536));
     if let Some(comparison) = answered("payload offsets", asked) {
@@ -86,7 +86,7 @@ fn payload_offsets() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_opcode_has_the_verdict_of_the_model() {
     let asked = classic::unix::compare_every_opcode();
     if let Some(comparison) = answered("every opcode, sockets", asked) {
@@ -98,7 +98,7 @@ fn every_opcode_has_the_verdict_of_the_model() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn ebpf_programs_compute_what_the_reference_does() {
     let answer = beebox_differential::ebpf::in_kernel::compare_with_kernel(seeds(3_000));
     let Some(found) = oracle::found("eBPF programs", answer) else {
@@ -124,7 +124,7 @@ fn ebpf_programs_compute_what_the_reference_does() {
 /// upper half of `r0`, which RFC 9669 section 5.3 has cleared, is read on two ways
 /// that meet. The verifier of Linux 6.18 cuts the second way short there and so
 /// does not note that the exchange must clear it.
-#[test]
+#[oracle::test]
 fn an_exchange_of_32_bits_clears_the_upper_half_but_in_the_kernel() {
     const PROGRAM: &str = "
         r3 = *(u32 *)(r1 + 4)

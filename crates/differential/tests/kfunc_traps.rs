@@ -34,7 +34,7 @@ const NEXT: &str = "r1 = r10\nr1 += -8\ncall bpf_iter_num_next\n";
 const DESTROY: &str = "r1 = r10\nr1 += -8\ncall bpf_iter_num_destroy\n";
 const END: &str = "r0 = 0\nexit\n";
 
-#[test]
+#[oracle::test]
 fn iterators_are_made_once_and_destroyed() {
     let refused = |parts: &[&str], trap| refused(&parts.concat(), trap);
     refused(&[NEXT, END], "no bpf_iter_num is open");
@@ -51,7 +51,7 @@ fn iterators_are_made_once_and_destroyed() {
     refused(&[&in_function], "returns with a bpf_iter_num open");
 }
 
-#[test]
+#[oracle::test]
 fn nothing_is_open_when_an_exception_is_thrown() {
     let throw = "r1 = 7\ncall bpf_throw\nr0 = 0\nexit\n";
     refused(&format!("{NEW}{throw}"), "a bpf_iter_num is open");
@@ -77,7 +77,7 @@ const PUSH: &str = "r1 = r6\nr1 += 8\nr2 = r7\nr2 += 48\nr3 = 0\nr4 = 0\n\
 const LOCK: &str = "r1 = r6\ncall 93\n";
 const UNLOCK: &str = "r1 = r6\ncall 94\n";
 
-#[test]
+#[oracle::test]
 fn references_are_passed_on_or_dropped_once() {
     let refused = |parts: &[&str], trap| refused(&object(&parts.concat()), trap);
     refused(&[""], "while it holds the object");
@@ -95,7 +95,7 @@ fn references_are_passed_on_or_dropped_once() {
     refused(&[acquire, DROP], "while it holds the object");
 }
 
-#[test]
+#[oracle::test]
 fn states_of_interrupts_are_restored_in_order() {
     let save = |at: u32| format!("r1 = r10\nr1 += -{at}\ncall bpf_local_irq_save\n");
     let restore = |at: u32| format!("r1 = r10\nr1 += -{at}\ncall bpf_local_irq_restore\n");
@@ -112,7 +112,7 @@ fn states_of_interrupts_are_restored_in_order() {
     refused(&crossed.concat(), "is not the last state");
 }
 
-#[test]
+#[oracle::test]
 fn resilient_locks_are_freed_in_order() {
     const MAP: u64 = 0x6d61_7000_0000_0001;
     let program = |rest: &str| {

@@ -8,7 +8,7 @@ use sys::libpcap::Libpcap;
 use testkit::engines::compare_engines;
 use testkit::generate::Dialect;
 
-#[test]
+#[oracle::test]
 fn capture_semantics_are_those_of_libpcap() {
     let libpcap = Libpcap::load().map_err(|absent| format!("{absent:?}"));
     let Some(libpcap) = oracle::found("libpcap's interpreter", libpcap) else {

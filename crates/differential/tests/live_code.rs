@@ -122,7 +122,7 @@ const CASES: &[(&str, &str)] = &[
     ),
 ];
 
-#[test]
+#[oracle::test]
 fn what_is_removed_is_what_the_kernel_removes() {
     let running = running();
     for (text, kept) in CASES {
@@ -140,7 +140,7 @@ fn what_is_removed_is_what_the_kernel_removes() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_keeps_the_same_of_our_objects() {
     let Some(running) = running() else { return };
     let mut compared = 0;
@@ -157,7 +157,7 @@ fn the_kernel_keeps_the_same_of_our_objects() {
     assert!(compared >= 10, "{compared} programs");
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_has_the_same_of_generated_programs() {
     let Some(running) = running() else { return };
     let mut removed = 0;
@@ -189,7 +189,7 @@ const GUARDED: &[&str] = &[
     "r6 %= r6",
 ];
 
-#[test]
+#[oracle::test]
 fn guarded_divisions_are_the_kernels() {
     let mut added = 0;
     for guarded in GUARDED {
@@ -213,7 +213,7 @@ const LOOPS: &[&str] = &[
     "may_goto +0\nr0 = 0\nexit\n",
 ];
 
-#[test]
+#[oracle::test]
 fn loops_of_may_goto_are_the_kernels() {
     for text in LOOPS {
         let program = program_with_array(ProgramType::SchedCls, &assembled(text).unwrap()).unwrap();

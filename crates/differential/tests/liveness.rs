@@ -40,7 +40,7 @@ fn lowered(insns: Vec<Insn>, passes: Passes) -> Option<Lowered<MemoryProgram>> {
     Lowered::from_unchecked_with(program, passes).ok()
 }
 
-#[test]
+#[oracle::test]
 fn liveness_is_the_least_solution() {
     let generator = Generator::new(Dialect::Engines);
     let mut slots = 0;
@@ -69,7 +69,7 @@ fn kept(text: &str, passes: Passes) -> Vec<usize> {
     slots.map(|slot| lowered.origin(slot)).collect()
 }
 
-#[test]
+#[oracle::test]
 fn unused_results_are_removed() {
     let text =
         "r3 = 5 ll\nr2 = *(u32 *)(r1 + 0)\nr4 = 1\nr0 = r2\nif r0 == 0 goto +1\nr4 = 2\nexit";
@@ -79,7 +79,7 @@ fn unused_results_are_removed() {
     assert_eq!(kept(text, Passes::NONE), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
-#[test]
+#[oracle::test]
 fn zero_extensions_are_removed_by_every_definition() {
     let passes = Passes::NONE.with(Pass::ZeroExtensions);
     let rest = "r0 = r2\nexit";

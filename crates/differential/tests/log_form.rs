@@ -33,7 +33,7 @@ fn in_log_form(insn: Insn) -> String {
     insn.kernel_form(&name).to_string()
 }
 
-#[test]
+#[oracle::test]
 fn the_log_of_whole_programs_is_ours() {
     let what = "the kernel's log of whole programs";
     if oracle::found(what, kernel_release()).is_none() {

@@ -39,3 +39,7 @@ mod unwritten_stack;
 mod verifier;
 mod verifier_cases;
 mod verifier_programs;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

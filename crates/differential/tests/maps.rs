@@ -16,7 +16,7 @@ fn assert_equal(comparison: &MapComparison) {
     assert!(comparison.differences.is_empty());
 }
 
-#[test]
+#[oracle::test]
 fn maps_are_created_and_refused_as_in_the_kernel() {
     let compared = compare_creation(oracle::seeds(800));
     let Some(comparison) = oracle::found("maps of the running kernel", compared) else {
@@ -30,7 +30,7 @@ fn maps_are_created_and_refused_as_in_the_kernel() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn programs_with_maps_of_any_definition_have_the_kernels_answer() {
     let some = |bpf, net_admin| Privileges {
         bpf,
@@ -54,7 +54,7 @@ fn programs_with_maps_of_any_definition_have_the_kernels_answer() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn operations_have_the_results_of_the_kernel() {
     for kind in KINDS.into_iter().filter(|kind| !NOT_MADE.contains(kind)) {
         for seed in oracle::seeds(2) {
@@ -75,7 +75,7 @@ fn operations_have_the_results_of_the_kernel() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn lru_maps_keep_the_keys_that_the_kernel_keeps() {
     let compared = compare_eviction(oracle::seeds(400));
     let Some(comparison) = oracle::found("maps of the running kernel", compared) else {

@@ -146,7 +146,7 @@ fn compare_program(path: &Path, whole: &LinkedProgram, reduced: &LinkedProgram, 
     assert_eq!(whole.program.insns(), insns, "{place}");
 }
 
-#[test]
+#[oracle::test]
 fn committed_objects_link_the_same_against_minimal_btf() {
     let kernel = kernel_data::linux_6_18();
     let target = Arc::new(kernel.btf().unwrap().to_owned());
@@ -184,7 +184,7 @@ fn selftests() -> Result<Vec<PathBuf>, String> {
     }
 }
 
-#[test]
+#[oracle::test]
 fn selftests_link_the_same_against_minimal_btf() {
     let Some(objects) = oracle::found("minimal BTF of the selftests", selftests()) else {
         return;
@@ -204,7 +204,7 @@ fn selftests_link_the_same_against_minimal_btf() {
     assert!(relocations > 0);
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_accepts_minimal_btf() {
     let Some(objects) = oracle::found("minimal BTF of the selftests", selftests()) else {
         return;
@@ -232,7 +232,7 @@ fn the_kernel_accepts_minimal_btf() {
     assert!(loaded > 0);
 }
 
-#[test]
+#[oracle::test]
 fn minimal_btf_is_no_larger_than_that_of_bpftool() {
     let bpftool = oracle::selftest_path("7.2/tools/bpftool");
     let Some(bpftool) = oracle::found("minimal BTF by bpftool", bpftool) else {

@@ -3,7 +3,7 @@
 
 use beebox_differential::numbers::{compare, compare_logs};
 
-#[test]
+#[oracle::test]
 fn values_are_those_of_the_kernel() {
     let programs = oracle::seeds(60);
     let Some(comparison) = oracle::found("the verifier of the running kernel", compare(programs))
@@ -17,7 +17,7 @@ fn values_are_those_of_the_kernel() {
     assert!(comparison.cases > 5_000, "{} cases", comparison.cases);
 }
 
-#[test]
+#[oracle::test]
 fn whole_logs_are_those_of_the_kernel() {
     let kernel = kernel_data::linux_6_18();
     let logs = compare_logs(&kernel, oracle::seeds(60));

@@ -9,7 +9,7 @@ use std::env;
 use beebox_differential::objects::Oracle;
 use beebox_differential::objects::selftests::Set;
 
-#[test]
+#[oracle::test]
 fn objects_are_loaded_as_libbpf_loads_them() {
     let Some(libbpf) = oracle::found("objects loaded by libbpf", Oracle::open()) else {
         return;

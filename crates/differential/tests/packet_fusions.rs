@@ -54,7 +54,7 @@ fn agrees(
     OF_PACKETS.map(|fusion| code.code().applied().count(fusion))
 }
 
-#[test]
+#[oracle::test]
 fn generated_filters_agree() {
     let mut applied = [0; 4];
     for seed in 0..12_000 {
@@ -98,7 +98,7 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-#[test]
+#[oracle::test]
 fn every_fusion_can_be_disabled() {
     let filter = include_str!("../../bench/programs/port-22.asm");
     let program = text::read(filter.as_bytes(), Some(Form::Asm)).expect(filter);

@@ -58,7 +58,7 @@ fn listing(insns: &[Insn]) -> String {
     insns.iter().map(|insn| format!("{insn}\n")).collect()
 }
 
-#[test]
+#[oracle::test]
 fn what_is_safe_is_so_everywhere() {
     let generator = Generator::new(Dialect::Engines);
     let mut random = SplitMix::new(0x91ace);
@@ -96,7 +96,7 @@ fn outcome(text: &str) -> Outcome {
     run(&assemble(text).unwrap(), &[7; 16], Addresses::default())
 }
 
-#[test]
+#[oracle::test]
 fn what_tells_a_place_is_refused() {
     for text in [
         "r0 = r1\nexit",
@@ -123,7 +123,7 @@ fn what_tells_a_place_is_refused() {
     assert!(matches!(outcome(ended), Err(Fault::OutOfBounds(_))));
 }
 
-#[test]
+#[oracle::test]
 fn addresses_may_be_kept_and_compared() {
     for text in [
         "r0 = r1\nr0 -= r1\nexit",

@@ -121,7 +121,7 @@ fn counts(done: &Verification) -> [u32; 4] {
 /// Name, and the text of the program of a size.
 type Family = (&'static str, fn(u32) -> String);
 
-#[test]
+#[oracle::test]
 fn counts_are_the_running_kernels() {
     let programs = programs();
     for (name, program) in &programs {
@@ -139,7 +139,7 @@ fn counts_are_the_running_kernels() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn skipping_requests_changes_no_count() {
     let mut skipped = 0;
     for (name, program) in programs() {
@@ -167,7 +167,7 @@ fn skipping_requests_changes_no_count() {
     assert!(skipped > 0, "no request is ever skipped");
 }
 
-#[test]
+#[oracle::test]
 fn stress_changes_no_verdict() {
     let stress = [
         Stress {

@@ -139,7 +139,7 @@ fn program(choices: &mut Choices<'_>) -> String {
     format!("{string}{format}{setup}r1 = r10\nr1 += -{FORMAT}\nr2 = {size}\ncall {helper}\nexit")
 }
 
-#[test]
+#[oracle::test]
 fn printed_text_is_that_of_linux() {
     let Some(trace) = oracle::found(WHAT, PrintkTrace::start()) else {
         return;

@@ -403,7 +403,7 @@ fn kernel_answers(
     Some(answer.outcomes.iter().map(value).collect())
 }
 
-#[test]
+#[oracle::test]
 fn profiles_do_what_libseccomp_and_the_kernel_make_of_them() {
     let library = Libseccomp::load();
     let Some(library) = oracle::found("profiles compiled by libseccomp", library) else {
@@ -485,7 +485,7 @@ fn profiles_do_what_libseccomp_and_the_kernel_make_of_them() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn system_call_numbers_equal_those_of_libseccomp() {
     let library = Libseccomp::load();
     let Some(library) = oracle::found("numbers of calls in libseccomp", library) else {

@@ -8,7 +8,7 @@ use kernel_client::kernel_release;
 /// One of so many entries in a test; `cargo differential compare registry` compares all.
 const EVERY: u64 = 37;
 
-#[test]
+#[oracle::test]
 fn the_registry_is_the_running_kernels() {
     let what = "the registry";
     let release = kernel_release().map_err(|why| format!("{why:?}"));
@@ -45,7 +45,7 @@ fn the_registry_is_the_running_kernels() {
     assert!(comparison.questions > 1_000);
 }
 
-#[test]
+#[oracle::test]
 fn callers_create_what_the_kernel_lets_them() {
     for caller in [
         "none",

@@ -41,7 +41,7 @@ fn name_in_log(number: i32) -> Option<String> {
     Some(rest[..end].to_owned())
 }
 
-#[test]
+#[oracle::test]
 fn the_running_kernel_has_these_helpers() {
     let what = "helpers of the running kernel";
     if oracle::found(what, kernel_release()).is_none() {
@@ -62,7 +62,7 @@ fn the_running_kernel_has_these_helpers() {
     assert_eq!(name_in_log(beyond).as_deref(), Some("unknown"));
 }
 
-#[test]
+#[oracle::test]
 fn every_function_that_the_running_kernel_offers_has_a_row() {
     let what = "kfuncs of the running kernel";
     if oracle::found(what, kernel_release()).is_none() {
@@ -123,7 +123,7 @@ fn enumeration(header: &str, prefix: &str, begin: &str) -> BTreeMap<String, u32>
     found
 }
 
-#[test]
+#[oracle::test]
 fn the_newest_header_has_these_numbers() {
     let path = oracle::selftest_path("7.2/linux/tools/include/uapi/linux/bpf.h");
     let Some(path) = oracle::found("numbers of the newest header", path) else {

@@ -118,7 +118,7 @@ fn program(random: &mut SplitMix) -> (Vec<RawInsn>, usize) {
     (program, at)
 }
 
-#[test]
+#[oracle::test]
 fn verdicts_of_slots_equal_the_kernels() {
     let what = "the kernel's verdict on instructions";
     if oracle::found(what, kernel_release()).is_none() || oracle::found(what, may_load()).is_none()

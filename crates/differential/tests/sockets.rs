@@ -8,7 +8,7 @@ use beebox_differential::helpers::{compare_engines, families};
 const PROGRAMS: u64 = 600;
 const FOUND: u64 = 60;
 
-#[test]
+#[oracle::test]
 fn sockets_are_found_as_in_linux() {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().expect("the built-in kernel has types");

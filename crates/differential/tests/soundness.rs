@@ -17,7 +17,7 @@ fn kernel() -> (Kernel, Registry) {
     (kernel, registry)
 }
 
-#[test]
+#[oracle::test]
 fn runs_of_generated_programs_stay_inside_recorded_states() {
     let (kernel, registry) = kernel();
     let tally = soundness::check_generated(&kernel, &registry, 0, 240, 10, |_| ()).unwrap();
@@ -82,7 +82,7 @@ fn changed(change: impl FnOnce(&mut Evidence)) -> Outcome {
     soundness::check_changed(&program, &kernel, &registry, 30, change)
 }
 
-#[test]
+#[oracle::test]
 fn a_rich_program_is_contained() {
     match changed(|_| ()) {
         Outcome::Contained(runs) => assert!(runs.all_precise && runs.runs == 30),
@@ -119,7 +119,7 @@ fn narrowed(at: usize, mode: Mode, narrow: impl Fn(&mut RegState)) -> Escape {
     }))
 }
 
-#[test]
+#[oracle::test]
 fn states_that_are_too_narrow_are_found() {
     // The scalar in r7, masked by 15.
     let found = narrowed(3, Mode::AllPrecise, |reg| {
@@ -180,7 +180,7 @@ fn claimed(at: usize, claim: impl FnOnce(&mut InsnFact)) -> Escape {
     escape(changed(|evidence| claim(&mut evidence.facts.insns[at])))
 }
 
-#[test]
+#[oracle::test]
 fn facts_that_are_wrong_are_found() {
     let found = claimed(18, |fact| fact.is_reached = false);
     assert_eq!((found.at, &*found.what), (18, "fact: it is never reached"));

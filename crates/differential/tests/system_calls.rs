@@ -8,7 +8,7 @@ use beebox_differential::helpers::{compare_engines, system_call_families};
 const PROGRAMS: u64 = 1000;
 const CALLS: u64 = 10_000;
 
-#[test]
+#[oracle::test]
 fn programs_call_bpf_as_in_linux() {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().expect("the built-in kernel has types");

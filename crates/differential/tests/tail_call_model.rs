@@ -142,7 +142,7 @@ impl DataSlot {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_data_slot_never_unwinds_without_a_target() {
     let found = search(
         DataSlot::START,
@@ -155,7 +155,7 @@ fn a_data_slot_never_unwinds_without_a_target() {
     assert!(states > 2_000, "{states}");
 }
 
-#[test]
+#[oracle::test]
 fn targets_that_are_freed_at_once_are_run_after() {
     let found = search(
         DataSlot::START,
@@ -234,7 +234,7 @@ impl Patched {
     }
 }
 
-#[test]
+#[oracle::test]
 fn patched_code_is_safe_in_one_order_only() {
     use Write::{Skip, Target};
     let run = |install, remove| {

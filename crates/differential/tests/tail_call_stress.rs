@@ -3,7 +3,7 @@
 
 use beebox_differential::tail_calls::{Stress, stress};
 
-#[test]
+#[oracle::test]
 fn every_run_leaves_a_legal_trace_while_targets_change() {
     let kernel = kernel_data::linux_6_18();
     let types = kernel.btf().expect("the built-in kernel has types");

@@ -48,7 +48,7 @@ fn compile(
     native.unwrap_or_else(|why| panic!("{why}"))
 }
 
-#[test]
+#[oracle::test]
 fn chains_and_trees_do_what_the_kernels_do() {
     let kernel = kernel();
     let plain = plain();
@@ -113,7 +113,7 @@ fn chains_and_trees_do_what_the_kernels_do() {
     assert!(calls > 1000);
 }
 
-#[test]
+#[oracle::test]
 fn a_program_that_calls_itself_does_so_33_times() {
     let codes = [counting_program()];
     let expected = Left {
@@ -211,7 +211,7 @@ impl Resources for Class {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_first_program_decides_which_others_an_array_takes() {
     if oracle::found(WHAT, CLASSES[0].load(None)).is_none() {
         return;

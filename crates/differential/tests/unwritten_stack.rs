@@ -64,7 +64,7 @@ fn run(insns: &[Insn], seed: u64) -> Option<u32> {
     finish.unwritten_reads.get(&0).map(|insn| *insn as u32)
 }
 
-#[test]
+#[oracle::test]
 fn each_way_of_reading_is_a_fact() {
     let cases: [(&str, &[u32]); 12] = [
         // Whole, half and no byte of a word.
@@ -123,7 +123,7 @@ fn each_way_of_reading_is_a_fact() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn helpers_that_write_a_part_leave_unwritten_bytes() {
     let text =
         "r1 = r10; r1 += -16; r2 = 16; r3 = 0; call 115; r0 = *(u8 *)(r10 - 7); r0 = 0; exit";
@@ -221,7 +221,7 @@ fn assert_reads(text: &str, are_read: bool) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn calls_that_fail_are_kept_apart() {
     let (a, b) = (load(-8), load(-16));
     let (read_a, read_b) = ("r9 = *(u64 *)(r10 - 8)", "r9 = *(u64 *)(r10 - 16)");
@@ -321,7 +321,7 @@ fn calls_that_fail_are_kept_apart() {
     assert_reads(&callee, true);
 }
 
-#[test]
+#[oracle::test]
 fn helpers_that_return_a_length_fill_their_memory() {
     for (test, are_read) in [
         ("if r0 != 16 goto out", false),
@@ -339,7 +339,7 @@ fn helpers_that_return_a_length_fill_their_memory() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn many_calls_take_bounded_work() {
     let program = |calls: usize, test: &str| {
         let loads = (0..calls).map(|call| {
@@ -355,7 +355,7 @@ fn many_calls_take_bounded_work() {
     assert_reads(&program(1000, "if r7 s>= 0 goto out; "), true);
 }
 
-#[test]
+#[oracle::test]
 fn pruning_loses_no_read() {
     // The path that writes the word is walked first; the other one is pruned where they meet.
     let meeting = "call 7; if r0 == 0 goto meet; *(u64 *)(r10 - 8) = 1; meet: r6 = 0; r0 = *(u64 *)(r10 - 8); r0 = 0; exit";
@@ -588,12 +588,12 @@ fn assert_reads_of_runs_are_facts(is_failing: bool, of_hundred: usize) {
     assert!(made * 100 >= facts * of_hundred, "{numbers}");
 }
 
-#[test]
+#[oracle::test]
 fn reads_of_runs_are_facts() {
     assert_reads_of_runs_are_facts(false, 97);
 }
 
-#[test]
+#[oracle::test]
 fn reads_of_runs_with_failing_calls_are_facts() {
     assert_reads_of_runs_are_facts(true, 93);
 }

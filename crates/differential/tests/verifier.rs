@@ -40,7 +40,7 @@ fn assert_agreement(tally: &Tally) {
     assert_eq!(tally.differing(), 0, "{:?}", tally.agreements);
 }
 
-#[test]
+#[oracle::test]
 fn generated_programs_get_the_kernels_answer() {
     let compared = with_verifiers(|verifiers| {
         let seeds = oracle::seeds(400);
@@ -60,7 +60,7 @@ fn generated_programs_get_the_kernels_answer() {
     assert!((35..75).contains(&accepted), "{accepted} % are accepted");
 }
 
-#[test]
+#[oracle::test]
 fn callers_without_privileges_get_the_kernels_answer() {
     let of_bpf = Privileges {
         bpf: true,
@@ -80,7 +80,7 @@ fn callers_without_privileges_get_the_kernels_answer() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn mutations_get_the_kernels_answer() {
     let compared = with_verifiers(|verifiers| {
         let mut tally = Tally::default();

@@ -53,7 +53,7 @@ impl Case {
     }
 }
 
-#[test]
+#[oracle::test]
 fn answers_are_those_of_linux_6_18() {
     let kernel = kernel_data::linux_6_18();
     let cases = cases();
@@ -64,7 +64,7 @@ fn answers_are_those_of_linux_6_18() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn recorded_answers_are_those_of_the_running_kernel() {
     let mut log = Vec::new();
     for case in cases() {

@@ -133,21 +133,21 @@ fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
     (files.len(), differ)
 }
 
-#[test]
+#[oracle::test]
 fn programs_that_once_were_accepted_wrongly_get_the_kernels_answer() {
     let (count, differ) = compare("cases/unsound", &kernel_data::linux_6_18());
     assert!(count >= 20, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-#[test]
+#[oracle::test]
 fn programs_that_showed_a_difference_get_the_kernels_answer() {
     let (count, differ) = compare("cases/differences", &kernel_data::linux_6_18());
     assert!(count >= 15, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-#[test]
+#[oracle::test]
 fn callers_without_privileges_get_the_kernels_answer() {
     // Only a caller with privileges can leave them.
     if oracle::found("callers without privileges", may_load()).is_none() {
@@ -160,21 +160,21 @@ fn callers_without_privileges_get_the_kernels_answer() {
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-#[test]
+#[oracle::test]
 fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
     let (count, differ) = compare("cases/fields", &kernel_data::linux_6_18());
     assert!(count >= 12, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-#[test]
+#[oracle::test]
 fn tail_calls_are_allowed_where_the_kernel_allows_them() {
     let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
     assert!(count >= 17, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-#[test]
+#[oracle::test]
 fn exception_callbacks_are_checked_as_in_the_kernel() {
     let (count, differ) = compare("cases/exceptions", &kernel_data::linux_6_18());
     assert!(count >= 14, "{count} cases");

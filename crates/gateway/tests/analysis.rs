@@ -31,7 +31,7 @@ fn is_shadowed_for(set: &RuleSet, it: &analysis::Shadowed, header: &Header) -> b
 }
 
 /// Rules that match distinct packets take steps in proportion to their number.
-#[test]
+#[oracle::test]
 fn steps_are_in_proportion_to_distinct_rules() {
     let mut text = String::new();
     for i in 0..20_000u32 {
@@ -58,7 +58,7 @@ fn steps_are_in_proportion_to_distinct_rules() {
 }
 
 /// Rules that overlap in all fields take no more steps than the budget has.
-#[test]
+#[oracle::test]
 fn all_work_counts_against_the_budget() {
     let mut text = String::new();
     for i in 0..3_000u32 {
@@ -79,7 +79,7 @@ fn all_work_counts_against_the_budget() {
     assert!(changes(&set, &RuleSet::default(), 100_000).is_undecided);
 }
 
-#[test]
+#[oracle::test]
 fn rules_without_packets_are_found() {
     let set = set("\
 pass proto tcp from 10.0.0.0/8
@@ -101,7 +101,7 @@ pass proto udp,tcp from 10.0.0.0/9
     assert_eq!(found.undecided.first(), Some(&1));
 }
 
-#[test]
+#[oracle::test]
 fn rules_without_packets_decide_about_none() {
     for seed in 0..60 {
         let mut dice = Dice::new(seed);
@@ -128,7 +128,7 @@ fn rules_without_packets_decide_about_none() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn changes_have_packets_that_show_them() {
     for seed in 0..40 {
         let mut dice = Dice::new(seed);

@@ -17,7 +17,7 @@ fn verdict(hook: Hook, action: &Action) -> &'static str {
     }
 }
 
-#[test]
+#[oracle::test]
 fn tables_find_the_first_rule_that_matches() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
@@ -33,7 +33,7 @@ fn tables_find_the_first_rule_that_matches() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn programs_find_the_first_rule_that_matches() {
     let kernel = kernel_data::linux_6_18();
     for (seed, hook, engine) in [

@@ -224,7 +224,7 @@ fn nftables() -> Option<RuleSet> {
     Some(imported.set)
 }
 
-#[test]
+#[oracle::test]
 fn packets_with_cut_headers_fare_as_in_netfilter() {
     type Load = fn() -> Option<RuleSet>;
     let cases: [(&str, bool, Load); 5] = [
@@ -251,7 +251,7 @@ fn packets_with_cut_headers_fare_as_in_netfilter() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn ports_of_any_protocol_are_left_out() {
     let rule = |expr: &str| {
         let table = r#"{"table": {"family": "ip", "name": "t", "handle": 1}}"#;

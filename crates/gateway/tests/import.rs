@@ -22,7 +22,7 @@ fn remarks(imported: &Imported) -> Vec<(&str, &str, Fate)> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn iptables_chains_become_rules() {
     let imported = iptables_save(IPTABLES, None, Variant::Nft, &Assumptions::default()).unwrap();
     assert_eq!(imported.chain, "INPUT");
@@ -78,14 +78,14 @@ fn iptables_chains_become_rules() {
     assert_eq!(error.unwrap_err().to_string(), "line 3: expected -A CHAIN");
 }
 
-#[test]
+#[oracle::test]
 fn circles_of_chains_are_refused() {
     let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n";
     let refused = iptables_save(text, None, Variant::Nft, &Assumptions::default());
     assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
 }
 
-#[test]
+#[oracle::test]
 fn nftables_chains_become_rules() {
     let imported = nft_json(NFT, None, &Assumptions::default()).unwrap();
     assert_eq!(imported.chain, "inet filter input");
@@ -125,7 +125,7 @@ fn nftables_chains_become_rules() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn comparisons_of_nftables_become_ranges() {
     let rule = |order: &str, number: u32| {
         format!(
@@ -167,7 +167,7 @@ fn comparisons_of_nftables_become_ranges() {
 }
 
 /// `nft -j` prints codes by name, whatever the type.
-#[test]
+#[oracle::test]
 fn icmp_codes_are_read_by_name() {
     let rule = |protocol: &str, code: &str| {
         format!(
@@ -201,7 +201,7 @@ fn icmp_codes_are_read_by_name() {
 }
 
 /// nftables reads ports of later fragments, for rules of iptables-nft too.
-#[test]
+#[oracle::test]
 fn rules_with_ports_that_nftables_reads_are_noted() {
     let reads = |rule: &str, variant| {
         let text = format!("*filter\n:INPUT DROP [0:0]\n-A INPUT {rule} -j ACCEPT\nCOMMIT\n");
@@ -217,7 +217,7 @@ fn rules_with_ports_that_nftables_reads_are_noted() {
 
 /// A rule that names no protocol with ports, which iptables refuses, would become one that the rule
 /// file cannot express.
-#[test]
+#[oracle::test]
 fn ports_without_a_protocol_are_left_out() {
     let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT ! -p tcp -j ACCEPT\n\
         -A INPUT -m multiport --dports 80 -j ACCEPT\n-A INPUT -m multiport -j ACCEPT\nCOMMIT\n";
@@ -241,7 +241,7 @@ fn ports_without_a_protocol_are_left_out() {
     assert_eq!(RuleSet::parse(&written).as_ref(), Ok(&imported.set));
 }
 
-#[test]
+#[oracle::test]
 fn tables_that_were_cut_off_are_refused() {
     let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n";
     let read = |text: &str| iptables_save(text, None, Variant::Nft, &Assumptions::default());
@@ -253,7 +253,7 @@ fn tables_that_were_cut_off_are_refused() {
     assert!(read(&format!("{text}COMMIT\n")).is_ok());
 }
 
-#[test]
+#[oracle::test]
 fn what_drops_packets_elsewhere_is_remarked() {
     let text = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 10.0.0.0/8 -j DROP\n\
                 -A PREROUTING -j ACCEPT\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n\

@@ -9,7 +9,7 @@ use crate::support::{Dice, amount};
 use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Compiled, Header, Hits, Hook, Plane};
 
-#[test]
+#[oracle::test]
 fn the_kernel_matches_alike() {
     let [sets, packets] = amount("BEEBOX_GATEWAY_KERNEL", [8, 2_000]);
     for (seed, hook) in [(11, Hook::Xdp), (12, Hook::Tc)] {

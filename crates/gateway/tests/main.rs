@@ -12,3 +12,7 @@ mod nftables;
 mod rules;
 mod support;
 mod update;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

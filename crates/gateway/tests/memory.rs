@@ -38,7 +38,7 @@ fn dense_rules() -> RuleSet {
     }
 }
 
-#[test]
+#[oracle::test]
 fn seven_thousand_classes_fit_64_mebibytes() {
     let compiled = Compiled::new(&dense_rules()).unwrap();
     let sizes = compiled.sizes();
@@ -50,7 +50,7 @@ fn seven_thousand_classes_fit_64_mebibytes() {
     println!("{sizes:?}");
 }
 
-#[test]
+#[oracle::test]
 fn sets_beyond_the_capacity_are_refused_with_the_limit() {
     let set = RuleSet {
         rules: vec![Rule::new(Action::Drop); RULES + 1],

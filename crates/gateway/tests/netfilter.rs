@@ -248,7 +248,7 @@ impl Case {
     }
 }
 
-#[test]
+#[oracle::test]
 fn imported_rules_match_as_netfilter_does() {
     for case in &CASES {
         // A namespace belongs to a thread.
@@ -258,7 +258,7 @@ fn imported_rules_match_as_netfilter_does() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn rules_as_they_are_written_can_be_imported() {
     for case in CASES.iter().filter(|case| case.tool != Tool::Nft) {
         assert!(!case.import(case.text).set.rules.is_empty());

@@ -57,7 +57,7 @@ fn extensions(ip: &[u8]) -> Vec<u8> {
     found
 }
 
-#[test]
+#[oracle::test]
 fn nftables_finds_the_same_rules() {
     let [sets, packets] = amount("BEEBOX_GATEWAY_NFTABLES", [50, 1_000]);
     let compare = move || {

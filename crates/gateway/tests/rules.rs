@@ -2,7 +2,7 @@
 
 use beebox_gateway::{Action, Compiled, Rule, RuleSet, is_state, read_state, write_state};
 
-#[test]
+#[oracle::test]
 fn errors_name_line_column_and_what_was_expected() {
     for (text, expected) in [
         (
@@ -71,7 +71,7 @@ fn errors_name_line_column_and_what_was_expected() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn what_exceeds_the_capacity_is_refused_with_the_limit() {
     let mut set = RuleSet::default();
     set.rules.resize(65_537, Rule::new(Action::Drop));
@@ -88,7 +88,7 @@ fn what_exceeds_the_capacity_is_refused_with_the_limit() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn compiled_sets_are_read_as_they_were_written() {
     let set =
         RuleSet::parse("default drop\npass proto tcp to 192.0.2.0/24 port 80 # web\n").unwrap();

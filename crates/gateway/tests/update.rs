@@ -26,7 +26,7 @@ fn packet() -> Vec<u8> {
     packet
 }
 
-#[test]
+#[oracle::test]
 fn packets_meet_one_table_or_the_other() {
     // Both sets drop the packet, by different rules and different fields; every mixture of the
     // fields of both would pass it.
@@ -160,7 +160,7 @@ impl Rounds {
     }
 }
 
-#[test]
+#[oracle::test]
 fn random_packets_meet_the_set_in_force() {
     let rounds = Rounds::new(5);
     let kernel = kernel_data::linux_6_18();
@@ -187,7 +187,7 @@ fn random_packets_meet_the_set_in_force() {
     });
 }
 
-#[test]
+#[oracle::test]
 fn the_kernel_matches_the_set_in_force() {
     let rounds = Rounds::new(6);
     let Some(theirs) = Theirs::load(Hook::Xdp) else {

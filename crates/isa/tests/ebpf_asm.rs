@@ -26,7 +26,7 @@ fn printed(insns: &[Insn]) -> String {
     insns.iter().map(|insn| format!("{insn}\n")).collect()
 }
 
-#[test]
+#[oracle::test]
 fn llvm_text_assembles_to_llvm_bytes() {
     let mut compared = 0;
     for line in LLVM.lines().filter(|line| !line.starts_with('#')) {
@@ -37,7 +37,7 @@ fn llvm_text_assembles_to_llvm_bytes() {
     assert!(compared > 700, "{compared}");
 }
 
-#[test]
+#[oracle::test]
 fn instructions_print_as_llvm_prints_them() {
     // Each with its number of lines and the form of register names.
     for (version, least, halves) in [
@@ -70,7 +70,7 @@ fn instructions_print_as_llvm_prints_them() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_row_assembles_from_its_text() {
     for row in ROWS {
         for (off, imm) in [(0, 0), (7, 9), (-7, -9), (i16::MIN, i32::MIN)] {
@@ -94,7 +94,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    #[test]
+    #[oracle::test]
     fn printing_and_assembling_is_the_identity(
         slots in prop::collection::vec(
             (any::<u8>(), any::<u8>(), any::<i16>(), any::<i32>(), any::<[bool; 4]>()),
@@ -125,12 +125,12 @@ proptest! {
         prop_assert_eq!(assemble(&printed(&insns)), Ok(insns));
     }
 
-    #[test]
+    #[oracle::test]
     fn no_text_panics(text in "[ -~\n]{0,80}") {
         let _ = assemble(&text);
     }
 
-    #[test]
+    #[oracle::test]
     fn no_mutated_line_panics(
         line in 0usize..700, at in 0usize..60, with in "[ -~\u{e9}]{0,3}",
     ) {
@@ -152,7 +152,7 @@ fn is_ambiguous_in_log(insn: &Insn) -> bool {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_log_of_the_verifier_reads_back() {
     let numbers = [0, 1, -1, 7, -300];
     let mut compared = 0;
@@ -199,7 +199,7 @@ fn the_log_of_the_verifier_reads_back() {
     assert_eq!((error.line, error.column), (1, 12));
 }
 
-#[test]
+#[oracle::test]
 fn the_output_of_clang_reads_back() {
     let text = "
 \t.text
@@ -249,7 +249,7 @@ LBB0_2:
     );
 }
 
-#[test]
+#[oracle::test]
 fn labels_count_slots() {
     let program = "
         r1 = 0x1122334455667788 ll   // two slots
@@ -280,7 +280,7 @@ fn labels_count_slots() {
     assert_eq!(texts, expected);
 }
 
-#[test]
+#[oracle::test]
 fn listings_read_back() {
     let listing = "
        0:\tr1 = 0x5 ll
@@ -301,7 +301,7 @@ fn refused(text: &str, line: usize, column: usize, says: &str) {
     assert!(error.to_string().contains(says), "{error}");
 }
 
-#[test]
+#[oracle::test]
 fn errors_have_position_and_expectation() {
     refused("r0 = 1\n  r11 = 2", 2, 3, "found `r11`");
     refused("r0 =", 1, 5, "found the end of the statement");

@@ -27,7 +27,7 @@ fn computed(insn: Insn, dst: u64, src: u64) -> u64 {
     }
 }
 
-#[test]
+#[oracle::test]
 fn operations_match_linux() {
     let mut seen = 0;
     for line in ANSWERS.lines().filter(|line| !line.starts_with('#')) {
@@ -69,7 +69,7 @@ fn operations_match_linux() {
     assert!(seen > 3_000, "{seen}");
 }
 
-#[test]
+#[oracle::test]
 fn edge_cases_of_division_and_shift() {
     use beebox_isa::ebpf::{AluOp::*, Width::*};
     const MIN: u64 = i64::MIN as u64;

@@ -25,7 +25,7 @@ fn compute(op: AluOp, a: u64, b: u64) -> u64 {
     eval::alu(op, Width::W64, a, b)
 }
 
-#[test]
+#[oracle::test]
 fn operations_are_in_the_order_of_their_discriminants() {
     for (index, op) in AluOp::ALL.into_iter().enumerate() {
         assert_eq!(op as usize, index);
@@ -35,7 +35,7 @@ fn operations_are_in_the_order_of_their_discriminants() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_commutative_operations_commute() {
     for op in AluOp::ALL {
         let mut pairs = VALUES.iter().flat_map(|&a| VALUES.map(|b| (a, b)));
@@ -44,7 +44,7 @@ fn exactly_the_commutative_operations_commute() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_divisions_have_an_exception_for_zero() {
     for op in AluOp::ALL {
         let by_zero = VALUES.map(|a| compute(op, a, 0));
@@ -54,7 +54,7 @@ fn exactly_the_divisions_have_an_exception_for_zero() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_idempotent_operations_keep_equal_operands() {
     for op in AluOp::ALL {
         let keeps = VALUES.iter().all(|&a| compute(op, a, a) == a);
@@ -85,7 +85,7 @@ fn check(op: AluOp, halves: Halves, [low, upper]: [[bool; 2]; 2]) {
     assert_eq!(found, halves, "{op:?}");
 }
 
-#[test]
+#[oracle::test]
 fn operations_depend_on_the_halves_that_they_read() {
     for op in AluOp::ALL {
         let (mut dst, mut src) = ([[false; 2]; 2], [[false; 2]; 2]);
@@ -120,7 +120,7 @@ fn agree(cond: Cond, other: Cond, same: bool, exchange: bool) -> bool {
     })
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_inverse_holds_where_a_condition_does_not() {
     for cond in Cond::ALL {
         let mut others = Cond::ALL.into_iter();
@@ -129,7 +129,7 @@ fn exactly_the_inverse_holds_where_a_condition_does_not() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_exchanged_condition_holds_of_exchanged_operands() {
     for cond in Cond::ALL {
         let mut others = Cond::ALL.into_iter();
@@ -138,7 +138,7 @@ fn exactly_the_exchanged_condition_holds_of_exchanged_operands() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn signed_conditions_differ_from_unsigned_ones_on_negative_numbers_only() {
     for cond in Cond::ALL {
         let unsigned = cond.unsigned();
@@ -156,7 +156,7 @@ fn signed_conditions_differ_from_unsigned_ones_on_negative_numbers_only() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn exactly_the_conditions_of_common_bits_test_bits() {
     for cond in Cond::ALL {
         let tests = pairs().all(|(a, b)| eval::compare(cond, Width::W64, a, b) == (a & b != 0));

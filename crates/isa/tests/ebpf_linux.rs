@@ -32,7 +32,7 @@ fn answers() -> impl Iterator<Item = Answer<'static>> {
         })
 }
 
-#[test]
+#[oracle::test]
 fn faults_match_linux() {
     let mut wrong = Vec::new();
     for Answer {
@@ -80,7 +80,7 @@ fn has_its_own_text(bytes: &[u8]) -> bool {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_log_form_matches_linux() {
     let mut wrong = Vec::new();
     let mut compared = 0;
@@ -108,7 +108,7 @@ fn the_log_form_matches_linux() {
     assert!(compared > 1_500, "{compared}");
 }
 
-#[test]
+#[oracle::test]
 fn valid_slots_encode_to_themselves() {
     for Answer {
         insn,

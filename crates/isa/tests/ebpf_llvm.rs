@@ -128,7 +128,7 @@ fn slots_of_rows(release: u32) -> Vec<Vec<RawInsn>> {
     all
 }
 
-#[test]
+#[oracle::test]
 fn rows_print_as_llvm_prints_them() {
     for (release, program) in releases("llvm-mc") {
         for (processor, halves) in PROCESSORS {
@@ -171,7 +171,7 @@ fn rows_print_as_llvm_prints_them() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn llvm_encodes_the_text_of_rows_as_we_do() {
     for (release, program) in releases("llvm-mc") {
         for (processor, halves) in PROCESSORS {
@@ -324,7 +324,7 @@ fn committed_objects() -> Vec<(&'static str, bool, PathBuf)> {
     objects
 }
 
-#[test]
+#[oracle::test]
 fn objects_print_as_llvm_objdump_prints_them() {
     let programs = releases("llvm-objdump");
     if programs.is_empty() {
@@ -342,7 +342,7 @@ fn objects_print_as_llvm_objdump_prints_them() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn llvm_encodes_the_text_of_objects_as_we_do() {
     let objdumps = releases("llvm-objdump");
     let assemblers = releases("llvm-mc");
@@ -381,7 +381,7 @@ fn llvm_encodes_the_text_of_objects_as_we_do() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn recorded_objects_print_and_assemble_as_llvm_said() {
     let mut compared = 0;
     for part in RECORDED.split("# processor ").skip(1) {

@@ -21,7 +21,7 @@ fn only(text: &str) -> Insn {
     insns[0]
 }
 
-#[test]
+#[oracle::test]
 fn registers_match_linux() {
     let frame_pointer = RegSet::of(Reg::R10);
     let mut compared = 0;
@@ -46,7 +46,7 @@ fn registers_match_linux() {
     assert!(compared > 250, "{compared}");
 }
 
-#[test]
+#[oracle::test]
 fn accesses_match_the_text() {
     let access = |text: &str| only(text).access();
     let at = |base, off, size, reads, writes| {
@@ -90,7 +90,7 @@ fn accesses_match_the_text() {
     assert_eq!(access("r1 = 5 ll"), None);
 }
 
-#[test]
+#[oracle::test]
 fn the_text_shows_an_access_exactly_where_there_is_one() {
     for row in ROWS {
         let insn = decode(&[row.slot(1, 2, 8, 0), RawInsn::default()])[0];
@@ -103,7 +103,7 @@ fn the_text_shows_an_access_exactly_where_there_is_one() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn control_flow_matches_the_text() {
     let flow = |text: &str| only(text).flow();
     assert_eq!(flow("r1 += 1"), Flow::Next);
@@ -122,7 +122,7 @@ fn control_flow_matches_the_text() {
     assert_eq!(Insn::Imm64High.flow(), Flow::Nowhere);
 }
 
-#[test]
+#[oracle::test]
 fn instructions_match_their_rows() {
     for row in ROWS {
         for (dst, src) in (0..=10).flat_map(|dst| (0..=10).map(move |src| (dst, src))) {
@@ -172,7 +172,7 @@ fn instructions_match_their_rows() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn calls_read_and_clobber_the_argument_registers() {
     for row in ROWS.iter().filter(|row| row.effect == Effect::Call) {
         let insn = Insn::decode_one(row.slot(7, 0, 0, 1), None);

@@ -52,14 +52,14 @@ fn with_second(row: &Row, raw: RawInsn) -> Vec<RawInsn> {
     }
 }
 
-#[test]
+#[oracle::test]
 fn rows_are_in_the_order_of_their_names() {
     for (index, row) in ROWS.iter().enumerate() {
         assert_eq!(row.op as usize, index);
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_slot_of_a_row_round_trips() {
     for row in ROWS {
         for raw in samples(row) {
@@ -74,7 +74,7 @@ fn every_slot_of_a_row_round_trips() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn no_two_rows_admit_the_same_slot() {
     let overlap = |a: Field, b: Field| match (a, b) {
         (Field::Is(a), Field::Is(b)) => a == b,
@@ -92,7 +92,7 @@ fn no_two_rows_admit_the_same_slot() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_opcode_without_a_row_is_unknown() {
     for code in 0..=255 {
         if code == WIDE || Row::with_code(code).next().is_some() {
@@ -112,7 +112,7 @@ fn every_opcode_without_a_row_is_unknown() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_broken_64_bit_immediate_keeps_its_bits() {
     let first = RawInsn {
         code: WIDE,
@@ -179,7 +179,7 @@ fn a_broken_64_bit_immediate_keeps_its_bits() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn values_without_a_slot_have_no_encoding() {
     let wide_source = Insn::MovSx {
         width: Width::W32,
@@ -200,14 +200,14 @@ fn values_without_a_slot_have_no_encoding() {
     assert_eq!(encode(&[Insn::Imm64High]), Ok(vec![RawInsn::default()]));
 }
 
-#[test]
+#[oracle::test]
 fn partial_slots_are_refused() {
     assert_eq!(from_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
     assert_eq!(decode_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
     assert_eq!(from_bytes(&[]), Ok(vec![]));
 }
 
-#[test]
+#[oracle::test]
 fn every_row_prints() {
     for row in ROWS {
         for raw in samples(row) {
@@ -219,7 +219,7 @@ fn every_row_prints() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_llvm_form_of_common_instructions() {
     let text = |bytes: [u8; 8]| Insn::decode_one(RawInsn::from_le_bytes(bytes), None).to_string();
     assert_eq!(
@@ -272,7 +272,7 @@ fn group_by_the_rfc(row: &Row) -> Group {
     }
 }
 
-#[test]
+#[oracle::test]
 fn groups_are_those_of_the_rfc() {
     for row in ROWS {
         if !matches!(row.group, Group::Linux | Group::Later) {

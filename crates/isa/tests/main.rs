@@ -7,3 +7,7 @@ mod ebpf_linux;
 mod ebpf_llvm;
 mod ebpf_operands;
 mod ebpf_table;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

@@ -97,7 +97,7 @@ fn objects(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-#[test]
+#[oracle::test]
 fn our_own_objects_are_written_and_read_back() {
     let kernel = kernel();
     let mut count = 0;
@@ -110,7 +110,7 @@ fn our_own_objects_are_written_and_read_back() {
     assert!(count > 10, "{count} programs");
 }
 
-#[test]
+#[oracle::test]
 fn the_selftests_objects_are_written_and_read_back() {
     let kernel = kernel();
     let mut count = 0;

@@ -171,7 +171,7 @@ impl Libbpf {
     }
 }
 
-#[test]
+#[oracle::test]
 fn results_are_the_recorded_ones_of_libbpf() {
     let questions = directory().join("questions.o");
     let targets = files(&directory().join("targets"), ".o");
@@ -199,7 +199,7 @@ fn results_are_the_recorded_ones_of_libbpf() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_selftest_object_gets_libbpfs_results() {
     let Some(libbpf) = Libbpf::find() else {
         return;

@@ -18,7 +18,7 @@ use spec::kernel::{Source, SymbolAddress, SymbolTable, Symbols};
 /// Maximum share of programs with different results, in percent.
 const MAX_DIFFERENT: f64 = 0.1;
 
-#[test]
+#[oracle::test]
 fn types_and_symbols_are_those_of_the_kernel() {
     let what = "built-in data and the running kernel of that release";
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -151,7 +151,7 @@ fn outcome(object: &Object<'_>, kernel: &Kernel) -> Result<Outcome, String> {
     })
 }
 
-#[test]
+#[oracle::test]
 fn programs_link_for_the_built_in_data_as_for_the_kernel() {
     let what = "selftests linked for the built-in and the running kernel";
     let Some(kernel) = oracle::found(what, running_types()) else {

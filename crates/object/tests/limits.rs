@@ -136,13 +136,13 @@ fn sharing(programs: u64, slots: usize) -> Vec<u8> {
     elf(sections)
 }
 
-#[test]
+#[oracle::test]
 fn programs_of_the_same_bytes_have_a_limit() {
     assert_eq!(link(&overlapping(10, 100)), Ok(10));
     check_too_large(&overlapping(4100, 4100));
 }
 
-#[test]
+#[oracle::test]
 fn programs_that_share_functions_have_a_limit() {
     assert_eq!(link(&sharing(10, 100)), Ok(10));
     check_too_large(&sharing(300, 60_000));
@@ -188,7 +188,7 @@ fn asking(programs: u32, questions: u32) -> Vec<u8> {
     elf(sections)
 }
 
-#[test]
+#[oracle::test]
 fn relocations_of_types_in_any_order_take_linear_time() {
     let kernel = types("\0int\0");
     let kernel = btf::Btf::parse(kernel).expect("the types are valid");
@@ -233,7 +233,7 @@ fn in_sections(programs: u16) -> Vec<u8> {
     elf(sections)
 }
 
-#[test]
+#[oracle::test]
 fn programs_that_are_linked_one_by_one_take_linear_time() {
     let kernel = Kernel::default();
     let file = in_sections(40_000);
@@ -249,7 +249,7 @@ fn programs_that_are_linked_one_by_one_take_linear_time() {
     assert!(thread_time() - began < Duration::from_secs(10));
 }
 
-#[test]
+#[oracle::test]
 fn a_session_links_as_the_whole_object_does() {
     let kernel = types("\0int\0");
     let kernel = btf::Btf::parse(kernel).expect("the types are valid");

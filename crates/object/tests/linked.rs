@@ -128,7 +128,7 @@ fn check(name: &str, found: &str) {
     assert_eq!(found.lines().count(), expected.lines().count(), "{name}");
 }
 
-#[test]
+#[oracle::test]
 fn every_object_links_as_recorded() {
     for name in [
         "calls",
@@ -146,7 +146,7 @@ fn every_object_links_as_recorded() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn core_relocations_depend_on_the_kernel() {
     check(
         "core-moved.txt",
@@ -154,7 +154,7 @@ fn core_relocations_depend_on_the_kernel() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     let features = Features {
         wide_offsets: true,
@@ -166,7 +166,7 @@ fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn errors_state_problem_place_and_blame() {
     let mut found = String::new();
     let mut objects = files(&directory().join("refused"));
@@ -182,7 +182,7 @@ fn errors_state_problem_place_and_blame() {
     check("refused.txt", &found);
 }
 
-#[test]
+#[oracle::test]
 fn without_kernel_btf_only_dependent_programs_are_refused() {
     let target = Kernel::default();
     let file = bytes("calls.o");
@@ -206,7 +206,7 @@ fn has_extension(file: &Path, wanted: &[&str]) -> bool {
     extension.is_some_and(|extension| wanted.contains(&extension))
 }
 
-#[test]
+#[oracle::test]
 fn damaged_objects_are_refused_or_linked_without_a_panic() {
     let target = Kernel::default();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;

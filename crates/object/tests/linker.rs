@@ -53,13 +53,13 @@ fn ours(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| directory().join(name)).collect()
 }
 
-#[test]
+#[oracle::test]
 fn the_linked_object_is_that_of_libbpf() {
     let linked = link(&ours(&FILES)).unwrap();
     assert!(linked == read(&directory().join("linked.o")));
 }
 
-#[test]
+#[oracle::test]
 fn linking_a_linked_object_reproduces_it() {
     let first = link(&ours(&["first.o"])).unwrap();
     assert!(link_bytes(&first) == first);
@@ -68,7 +68,7 @@ fn linking_a_linked_object_reproduces_it() {
     assert!(link_bytes(&linked) == linked);
 }
 
-#[test]
+#[oracle::test]
 fn incompatible_files_are_refused_with_the_reason() {
     let before = directory().join("second.o");
     let sources = files(&directory().join("refused"), ".c");
@@ -85,7 +85,7 @@ fn incompatible_files_are_refused_with_the_reason() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn files_that_are_no_objects_are_refused() {
     let first = read(&directory().join("first.o"));
     let refused = |bytes: &[u8]| match Linker::new().add("it", bytes) {
@@ -136,7 +136,7 @@ fn big_endian(object: &[u8]) -> Vec<u8> {
     bytes
 }
 
-#[test]
+#[oracle::test]
 fn errors_name_the_party_to_blame() {
     let with_second = |name: &str| link(&ours(&["second.o", name])).unwrap_err();
     for name in ["twice", "size", "terms", "untyped", "extern", "pointer"] {
@@ -151,7 +151,7 @@ fn errors_name_the_party_to_blame() {
 
 /// Prefixes of an object and objects with one changed byte are linked or refused without
 /// a panic.
-#[test]
+#[oracle::test]
 fn damaged_objects_do_no_harm() {
     let first = read(&directory().join("first.o"));
     let second = read(&directory().join("second.o"));
@@ -177,7 +177,7 @@ fn damaged_objects_do_no_harm() {
 }
 
 /// A line longer than the strings that Linux accepts, said of every instruction.
-#[test]
+#[oracle::test]
 fn a_source_line_has_any_length() {
     const LONG: usize = 24 << 20;
     let mut object = read(&directory().join("first.o"));
@@ -236,7 +236,7 @@ fn a_source_line_has_any_length() {
 }
 
 /// Symbols whose names are suffixes of one long string.
-#[test]
+#[oracle::test]
 fn names_that_share_their_bytes_take_no_memory() {
     let mut object = read(&directory().join("third.o"));
     let (symbols, names) = {
@@ -347,7 +347,7 @@ fn orders(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn recorded_output_is_that_of_libbpf() {
     let Some(bpftool) = Bpftool::find("linker-ours") else {
         return;
@@ -370,7 +370,7 @@ fn recorded_output_is_that_of_libbpf() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn every_object_is_linked_as_libbpf_does() {
     let Some((bpftool, directory)) = Bpftool::with_objects("linker-each") else {
         return;
@@ -410,7 +410,7 @@ fn sets(directory: &Path) -> Vec<(PathBuf, Vec<PathBuf>)> {
     sets
 }
 
-#[test]
+#[oracle::test]
 fn the_sets_of_the_tests_are_linked_as_their_build_did() {
     let Some((bpftool, directory)) = Bpftool::with_objects("linker-sets") else {
         return;
@@ -428,7 +428,7 @@ fn the_sets_of_the_tests_are_linked_as_their_build_did() {
     eprintln!("{} sets", sets.len());
 }
 
-#[test]
+#[oracle::test]
 fn random_sets_are_linked_as_libbpf_does() {
     let Some((bpftool, directory)) = Bpftool::with_objects("linker-random") else {
         return;

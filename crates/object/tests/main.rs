@@ -9,3 +9,7 @@ mod linker;
 mod maps;
 mod overview;
 mod unlinked;
+
+fn main() -> std::process::ExitCode {
+    oracle::main()
+}

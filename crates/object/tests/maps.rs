@@ -89,7 +89,7 @@ fn map_fault(error: Error) -> MapFault {
     }
 }
 
-#[test]
+#[oracle::test]
 fn map_definitions_are_those_of_libbpf() {
     let bytes = everything();
     let object = open(&bytes);
@@ -179,7 +179,7 @@ fn write_contents(text: &mut String, object: &Object<'_>, map: &MapDef, indent: 
     }
 }
 
-#[test]
+#[oracle::test]
 fn btf_for_the_kernel_is_that_of_libbpf() {
     let bytes = everything();
     let object = open(&bytes);
@@ -197,7 +197,7 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-#[test]
+#[oracle::test]
 fn struct_ops_programs_attach_to_members_of_the_kernel_type() {
     let bytes = everything();
     let linked = link(&open(&bytes)).unwrap();
@@ -213,7 +213,7 @@ fn struct_ops_programs_attach_to_members_of_the_kernel_type() {
     assert_eq!(points, expected);
 }
 
-#[test]
+#[oracle::test]
 fn struct_ops_programs_are_loaded_with_their_maps() {
     let bytes = everything();
     let loaded = |object: &Object<'_>| -> Vec<String> {
@@ -299,7 +299,7 @@ fn other_kernel(members: &[(&str, Option<&str>)]) -> Arc<Btf<'static>> {
     Arc::new(Btf::parse(builder.finish()).unwrap())
 }
 
-#[test]
+#[oracle::test]
 fn incompatible_struct_ops_are_refused() {
     let bytes = everything();
     let word = Some("unsigned int");
@@ -335,7 +335,7 @@ fn incompatible_struct_ops_are_refused() {
     assert_eq!(missing("stop").errno(), Errno::EOPNOTSUPP);
 }
 
-#[test]
+#[oracle::test]
 fn kconfig_values_must_fit() {
     let bytes = everything();
     let kernel = kernel();
@@ -383,7 +383,7 @@ fn kconfig_values_must_fit() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_given_configuration_overrides_the_kernels() {
     let bytes = everything();
     let options = OpenOptions {
@@ -411,7 +411,7 @@ fn a_given_configuration_overrides_the_kernels() {
     assert_eq!(at("LINUX_HAS_SOMETHING"), [0]);
 }
 
-#[test]
+#[oracle::test]
 fn missing_externs_are_errors_unless_weak() {
     let bytes = everything();
     let object = open(&bytes);
@@ -464,7 +464,7 @@ fn missing_externs_are_errors_unless_weak() {
     assert_eq!(ExternFault::Unresolved.errno(), Errno::ESRCH);
 }
 
-#[test]
+#[oracle::test]
 fn variables_are_read_and_set_by_name() {
     let bytes = everything();
     let mut object = open(&bytes);
@@ -516,7 +516,7 @@ fn variables_are_read_and_set_by_name() {
     assert_eq!(image.to_vec(), [0xff; 4]);
 }
 
-#[test]
+#[oracle::test]
 fn sizes_and_contents_can_be_set() {
     let bytes = everything();
     let mut object = open(&bytes);
@@ -552,7 +552,7 @@ fn sizes_and_contents_can_be_set() {
     assert!(values.params().flags.has(MapFlags::RDONLY_PROG));
 }
 
-#[test]
+#[oracle::test]
 fn the_last_array_of_a_section_is_resized() {
     let bytes = everything();
     let mut object = open(&bytes);
@@ -574,7 +574,7 @@ fn the_last_array_of_a_section_is_resized() {
     assert_eq!(map_fault(refused.unwrap_err()), MapFault::FixedSize);
 }
 
-#[test]
+#[oracle::test]
 fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     let bytes = everything();
     let object = open(&bytes);
@@ -597,7 +597,7 @@ fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     assert_eq!((offset(false), offset(true)), (0, 4096));
 }
 
-#[test]
+#[oracle::test]
 fn hidden_variables_are_static_to_the_kernel() {
     let bytes = everything();
     let object = open(&bytes);

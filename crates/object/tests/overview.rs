@@ -15,7 +15,7 @@ fn example(name: &str) -> Vec<u8> {
     fs::read(directory.join(name)).expect("an example")
 }
 
-#[test]
+#[oracle::test]
 fn everything_that_is_used_is_needed() {
     let file = example("traffic/traffic.bpf.o");
     let object = Object::open(&file).expect("an object");
@@ -74,7 +74,7 @@ fn everything_that_is_used_is_needed() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_map_that_is_not_created_needs_nothing() {
     let file = example("traffic/traffic.bpf.o");
     let mut object = Object::open(&file).expect("an object");
@@ -84,7 +84,7 @@ fn a_map_that_is_not_created_needs_nothing() {
     assert!(overview.maps[events.0 as usize].is_empty());
 }
 
-#[test]
+#[oracle::test]
 fn what_linux_checks_in_dead_code_is_never_guarded() {
     let file = include_bytes!("objects/guards.o");
     let object = Object::open(file).expect("an object");

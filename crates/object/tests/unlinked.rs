@@ -25,7 +25,7 @@ fn listing(object: &UnlinkedObject<'_>) -> Vec<String> {
     lines
 }
 
-#[test]
+#[oracle::test]
 fn both_byte_orders_have_the_same_listing() {
     for (little, big) in [
         ("calls.o", "refused/big_endian.o"),
@@ -45,7 +45,7 @@ fn both_byte_orders_have_the_same_listing() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn legacy_maps_have_their_members_and_are_named() {
     for name in ["refused/old_maps.o", "refused/gobpf.o"] {
         check_legacy_map(name);
@@ -83,7 +83,7 @@ fn check_legacy_map(name: &str) {
     assert!(!object.line_info(program).is_empty());
 }
 
-#[test]
+#[oracle::test]
 fn calls_and_addresses_name_functions() {
     let file = bytes("refused/big_endian.o");
     let listing = listing(&UnlinkedObject::open(&file).unwrap());
@@ -101,7 +101,7 @@ fn calls_and_addresses_name_functions() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn damaged_objects_are_refused_or_read_without_panic() {
     for name in [
         "refused/big_endian.o",

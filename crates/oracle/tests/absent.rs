@@ -1,8 +1,14 @@
-//! A test without its oracle is skipped and counted, or fails where the oracle is
-//! required. Both depend on the environment, so each case runs this binary again.
+//! A test without its oracle is reported as ignored and counted, or fails where the oracle is
+//! required. Both depend on the environment, so each case runs this executable again.
 
-use std::process::{Command, Output};
+extern crate beebox_oracle as oracle;
+
+use std::process::{Command, ExitCode, Output};
 use std::{env, fs, process};
+
+fn main() -> ExitCode {
+    oracle::main()
+}
 
 /// Runs the ignored test below with these variables.
 fn run(variables: &[(&str, &str)]) -> Output {
@@ -15,31 +21,34 @@ fn run(variables: &[(&str, &str)]) -> Output {
     command.output().expect("this test runs")
 }
 
-#[test]
+#[oracle::test]
 #[ignore = "run by the tests below"]
 fn one_absent_oracle() {
-    let oracle = beebox_oracle::selftest_path("no/such/file");
-    assert_eq!(beebox_oracle::found("nothing", oracle), None);
+    let oracle = oracle::selftest_path("no/such/file");
+    assert_eq!(oracle::found("nothing", oracle), None);
 }
 
-#[test]
-fn an_absent_oracle_is_reported_and_counted() {
+#[oracle::test]
+fn an_absent_oracle_is_ignored_and_counted() {
     let name = format!("beebox-oracle-{}", process::id());
     let counted = env::temp_dir().join(name);
     let path = counted.to_str().expect("a name in UTF-8");
     for count in 1..=2 {
         let output = run(&[("BEEBOX_SKIPPED", path), ("BEEBOX_ORACLE", "required")]);
         assert!(output.status.success());
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains("skipped: nothing: "), "{stderr}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains("0 passed; 0 failed; 1 ignored"), "{stdout}");
+        assert!(stdout.contains("no/such/file"), "{stdout}");
         let lines = fs::read_to_string(&counted).expect("the file of skips");
         assert_eq!(lines.matches("skipped: nothing: ").count(), count);
     }
     fs::remove_file(counted).expect("the file is ours");
 }
 
-#[test]
+#[oracle::test]
 fn an_absent_oracle_fails_where_it_is_required() {
     let output = run(&[("CI", "true"), ("BEEBOX_ORACLE", "required")]);
     assert!(!output.status.success());
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("1 failed"), "{stdout}");
 }

@@ -20,7 +20,7 @@ fn is_skipped(error: &LoadError) -> bool {
     is_unavailable
 }
 
-#[test]
+#[oracle::test]
 fn a_program_is_loaded_run_and_read_back() {
     let text = "
         r2 = *(u32 *)(r1 + 0)
@@ -63,7 +63,7 @@ fn a_program_is_loaded_run_and_read_back() {
     assert_eq!(sum as usize, info.native.len());
 }
 
-#[test]
+#[oracle::test]
 fn a_refusal_comes_with_the_reason() {
     let program = slots("r0 = r5\nexit");
     let request =
@@ -99,7 +99,7 @@ fn hash(entries: u32) -> Option<Map> {
     }
 }
 
-#[test]
+#[oracle::test]
 fn elements_of_a_map_are_written_read_and_deleted() {
     let Some(map) = hash(2) else {
         return;
@@ -127,7 +127,7 @@ fn elements_of_a_map_are_written_read_and_deleted() {
     assert_eq!((info.name.as_str(), info.max_entries), ("numbers", 2));
 }
 
-#[test]
+#[oracle::test]
 fn batches_of_elements_are_written_read_and_deleted() {
     let Some(map) = hash(8) else {
         return;
@@ -161,7 +161,7 @@ fn batches_of_elements_are_written_read_and_deleted() {
     assert_eq!(frozen, Err(Errno(libc::EPERM)));
 }
 
-#[test]
+#[oracle::test]
 fn a_program_refers_to_maps_by_index() {
     let Some(map) = hash(1) else {
         return;
@@ -203,7 +203,7 @@ fn a_program_refers_to_maps_by_index() {
     assert!(log.contains("fd_idx without fd_array"), "{log}");
 }
 
-#[test]
+#[oracle::test]
 fn logs_have_a_level_and_a_buffer_of_their_own() {
     let program = slots("r0 = 0\nexit");
     let request = ProgLoad {
@@ -242,7 +242,7 @@ fn logs_have_a_level_and_a_buffer_of_their_own() {
     assert!(unknown.log.is_empty());
 }
 
-#[test]
+#[oracle::test]
 fn info_states_type_btf_and_licence() {
     let program = slots("r0 = 0\nexit");
     let mut types = btf::Builder::new();

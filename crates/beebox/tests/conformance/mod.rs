@@ -31,7 +31,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 const PROGRAMS: &str = include_str!("programs.txt");
 
-#[test]
+#[oracle::test]
 fn every_case_is_the_same_on_every_engine_and_on_the_page() {
     let rows: Vec<Row> = ROWS
         .iter()

@@ -30,7 +30,7 @@ pub(crate) fn native_code(what: &str) -> bool {
     oracle::found(what, is_there).is_some()
 }
 
-#[test]
+#[oracle::test]
 fn native_code_is_compared_with_the_checked_engine() {
     native_code("native code beside the checked engine in the tests of runs");
 }

@@ -242,7 +242,7 @@ fn values(keys: &[i32]) -> Vec<u32> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn every_value_reaches_its_target() {
     let pool = Pool::new();
     for seed in 0..PROGRAMS {
@@ -257,7 +257,7 @@ fn every_value_reaches_its_target() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_dense_switch_becomes_a_table() {
     let pool = Pool::new();
     for (count, apart, default) in [(16, 1, true), (16, 1, false), (64, 4, true)] {
@@ -275,7 +275,7 @@ fn a_dense_switch_becomes_a_table() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn few_cases_stay_comparisons() {
     let mut random = SplitMix::new(9);
     let keys: Vec<i32> = (0..7).collect();
@@ -284,7 +284,7 @@ fn few_cases_stay_comparisons() {
 }
 
 /// A tree of many comparisons that only distinguish two ranges.
-#[test]
+#[oracle::test]
 fn a_tree_may_have_two_ranges() {
     let pool = Pool::new();
     let values = [
@@ -315,7 +315,7 @@ fn a_tree_may_have_two_ranges() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn tables_use_wide_entries_for_far_targets() {
     let pool = Pool::new();
     let mut random = SplitMix::new(4);
@@ -327,7 +327,7 @@ fn tables_use_wide_entries_for_far_targets() {
     check(&text, &pool, &values(&keys), &[0, 5]);
 }
 
-#[test]
+#[oracle::test]
 fn a_table_needs_a_free_register() {
     let pool = Pool::new();
     let mut random = SplitMix::new(4);

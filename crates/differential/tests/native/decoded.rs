@@ -218,7 +218,7 @@ fn check_map(
     assert_eq!(at, table.end);
 }
 
-#[test]
+#[oracle::test]
 fn generated_ebpf_programs() {
     let generator = Generator::new(Dialect::Engines);
     let mut compiled = 0;
@@ -253,7 +253,7 @@ fn check_installed<K: Entered>(program: &Lowered<K>, pool: &Pool) -> u32 {
     compiled
 }
 
-#[test]
+#[oracle::test]
 fn generated_classic_programs() {
     let kinds = [
         (

@@ -64,7 +64,7 @@ fn indirect(draft: &Draft) -> usize {
     insns.iter().filter(is_indirect).count()
 }
 
-#[test]
+#[oracle::test]
 fn with_retpolines_no_branch_is_indirect() {
     for deadline in [false, true] {
         let plain = Options {
@@ -110,7 +110,7 @@ fn result(insns: &[Insn], options: &Options, memory: u64) -> u64 {
     }
 }
 
-#[test]
+#[oracle::test]
 fn switches_and_helpers_run_behind_retpolines() {
     let cpu = "call 8\nr0 += 5\nexit";
     let time = "r6 = *(u64 *)(r1 + 0)\ncall 7\nr0 = r6\ncall sub\nexit\nsub: r6 = 4\ncall 7\nr0 = r6\nexit";
@@ -130,7 +130,7 @@ fn switches_and_helpers_run_behind_retpolines() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn entries_begin_with_a_slot_that_one_store_replaces() {
     let options = Options {
         features: Features::detect(),
@@ -172,7 +172,7 @@ fn entries_begin_with_a_slot_that_one_store_replaces() {
     assert!(functions > 420 && reached > 30, "{functions} {reached}");
 }
 
-#[test]
+#[oracle::test]
 fn programs_without_tail_calls_are_the_same_as_targets_of_them() {
     let plain = Options {
         features: Features::detect(),
@@ -236,7 +236,7 @@ fn function(registers: &[u8], stack: usize, call: &str) -> String {
     text + "exit\n"
 }
 
-#[test]
+#[oracle::test]
 fn functions_save_the_registers_in_use_and_reserve_the_stack_that_they_need() {
     let options = Options {
         features: Features::detect(),

@@ -93,7 +93,7 @@ fn code(text: &str) -> Vec<Instruction> {
         .collect()
 }
 
-#[test]
+#[oracle::test]
 fn a_counter_is_updated_in_memory() {
     check(&parse(COUNTER), &Pool::new(), 1);
     let code = code(COUNTER);
@@ -104,7 +104,7 @@ fn a_counter_is_updated_in_memory() {
     assert!(code.iter().all(|insn| insn.mnemonic() != Mnemonic::Lea));
 }
 
-#[test]
+#[oracle::test]
 fn selections_between_0_and_1_become_setcc() {
     check(&parse(CONDITIONS), &Pool::new(), 1);
     let mnemonics: Vec<Mnemonic> = code(CONDITIONS).iter().map(Instruction::mnemonic).collect();
@@ -232,7 +232,7 @@ fn place(value: u32) -> usize {
     VALUES.iter().position(|&other| other == value).unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn random_loops_match_the_evaluator() {
     let pool = Pool::new();
     for seed in 0..PROGRAMS {

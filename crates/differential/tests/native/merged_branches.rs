@@ -176,7 +176,7 @@ fn agrees(filter: &str) {
     }
 }
 
-#[test]
+#[oracle::test]
 fn a_conjunction_is_merged() {
     let filter = [IS_TCP, LATER, PORTS, ENDS].concat();
     agrees(&filter);
@@ -196,7 +196,7 @@ fn a_conjunction_is_merged() {
     assert_eq!(conditional(&more), (2, 4));
 }
 
-#[test]
+#[oracle::test]
 fn alternatives_are_merged() {
     let protocols = "ldh [12]\njne #0x800, no\nldb [23]\njeq #132, one\njeq #6, one\n\
                      jne #17, no\none: ";
@@ -213,7 +213,7 @@ fn alternatives_are_merged() {
     agrees(&filter);
 }
 
-#[test]
+#[oracle::test]
 fn any_two_results_are_selected() {
     let conjunction = "ldh [12]\njne #0x800, no\nldb [23]\njne #6, no\nldh [36]\njeq #22, ";
     let choice = "ldh [12]\njne #0x800, no\nldh [34]\njeq #22, yes\nldh [36]\njeq #22, ";
@@ -242,14 +242,14 @@ fn any_two_results_are_selected() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn only_the_link_layer_protocol_is_a_branch() {
     let filter = include_str!("../../../bench/programs/port-22.asm");
     agrees(filter);
     assert_eq!(conditional(filter), (1, 11));
 }
 
-#[test]
+#[oracle::test]
 fn arithmetic_may_come_between() {
     for by in [
         "lsh x", "rsh x", "and #6", "add #0", "mul x", "div x", "mod x", "neg",
@@ -261,7 +261,7 @@ fn arithmetic_may_come_between() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn the_last_test_may_skip_a_move() {
     agrees(
         "ldx #5\nldb [12]\njne #8, no\nldb [21]\njne #0, no\nldb [23]\njne #6, no\nldx #9\n\
@@ -269,7 +269,7 @@ fn the_last_test_may_skip_a_move() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn address_tests_stay_branches() {
     let address = "ld [26]\njne #0, no\n";
     let filter = [IS_TCP, address, LATER, PORTS, ENDS].concat();
@@ -277,7 +277,7 @@ fn address_tests_stay_branches() {
     assert_eq!(conditional(&filter), (1, 5));
 }
 
-#[test]
+#[oracle::test]
 fn other_jumps_may_target_merged_tests() {
     // Jumps to the tests after a test, to alternatives, or after alternatives; packets for
     // the port take these paths.
@@ -316,7 +316,7 @@ fn other_jumps_may_target_merged_tests() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn live_registers_are_not_overwritten_speculatively() {
     // The accumulator is live where a test fails, or where an alternative holds.
     agrees(&["ldb [12]\njne #8, no\nldb [23]\njne #6, no\nldb [21]\nret a\nno: ret a\n"].concat());
@@ -338,7 +338,7 @@ fn live_registers_are_not_overwritten_speculatively() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn a_load_that_ends_the_program_is_executed() {
     // A test that holds skips the load, one that fails does not.
     let tests = "ldx #60\nldb [13]\njne #0, no\nldb [12]\njeq #8, yes\nldb [x + 14]\n";
@@ -352,7 +352,7 @@ fn a_load_that_ends_the_program_is_executed() {
     agrees(&outside.replace("[x + 0x80000000]", "[0x80000000]"));
 }
 
-#[test]
+#[oracle::test]
 fn loads_outside_the_packet_decide() {
     // The index changes between loads.
     agrees(
@@ -380,7 +380,7 @@ fn loads_outside_the_packet_decide() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn programs_with_side_effects_are_not_restarted() {
     // A random number, and scratch memory that is read before it is written.
     agrees(
@@ -412,7 +412,7 @@ fn programs_with_side_effects_are_not_restarted() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn known_values_survive_merging() {
     // The last value is compared with 0 after the tests.
     agrees(
@@ -421,7 +421,7 @@ fn known_values_survive_merging() {
     );
 }
 
-#[test]
+#[oracle::test]
 fn backward_jumps_are_not_counted_twice() {
     let filter = "ldb [12]\njne #8, no\nldb [23]\njne #6, no\nldx #0\nnext: txa\nadd #1\ntax\n\
                   jge #9, out\nja next\nout: ldb [21]\njne #0, no\nldb [x + 60]\njne #0, no\n\
@@ -441,7 +441,7 @@ fn backward_jumps_are_not_counted_twice() {
     agrees(filter);
 }
 
-#[test]
+#[oracle::test]
 fn generated_filters_agree() {
     let mut joined = 0;
     for seed in 0..3000 {
@@ -465,7 +465,7 @@ fn generated_filters_agree() {
     assert!(joined > 500, "{joined} of 3000");
 }
 
-#[test]
+#[oracle::test]
 fn every_optimization_can_be_disabled() {
     let filter = include_str!("../../../bench/programs/port-22.asm");
     let checked = checked(filter);

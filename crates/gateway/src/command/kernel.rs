@@ -245,6 +245,7 @@ mod tests {
 
     /// An index without an interface is told from a lack of privilege.
     #[test]
+    #[ignore = "asks the running kernel"]
     fn an_interface_that_is_gone_is_no_error_of_privilege() {
         let compiled = Compiled::new(&RuleSet::default()).expect("few rules");
         let table = compiled.table();

@@ -11,7 +11,7 @@ use sys::socket::{PacketLayer, PacketSocket};
 
 use super::{CAPTURE, GATEWAY, RULES, run, said_by, text};
 
-#[test]
+#[oracle::test]
 fn verdicts_of_packets_are_those_of_the_first_rule() {
     for hook in ["xdp", "tc"] {
         let words = ["run", RULES, "--pcap", CAPTURE, "--hook", hook];
@@ -49,7 +49,7 @@ fn verdicts_of_packets_are_those_of_the_first_rule() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn compiled_rules_run_as_rules_do() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("office.state");
@@ -66,7 +66,7 @@ fn compiled_rules_run_as_rules_do() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-#[test]
+#[oracle::test]
 fn wrong_packets_are_named() {
     for (packet, what) in [
         ("", "a frame of 0 bytes: an Ethernet header has 14"),
@@ -133,7 +133,7 @@ fn signal(child: &Child, name: &str) {
     assert!(status.unwrap().success());
 }
 
-#[test]
+#[oracle::test]
 fn packets_at_a_device_are_filtered_until_the_command_ends() {
     let thread = thread::spawn(|| {
         let Ok(namespace) = OwnNamespace::enter() else {
@@ -263,7 +263,7 @@ impl Drop for Attach {
     }
 }
 
-#[test]
+#[oracle::test]
 fn changes_of_the_interface_are_noticed() {
     let what = "the gateway at an interface that changes";
     let thread = thread::spawn(move || {

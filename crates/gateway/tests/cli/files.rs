@@ -12,7 +12,7 @@ fn with_rules(words: &[&str]) -> Output {
     GATEWAY.command().args(words).stdin(input).output().unwrap()
 }
 
-#[test]
+#[oracle::test]
 fn rules_come_from_standard_input() {
     const PACKET: &str = "proto udp from 10.0.0.1 port 4000 to 192.0.2.1 port 53";
     for words in [

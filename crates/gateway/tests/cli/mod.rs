@@ -47,7 +47,7 @@ fn file(directory: &Path, name: &str, contents: &str) -> String {
     path.display().to_string()
 }
 
-#[test]
+#[oracle::test]
 fn every_option_acts_or_is_refused() {
     let write_files = |at: &Place<'_>| {
         let put = |name: &str, text: &str| fs::write(at.directory.join(name), text).unwrap();
@@ -64,18 +64,18 @@ fn every_option_acts_or_is_refused() {
     });
 }
 
-#[test]
+#[oracle::test]
 fn letters_stand_for_one_option_and_formats_are_text_and_json() {
     vocabulary::check_letters(GATEWAY, &[]);
     vocabulary::check_formats(GATEWAY, &[]);
 }
 
-#[test]
+#[oracle::test]
 fn pages_show_what_the_command_prints() {
     documents::check_pages(GATEWAY);
 }
 
-#[test]
+#[oracle::test]
 fn every_command_has_a_man_page() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("man");
@@ -95,7 +95,7 @@ fn every_command_has_a_man_page() {
 }
 
 /// The shell's examples of help texts, in the root of the repository.
-#[test]
+#[oracle::test]
 fn examples_work_in_the_repository() {
     let directory = tempfile::tempdir().unwrap();
     let examples = directory.path().join("examples");

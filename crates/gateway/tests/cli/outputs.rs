@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::{CAPTURE, GATEWAY, RULES, file, said_by, told};
 use command_tests::root;
 
-#[test]
+#[oracle::test]
 fn no_command_writes_over_its_input() {
     let directory = tempfile::tempdir().unwrap();
     let rules = file(directory.path(), "a.rules", "drop proto tcp\n");
@@ -35,7 +35,7 @@ fn no_command_writes_over_its_input() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn outputs_that_do_not_fit_leave_the_old_file() {
     let full = told(&["run", RULES, "--pcap", CAPTURE, "-w", "/dev/full"]);
     let expected = "beebox-gateway: /dev/full: No space left";
@@ -62,7 +62,7 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
     }
 }
 
-#[test]
+#[oracle::test]
 fn control_characters_of_rules_are_escaped() {
     let directory = tempfile::tempdir().unwrap();
     let rules = "drop proto tcp to 192.0.2.1 # \u{1b}[31m\u{9b}2J\u{7}\nnonsense \u{1b}[2J\n";
@@ -81,7 +81,7 @@ fn control_characters_of_rules_are_escaped() {
 }
 
 /// The lines of the first packets are there while the capture, a pipe, is not at its end.
-#[test]
+#[oracle::test]
 fn lines_of_packets_are_printed_as_they_come() {
     const PACKETS: usize = 20_000;
     for format in ["text", "json"] {

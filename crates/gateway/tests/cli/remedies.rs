@@ -2,7 +2,7 @@
 
 use super::{CAPTURE, RULES, file, run, text, told};
 
-#[test]
+#[oracle::test]
 fn options_that_state_too_little_or_do_nothing_are_named() {
     for (words, what, remedy) in [
         (
@@ -39,7 +39,7 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
     assert!(told.starts_with("error: invalid value '3'"), "{told}");
 }
 
-#[test]
+#[oracle::test]
 fn an_answer_names_what_it_assumes_of_the_kernel() {
     let words = ["run", RULES, "--pcap", CAPTURE, "--kernel-version", "5.15"];
     let expected =
@@ -48,7 +48,7 @@ fn an_answer_names_what_it_assumes_of_the_kernel() {
     assert_eq!(noted.matches(expected).count(), 1, "{noted}");
 }
 
-#[test]
+#[oracle::test]
 fn rules_that_decide_nothing_say_why() {
     let directory = tempfile::tempdir().unwrap();
     let rules = file(directory.path(), "l.rules", "pass from 1.2.3.4 to ::1\n");
