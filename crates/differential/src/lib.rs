@@ -12,12 +12,14 @@
 //!   domain, [`registry`] what the kernel offers to programs, [`btf`] the check of types;
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
 //! - [`corpus`] is programs of others, for counting;
+//! - [`direct`] runs verified programs in the engines without checks;
 //! - [`page`] writes tables into pages of the repository.
 #![deny(unsafe_code)]
 
 pub mod btf;
 pub mod classic;
 pub mod corpus;
+pub mod direct;
 pub mod ebpf;
 pub mod execution;
 pub mod helpers;

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{Host, Map, ProgramClass, Resources, StoredProgram, ValueLayout};
+use beebox_differential::direct::DirectEngine;
 use beebox_differential::tail_calls::{
-    Checked, Code, InKernel, Left, Native, PROGRAMS, SLOTS, counting_program, generate,
+    Checked, Code, Direct, InKernel, Left, PROGRAMS, SLOTS, counting_program, generate,
 };
 use interp::checked::MAX_TAIL_CALLS;
 use isa::ebpf::{assemble, encode};
@@ -43,9 +44,29 @@ fn compile(
     codes: &[Code],
     passes: Passes,
     options: Options,
-) -> Native {
-    let native = Native::load(codes, kernel, registry, passes, &options);
-    native.unwrap_or_else(|why| panic!("{why}"))
+) -> Direct {
+    load(
+        (kernel, registry),
+        codes,
+        passes,
+        (DirectEngine::Native, &options),
+    )
+}
+
+fn load(
+    (kernel, registry): (&Kernel, &Registry),
+    codes: &[Code],
+    passes: Passes,
+    engine: (DirectEngine, &Options),
+) -> Direct {
+    let direct = Direct::load(codes, kernel, registry, passes, engine);
+    direct.unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// The chain in the threaded interpreter.
+fn threaded((kernel, registry): &(Kernel, Registry), codes: &[Code], passes: Passes) -> Direct {
+    let engine = (DirectEngine::Interp, &plain());
+    load((kernel, registry), codes, passes, engine)
 }
 
 #[oracle::test]
@@ -84,6 +105,8 @@ fn chains_and_trees_do_what_the_kernels_do() {
                     ..other_frames
                 },
             ),
+            threaded(&kernel, &codes, Passes::ALL),
+            threaded(&kernel, &codes, Passes::NONE),
         ];
         for round in 0..4 {
             for index in 0..SLOTS {
@@ -103,7 +126,7 @@ fn chains_and_trees_do_what_the_kernels_do() {
                 .run()
                 .unwrap_or_else(|trap| panic!("{about}\n{trap}"));
             for native in &natives {
-                assert_eq!(native.run(), left, "native code, {about}");
+                assert_eq!(native.run(), left, "without checks, {about}");
             }
             if let Some(theirs) = &theirs {
                 assert_eq!(left, theirs.run(), "the kernel, {about}");
@@ -124,17 +147,20 @@ fn a_program_that_calls_itself_does_so_33_times() {
     checked.set(0, Some(0)).unwrap();
     assert_eq!(checked.run(), Ok(expected));
     let native = compile(&kernel(), &codes, Passes::ALL, plain());
-    native.set(0, Some(0)).unwrap();
-    assert_eq!(native.run(), expected);
-    // The next run counts anew.
-    let counter = 2 * expected.counter;
-    assert_eq!(
-        native.run(),
-        Left {
-            counter,
-            ..expected
-        }
-    );
+    let threaded = threaded(&kernel(), &codes, Passes::ALL);
+    for direct in [native, threaded] {
+        direct.set(0, Some(0)).unwrap();
+        assert_eq!(direct.run(), expected);
+        // The next run counts anew.
+        let counter = 2 * expected.counter;
+        assert_eq!(
+            direct.run(),
+            Left {
+                counter,
+                ..expected
+            }
+        );
+    }
     let Some(theirs) = oracle::found(WHAT, InKernel::load(&codes)) else {
         return;
     };

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use isa::ebpf::{AluOp, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::flow::{Cfg, jump_target};
 use lower::trees::{Piece, Test, Tree, Trees};
-use lower::{LoweredCall, LoweredCode, PacketRules};
-use spec::calls::GET_SMP_PROCESSOR_ID;
-use vm::{bit_operation, find_call};
+use lower::{Evidence, LoweredCall, LoweredCode, PacketRules};
+use vm::{FRAME_BYTES, FrameLayout, TailConvention};
 
 use crate::fuse;
 use crate::op::{Distance, Op};
@@ -46,8 +45,26 @@ pub(crate) struct Compiled {
     /// Lookup tables, whose addresses operations hold; shared, because moving a box would
     /// invalidate them.
     pub tables: Arc<[Table]>,
+    /// Frames of the functions of a verified program, whose addresses operations hold.
+    pub layouts: Arc<[FrameLayout]>,
     /// The fusions that were applied.
     pub applied: Applied,
+}
+
+/// Frames of the functions of a program, if it was verified. Other programs read no stack that
+/// they did not write, and no helper of theirs looks for it.
+fn layouts(program: &LoweredCode) -> Arc<[FrameLayout]> {
+    match program.evidence() {
+        Evidence::Classic(_) | Evidence::CallerAsserted => return Arc::default(),
+        Evidence::Verified(_) => {}
+    }
+    let may_probe = program.may_probe();
+    let functions = program.functions().iter();
+    let layouts = functions.map(|function| match program.stack(*function) {
+        Some(stack) => FrameLayout::new(stack.bytes, stack.address_slots, may_probe),
+        None => FrameLayout::new(FRAME_BYTES as u32, u64::MAX, may_probe),
+    });
+    layouts.collect()
 }
 
 pub(crate) fn compile(program: &LoweredCode, fusions: Fusions) -> Result<Compiled, Unsupported> {
@@ -76,6 +93,9 @@ struct Patch {
 }
 
 struct Builder<'a> {
+    program: &'a LoweredCode,
+    /// Frames of the functions, of verified programs.
+    layouts: Arc<[FrameLayout]>,
     insns: &'a [Insn],
     cfg: &'a Cfg,
     trees: Trees,
@@ -103,6 +123,8 @@ impl<'a> Builder<'a> {
             "a program has fewer slots than a distance can span"
         );
         Builder {
+            program,
+            layouts: layouts(program),
             insns,
             trees: Trees::find(insns, cfg, None, |tree| {
                 tree.is_chain() && fusions.contains(Fusion::Table)
@@ -453,21 +475,26 @@ impl<'a> Builder<'a> {
                 LoweredCall::Local(distance) => {
                     let target = (slot + 1).checked_add_signed(distance as isize)?;
                     self.patch_later(Field::First, target);
-                    control::call_local()
+                    match self.layout_at(target) {
+                        Some(layout) => control::call_framed(layout),
+                        None => control::call_local(),
+                    }
                 }
-                LoweredCall::Helper(number) => control::call(find_call(number)?),
-                LoweredCall::ProcessorId => control::call(find_call(GET_SMP_PROCESSOR_ID)?),
-                LoweredCall::Bits(op) => control::call(bit_operation(op)),
-                // In verified programs only, which do not run here.
-                LoweredCall::Kfunc(_)
+                LoweredCall::TailCall => control::tail_call(self.tail_caller(slot)?.is_linked()),
+                LoweredCall::TailSlot(index) => {
+                    let is_linked = self.tail_caller(slot)?.is_linked();
+                    control::tail_call_of_slot(self.program.tail_slot(index), is_linked)
+                }
+                call @ (LoweredCall::Helper(_)
+                | LoweredCall::ProcessorId
+                | LoweredCall::Bits(_)
+                | LoweredCall::Kfunc(_)
                 | LoweredCall::Host(_)
-                | LoweredCall::TailCall
-                | LoweredCall::TailSlot(_)
                 | LoweredCall::MapFunction(_)
                 | LoweredCall::HashLookup(_)
                 | LoweredCall::BeginCallbacks
                 | LoweredCall::NextCallback
-                | LoweredCall::PacketLoad => return None,
+                | LoweredCall::PacketLoad) => control::call(self.program.function(call)?),
             },
             Insn::Exit => control::exit(),
             // Compiled by `operation`, or not in lowered programs.
@@ -482,6 +509,21 @@ impl<'a> Builder<'a> {
             | Insn::GotoReg { .. }
             | Insn::Invalid { .. } => return None,
         })
+    }
+
+    /// The layout of the frame of the function that a slot belongs to, in verified programs.
+    fn layout_at(&self, slot: usize) -> Option<&FrameLayout> {
+        let functions = self.program.functions();
+        let index = functions.partition_point(|function| function.start <= slot);
+        self.layouts.get(index.checked_sub(1)?)
+    }
+
+    /// As [`Builder::layout_at`], of a function that makes a tail call; `None` as well if targets
+    /// are code of another engine.
+    fn tail_caller(&self, slot: usize) -> Option<&FrameLayout> {
+        let mut tables = self.program.tail_tables().iter();
+        let are_ours = tables.all(|table| table.admits_callers(TailConvention::Threaded));
+        self.layout_at(slot).filter(|_| are_ours)
     }
 
     /// Patches the next operation with the jump target of the instruction at `slot`; true
@@ -538,6 +580,7 @@ impl<'a> Builder<'a> {
         Compiled {
             ops: self.ops.into_boxed_slice(),
             tables,
+            layouts: self.layouts,
             applied: self.applied,
         }
     }

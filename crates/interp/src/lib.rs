@@ -25,7 +25,9 @@ mod ops;
 #[cfg(test)]
 mod tests;
 mod threaded;
+mod verified;
 
 pub use compile::Unsupported;
 pub use fusion::{Applied, Fusion, Fusions};
 pub use threaded::{FilterEntry, SyscallEntry, Threaded, ThreadedCode, ThreadedProgram};
+pub use verified::VerifiedThreaded;

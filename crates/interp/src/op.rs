@@ -4,7 +4,9 @@
 //! [`Run`] as six arguments, so that it stays in registers, and every continuation
 //! ([`Run::next`], [`Run::jump`]) is a tail call.
 
-use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Meter, RunContext};
+use std::mem::MaybeUninit;
+
+use vm::{FRAME_BYTES, FrameLayout, MAY_GOTO_LOOPS, Machine, Meter, RunContext};
 
 /// Return value of a handler: the result or, in the loop form, the next operation, null at
 /// the end.
@@ -271,6 +273,60 @@ impl Run {
         }
     }
 
+    /// As [`Run::call`], of a function of a verified program: its frame is on the host's stack, as
+    /// tail calls let a run have any number of them.
+    #[inline(always)]
+    pub(crate) fn call_with_frame(&mut self, distance: Distance, layout: &FrameLayout) {
+        const SAVED: [u8; 5] = [6, 7, 8, 9, 10];
+        let saved = SAVED.map(|number| self.register(number));
+        let loops = std::mem::replace(self.may_goto(), MAY_GOTO_LOOPS);
+        let frames = self.cx().frames;
+        let Run { op, m, cx, .. } = Run { ..*self }.moved(distance);
+        // SAFETY: the invariants of the type, also at the operation at the distance.
+        self.r0 = unsafe { complete_in_frame(op, m, cx, layout) };
+        self.cx().frames = frames;
+        *self.may_goto() = loops;
+        for (number, value) in SAVED.into_iter().zip(saved) {
+            self.set_register(number, value);
+        }
+    }
+
+    /// Tail calls that the run made.
+    #[inline(always)]
+    pub(crate) fn tail_calls(&mut self) -> &mut u32 {
+        // SAFETY: an invariant of the type; nothing else refers to it.
+        unsafe { &mut (*self.m).tail_calls }
+    }
+
+    /// Continues in another program, in the frame of the function that runs.
+    ///
+    /// # Safety
+    /// The entry is that of a program that was verified for the run's context, and there is
+    /// room for every frame below the frame pointer.
+    #[inline(always)]
+    pub(crate) unsafe fn enter(mut self, entry: &TailEntry, is_linked: bool) -> Flow {
+        const FRAME_POINTER: u8 = 10;
+        const CONTEXT: u8 = 1;
+        const CONTEXT_KEPT: u8 = 6;
+        *self.may_goto() = MAY_GOTO_LOOPS;
+        let (context, frame) = (self.register(CONTEXT), self.register(FRAME_POINTER));
+        self.set_register(CONTEXT_KEPT, context);
+        let frames = &mut self.cx().frames;
+        // SAFETY: the function that runs has linked its record, and the rest is upheld by the
+        // caller.
+        unsafe {
+            if is_linked {
+                frames.unlink();
+            }
+            entry.layout.enter(frame, frames);
+        }
+        Run {
+            op: std::ptr::with_exposed_provenance(entry.ops),
+            ..self
+        }
+        .dispatch()
+    }
+
     /// The state at the next operation, whose type is known statically.
     #[inline(always)]
     pub(crate) fn forward(self) -> Run {
@@ -356,6 +412,40 @@ impl Run {
             }
         }
         r0
+    }
+}
+
+/// A program as tail calls enter it: its first operation, and the frame of its entry function.
+pub(crate) struct TailEntry {
+    pub(crate) ops: usize,
+    pub(crate) layout: FrameLayout,
+}
+
+/// Room for the frame of a function, which ends at its frame pointer.
+#[repr(align(8))]
+struct FrameRoom(
+    #[expect(dead_code, reason = "reached by address")] [MaybeUninit<u8>; FrameLayout::ROOM],
+);
+
+/// Runs a function of a verified program to its end, in a frame of its own; returns its result.
+///
+/// # Safety
+/// The invariants of [`Run`] hold for these fields of it.
+#[inline(never)]
+unsafe fn complete_in_frame(
+    op: *const Op,
+    m: *mut Machine,
+    cx: *mut RunContext<'static>,
+    layout: &FrameLayout,
+) -> u64 {
+    const FRAME_POINTER: usize = 10;
+    let mut room = FrameRoom([MaybeUninit::uninit(); FrameLayout::ROOM]);
+    let top = (&raw mut room).wrapping_add(1).expose_provenance() as u64;
+    // SAFETY: passed on to the caller; the room is there until the function has returned.
+    unsafe {
+        (*m).regs[FRAME_POINTER] = top;
+        layout.enter(top, &mut (*cx).frames);
+        Run::new(op, m, &[], cx).complete()
     }
 }
 

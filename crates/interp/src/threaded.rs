@@ -10,7 +10,7 @@ use lower::{
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
-use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, RunContext};
+use vm::{Deadline, FrameLayout, MAY_GOTO_LOOPS, Machine, Meter, Outcome, References, RunContext};
 
 use crate::compile::{Compiled, Unsupported, compile};
 use crate::op::{Op, Run};
@@ -19,9 +19,14 @@ use crate::{Applied, Fusions};
 
 /// The operations of a program, whatever its kind: for inspection. A [`ThreadedProgram`] runs.
 pub struct ThreadedCode {
-    ops: Box<[Op]>,
+    pub(crate) ops: Box<[Op]>,
     /// Lookup tables; operations hold their addresses.
     tables: Arc<[Table]>,
+    /// Frames of the functions of a verified program, the entry first; operations hold their
+    /// addresses.
+    pub(crate) layouts: Arc<[FrameLayout]>,
+    /// What operations refer to by address.
+    pub(crate) references: References,
     /// An operation uses the run context or the limits of the run.
     uses_run: bool,
     applied: Applied,
@@ -36,12 +41,15 @@ impl ThreadedCode {
         let Compiled {
             ops,
             tables,
+            layouts,
             applied,
         } = compile(program, fusions)?;
         Ok(ThreadedCode {
             uses_run: ops.iter().any(|op| op.uses_run),
             ops,
             tables,
+            layouts,
+            references: program.references(),
             applied,
         })
     }
@@ -120,7 +128,7 @@ impl ThreadedCode {
 /// # Safety
 /// `m` comes from `Machine::enter`.
 #[inline(always)]
-unsafe fn set_context(m: *mut Machine, context: u64) {
+pub(crate) unsafe fn set_context(m: *mut Machine, context: u64) {
     // SAFETY: passed on to the caller.
     unsafe {
         (*m).regs[Reg::R1.index()] = context;
@@ -210,20 +218,10 @@ impl Threaded for MemoryProgram {
 /// }
 /// ```
 ///
-/// Verified programs, which run on contexts of their own, have no entry here:
-///
-/// ```compile_fail,E0277
-/// use beebox_interp::ThreadedProgram;
-/// use lower::{Lowered, PacketProgram};
-///
-/// fn compile(program: &Lowered<PacketProgram>) {
-///     let _ = ThreadedProgram::compile(program);
-/// }
-/// ```
 pub struct ThreadedProgram<K: Threaded> {
-    code: ThreadedCode,
+    pub(crate) code: ThreadedCode,
     rules: PacketRules,
-    entry: K::Entry,
+    pub(crate) entry: K::Entry,
 }
 
 impl<K: Threaded> ThreadedProgram<K> {

@@ -20,6 +20,7 @@ mod optimization;
 pub mod perf;
 mod x64;
 
+pub use backend::RUNS_HERE;
 pub use draft::Draft;
 pub use native::{
     CompileError, ENTRY_SLOT, Entered, Native, NativeCode, NoSuchCpu, OnMemory, OnPackets, Options,

@@ -2,11 +2,10 @@
 
 use std::mem;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 use lower::{Lowered, LoweredCode};
 use packet::{Metadata, Packet};
-use vm::{Deadline, DirectAccess, HostFunction, MapHandle, PacketRules, TailTable};
+use vm::{Deadline, PacketRules, References, TailConvention};
 
 use crate::backend::{Backend, GeneratedCode, Host, RUNS_HERE, Request};
 use crate::memory::{Image, Pool};
@@ -25,8 +24,9 @@ pub(crate) use context::{NativeContext, check_deadline};
 pub use entry::Entered;
 use entry::{Alone, Entry, WithContext};
 pub use memory::OnMemory;
-pub use options::{CompileError, ENTRY_SLOT, NoSuchCpu, Options};
+pub use options::{CompileError, ENTRY_SLOT, Options};
 pub use verified::VerifiedNative;
+pub use vm::NoSuchCpu;
 
 /// A program of a kind as native code. Dropping it frees its memory; a run borrows it.
 ///
@@ -138,18 +138,9 @@ pub struct NativeCode {
     tail_entry: usize,
     checks_deadline: bool,
     rules: PacketRules,
-    /// The maps that the code refers to by address, whose values it may probe.
-    maps: Vec<MapHandle>,
-    /// Objects that operations on maps refer to by address.
-    _accesses: Vec<DirectAccess>,
-    /// The tables of targets that it refers to by address.
-    _tail_tables: Vec<Arc<TailTable>>,
-    /// The functions of the host that it calls by index.
-    host: Arc<[HostFunction]>,
+    references: References,
     /// Compiled with [`Options::tail_target`].
     is_tail_target: bool,
-    /// Number of CPUs that it may run on.
-    cpus: u32,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
     code_map: Vec<(u32, u32)>,
     /// Offsets of the slots at the entries.
@@ -164,6 +155,10 @@ impl NativeCode {
         code: impl GeneratedCode,
         pool: &Pool,
     ) -> Result<(NativeCode, Entry), CompileError> {
+        let mut tables = program.tail_tables().iter();
+        if !tables.all(|table| table.admits_callers(TailConvention::Native)) {
+            return Err(CompileError::TailCalls);
+        }
         let image = pool
             .install(code.len(), 16, |out, _| code.write(out))
             .map_err(CompileError::Memory)?;
@@ -179,11 +174,7 @@ impl NativeCode {
         let installed = NativeCode {
             checks_deadline: options.deadline,
             rules: program.packet_rules(),
-            maps: program.maps().to_vec(),
-            cpus: cpus(program),
-            _accesses: program.map_accesses().to_vec(),
-            _tail_tables: program.tail_tables().to_vec(),
-            host: program.host().clone(),
+            references: program.references(),
             tail_entry: code.tail_entry(),
             is_tail_target: options.tail_target,
             entry_slots: code.entry_slots().to_vec(),
@@ -241,24 +232,6 @@ impl NativeCode {
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
         pieces(&self.code_map, self.image.bytes().len())
     }
-}
-
-/// CPUs that a program may run on: those of which its maps have values, and for which its
-/// program arrays take targets.
-fn cpus(program: &LoweredCode) -> u32 {
-    let copies = program
-        .map_accesses()
-        .iter()
-        .filter_map(|access| match access {
-            DirectAccess::Elements(elements) => Some(elements.copies()),
-            DirectAccess::Maps(_) | DirectAccess::Hash(_) | DirectAccess::Function(_) => None,
-        });
-    let callers = program.tail_tables().iter().map(|table| table.cpus());
-    copies
-        .filter(|copies| *copies > 1)
-        .chain(callers)
-        .min()
-        .unwrap_or(u32::MAX)
 }
 
 /// The empty packet of runs without a packet.

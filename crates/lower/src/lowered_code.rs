@@ -6,7 +6,8 @@ use isa::ebpf::Insn;
 use spec::calls::GET_SMP_PROCESSOR_ID;
 use spec::kfuncs::KernelFunction;
 use vm::{
-    Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules, TailTable,
+    Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules,
+    References, TailTable,
 };
 
 use crate::code::{Code, FunctionStack};
@@ -146,11 +147,6 @@ impl LoweredCode {
         }
     }
 
-    /// Objects that operations on maps refer to by address; they have to live as long as the code.
-    pub fn map_accesses(&self) -> &[DirectAccess] {
-        &self.accesses
-    }
-
     /// The functions of the host that the program was verified for, if it calls some: runs have
     /// them in [`vm::RunContext::host`].
     pub fn host(&self) -> &Arc<[HostFunction]> {
@@ -160,6 +156,11 @@ impl LoweredCode {
     /// The tables of the program arrays that tail calls refer to by address.
     pub fn tail_tables(&self) -> &[Arc<TailTable>] {
         &self.tail_tables
+    }
+
+    /// What the code refers to by address, and the functions of the host that it calls.
+    pub fn references(&self) -> References {
+        References::new(&self.maps, &self.accesses, &self.tail_tables, &self.host)
     }
 
     /// Address of the slot of a program array (see [`TailTable::slot`]) through which

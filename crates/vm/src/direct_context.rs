@@ -9,8 +9,8 @@ use std::mem::{offset_of, size_of};
 use std::ptr;
 use std::slice;
 
-use crate::PacketBuffer;
 use crate::network::SocketView;
+use crate::{CellSlice, MapHandle, PacketBuffer};
 
 /// Bytes of `struct bpf_flow_keys`, rounded up to whole words.
 const FLOW_KEYS: usize = 56;
@@ -151,6 +151,14 @@ impl DirectContext {
         context.words[offset_of!(Header, plain) / 8] = kind.plain() as u64;
         context.bytes_mut()[..structure.len()].copy_from_slice(structure);
         context
+    }
+
+    /// The context in which functions of verified programs get a map and one of its entries, key
+    /// and value.
+    pub fn of_entry(map: &MapHandle, entry: [CellSlice<'_>; 2]) -> DirectContext {
+        let [key, value] = entry.map(|cells| cells.address().expose_provenance() as u64);
+        let words = [map.address(), key, value].map(u64::to_ne_bytes);
+        DirectContext::new(ContextKind::Arguments, words.as_flattened())
     }
 
     /// The kind of programs that it is for.

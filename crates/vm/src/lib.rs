@@ -44,6 +44,7 @@ mod system;
 mod tail_table;
 mod timers;
 mod unchecked;
+mod verified_run;
 
 pub use addresses::{Addresses, USER_REGISTERS};
 pub use arena_object::{ARENA_PAGE, ArenaObject, arena_address, arena_user_address};
@@ -80,8 +81,9 @@ pub use packet_load::{
 };
 pub use packet_state::{Checksum, ClonedPacket, PacketState, Redirect, Tunnel};
 pub use program_streams::{Stream, Streams};
-pub use stack_frames::{FrameRecord, StackFrames};
+pub use stack_frames::{FrameLayout, FrameRecord, StackFrames};
 pub use system::System;
-pub use tail_table::{TailTable, TailTableError, TailTarget};
+pub use tail_table::{TailConvention, TailTable, TailTableError, TailTarget};
 pub use timers::{Callback, FiredTimer, TimerClock, Timers};
 pub use unchecked::Unchecked;
+pub use verified_run::{NoSuchCpu, References};

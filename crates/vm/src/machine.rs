@@ -168,6 +168,8 @@ pub struct Machine {
     pub meter: Meter,
     /// Remaining fall-throughs of `may_goto` in the current activation.
     pub may_goto: u64,
+    /// Tail calls that the run made.
+    pub tail_calls: u32,
     /// The context of socket filters.
     pub skb: SkBuff,
     /// The context of filters that read the length only: the other fields are zero.
@@ -185,6 +187,7 @@ impl Machine {
             regs: [0; Reg::COUNT],
             meter: Meter::EMPTY,
             may_goto: 0,
+            tail_calls: 0,
             skb: SkBuff::EMPTY,
             length: SkBuff::EMPTY,
             clock: HostClock(None),

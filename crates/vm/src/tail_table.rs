@@ -1,8 +1,9 @@
-//! Targets of tail calls in native code: the entries of programs by index, which threads
-//! change while others run.
+//! Targets of tail calls in an engine: the entries of programs by index, which threads change
+//! while others run.
 //!
-//! A table is what native code sees of a program array: the number of indices, then for each
-//! index the address that a tail call jumps to, 0 in an empty slot. Code loads a slot once
+//! A table is what an engine sees of a program array: the number of indices, then for each
+//! index the address of a [`TailTarget`]'s entry, 0 in an empty slot. All its callers and targets
+//! are of one engine ([`TailConvention`]). Code loads a slot once
 //! and decides by that value whether to unwind its frame and jump, or to fall through; a
 //! change is one atomic store. So a run that unwinds has a target, whatever changes at the
 //! same time, and no code is ever modified.
@@ -12,22 +13,36 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ptr;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering::Release;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::{CELL_BYTES, Cells, ContextKind, OutOfMemory, RunGuard};
 
-/// Native code that tail calls jump to.
+/// The engine whose code makes and takes tail calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TailConvention {
+    /// Entries are addresses of native code.
+    Native,
+    /// Entries are addresses of what the threaded interpreter enters.
+    Threaded,
+}
+
+/// Code that tail calls enter.
 ///
 /// # Safety
-/// As long as the value exists, [`entry`](TailTarget::entry) is the address of native code of
+/// As long as the value exists, [`entry`](TailTarget::entry) is the address of code of
 /// a program that was verified for this kind of context. The code follows the convention of
-/// the engine that compiled the callers: it takes the context and the state of the run where
-/// an entry takes them, makes no demands on the stack beside the ABI's, preserves the ABI's
-/// callee-saved registers, and works with maps that have values for CPUs below
+/// its engine: it takes the context and the state of the run where
+/// an entry takes them, native code makes no demands on the stack beside the ABI's and preserves
+/// the ABI's callee-saved registers, and it works with maps that have values for CPUs below
 /// [`cpus`](TailTarget::cpus).
 pub unsafe trait TailTarget: fmt::Debug + Send + Sync {
+    /// The engine of its code.
+    fn convention(&self) -> TailConvention;
+
     /// Address of its entry for tail calls.
     fn entry(&self) -> u64;
 
@@ -46,6 +61,8 @@ pub struct TailTable {
     cpus: u32,
     /// The kind of context of all programs that call or are called.
     kind: OnceLock<ContextKind>,
+    /// The engine of all of them.
+    convention: OnceLock<TailConvention>,
     /// Targets of the addresses; locked by writers.
     targets: Mutex<HashMap<u32, Arc<dyn TailTarget>>>,
 }
@@ -57,6 +74,8 @@ pub enum TailTableError {
     Index(u32),
     /// The target has another kind of context than the table's programs.
     Context,
+    /// The target is code of another engine than the table's programs.
+    Convention,
     /// The target does not run on all CPUs that the table's callers run on.
     Cpus,
 }
@@ -78,6 +97,7 @@ impl TailTable {
             entries,
             cpus,
             kind: OnceLock::new(),
+            convention: OnceLock::new(),
             targets: Mutex::default(),
         })
     }
@@ -104,6 +124,40 @@ impl TailTable {
         *self.kind.get_or_init(|| kind) == kind
     }
 
+    /// True if code of an engine may call its targets: engines ask before they refer to the
+    /// table. The first one that is asked for decides.
+    pub fn admits_callers(&self, convention: TailConvention) -> bool {
+        *self.convention.get_or_init(|| convention) == convention
+    }
+
+    /// The entry in the slot of an index of the table at an address; 0 if there is none.
+    ///
+    /// # Safety
+    /// A table has this address.
+    #[inline]
+    pub unsafe fn entry_at(table: u64, index: u32) -> u64 {
+        let entries = ptr::with_exposed_provenance::<AtomicU64>(table as usize);
+        // SAFETY: the number of entries is in front of them.
+        match u64::from(index) < unsafe { (*entries).load(Acquire) } {
+            // SAFETY: so many slots follow.
+            true => unsafe {
+                Self::entry_in(table + (Self::FIRST + index as usize * CELL_BYTES) as u64)
+            },
+            false => 0,
+        }
+    }
+
+    /// The entry in the slot at an address; 0 if it is empty.
+    ///
+    /// # Safety
+    /// A slot has this address ([`TailTable::slot`]).
+    #[inline]
+    pub unsafe fn entry_in(slot: u64) -> u64 {
+        let slot = ptr::with_exposed_provenance::<AtomicU64>(slot as usize);
+        // SAFETY: passed on to the caller.
+        unsafe { (*slot).load(Acquire) }
+    }
+
     /// Fills a slot or empties it. Runs go on with what they found before.
     ///
     /// # Errors
@@ -122,6 +176,9 @@ impl TailTable {
             }
             if !self.admits(target.context()) {
                 return Err(TailTableError::Context);
+            }
+            if !self.admits_callers(target.convention()) {
+                return Err(TailTableError::Convention);
             }
         }
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,6 +212,9 @@ impl fmt::Display for TailTableError {
             TailTableError::Context => {
                 f.write_str("the target has another kind of context than the table's programs")
             }
+            TailTableError::Convention => {
+                f.write_str("the target is code of another engine than the table's programs")
+            }
             TailTableError::Cpus => {
                 f.write_str("the maps of the target have fewer CPUs than the table")
             }
@@ -167,7 +227,6 @@ impl std::error::Error for TailTableError {}
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::sync::atomic::Ordering::Acquire;
 
     #[derive(Debug)]
     struct Code {
@@ -178,6 +237,10 @@ mod tests {
 
     // SAFETY: no test runs it.
     unsafe impl TailTarget for Code {
+        fn convention(&self) -> TailConvention {
+            TailConvention::Native
+        }
+
         fn entry(&self) -> u64 {
             self.entry
         }
@@ -211,6 +274,21 @@ mod tests {
     }
 
     #[test]
+    fn entries_are_found_by_address() {
+        let table = TailTable::new(2, 4).unwrap();
+        table.set(1, code(77, ContextKind::Xdp, 4)).unwrap();
+        for (index, entry) in [(0, 0), (1, 77), (2, 0), (u32::MAX, 0)] {
+            // SAFETY: the table exists, and the index is that of a slot.
+            unsafe {
+                assert_eq!(TailTable::entry_at(table.address(), index), entry);
+                if let Some(slot) = table.slot(index) {
+                    assert_eq!(TailTable::entry_in(slot), entry);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn unfit_targets_change_nothing() {
         let table = TailTable::new(1, 4).unwrap();
         assert!(table.admits(ContextKind::Xdp));
@@ -218,6 +296,9 @@ mod tests {
         assert_eq!(index, Err(TailTableError::Index(1)));
         let context = table.set(0, code(5, ContextKind::SkBuff, 4));
         assert_eq!(context, Err(TailTableError::Context));
+        assert!(table.admits_callers(TailConvention::Threaded));
+        let engine = table.set(0, code(5, ContextKind::Xdp, 4));
+        assert_eq!(engine, Err(TailTableError::Convention));
         let cpus = table.set(0, code(5, ContextKind::Xdp, 3));
         assert_eq!(cpus, Err(TailTableError::Cpus));
         assert_eq!(table.cells.as_slice()[1].load(Acquire), 0);
@@ -250,8 +331,7 @@ mod model {
     use loom::thread;
 
     use super::*;
-    use crate::sync::atomic::AtomicU64;
-    use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+    use crate::sync::atomic::Ordering::Relaxed;
 
     /// A target whose code is a number: 0 before it is written and when it is freed.
     #[derive(Debug)]
@@ -262,6 +342,10 @@ mod model {
 
     // SAFETY: no test runs it.
     unsafe impl TailTarget for Code {
+        fn convention(&self) -> TailConvention {
+            TailConvention::Native
+        }
+
         fn entry(&self) -> u64 {
             self.entry
         }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use differential::tail_calls::{Code, InKernel, Native, SLOTS, link};
+use differential::direct::DirectEngine;
+use differential::tail_calls::{Code, Direct, InKernel, SLOTS, link};
 use jit::Features;
 use lower::Passes;
 
@@ -34,7 +35,7 @@ impl Chain {
     }
 
     /// As native code, every slot with a program.
-    pub(super) fn native(&self, compiler: &jit::Options) -> Result<Native, Failure> {
+    pub(super) fn native(&self, compiler: &jit::Options) -> Result<Direct, Failure> {
         let kernel = kernel_data::linux_6_18();
         let types = kernel.btf().ok_or_else(|| failed("no types".into()))?;
         let registry = kernel_data::linux_6_18_registry(types);
@@ -42,7 +43,7 @@ impl Chain {
             features: Features::detect(),
             ..*compiler
         };
-        let native = Native::load(&self.codes, &kernel, &registry, Passes::ALL, &compiler);
+        let native = Direct::load(&self.codes, &kernel, &registry, Passes::ALL, (DirectEngine::Native, &compiler));
         let native = native.map_err(failed)?;
         for slot in 0..SLOTS {
             let set = native.set(slot, Some(slot));
@@ -97,7 +98,7 @@ pub(super) fn measure(options: &Options, samples: u32, report: &mut Report) -> R
 }
 
 /// Runs as native code.
-struct Ours<'n>(&'n Native);
+struct Ours<'n>(&'n Direct);
 
 impl Contender<()> for Ours<'_> {
     fn answer(&mut self, _: &()) -> u32 {

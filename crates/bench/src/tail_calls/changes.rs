@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use differential::tail_calls::{InKernel, Native, SLOTS};
+use differential::tail_calls::{Direct, InKernel, SLOTS};
 
 use super::chains::Chain;
 use super::{BEEBOX, KERNEL};
@@ -32,13 +32,13 @@ trait Changing: Sync {
     fn set(&self, slot: u32, program: u32) -> bool;
 }
 
-impl Changing for Native {
+impl Changing for Direct {
     fn run(&self, rounds: u32) {
         std::hint::black_box(self.run_repeated(rounds));
     }
 
     fn set(&self, slot: u32, program: u32) -> bool {
-        Native::set(self, slot, Some(program)).is_ok()
+        Direct::set(self, slot, Some(program)).is_ok()
     }
 }
 

@@ -192,13 +192,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
     }
     let clock = clock(own.clock, args.time)?;
-    let engine = match args.engine.unwrap_or(trusted::Engine::Native) {
-        trusted::Engine::Checked => RunEngine::Checked,
-        trusted::Engine::Native => RunEngine::Native,
-        trusted::Engine::Interp => {
-            let failure = Failure::new("engine interp does not run programs of objects");
-            return Err(failure.hint("--engine native or checked"));
-        }
+    let engine = match args.engine {
+        None => RunEngine::default(),
+        Some(trusted::Engine::Checked) => RunEngine::Checked,
+        Some(trusted::Engine::Native) => RunEngine::Native,
+        Some(trusted::Engine::Interp) => RunEngine::Interp,
     };
     let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
     let file = ObjectFile::read(args.program.file())?;

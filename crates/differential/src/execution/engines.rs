@@ -11,18 +11,17 @@ use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::{Host, Map, ProgramClass, Resources, StoredProgram};
 use kernel::programs::{TestInput, TestProgram};
-use lower::{
-    ContextKind, EntryFunction, Lowered, PacketProgram, Passes, VerifiedProgram, timer_callbacks,
-};
+use lower::{ContextKind, Lowered, Passes, VerifiedProgram, timer_callbacks};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use verifier::Proof;
-use vm::{DirectContext, FiredTimer, MapHandle, MapObject, RunContext, RunGuard, TailTarget};
+use vm::{DirectContext, FiredTimer, MapHandle, MapObject, RunContext, RunGuard};
 
 use super::machine::Machine;
 use super::maps::{self, PROGRAMS, TARGETS};
+use crate::direct::{DirectEngine, DirectFunction, DirectProgram};
 
 /// Result of a run beside maps: `r0`, the data that a test run returns, the context
 /// without packet bounds.
@@ -122,11 +121,12 @@ fn class(program: &Program) -> ProgramClass {
     }
 }
 
-/// A verified program as native code, with those that it calls.
-pub(super) struct Native {
+/// A verified program in an engine without checks, with those that it calls.
+pub(super) struct Direct {
+    pub(super) engine: DirectEngine,
     programs: Vec<Compiled>,
     /// The functions that timers call, by their first slots.
-    callbacks: BTreeMap<u32, jit::Native<EntryFunction>>,
+    callbacks: BTreeMap<u32, DirectFunction>,
     kind: ContextKind,
     pub(super) passes: Passes,
     pub(super) maps: Vec<Arc<Map>>,
@@ -134,30 +134,31 @@ pub(super) struct Native {
 }
 
 struct Compiled {
-    native: Arc<jit::Native<PacketProgram>>,
+    program: DirectProgram,
     stored: Arc<StoredProgram>,
 }
 
-impl Resources for Native {
+impl Resources for Direct {
     fn program(&self, descriptor: u32) -> Option<Arc<StoredProgram>> {
         let program = self.programs.get(descriptor as usize)?;
         Some(program.stored.clone())
     }
 }
 
-impl Drop for Native {
+impl Drop for Direct {
     /// The program array and the programs keep each other.
     fn drop(&mut self) {
         self.maps[PROGRAMS as usize].release();
     }
 }
 
-impl Native {
+impl Direct {
     pub(super) fn new(
+        engine: DirectEngine,
         proofs: &[Proof],
         passes: Passes,
         machine: &Machine,
-    ) -> Result<Native, String> {
+    ) -> Result<Direct, String> {
         let first = proofs[0].program();
         let host = Host::new(machine.cpus, 1);
         let maps = maps::create_on(first, &host);
@@ -175,13 +176,11 @@ impl Native {
         let compile = |(proof, id): (&Proof, u32)| {
             let lowered = VerifiedProgram::from_proof_with(proof, &handles, find_call, passes)
                 .map_err(|unfit| unfit.to_string())?;
-            let lowered = lowered.packet().ok_or("a program without a packet")?;
-            let native = jit::Native::compile(&lowered, &options, &pool);
-            let native = Arc::new(native.map_err(|error| error.to_string())?);
-            let target: Option<Arc<dyn TailTarget>> = native.tail_target();
+            let program = DirectProgram::compile(engine, &lowered, &options, &pool)?;
+            let target = program.tail_target();
             let class = class(proof.program());
             Ok(Compiled {
-                native,
+                program,
                 stored: Arc::new(StoredProgram { id, class, target }),
             })
         };
@@ -197,11 +196,12 @@ impl Native {
                 tail_target: false,
                 ..options
             };
-            let native = jit::Native::compile(&lowered, &options, &pool);
-            Ok((slot, native.map_err(|error| error.to_string())?))
+            let function = DirectFunction::compile(engine, &lowered, &options, &pool)?;
+            Ok((slot, function))
         };
         let callbacks = timer_callbacks(&proofs[0]).into_iter().map(callback);
-        let native = Native {
+        let direct = Direct {
+            engine,
             callbacks: callbacks.collect::<Result<_, String>>()?,
             programs,
             kind: context_of(first),
@@ -209,20 +209,21 @@ impl Native {
             maps,
             host,
         };
-        if native.programs.len() > 1 {
-            fill(&native.maps, &native);
+        if direct.programs.len() > 1 {
+            fill(&direct.maps, &direct);
         }
-        Ok(native)
+        Ok(direct)
     }
 
     pub(super) fn run(&self, mut input: TestInput, machine: &Machine, run: u64) -> Left {
         let mut packet = input.packet.take().expect("these types have packets");
         let mut context = DirectContext::new(self.kind, &input.context);
         let result = with_context(machine, &self.host, run, None, |mut cx| {
-            let program = &self.programs[0].native;
-            program.run(&mut packet, &mut context, &RunGuard::new(), cx.reborrow())
+            let program = &self.programs[0].program;
+            let guard = RunGuard::new();
+            program.run(Some(&mut packet), &mut context, &guard, cx.reborrow())
         });
-        let r0 = result.expect("the maps have values for this CPU");
+        let r0 = result.expect("the maps have values for this CPU, and the program ends");
         let size = input.context.len();
         input.context.copy_from_slice(&context.structure()[..size]);
         input.packet = Some(packet);
@@ -239,11 +240,10 @@ impl Native {
             let handle = MapHandle::new(map.clone());
             let entry = handle.map().entry_at(&guard, timer.address);
             let entry = entry.ok_or("a timer without a value")?;
-            let native = &self.callbacks[&timer.callback.slot];
-            let outcome = with_context(machine, &self.host, run, Some(timer), |mut cx| {
-                native.run_until(&handle, entry, &guard, cx.reborrow(), None)
-            });
-            outcome.map_err(|error| error.to_string())?;
+            let function = &self.callbacks[&timer.callback.slot];
+            with_context(machine, &self.host, run, Some(timer), |mut cx| {
+                function.call(&handle, entry, &guard, cx.reborrow())
+            })?;
             calls += 1;
         }
         Ok(calls)

@@ -1,5 +1,5 @@
-//! Verified programs with maps, run as native code with and without each pass, in the
-//! checked engine and in the running kernel: equal results, packets, contexts and maps, those
+//! Verified programs with maps, run as native code and in the threaded interpreter with and
+//! without each pass, in the checked engine and in the running kernel: equal results, packets, contexts and maps, those
 //! of the programs that they call and of the timers that they start included.
 
 mod engines;
@@ -20,7 +20,8 @@ use spec::Kernel;
 use spec::registry::Registry;
 use verifier::Proof;
 
-use engines::{Checked, Native};
+use crate::direct::DirectEngine;
+use engines::{Checked, Direct};
 use in_kernel::InKernel;
 use lower::{Pass, Passes};
 use testkit::ebpf::Choices;
@@ -40,7 +41,7 @@ pub struct Setting<'k> {
 /// Counts of equal results of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Equal {
-    /// Runs of native code that were compared with the checked engine.
+    /// Runs without checks that were compared with the checked engine.
     pub runs: u64,
     /// Runs that the running kernel made too.
     pub witnessed: u64,
@@ -66,7 +67,7 @@ impl fmt::Display for Equal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} runs as native code equal those in the checked engine, {} those in the running \
+            "{} runs without checks equal those in the checked engine, {} those in the running \
              kernel; in the checked engine {} functions of timers, {} sockets found, {} tail calls",
             self.runs, self.witnessed, self.timers, self.sockets, self.tail_calls
         )
@@ -91,8 +92,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Generates the program of a seed and compares its runs on a machine: native code with all
-/// passes, with none and without one of them, the checked engine and, if `asks_kernel`, the
+/// Generates the program of a seed and compares its runs on a machine: the engines without
+/// checks with all passes, with none and without one of them, the checked engine and, if `asks_kernel`, the
 /// running kernel, whose machine it is then.
 pub fn compare(
     setting: Setting<'_>,
@@ -138,11 +139,13 @@ impl Runs<'_> {
         let (machine, program) = (self.machine, &self.programs[0]);
         let proofs = self.proofs()?;
         let left_out = Pass::ALL[seed as usize % Pass::ALL.len()];
-        let native = [Passes::ALL, Passes::NONE, Passes::ALL.without(left_out)].map(|passes| {
-            let native = Native::new(&proofs, passes, machine);
-            native.map_err(|unfit| format!("{passes:?}: {unfit}"))
-        });
-        let native = native.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut direct = Vec::new();
+        for passes in [Passes::ALL, Passes::NONE, Passes::ALL.without(left_out)] {
+            for engine in DirectEngine::ALL {
+                let compiled = Direct::new(*engine, &proofs, passes, machine);
+                direct.push(compiled.map_err(|unfit| format!("{engine}, {passes:?}: {unfit}"))?);
+            }
+        }
         let checked = Checked::new(self.programs, machine);
         let theirs = match asks_kernel {
             true => Some(InKernel::load(self.programs)?),
@@ -155,14 +158,14 @@ impl Runs<'_> {
             let expected = checked.run(input.clone(), machine, run)?;
             let calls = checked.fire(machine, run)?;
             equal.timers += calls;
-            for native in &native {
-                let found = native.run(input.clone(), machine, run);
-                let found_calls = native.fire(machine, run)?;
+            for direct in &direct {
+                let found = direct.run(input.clone(), machine, run);
+                let found_calls = direct.fire(machine, run)?;
                 if (&found, found_calls) != (&expected, calls) {
                     return Err(format!(
-                        "run {run}, native with {:?}: {found:?}, {found_calls} timers, checked: \
+                        "run {run}, {} with {:?}: {found:?}, {found_calls} timers, checked: \
                          {expected:?}, {calls}",
-                        native.passes
+                        direct.engine, direct.passes
                     ));
                 }
                 equal.runs += 1;
@@ -177,12 +180,12 @@ impl Runs<'_> {
         }
         [equal.sockets, equal.tail_calls] = checked.found.get();
         let expected = maps::contents(program, &checked.maps);
-        for native in &native {
-            let found = maps::contents(program, &native.maps);
+        for direct in &direct {
+            let found = maps::contents(program, &direct.maps);
             if found != expected {
                 return Err(format!(
-                    "maps, native with {:?}: {found:?}, checked: {expected:?}",
-                    native.passes
+                    "maps, {} with {:?}: {found:?}, checked: {expected:?}",
+                    direct.engine, direct.passes
                 ));
             }
         }

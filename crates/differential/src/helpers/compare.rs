@@ -14,6 +14,7 @@ use super::case::Case;
 use super::checked::{OurSide, ours, own_system};
 use super::in_kernel::theirs;
 use super::{Family, native};
+use crate::direct::DirectEngine;
 use crate::execution::Setting;
 use testkit::ebpf::Choices;
 
@@ -141,12 +142,14 @@ fn in_namespace(
         comparison.calls += calls.get();
         comparison.answers += u64::from(matches!(theirs, Ok((1.., ..))));
         if let Some(setting) = setting {
-            let native = native::left(setting, &case, &side);
-            if native.as_ref().is_some_and(|native| *native != ours) {
-                comparison.differences.push(format!(
-                    "{family:?}: native code {native:x?}\nchecked {ours:x?}\n{:?}\n{}",
-                    case.kind, case.text
-                ));
+            for engine in DirectEngine::ALL {
+                let direct = native::left(*engine, setting, &case, &side);
+                if direct.as_ref().is_some_and(|direct| *direct != ours) {
+                    comparison.differences.push(format!(
+                        "{family:?}: {engine} {direct:x?}\nchecked {ours:x?}\n{:?}\n{}",
+                        case.kind, case.text
+                    ));
+                }
             }
         }
         if ours != theirs {

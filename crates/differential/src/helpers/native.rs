@@ -1,10 +1,9 @@
-//! Runs programs as native code without checks.
+//! Runs programs without checks.
 
 use std::sync::Arc;
 
 use btf::TypeId;
 use isa::ebpf::{Imm64, Insn};
-use jit::VerifiedNative;
 use jit::memory::Pool;
 use jit::{Features, Options};
 use kernel::maps::RunGuard;
@@ -22,18 +21,24 @@ use vm::{DirectContext, MapHandle, RunContext};
 use super::case::{Case, MAP};
 use super::checked::{OurSide, metadata, our_map, own_host};
 use super::compare::{self, Left, attach_type, is_returned};
+use crate::direct::{DirectEngine, DirectProgram};
 use crate::execution::Setting;
 use testkit::verifier::assembled;
 
-/// Result of a program as native code; `None` for one with maps of types, which
+/// Result of a program in an engine without checks; `None` for one with maps of types, which
 /// are those of the kernel's side.
-pub(super) fn left(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Option<Left> {
+pub(super) fn left(
+    engine: DirectEngine,
+    setting: Setting<'_>,
+    case: &Case,
+    side: &OurSide<'_>,
+) -> Option<Left> {
     let mut maps = case.maps.iter();
     let has_types = case.has_types || maps.any(|map| map.0.value_type != TypeId::VOID);
-    (!has_types).then(|| run(setting, case, side))
+    (!has_types).then(|| run(engine, setting, case, side))
 }
 
-fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
+fn run(engine: DirectEngine, setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
     let program = program(case)?;
     let proof = Proof::of(&program, setting.kernel, setting.registry)
         .map_err(|refused| format!("refused: {:?}", refused.verdict))?;
@@ -50,19 +55,18 @@ fn run(setting: Setting<'_>, case: &Case, side: &OurSide<'_>) -> Left {
         features: Features::detect(),
         ..Options::default()
     };
-    let native = VerifiedNative::compile(&lowered, &options, &Pool::new());
-    let native = native.map_err(|error| error.to_string())?;
+    let direct = DirectProgram::compile(engine, &lowered, &options, &Pool::new())?;
     let (mut data, mut context, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for cpu in case.runs() {
         let retval;
-        (retval, data, context) = run_on(&native, case, side, cpu)?;
+        (retval, data, context) = run_on(&direct, case, side, cpu)?;
         results.push(retval);
     }
     Ok((case.result(&results), data, context))
 }
 
-fn run_on(native: &VerifiedNative, case: &Case, side: &OurSide<'_>, cpu: Option<u32>) -> Left {
-    let (system, kind) = (side.system, native.context_kind());
+fn run_on(program: &DirectProgram, case: &Case, side: &OurSide<'_>, cpu: Option<u32>) -> Left {
+    let (system, kind) = (side.system, program.context_kind());
     let rules = TestProgram::of(case.kind).ok_or("a type that is not test-run")?;
     let input = rules.test_input(&case.packet, &compare::context(case), system);
     let mut input = input.map_err(|errno| format!("errno {}", errno.0))?;
@@ -81,18 +85,9 @@ fn run_on(native: &VerifiedNative, case: &Case, side: &OurSide<'_>, cpu: Option<
         ..RunContext::new(&no_packet, &mut random, Some(&mut clock))
     };
     let guard = RunGuard::new();
-    let outcome = match (native, &mut input.packet) {
-        (VerifiedNative::Packet(program), Some(packet)) => {
-            program.run_until(packet, &mut context, &guard, cx, None)
-        }
-        (VerifiedNative::Packet(_), None) => return Err("no packet".into()),
-        (VerifiedNative::Context(program), _) => program.run_until(&mut context, &guard, cx, None),
-    };
+    let value = program.run(input.packet.as_mut(), &mut context, &guard, cx)?;
     let size = input.context.len();
     input.context.copy_from_slice(&context.structure()[..size]);
-    let vm::Outcome::Returned(value) = outcome.map_err(|error| error.to_string())? else {
-        return Err("the run did not end".into());
-    };
     let retval = input.end_run(value as u32, system);
     let retval = retval.map_err(|errno| format!("errno {}", errno.0))?;
     let context = match is_returned(case) {

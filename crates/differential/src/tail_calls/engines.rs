@@ -1,4 +1,4 @@
-//! A chain in the checked engine and as native code.
+//! A chain in the checked engine and in those without checks.
 
 use std::sync::Arc;
 
@@ -9,16 +9,17 @@ use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memo
 use isa::ebpf::decode;
 use jit::Options;
 use jit::memory::Pool;
-use lower::{ContextKind, PacketProgram, Passes, VerifiedProgram};
+use lower::{ContextKind, Passes, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{FuncInfo, MapDef, Program};
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 use spec::{Kernel, SplitMix};
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, TailTarget};
+use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext};
 
 use super::{ARRAY, Code, Left, maps};
+use crate::direct::{DirectEngine, DirectProgram};
 use crate::registry::fields::with_callback;
 
 /// Runs for which one guard lasts.
@@ -143,16 +144,16 @@ impl Checked {
     }
 }
 
-/// A chain as native code.
+/// A chain in an engine without checks.
 #[derive(Debug)]
-pub struct Native {
+pub struct Direct {
     programs: Vec<Compiled>,
     maps: Maps,
 }
 
-/// A program as native code and as a target of tail calls.
+/// A program for the engine and as a target of tail calls.
 struct Compiled {
-    native: Arc<jit::Native<PacketProgram>>,
+    program: DirectProgram,
     stored: Arc<StoredProgram>,
 }
 
@@ -162,22 +163,22 @@ impl std::fmt::Debug for Compiled {
     }
 }
 
-impl Resources for Native {
+impl Resources for Direct {
     fn program(&self, descriptor: u32) -> Option<Arc<StoredProgram>> {
         let program = self.programs.get(descriptor as usize)?;
         Some(program.stored.clone())
     }
 }
 
-impl Native {
+impl Direct {
     /// Verifies and compiles the programs, none of which is in the array; why that fails.
     pub fn load(
         codes: &[Code],
         kernel: &Kernel,
         registry: &Registry,
         passes: Passes,
-        options: &Options,
-    ) -> Result<Native, String> {
+        (engine, options): (DirectEngine, &Options),
+    ) -> Result<Direct, String> {
         let maps = Maps::create();
         let handles = [&maps.array, &maps.counter].map(|map| Some(MapHandle::new(map.clone())));
         let options = Options {
@@ -192,18 +193,16 @@ impl Native {
             let find_call = ::kernel::helpers::find_call;
             let lowered = VerifiedProgram::from_proof_with(&proof, &handles, find_call, passes);
             let lowered = lowered.map_err(|unfit| unfit.to_string())?;
-            let lowered = lowered.packet().ok_or("a program without a packet")?;
-            let native = jit::Native::compile(&lowered, &options, &pool);
-            let native = Arc::new(native.map_err(|error| error.to_string())?);
-            let target: Option<Arc<dyn TailTarget>> = native.tail_target();
+            let program = DirectProgram::compile(engine, &lowered, &options, &pool)?;
+            let target = program.tail_target();
             let class = CLASS;
             Ok(Compiled {
-                native,
+                program,
                 stored: Arc::new(StoredProgram { id, class, target }),
             })
         };
         let programs: Result<Vec<Compiled>, String> = codes.iter().zip(0..).map(compile).collect();
-        Ok(Native {
+        Ok(Direct {
             programs: programs?,
             maps,
         })
@@ -232,7 +231,7 @@ impl Native {
         let mut clock = || 0;
         let metadata = Metadata::of_cpu(0);
         let no_packet = Packet::whole(&[], &metadata);
-        let program = &self.programs[0].native;
+        let program = &self.programs[0].program;
         let (mut guard, mut r0) = (RunGuard::new(), 0);
         for round in 1..=rounds {
             if round % BATCH == 0 {
@@ -240,14 +239,14 @@ impl Native {
                 guard = RunGuard::new();
             }
             let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
-            let run = program.run(&mut packet, &mut context, &guard, cx);
-            r0 = run.expect("the maps are for this CPU");
+            let run = program.run(Some(&mut packet), &mut context, &guard, cx);
+            r0 = run.expect("the maps are for this CPU, and the program ends");
         }
         r0
     }
 }
 
-impl Drop for Native {
+impl Drop for Direct {
     /// The array and the programs keep each other.
     fn drop(&mut self) {
         self.maps.array.release();

@@ -10,7 +10,7 @@ mod in_kernel;
 pub mod selftests;
 mod stress;
 
-pub use engines::{Checked, Native};
+pub use engines::{Checked, Direct};
 pub use generate::{Code, counting_program, generate, link};
 pub use in_kernel::InKernel;
 pub use stress::{Stress, Tally, stress};

@@ -1,6 +1,7 @@
 //! Calls and returns.
 
-use vm::Call;
+use spec::calls::MAX_TAIL_CALLS;
+use vm::{Call, FrameLayout, TailTable};
 
 use crate::op::{Flow, Op, Operation, Run, step};
 
@@ -51,6 +52,84 @@ impl Operation for CallLocal {
 /// A local call; the target is patched later.
 pub(crate) fn call_local() -> Op {
     Op::using_run(step::<CallLocal>)
+}
+
+/// As [`CallLocal`], in a verified program: with the address of the frame's layout.
+struct CallFramed;
+
+impl Operation for CallFramed {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let meter = run.meter();
+        meter.calls -= 1;
+        if meter.calls < 0 && !meter.renew_calls() {
+            return run.finish(0);
+        }
+        let (distance, layout) = (run.op().t, run.op().wide());
+        // SAFETY: `call_framed` put the address of a layout there, which the program keeps.
+        let layout = unsafe { &*std::ptr::with_exposed_provenance(layout as usize) };
+        run.call_with_frame(distance, layout);
+        if run.meter().is_over() {
+            return run.finish(0);
+        }
+        run.next()
+    }
+}
+
+/// A local call in a verified program; the target is patched later. The program keeps the layout
+/// of the frame.
+pub(crate) fn call_framed(layout: &FrameLayout) -> Op {
+    let layout = std::ptr::from_ref(layout).expose_provenance();
+    Op::using_run(step::<CallFramed>).with_wide(layout as u64)
+}
+
+/// A tail call: through the table in `r2` to the index in `r3`, or through one slot.
+struct TailCall<const ONE_SLOT: bool>;
+
+impl<const ONE_SLOT: bool> Operation for TailCall<ONE_SLOT> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        if *run.tail_calls() >= MAX_TAIL_CALLS {
+            return run.next();
+        }
+        // SAFETY: the program keeps its tables, whose addresses lowering put there.
+        let entry = unsafe {
+            match ONE_SLOT {
+                true => TailTable::entry_in(run.op().wide()),
+                false => TailTable::entry_at(run.register(2), run.register(3) as u32),
+            }
+        };
+        if entry == 0 {
+            return run.next();
+        }
+        *run.tail_calls() += 1;
+        let is_linked = run.op().lhs != 0;
+        // SAFETY: entries of tables that admit the threaded interpreter are addresses of its
+        // entries, for programs with the context of the caller; the run's guard keeps them. Frames
+        // have room for every layout.
+        unsafe {
+            run.enter(
+                &*std::ptr::with_exposed_provenance(entry as usize),
+                is_linked,
+            )
+        }
+    }
+}
+
+/// A tail call through the table in `r2`, from a function whose frame may be linked.
+pub(crate) fn tail_call(is_linked: bool) -> Op {
+    Op {
+        lhs: is_linked.into(),
+        ..Op::using_run(step::<TailCall<false>>)
+    }
+}
+
+/// A tail call through the slot at an address.
+pub(crate) fn tail_call_of_slot(slot: u64, is_linked: bool) -> Op {
+    Op {
+        lhs: is_linked.into(),
+        ..Op::using_run(step::<TailCall<true>>).with_wide(slot)
+    }
 }
 
 /// Returns `r0` from the function.

@@ -1,7 +1,14 @@
 //! Loads and stores; the program's evidence covers their addresses.
+//!
+//! Other threads may access values of maps at the same time, so that all are relaxed atomic
+//! accesses: of a whole number where it is aligned, otherwise of its bytes.
 
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{
+    AtomicI8, AtomicI16, AtomicI32, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+};
 
 use isa::ebpf::{Operand, Reg, Size, eval};
 
@@ -20,34 +27,71 @@ pub(super) trait Cell {
 }
 
 macro_rules! cells {
-    ($($name:ident = $type:ty, $extended:ty;)*) => { $(
+    ($($name:ident = $type:ty, $atomic:ty, $extended:ty;)*) => { $(
         pub(super) struct $name;
         impl Cell for $name {
             #[inline(always)]
             unsafe fn load(at: u64) -> u64 {
-                let at = ptr::with_exposed_provenance::<$type>(at as usize);
-                // SAFETY: passed on to the caller.
-                unsafe { at.read_unaligned() as $extended as u64 }
+                let at = ptr::with_exposed_provenance::<$atomic>(at as usize);
+                // SAFETY: passed on to the caller; alignment is checked.
+                let number = unsafe {
+                    if at.is_aligned() {
+                        (*at).load(Relaxed)
+                    } else {
+                        <$type>::from_ne_bytes(load_bytes(at.cast()))
+                    }
+                };
+                number as $extended as u64
             }
 
             #[inline(always)]
             unsafe fn store(at: u64, value: u64) {
-                let at = ptr::with_exposed_provenance_mut::<$type>(at as usize);
-                // SAFETY: passed on to the caller.
-                unsafe { at.write_unaligned(value as $type) }
+                let at = ptr::with_exposed_provenance_mut::<$atomic>(at as usize);
+                // SAFETY: passed on to the caller; alignment is checked.
+                unsafe {
+                    if at.is_aligned() {
+                        (*at).store(value as $type, Relaxed);
+                    } else {
+                        store_bytes(at.cast(), (value as $type).to_ne_bytes());
+                    }
+                }
             }
         }
     )* };
 }
 
 cells! {
-    U8 = u8, u64;
-    U16 = u16, u64;
-    U32 = u32, u64;
-    U64 = u64, u64;
-    I8 = i8, i64;
-    I16 = i16, i64;
-    I32 = i32, i64;
+    U8 = u8, AtomicU8, u64;
+    U16 = u16, AtomicU16, u64;
+    U32 = u32, AtomicU32, u64;
+    U64 = u64, AtomicU64, u64;
+    I8 = i8, AtomicI8, i64;
+    I16 = i16, AtomicI16, i64;
+    I32 = i32, AtomicI32, i64;
+}
+
+/// Loads a number that is not aligned.
+///
+/// # Safety
+/// So many bytes are readable.
+#[cold]
+#[inline(never)]
+unsafe fn load_bytes<const N: usize>(at: *const AtomicU8) -> [u8; N] {
+    // SAFETY: passed on to the caller.
+    std::array::from_fn(|index| unsafe { (*at.add(index)).load(Relaxed) })
+}
+
+/// Stores a number that is not aligned.
+///
+/// # Safety
+/// So many bytes are writable.
+#[cold]
+#[inline(never)]
+unsafe fn store_bytes<const N: usize>(at: *const AtomicU8, bytes: [u8; N]) {
+    for (index, byte) in bytes.into_iter().enumerate() {
+        // SAFETY: passed on to the caller.
+        unsafe { (*at.add(index)).store(byte, Relaxed) };
+    }
 }
 
 /// `dst = *(size *)(base + off)`, followed by `N`.

@@ -36,6 +36,8 @@ pub const ENTRY_SLOT: usize = 5;
 pub enum CompileError {
     /// There is no code generator for this processor and system; the interpreters run on all.
     Processor,
+    /// It makes tail calls through a program array that programs of another engine use.
+    TailCalls,
     /// Executable memory could not be allocated.
     Memory(MemoryError),
 }
@@ -49,30 +51,12 @@ impl fmt::Display for CompileError {
                 std::env::consts::ARCH,
                 std::env::consts::OS
             ),
+            CompileError::TailCalls => {
+                f.write_str("native code: a program array belongs to programs of another engine")
+            }
             CompileError::Memory(error) => write!(f, "native code: {error}"),
         }
     }
 }
 
 impl std::error::Error for CompileError {}
-
-/// A program was to run on a CPU for which its maps have no values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchCpu {
-    /// Number of the CPU.
-    pub cpu: u32,
-    /// Number of CPUs for which the maps have values.
-    pub cpus: u32,
-}
-
-impl fmt::Display for NoSuchCpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoSuchCpu { cpu, cpus } = self;
-        write!(
-            f,
-            "CPU {cpu}: the program's maps have values for {cpus} CPUs, numbered from 0"
-        )
-    }
-}
-
-impl std::error::Error for NoSuchCpu {}

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::panic;
 use std::sync::Arc;
 
 use lower::{
@@ -11,7 +10,7 @@ use lower::{
 };
 use vm::{
     CellSlice, Deadline, DirectContext, MapHandle, Outcome, PacketBuffer, RunContext, RunGuard,
-    StackFrames, TailTarget,
+    TailConvention, TailTarget,
 };
 
 use super::entry::{Entered, Entry, FunctionEntry, Limits, VerifiedEntry};
@@ -85,7 +84,7 @@ impl<K: Verified + Entered<Entry = VerifiedEntry>> Native<K> {
     /// `None` if it calls functions of the host, which are those of the run's first program, or
     /// was compiled without [`Options::tail_target`].
     pub fn tail_target(self: &Arc<Self>) -> Option<Arc<dyn TailTarget>> {
-        let is_target = self.code.is_tail_target && self.code.host.is_empty();
+        let is_target = self.code.is_tail_target && !self.code.references.has_host_functions();
         is_target.then(|| Arc::new(Target(self.clone())) as _)
     }
 
@@ -95,7 +94,7 @@ impl<K: Verified + Entered<Entry = VerifiedEntry>> Native<K> {
     /// `r1` is the address of the context, which has a packet if the kind has.
     #[inline]
     unsafe fn run_bound<'r>(
-        &self,
+        &'r self,
         r1: u64,
         guard: &'r RunGuard,
         cx: RunContext<'r>,
@@ -132,43 +131,28 @@ impl NativeCode {
     /// `r1` is the address; it has a packet if the kind has.
     #[inline]
     unsafe fn run_verified<'r>(
-        &self,
+        &'r self,
         entry: Entry,
         r1: u64,
         guard: &'r RunGuard,
-        mut cx: RunContext<'r>,
+        cx: RunContext<'r>,
         deadline: Option<Deadline>,
     ) -> Outcome {
-        let mut cx = cx.reborrow();
-        if cx.maps.is_empty() {
-            cx.maps = &self.maps;
-        }
-        // The program's loads and stores reach the packet through the context.
-        cx.context = r1;
-        cx.frames = StackFrames::NONE;
-        cx.guard = Some(guard);
-        cx.host = &self.host;
         // SAFETY: the verifier proved that the program accesses its context, laid out as
         // lowering assumes, the packet, its stack, and values of its maps, which the guard
         // and the handles keep.
-        let outcome = unsafe { entry.run_in(r1, &mut cx, Limits::until(deadline)) };
-        // SAFETY: the handles keep the maps, and the run has ended.
-        unsafe { guard.free_held_lock() };
-        if let Some(payload) = cx.panic {
-            panic::resume_unwind(payload);
+        unsafe {
+            self.references.run(r1, guard, cx, |cx| {
+                entry.run_in(r1, cx, Limits::until(deadline))
+            })
         }
-        outcome
     }
 
     /// Checks what a run requires of the host.
     #[inline]
     fn check_host(&self, cx: &RunContext<'_>, deadline: Option<Deadline>) -> Result<(), NoSuchCpu> {
         self.assert_checks(deadline);
-        let (cpu, cpus) = (cx.cpu(), self.cpus);
-        match cpu < cpus {
-            true => Ok(()),
-            false => Err(NoSuchCpu { cpu, cpus }),
-        }
+        self.references.check_cpu(cx)
     }
 }
 
@@ -275,10 +259,7 @@ impl Native<EntryFunction> {
             "an entry of another kind of map"
         );
         self.code.check_host(&cx, deadline)?;
-        let cells = [key, value].map(|cells| cells.address().expose_provenance() as u64);
-        let words = [map.address(), cells[0], cells[1]];
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let mut context = DirectContext::new(ContextKind::Arguments, &bytes);
+        let mut context = DirectContext::of_entry(map, [key, value]);
         let r1 = context.bind(None);
         // SAFETY: the function reads three words of its context, which are what it was
         // verified for: a map of those sizes and an entry, which the guard keeps.
@@ -293,6 +274,10 @@ struct Target<K: Entered>(Arc<Native<K>>);
 // and what the code refers to. The tail entry takes what the entry takes; it uses the native
 // context, which callers have, and ends a run by returning from the entry's frame.
 unsafe impl<K: Verified + Entered<Entry = VerifiedEntry>> TailTarget for Target<K> {
+    fn convention(&self) -> TailConvention {
+        TailConvention::Native
+    }
+
     fn entry(&self) -> u64 {
         self.0.address() + self.0.tail_entry as u64
     }
@@ -302,7 +287,7 @@ unsafe impl<K: Verified + Entered<Entry = VerifiedEntry>> TailTarget for Target<
     }
 
     fn cpus(&self) -> u32 {
-        self.0.cpus
+        self.0.references.cpus()
     }
 }
 

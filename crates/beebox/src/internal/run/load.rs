@@ -19,6 +19,7 @@ use spec::kfuncs::KernelFunction;
 use verifier::{Options, Proof, Verdict, explain};
 use vm::{Addresses, HostFunction, MapHandle, Objects, System};
 
+use super::compiled::Compiler;
 use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
@@ -28,7 +29,7 @@ use super::random::SharedRandom;
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
-    LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, RunEngine, inner_maps, native,
+    LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, RunEngine, compiled, inner_maps,
     process, tail_calls,
 };
 
@@ -164,20 +165,23 @@ impl LoadedObject {
             create_maps(&mut loaded.shared.maps, &program, kernel, (&host, reused))?;
             programs.push((program, rules, proof));
         }
-        let pool = Pool::new();
         let shared = &mut loaded.shared;
         let handles = shared.maps.iter().map(|map| {
             let map = map.as_ref()?;
             Some(MapHandle::new(map.map.clone()))
         });
         let handles: Vec<_> = handles.collect();
-        let is_native = options.engine == RunEngine::Native;
-        let compiler = jit::Options {
+        let native_options = || jit::Options {
             deadline: options.checks_deadline || options.timeout.is_some(),
             retpoline: options.retpoline,
             entry_slots: options.entry_slots,
             tail_target: tail_calls::are_used(&shared.maps),
             ..jit::Options::default()
+        };
+        let compiler = match options.engine.here() {
+            RunEngine::Native => Some(Compiler::Native(native_options(), Pool::new())),
+            RunEngine::Interp => Some(Compiler::Interp),
+            RunEngine::Checked => None,
         };
         for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
@@ -185,8 +189,8 @@ impl LoadedObject {
             let probing = proof.as_ref().map(probing_loads).unwrap_or_default();
             let unwritten_reads =
                 (proof.as_ref()).map(|proof| proof.facts().unwritten_reads.clone());
-            let native = proof.filter(|_| is_native).map(|proof| {
-                native::compile((&proof, number), &handles, functions, &pool, &compiler)
+            let compiled = proof.zip(compiler.as_ref()).map(|(proof, compiler)| {
+                compiled::compile((&proof, number), &handles, functions, compiler)
             });
             let host = functions.clone();
             let source = Source {
@@ -197,7 +201,7 @@ impl LoadedObject {
                 probing,
                 unwritten_reads,
             };
-            let prepared = Prepared::new(source, rules, native, &shared.maps, host);
+            let prepared = Prepared::new(source, rules, compiled, &shared.maps, host);
             shared.programs.push(prepared);
         }
         shared.handles = handles.into_iter().flatten().collect();

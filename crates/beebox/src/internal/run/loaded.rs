@@ -11,6 +11,7 @@ use spec::programs::ProgramType;
 use spec::{Errno, SplitMix};
 use vm::{Stream, System};
 
+use super::compiled::Code;
 use super::kernel_sockets::SocketLayout;
 use super::prepared::Prepared;
 use super::random::{RunRandom, SharedRandom};
@@ -174,8 +175,8 @@ impl LoadedObject {
     }
 
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that
-    /// run in the checked engine those that runs made until now, of native code those that it may
-    /// make. Results that depend on them are not comparable with Linux.
+    /// run in the checked engine those that runs made until now, of those without checks those that they
+    /// may make. Results that depend on them are not comparable with Linux.
     pub fn unwritten_stack_reads(&self) -> Vec<UnwrittenRead> {
         let programs = self.shared.programs.iter();
         programs.filter_map(Prepared::unwritten_read).collect()
@@ -183,12 +184,16 @@ impl LoadedObject {
 
     /// Bytes of native code, with the tables behind it, of all programs that have some.
     pub fn code_len(&self) -> usize {
-        let natives = self
+        let codes = self
             .shared
             .programs
             .iter()
-            .flat_map(|prepared| &prepared.native);
-        natives.map(|native| native.image().len()).sum()
+            .flat_map(|prepared| &prepared.code);
+        let images = codes.filter_map(|code| match code {
+            Code::Native(native) => Some(native.image()),
+            Code::Interp(_) => None,
+        });
+        images.map(<[u8]>::len).sum()
     }
 
     /// The map of this name, if a program uses it.

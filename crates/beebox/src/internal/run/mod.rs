@@ -1,8 +1,8 @@
 //! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
 //!
 //! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
-//! compiles them to native code; programs that native code does not support run in the checked
-//! engine ([`RunnableProgram::fallback_reason`] names the reason). Time comes from the caller or the capture and
+//! compiles them to native code, or for the threaded interpreter where there is none; programs that
+//! these do not support run in the checked engine ([`RunnableProgram::fallback_reason`] names the reason). Time comes from the caller or the capture and
 //! random numbers from a seed, so that equal input gives equal runs.
 //!
 //! A unit test of an object:
@@ -33,6 +33,7 @@
 
 mod capture;
 mod checked;
+mod compiled;
 mod data;
 mod error;
 mod hook;
@@ -42,7 +43,6 @@ mod load;
 mod loaded;
 mod map_structure;
 mod maps;
-mod native;
 mod options;
 mod parallel;
 mod prepared;

@@ -7,13 +7,14 @@ use ::kernel::maps::MapMemory;
 /// The limit that the kernel's maps have by themselves, in bytes.
 const MAP_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
 
-/// Engine that runs verified programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Engine that runs verified programs. The first two run them without checks; programs that these
+/// do not support run in the checked engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEngine {
-    /// Native code without checks. Programs that it does not support run in the checked
-    /// engine.
-    #[default]
+    /// Native code; the threaded interpreter where there is none (x86-64 Linux has some).
     Native,
+    /// The threaded interpreter.
+    Interp,
     /// The interpreter that checks every access.
     Checked,
 }
@@ -23,8 +24,24 @@ impl RunEngine {
     pub const fn name(self) -> &'static str {
         match self {
             RunEngine::Native => "native",
+            RunEngine::Interp => "interp",
             RunEngine::Checked => "checked",
         }
+    }
+
+    /// The engine that runs programs for which this one is requested, on this machine.
+    pub(super) const fn here(self) -> RunEngine {
+        match self {
+            RunEngine::Native if !jit::RUNS_HERE => RunEngine::Interp,
+            engine => engine,
+        }
+    }
+}
+
+impl Default for RunEngine {
+    /// The fastest one of this machine.
+    fn default() -> RunEngine {
+        RunEngine::Native.here()
     }
 }
 
@@ -43,7 +60,7 @@ pub struct LoadOptions {
     /// [`RunnableProgram::set_limits`](super::RunnableProgram::set_limits), also without
     /// `timeout`; its loops are slower then.
     pub checks_deadline: bool,
-    /// Most time of a run of native code for which no deadline is set; its loops check it. A
+    /// Most time of a run without checks for which no deadline is set; its loops check it. A
     /// run that takes longer ends with [`RunError::TooLong`](super::RunError::TooLong). `None`
     /// for runs that may take for ever. Runs in the checked engine have a limit of instructions.
     pub timeout: Option<Duration>,
@@ -81,13 +98,13 @@ impl LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Verified, native, on the CPUs of the kernel's description, seed 0, 10 s for a run, 1 GiB
+    /// Verified, in the fastest engine, on the CPUs of the kernel's description, seed 0, 10 s for a run, 1 GiB
     /// for maps.
     fn default() -> LoadOptions {
         LoadOptions {
             unverified: false,
             explains: false,
-            engine: RunEngine::Native,
+            engine: RunEngine::default(),
             checks_deadline: false,
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,

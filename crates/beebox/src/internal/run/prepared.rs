@@ -9,15 +9,13 @@ use ::kernel::variables::Variables;
 use btf::TypeId;
 use interp::checked::CheckedProgram;
 use isa::ebpf::{Callee, Imm64, Insn, Value64};
-use jit::{Native, VerifiedNative};
-use lower::EntryFunction;
 use program::Program;
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
 use vm::{HostFunction, Streams};
 
-use super::native::Compiled;
+use super::compiled::{Code, Compiled, FunctionCode};
 use super::unwritten::UnwrittenRead;
 use super::{ObjectMap, RunError};
 
@@ -30,12 +28,13 @@ pub(super) struct Prepared {
     pub(super) rules: TestProgram,
     /// Instructions name maps by their place among those that are created.
     pub(super) checked: Arc<CheckedProgram>,
-    pub(super) native: Option<VerifiedNative>,
-    /// Functions that timers call, as native code by their first slots.
-    pub(super) callbacks: BTreeMap<u32, Native<EntryFunction>>,
+    /// It for an engine without checks.
+    pub(super) code: Option<Code>,
+    /// Functions that timers call, for that engine, by their first slots.
+    pub(super) callbacks: BTreeMap<u32, FunctionCode>,
     /// It calls a helper that returns the task that runs.
     pub(super) uses_current_task: bool,
-    /// Reason why there is no native code although it was requested.
+    /// Reason why the checked engine runs it although another one was requested.
     fallback_reason: Option<String>,
     /// The functions of the host that it may call.
     pub(super) host: Arc<[HostFunction]>,
@@ -61,11 +60,11 @@ pub(super) struct Source<'k> {
 }
 
 impl Prepared {
-    /// Prepares a program for the checked engine, and to run as native code if there is any.
+    /// Prepares a program for the checked engine, and for another one if it was compiled for it.
     pub(super) fn new(
         source: Source<'_>,
         rules: TestProgram,
-        native: Option<Result<Compiled, String>>,
+        compiled: Option<Result<Compiled, String>>,
         maps: &[Option<ObjectMap>],
         host: Arc<[HostFunction]>,
     ) -> Prepared {
@@ -77,14 +76,10 @@ impl Prepared {
             probing,
             unwritten_reads,
         } = source;
-        let (native, fallback_reason) = match native {
-            None => (None, None),
-            Some(Ok(native)) => (Some(native), None),
-            Some(Err(why)) => (None, Some(why)),
-        };
-        let (native, callbacks) = match native {
-            Some(Compiled { program, callbacks }) => (Some(program), callbacks),
-            None => (None, BTreeMap::new()),
+        let (code, callbacks, fallback_reason) = match compiled {
+            None => (None, BTreeMap::new(), None),
+            Some(Ok(Compiled { program, callbacks })) => (Some(program), callbacks, None),
+            Some(Err(why)) => (None, BTreeMap::new(), Some(why)),
         };
         let place = |index: &mut i32| {
             let before = maps.iter().take(usize::try_from(*index).unwrap_or(0));
@@ -127,7 +122,7 @@ impl Prepared {
             uses_current_task,
             rules,
             checked: Arc::new(checked),
-            native,
+            code,
             callbacks,
             fallback_reason,
             program,
@@ -148,14 +143,14 @@ impl Prepared {
     }
 
     /// Has it run in the checked engine after all, for this reason.
-    pub(super) fn drop_native(&mut self, why: String) {
+    pub(super) fn drop_code(&mut self, why: String) {
         self.callbacks.clear();
-        if self.native.take().is_some() {
+        if self.code.take().is_some() {
             self.fallback_reason = Some(why);
         }
     }
 
-    /// The construct that native code does not support, in one line, if it was requested.
+    /// The construct that the requested engine does not support, in one line.
     pub(super) fn fallback_reason(&self) -> Option<&str> {
         self.fallback_reason.as_deref()
     }
@@ -166,9 +161,9 @@ impl Prepared {
     }
 
     /// The read of stack memory that the program never wrote: one that runs of the checked engine
-    /// made, or one that native code may make.
+    /// made, or one that runs without checks may make.
     pub(super) fn unwritten_read(&self) -> Option<UnwrittenRead> {
-        let is_certain = self.native.is_none();
+        let is_certain = self.code.is_none();
         let insn = match is_certain {
             true => Some(self.read_unwritten.load(Ordering::Relaxed)),
             false => self.may_read_unwritten,
@@ -195,7 +190,7 @@ impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared")
             .field("program", &self.program.name())
-            .field("native", &self.native.is_some())
+            .field("engine", &self.code.as_ref().map(Code::engine))
             .finish_non_exhaustive()
     }
 }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketVerdict, TestInput, verdict};
 use interp::checked::Limits;
-use jit::VerifiedNative;
 use spec::Errno;
 use spec::programs::ProgramType;
 use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
+use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
@@ -32,8 +32,10 @@ pub struct RunnableProgram<'o> {
     unchecked_runs: u32,
     /// The maps whose records are taken after each packet.
     record_maps: Vec<&'o ObjectMap>,
-    /// The context of native code, which runs use one after the other.
+    /// The context of engines without checks, which runs use one after the other.
     context: Option<DirectContext>,
+    /// The machine of the threaded interpreter.
+    pub(super) machine: Scratch,
     /// Packet and context of the last run on a captured packet.
     captured: Option<Box<TestInput>>,
 }
@@ -67,12 +69,12 @@ impl<'o> RunnableProgram<'o> {
         services: Services<'o>,
     ) -> RunnableProgram<'o> {
         let prepared = &shared.programs[place];
-        let native = prepared.native.as_ref();
-        let context = native.map(VerifiedNative::context_kind);
+        let context = prepared.code.as_ref().map(Code::context_kind);
         RunnableProgram {
             shared,
             prepared,
             context: context.map(|kind| DirectContext::new(kind, &[])),
+            machine: Scratch::default(),
             services,
             ifindex: None,
             limits: Limits::default(),
@@ -94,8 +96,8 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Sets the limits of a run; the deadline is that of all runs, and is checked before the
-    /// first and every 1,024 runs. Native code has no limit of instructions. It checks the
-    /// deadline within a run if the object was loaded with a
+    /// first and every 1,024 runs. The engines without checks have no limit of instructions. The
+    /// threaded interpreter checks the deadline within a run; native code does if the object was loaded with a
     /// [`timeout`](super::LoadOptions::timeout), which is the limit of each run without a
     /// deadline, or with [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
     pub fn set_limits(&mut self, limits: Limits) {
@@ -124,14 +126,12 @@ impl<'o> RunnableProgram<'o> {
 
     /// The engine that runs it.
     pub fn engine(&self) -> RunEngine {
-        match self.prepared.native {
-            Some(_) => RunEngine::Native,
-            None => RunEngine::Checked,
-        }
+        let code = self.prepared.code.as_ref();
+        code.map_or(RunEngine::Checked, Code::engine)
     }
 
-    /// The construct that native code does not support, in one line, if the program runs in the
-    /// checked engine for that reason.
+    /// The construct that the engine of the load options does not support, in one line, if the
+    /// program runs in the checked engine for that reason.
     pub fn fallback_reason(&self) -> Option<&str> {
         self.prepared.fallback_reason()
     }
@@ -278,8 +278,8 @@ impl<'o> RunnableProgram<'o> {
         input.begin_run();
         guard.renew();
         let prepared = self.prepared;
-        let result = match &prepared.native {
-            Some(native) => self.run_native(native, input, guard),
+        let result = match &prepared.code {
+            Some(code) => self.run_unchecked(code, input, guard),
             None => self.run_checked(prepared, Start::Program(input), guard),
         };
         let result = result.and_then(|value| self.run_timers_in(guard).map(|_| value));
@@ -293,8 +293,8 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    /// The deadline of a run of native code.
-    pub(super) fn native_deadline(&self) -> Option<Deadline> {
+    /// The deadline of a run without checks.
+    pub(super) fn run_deadline(&self) -> Option<Deadline> {
         let given = self.limits.deadline.map(Deadline::at);
         given.or_else(|| self.shared.timeout.map(Deadline::after))
     }
@@ -307,14 +307,14 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    fn run_native(
+    fn run_unchecked(
         &mut self,
-        native: &VerifiedNative,
+        code: &Code,
         input: &mut TestInput,
         guard: &RunGuard,
     ) -> Result<u32, RunError> {
-        let deadline = self.native_deadline();
-        let context = self.context.as_mut().expect("native code has a context");
+        let deadline = self.run_deadline();
+        let context = self.context.as_mut().expect("these engines have a context");
         context.set_structure(&input.context);
         if let Some(keys) = &input.flow_keys {
             context.flow_keys_mut().copy_from_slice(keys);
@@ -322,18 +322,10 @@ impl<'o> RunnableProgram<'o> {
         if let Some(socket) = &input.packet_socket {
             context.set_socket(socket);
         }
-        let outcome = match native {
-            VerifiedNative::Packet(program) => {
-                let packet = input.packet.as_mut();
-                let packet = packet.expect("programs of these types get a packet");
-                self.services.with_context(None, |mut cx| {
-                    program.run_until(packet, context, guard, cx.reborrow(), deadline)
-                })
-            }
-            VerifiedNative::Context(program) => self.services.with_context(None, |mut cx| {
-                program.run_until(context, guard, cx.reborrow(), deadline)
-            }),
-        };
+        let (machine, packet) = (&mut self.machine, input.packet.as_mut());
+        let outcome = self.services.with_context(None, |mut cx| {
+            code.run(machine, packet, context, guard, cx.reborrow(), deadline)
+        });
         let len = input.context.len();
         input.context.copy_from_slice(&context.structure()[..len]);
         if let Some(keys) = &mut input.flow_keys {

@@ -49,7 +49,7 @@ fn uses(prepared: &Prepared, place: usize) -> bool {
 }
 
 /// Has one engine run all programs of the types that use program arrays, as tail calls stay in
-/// it: the checked engine, if one of them is no native code.
+/// it: the checked engine, if one of them does not run without checks.
 pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared]) {
     let users = programs.iter().filter(|prepared| {
         let mut arrays = arrays(maps);
@@ -63,10 +63,10 @@ pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared
     let Some((name, why)) = reasons.next() else {
         return;
     };
-    let why = format!("tail calls reach {name}, which does not run natively: {why}");
+    let why = format!("tail calls reach {name}, which runs in the checked engine: {why}");
     for prepared in programs.iter_mut() {
         if takes_part(prepared) {
-            prepared.drop_native(why.clone());
+            prepared.drop_code(why.clone());
         }
     }
 }
@@ -83,8 +83,8 @@ pub(super) fn fill(
 ) -> Result<Programs, LoadError> {
     let stored = programs.iter().zip(0..).map(|(prepared, id)| {
         let class = class(prepared);
-        let target = prepared.native.as_ref();
-        let target = target.and_then(|native| native.tail_target());
+        let code = prepared.code.as_ref();
+        let target = code.and_then(|code| code.tail_target());
         Arc::new(StoredProgram { id, class, target })
     });
     let stored = Programs(stored.collect());
@@ -141,7 +141,7 @@ fn class(prepared: &Prepared) -> ProgramClass {
         program_type: program.kind(),
         attach_type: program.expected_attach_type(),
         has_frags: program.flags().0 & LoadFlags::XDP_HAS_FRAGS.0 != 0,
-        is_native: prepared.native.is_some(),
+        is_native: prepared.code.is_some(),
         is_device_bound: program.flags().0 & LoadFlags::XDP_DEV_BOUND_ONLY.0 != 0,
         cgroup_storage: [0; 2],
     }

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::kernel::maps::RunGuard;
-use jit::Native;
-use lower::EntryFunction;
 use vm::{FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
 
 use super::checked::Start;
+use super::compiled::FunctionCode;
 use super::shared::Shared;
 use super::{RunError, RunnableProgram};
 
@@ -60,7 +59,7 @@ impl RunnableProgram<'_> {
             return Ok(());
         };
         match program.callbacks.get(&timer.callback.slot) {
-            Some(native) => self.call_native(native, timer, guard),
+            Some(function) => self.call_unchecked(function, timer, guard),
             None => {
                 let run = self.run_checked(program, Start::Timer(timer), guard);
                 run.map(drop)
@@ -68,9 +67,9 @@ impl RunnableProgram<'_> {
         }
     }
 
-    fn call_native(
+    fn call_unchecked(
         &mut self,
-        native: &Native<EntryFunction>,
+        function: &FunctionCode,
         timer: FiredTimer,
         guard: &RunGuard,
     ) -> Result<(), RunError> {
@@ -84,9 +83,10 @@ impl RunnableProgram<'_> {
         let Some(entry) = map.map().entry_at(guard, timer.address) else {
             return Ok(());
         };
-        let deadline = self.native_deadline();
+        let deadline = self.run_deadline();
+        let machine = &mut self.machine;
         let outcome = self.services.with_context(Some(timer), |mut cx| {
-            native.run_until(&map, entry, guard, cx.reborrow(), deadline)
+            function.call(machine, (&map, entry), guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),
