@@ -1,7 +1,7 @@
 //! Functions of a host, called by programs as kfuncs: every kind of argument, in both engines,
 //! with the kernel's refusals.
 
-use crate::support::NATIVE;
+use crate::support::{ENGINES, NATIVE};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,13 +100,9 @@ fn helpers() -> (Vec<HostFunction>, Arc<AtomicU64>) {
 
 #[oracle::test]
 fn every_kind_of_argument_arrives_and_goes_back() {
-    let runs = [
-        ("all", NATIVE),
-        ("all", RunEngine::Checked),
-        ("helpers", NATIVE),
-        ("helpers", RunEngine::Checked),
-    ];
-    for (name, engine) in runs {
+    let names = ["all", "helpers"];
+    let runs = names.map(|name| ENGINES.map(|engine| (name, engine)));
+    for (name, engine) in runs.into_iter().flatten() {
         let (functions, calls) = helpers();
         let mut loaded = load(name, engine, &functions).expect("it is loaded");
         let mut all = loaded.program(name).expect("it is loaded");

@@ -62,7 +62,7 @@ fn maps_of_maps_take_maps_that_fit() {
     let inner: Map = tables.create_inner().unwrap();
     assert_eq!((inner.kind(), inner.max_entries()), (MapKind::Array, 1));
     let table = vec![7; inner.value_size()];
-    let key = 0u32.to_ne_bytes();
+    let key = 0u32.to_le_bytes();
     inner
         .update_bytes(&key, &table, Default::default())
         .unwrap();

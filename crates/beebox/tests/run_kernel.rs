@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::support::{NATIVE, file, packets};
+use crate::support::{INTERP, NATIVE, file, packets};
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
@@ -19,6 +19,7 @@ struct Both {
     kind: ProgramType,
     /// As native code.
     ours: LoadedObject,
+    interp: LoadedObject,
     checked: LoadedObject,
     theirs: LoadedProgram,
     maps: Vec<Option<Map>>,
@@ -63,6 +64,7 @@ impl Both {
             name: name.to_owned(),
             kind: program.kind(),
             ours: ours(NATIVE),
+            interp: ours(INTERP),
             checked: ours(RunEngine::Checked),
             theirs,
             maps: loaded.maps,
@@ -73,7 +75,7 @@ impl Both {
     fn update(&self, map: &str, key: &[u8], value: &[u8]) {
         let mut maps = self.ours.maps();
         let at = maps.position(|of| of.def.name == map).expect(map);
-        for ours in [&self.ours, &self.checked] {
+        for ours in [&self.ours, &self.interp, &self.checked] {
             let ours = ours.map(map).expect(map);
             ours.update(key, value, 0).expect(map);
         }
@@ -94,7 +96,8 @@ impl Both {
             ProgramType::SocketFilter => Vec::new(),
             _ => vec![0; 192],
         };
-        let [ours, checked] = [&mut self.ours, &mut self.checked].map(|loaded| {
+        let all = [&mut self.ours, &mut self.interp, &mut self.checked];
+        let [ours, interp, checked] = all.map(|loaded| {
             let mut program = loaded.program(&self.name).expect("it is loaded");
             let given = (!context.is_empty()).then_some(&context[..]);
             let mut run = program.test_run_with_context(packet, given, repeat);
@@ -103,6 +106,10 @@ impl Both {
             }
             run
         });
+        assert_eq!(
+            ours, interp,
+            "{about}: native code and threaded interpreter"
+        );
         assert_eq!(ours, checked, "{about}: native code and checked engine");
         let (mut data, mut context_out) = (vec![0; 1 << 17], vec![0; context.len()]);
         let request = TestRun {
@@ -135,7 +142,11 @@ impl Both {
     fn compare_maps(&self) -> usize {
         let mut compared = 0;
         let theirs = self.maps.iter().flatten();
-        for ((ours, checked), theirs) in self.ours.maps().zip(self.checked.maps()).zip(theirs) {
+        let engines = self
+            .ours
+            .maps()
+            .zip(self.interp.maps().zip(self.checked.maps()));
+        for ((ours, (interp, checked)), theirs) in engines.zip(theirs) {
             let name = &ours.def.name;
             assert_eq!(
                 theirs.info().unwrap().max_entries,
@@ -151,6 +162,11 @@ impl Both {
                 MapKind::PercpuArray | MapKind::PercpuHash | MapKind::LruPercpuHash
             );
             let entries = ours.entries().expect(name);
+            let of_interp = interp.entries().expect(name);
+            assert_eq!(
+                entries, of_interp,
+                "{name}: native code and threaded interpreter"
+            );
             let of_checked = checked.entries().expect(name);
             assert_eq!(
                 entries, of_checked,

@@ -130,7 +130,7 @@ fn maps_hold_sockets_by_their_cookies() {
     let program = program(text, vec![map]);
     for engine in ENGINES {
         let mut loaded = loaded(&program, engine);
-        let key = |number: u32| number.to_ne_bytes();
+        let key = |number: u32| number.to_le_bytes();
         assert_eq!(loaded.set_socket("servers", &key(1), 1), Ok(()));
         assert_eq!(loaded.set_socket("servers", &key(2), 1), Err(Errno::E2BIG));
         assert_eq!(loaded.set_socket("servers", &key(0), 7), Err(Errno::EBADF));

@@ -151,12 +151,14 @@ fn helpers_that_call_back_keep_the_count_in_every_engine() {
                 let program = program.map(|name| if name == "loops" { "each" } else { name });
                 three.set("programs", index, program);
             }
-            let runs = [&mut three.native, &mut three.checked].map(|loaded| {
+            let ours = [&mut three.native, &mut three.interp, &mut three.checked];
+            let runs = ours.map(|loaded| {
                 let run = loaded.program(program).expect(program).test_run(&[0; 64]);
                 let left = ["trace", "entered"].map(|name| loaded.global::<u64>(name).expect(name));
                 (run.expect(program).retval, left)
             });
             assert_eq!(runs[0], runs[1], "{program} {programs:?}");
+            assert_eq!(runs[0], runs[2], "{program} {programs:?}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{INTERP, NATIVE};
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
 use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage, Param};
@@ -87,7 +88,7 @@ impl Search {
                 continue;
             }
             // Digits of nothing.
-            if READERS[reader] == "printed_ip" && word == u64::from_ne_bytes([b'0'; 8]) {
+            if READERS[reader] == "printed_ip" && word == u64::from_le_bytes([b'0'; 8]) {
                 continue;
             }
             if READERS[reader] != "printed_ip" {
@@ -190,16 +191,22 @@ fn programs_that_search_memory_find_nothing_of_the_process() {
         };
         for name in programs.iter().chain(&["arguments"]) {
             // Maps keep what earlier runs left in them.
-            let run = &mut || Search::load(RunEngine::Native).run(name, reader, RunEngine::Native);
+            let search = |engine| Search::load(engine).run(name, reader, engine);
+            let run = &mut || search(NATIVE);
             let (mut found, mut again) = (run(), deeper(reader + 1, run));
-            let mut theirs = Search::load(RunEngine::Checked).run(name, reader, RunEngine::Checked);
+            let mut threaded = search(INTERP);
+            let mut theirs = search(RunEngine::Checked);
             if let Some(object) = object(name) {
                 // What lies behind is other memory of the run, where the allocator put it.
-                for found in [&mut found, &mut again, &mut theirs] {
+                for found in [&mut found, &mut again, &mut threaded, &mut theirs] {
                     found.retain(|distance, _| object.contains(distance));
                 }
             }
             assert_eq!(found, again, "{name}, {reader_name}");
+            assert_eq!(
+                found, threaded,
+                "{name}, {reader_name}: threaded interpreter"
+            );
             match (*name, *reader_name) {
                 (_, "user" | "user_str") => assert_eq!(found, Found::new(), "{name}"),
                 // The structure of a map is there in the model alone.

@@ -71,8 +71,8 @@ fn loaded(program: &Program, engine: RunEngine, system: &System) -> LoadedObject
 /// A packet for the program.
 fn packet(key: u32, flags: u64) -> Vec<u8> {
     let mut packet = vec![0; 64];
-    packet[KEY..KEY + 4].copy_from_slice(&key.to_ne_bytes());
-    packet[FLAGS..FLAGS + 8].copy_from_slice(&flags.to_ne_bytes());
+    packet[KEY..KEY + 4].copy_from_slice(&key.to_le_bytes());
+    packet[FLAGS..FLAGS + 8].copy_from_slice(&flags.to_le_bytes());
     packet
 }
 
@@ -81,7 +81,7 @@ fn context(packet: &[u8], ifindex: u32) -> Vec<u8> {
     let fields = [0, packet.len() as u32, 0, ifindex, 0, 0];
     fields
         .iter()
-        .flat_map(|field| field.to_ne_bytes())
+        .flat_map(|field| field.to_le_bytes())
         .collect()
 }
 
@@ -194,11 +194,11 @@ fn compare() {
     let (mut redirected, mut delivered) = (0, 0);
     for step in 0..STEPS {
         let key = pick(ENTRIES + 2);
-        let bytes = key.to_ne_bytes();
+        let bytes = key.to_le_bytes();
         match pick(4) {
             0 => {
                 let cookie = 1 + u64::from(pick(NONE as u32));
-                let value = theirs.descriptor(cookie).to_ne_bytes();
+                let value = theirs.descriptor(cookie).to_le_bytes();
                 let expected = theirs.map.update(&bytes, &value).map_err(|errno| errno.0);
                 for ours in &ours {
                     let put = ours.set_socket("queues", &bytes, cookie);
@@ -287,7 +287,7 @@ fn packets_reach_sockets_that_are_bound_to_their_queue() {
     let program = program();
     for engine in ENGINES {
         let mut loaded = loaded(&program, engine, &system([2, 3]));
-        let at = |key: u32| key.to_ne_bytes();
+        let at = |key: u32| key.to_le_bytes();
         assert_eq!(loaded.set_socket("queues", &at(0), 2), Ok(()));
         assert_eq!(loaded.set_socket("queues", &at(1), 4), Ok(()));
         assert_eq!(

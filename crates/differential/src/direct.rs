@@ -24,9 +24,11 @@ pub enum DirectEngine {
 
 impl DirectEngine {
     /// Those that run on this machine.
-    pub const ALL: &[DirectEngine] = match cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        true => &[DirectEngine::Native, DirectEngine::Interp],
-        false => &[DirectEngine::Interp],
+    pub const ALL: &[DirectEngine] = match (jit::RUNS_HERE, cfg!(target_endian = "little")) {
+        (true, _) => &[DirectEngine::Native, DirectEngine::Interp],
+        (false, true) => &[DirectEngine::Interp],
+        // Programs are of a little-endian machine.
+        (false, false) => &[],
     };
 }
 

@@ -68,6 +68,11 @@ fn layouts(program: &LoweredCode) -> Arc<[FrameLayout]> {
 }
 
 pub(crate) fn compile(program: &LoweredCode, fusions: Fusions) -> Result<Compiled, Unsupported> {
+    if let (Evidence::Verified(_), true) = (program.evidence(), cfg!(target_endian = "big")) {
+        // Proofs rest on the bytes of numbers in memory, which are those of a little-endian machine.
+        let (slot, insn) = (program.origin(0), program.insns()[0]);
+        return Err(Unsupported { slot, insn });
+    }
     let mut builder = Builder::new(program, fusions);
     let built = builder.build();
     built.map_err(|Unsupported { slot, insn }| Unsupported {
@@ -226,6 +231,9 @@ impl<'a> Builder<'a> {
                 2
             }
             insn => {
+                if let Some(map) = self.looked_up(insn) {
+                    self.push(alu::load_imm64(Reg::R1, map), Kind::Other);
+                }
                 let op = self
                     .simple_operation(insn, slot)
                     .ok_or(Unsupported { slot, insn })?;
@@ -509,6 +517,19 @@ impl<'a> Builder<'a> {
             | Insn::GotoReg { .. }
             | Insn::Invalid { .. } => return None,
         })
+    }
+
+    /// The first argument of a lookup in a known hash table, which the instructions may leave out.
+    fn looked_up(&self, insn: Insn) -> Option<u64> {
+        match insn {
+            Insn::Call(callee) => match LoweredCall::of(callee)? {
+                LoweredCall::HashLookup(index) => {
+                    Some(self.program.hash_lookup(index)?.function().address())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The layout of the frame of the function that a slot belongs to, in verified programs.

@@ -65,7 +65,7 @@ impl Dynptr {
         let [data, rest] = [&bytes[..8], &bytes[8..]].map(|half| {
             let mut word = [0; 8];
             word.copy_from_slice(half);
-            u64::from_ne_bytes(word)
+            u64::from_le_bytes(word)
         });
         Ok(Dynptr {
             data,
@@ -76,8 +76,8 @@ impl Dynptr {
 
     pub(crate) fn write<M: MemoryPort>(self, memory: &mut M, address: u64) -> Result<(), M::Fault> {
         let rest = u64::from(self.offset) << 32 | u64::from(self.size);
-        memory.write(address, &self.data.to_ne_bytes())?;
-        memory.write(address.wrapping_add(8), &rest.to_ne_bytes())
+        memory.write(address, &self.data.to_le_bytes())?;
+        memory.write(address.wrapping_add(8), &rest.to_le_bytes())
     }
 
     /// Number of its bytes.

@@ -40,7 +40,7 @@ pub enum LoweredCall {
     MapFunction(u32),
     /// A lookup in one hash table
     /// ([`LoweredCode::hash_lookup`](crate::LoweredCode::hash_lookup)), called as a map function
-    /// where it is not inlined.
+    /// where it is not inlined, by the engine, as `r1` need not hold the address.
     HashLookup(u32),
     /// The start of the calls of callbacks that a helper asked for ([`vm::begin_calls`]).
     BeginCallbacks,

@@ -57,10 +57,10 @@ impl SkBuff {
         self.set(PKT_TYPE, u32::from(meta.pkt_type & 7));
         self.set(MARK, meta.mark);
         self.set(QUEUE_MAPPING, u32::from(meta.queue));
-        self.set(PROTOCOL, u32::from(meta.protocol.to_be()));
+        self.set(PROTOCOL, u32::from(meta.protocol.swap_bytes()));
         self.set(VLAN_PRESENT, u32::from(packet.stripped_tag().is_some()));
         self.set(VLAN_TCI, u32::from(vlan.tci));
-        self.set(VLAN_PROTO, u32::from(vlan.protocol.to_be()));
+        self.set(VLAN_PROTO, u32::from(vlan.protocol.swap_bytes()));
         self.set(IFINDEX, device.ifindex);
         self.set(HASH, meta.hash);
         self.set(HAS_DEVICE, u32::from(meta.device.is_some()));

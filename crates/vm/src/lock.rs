@@ -103,7 +103,7 @@ mod tests {
                         let _locked = LockedValue::lock(value, 4).expect("it is freed soon");
                         let mut count = [0; 8];
                         value.read(8, &mut count);
-                        value.write(8, &(u64::from_ne_bytes(count) + 1).to_ne_bytes());
+                        value.write(8, &(u64::from_le_bytes(count) + 1).to_le_bytes());
                     }
                 });
             }
@@ -129,9 +129,9 @@ mod model {
         value.read(8, &mut pair);
         let (first, second) = pair.split_at(8);
         assert_eq!(first, second, "a torn value under the lock");
-        let next = u64::from_ne_bytes(first.try_into().unwrap()) + 1;
-        value.write(8, &next.to_ne_bytes());
-        value.write(16, &next.to_ne_bytes());
+        let next = u64::from_le_bytes(first.try_into().unwrap()) + 1;
+        value.write(8, &next.to_le_bytes());
+        value.write(16, &next.to_le_bytes());
     }
 
     /// Runs a change under a lock of a value in two threads; both changes count.
@@ -145,7 +145,7 @@ mod model {
             let mut bytes = [0; 24];
             cells.slice(0, 24).read(0, &mut bytes);
             let words: Vec<u64> = (bytes.as_chunks().0.iter())
-                .map(|word| u64::from_ne_bytes(*word))
+                .map(|word| u64::from_le_bytes(*word))
                 .collect();
             assert_eq!(words, [0, 2, 2]);
         });

@@ -26,13 +26,13 @@ macro_rules! numbers {
             const SIZE: usize = size_of::<$number>();
 
             fn put(&self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_ne_bytes());
+                bytes.extend_from_slice(&self.to_le_bytes());
             }
 
             fn from_bytes(bytes: &[u8]) -> $number {
                 let mut own = [0; size_of::<$number>()];
                 own.copy_from_slice(bytes);
-                <$number>::from_ne_bytes(own)
+                <$number>::from_le_bytes(own)
             }
         }
     )*};

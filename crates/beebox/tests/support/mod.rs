@@ -11,15 +11,21 @@ use beebox::internal::run::RunEngine;
 /// True where Beebox generates native code that runs.
 pub(crate) const HAS_NATIVE_CODE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
-/// The engine that is compared with the checked one; where there is no native code, the checked
-/// one again, and [`native_code`] reports it.
-pub(crate) const NATIVE: RunEngine = match HAS_NATIVE_CODE {
-    true => RunEngine::Native,
+/// The threaded interpreter, which runs verified programs on little-endian machines.
+pub(crate) const INTERP: RunEngine = match cfg!(target_endian = "little") {
+    true => RunEngine::Interp,
     false => RunEngine::Checked,
 };
 
-/// Both engines.
-pub(crate) const ENGINES: [RunEngine; 2] = [NATIVE, RunEngine::Checked];
+/// The engine for which native code is requested.
+pub(crate) const NATIVE: RunEngine = match HAS_NATIVE_CODE {
+    true => RunEngine::Native,
+    false => INTERP,
+};
+
+/// All engines; where one of them does not run, another is there twice, and [`native_code`]
+/// reports it.
+pub(crate) const ENGINES: [RunEngine; 3] = [NATIVE, INTERP, RunEngine::Checked];
 
 /// True where native code runs; elsewhere what needs it is reported as skipped.
 pub(crate) fn native_code(what: &str) -> bool {

@@ -1,4 +1,4 @@
-//! An object on both engines and in the running kernel, all of which have to agree.
+//! An object on all engines and in the running kernel, all of which have to agree.
 
 use beebox::Kernel;
 use beebox::internal::object::{Global, Object};
@@ -7,13 +7,14 @@ use kernel_client::object::ObjectInKernel;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
 
-use super::{ENGINES, NATIVE, file};
+use super::{ENGINES, INTERP, NATIVE, file};
 
 const WHAT: &str = "test runs of the kernel";
 
-/// An object on both engines and, if it can be asked, in the kernel.
+/// An object on all engines and, if it can be asked, in the kernel.
 pub(crate) struct Three {
     pub(crate) native: LoadedObject,
+    pub(crate) interp: LoadedObject,
     pub(crate) checked: LoadedObject,
     pub(crate) theirs: Option<ObjectInKernel>,
     globals: Vec<Global>,
@@ -41,6 +42,7 @@ impl Three {
         };
         Three {
             native: ours(NATIVE),
+            interp: ours(INTERP),
             checked: ours(RunEngine::Checked),
             theirs,
             globals: object.globals().collect(),
@@ -50,7 +52,9 @@ impl Three {
     /// Changes a slot everywhere.
     pub(crate) fn set(&self, array: &str, index: u32, program: Option<&str>) {
         let done = self.native.set_tail_call(array, index, program);
-        assert_eq!(self.checked.set_tail_call(array, index, program), done);
+        for ours in [&self.interp, &self.checked] {
+            assert_eq!(ours.set_tail_call(array, index, program), done);
+        }
         if let Some(theirs) = &self.theirs {
             let kernels = theirs.set_tail_call(array, index, program);
             assert_eq!(done.map_err(|errno| errno.0), kernels, "{array} {index}");
@@ -60,29 +64,29 @@ impl Three {
     /// Runs a program everywhere on a packet and a context, either empty for none. The result,
     /// or the error number; what comes out is the same everywhere too.
     pub(crate) fn run_on(&mut self, name: &str, packet: &[u8], context: &[u8]) -> Result<u32, i32> {
-        let engines = ENGINES;
-        self.run_in(engines, name, packet, context)
+        self.run_in(ENGINES, name, packet, context)
     }
 
-    /// As [`Three::run_on`], of a program that native code does not support.
+    /// As [`Three::run_on`], of a program that only the checked engine supports.
     pub(crate) fn run_checked_on(
         &mut self,
         name: &str,
         packet: &[u8],
         context: &[u8],
     ) -> Result<u32, i32> {
-        self.run_in([RunEngine::Checked; 2], name, packet, context)
+        self.run_in([RunEngine::Checked; 3], name, packet, context)
     }
 
     fn run_in(
         &mut self,
-        expected: [RunEngine; 2],
+        expected: [RunEngine; 3],
         name: &str,
         packet: &[u8],
         context: &[u8],
     ) -> Result<u32, i32> {
         let kind = self.native.program(name).expect(name).kind();
-        let [native, checked] = [&mut self.native, &mut self.checked].map(|loaded| {
+        let ours = [&mut self.native, &mut self.interp, &mut self.checked];
+        let [native, interp, checked] = ours.map(|loaded| {
             let mut program = loaded.program(name).expect(name);
             let given = (!context.is_empty()).then_some(context);
             let run = program.test_run_with_context(packet, given, repeat(kind));
@@ -97,10 +101,14 @@ impl Three {
             let why = program.fallback_reason().unwrap_or_default().to_owned();
             (program.engine(), run.map_err(|error| errno(&error)), why)
         });
-        let engines = [native.0, checked.0];
+        let engines = [native.0, interp.0, checked.0];
         let (why, about) = (native.2, format!("{name} on {packet:02x?}, {context:02x?}"));
         assert_eq!(engines, expected, "{name}: {why}");
         let (own, checked) = (native.1, checked.1);
+        assert_eq!(
+            own, interp.1,
+            "{about}: native code, the threaded interpreter"
+        );
         assert_eq!(own, checked, "{about}: native code, the checked engine");
         if let Some(theirs) = &self.theirs {
             let program = theirs.program(name).expect(name);
@@ -113,7 +121,9 @@ impl Three {
     /// A variable, which is the same everywhere.
     pub(crate) fn number(&self, name: &str) -> u64 {
         let own = self.native.global::<u64>(name).expect(name);
-        assert_eq!(self.checked.global::<u64>(name).expect(name), own, "{name}");
+        for ours in [&self.interp, &self.checked] {
+            assert_eq!(ours.global::<u64>(name).expect(name), own, "{name}");
+        }
         if let Some(theirs) = &self.theirs {
             let (map, place) = self.place(name);
             let map = theirs.map_at(map).expect(name);
@@ -134,7 +144,7 @@ impl Three {
 
     /// Sets a variable of 4 bytes everywhere.
     pub(crate) fn set_number(&self, name: &str, number: u32) {
-        for ours in [&self.native, &self.checked] {
+        for ours in [&self.native, &self.interp, &self.checked] {
             ours.set_global(name, &number).expect(name);
         }
         self.set_kernels(name, &number.to_le_bytes());
@@ -142,7 +152,7 @@ impl Three {
 
     /// Sets a variable of 8 bytes everywhere.
     pub(crate) fn set_word(&self, name: &str, number: u64) {
-        for ours in [&self.native, &self.checked] {
+        for ours in [&self.native, &self.interp, &self.checked] {
             ours.set_global(name, &number).expect(name);
         }
         self.set_kernels(name, &number.to_le_bytes());

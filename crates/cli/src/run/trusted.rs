@@ -19,7 +19,7 @@ pub(crate) const TIMED_OUT: &str = "the time limit of --timeout has passed";
 pub(crate) enum Engine {
     /// Native code, for verified programs of objects and programs assumed safe (--trust)
     Native,
-    /// The threaded interpreter, for programs assumed safe (--trust)
+    /// The threaded interpreter, for the same programs as native code
     Interp,
     /// The checked interpreter, for any program
     Checked,

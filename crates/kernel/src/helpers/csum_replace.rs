@@ -71,10 +71,10 @@ fn replace<M: MemoryPort>(
     if offset > 0xffff || !offset.is_multiple_of(2) || !is_inside {
         return Ok(EFAULT);
     }
-    let Some(new) = change(u16::from_ne_bytes(bytes)) else {
+    let Some(new) = change(u16::from_le_bytes(bytes)) else {
         return Ok(Errno::EINVAL.negated());
     };
-    memory.change_packet(context, |packet| packet.write(offset, &new.to_ne_bytes()))?;
+    memory.change_packet(context, |packet| packet.write(offset, &new.to_le_bytes()))?;
     Ok(0)
 }
 

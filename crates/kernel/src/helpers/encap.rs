@@ -143,10 +143,10 @@ impl IpHeader {
 fn fill_checksum(header: &mut [u8]) {
     let words = usize::from(header[0] & 15);
     let sum = match words {
-        0..=4 => u16::from_ne_bytes([header[0], header[1]]),
+        0..=4 => u16::from_le_bytes([header[0], header[1]]),
         _ => !fold(sum_of(&header[..4 * words])),
     };
-    header[10..12].copy_from_slice(&sum.to_ne_bytes());
+    header[10..12].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Changes the sum of the device by bytes that replace others.

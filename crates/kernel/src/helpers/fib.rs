@@ -236,7 +236,7 @@ impl Params {
     fn word(&self, at: usize) -> u32 {
         let mut word = [0; 4];
         word.copy_from_slice(&self.0[at..at + 4]);
-        u32::from_ne_bytes(word)
+        u32::from_le_bytes(word)
     }
 
     fn port(&self, at: usize) -> u16 {
@@ -244,7 +244,7 @@ impl Params {
     }
 
     fn total_len(&self) -> u16 {
-        u16::from_ne_bytes([self.0[TOTAL_LEN], self.0[TOTAL_LEN + 1]])
+        u16::from_le_bytes([self.0[TOTAL_LEN], self.0[TOTAL_LEN + 1]])
     }
 
     fn index(&self) -> u32 {
@@ -252,7 +252,7 @@ impl Params {
     }
 
     fn ipv4(&self, at: usize) -> Ipv4Addr {
-        Ipv4Addr::from_bits(u32::from_be(self.word(at)))
+        Ipv4Addr::from_bits(self.word(at).swap_bytes())
     }
 
     fn ipv6(&self, at: usize) -> Ipv6Addr {
@@ -266,7 +266,7 @@ impl Params {
     }
 
     fn set_mtu(&mut self, mtu: u32) {
-        self.set(TOTAL_LEN, &(mtu as u16).to_ne_bytes());
+        self.set(TOTAL_LEN, &(mtu as u16).to_le_bytes());
     }
 
     /// The packet, but for what is another one in each family.
@@ -339,8 +339,8 @@ impl Params {
         if hop.encapsulation.is_some() {
             return Answer::UnsupportedTunnel;
         }
-        self.set(METRIC, &found.route.metric.to_ne_bytes());
-        self.set(INDEX, &hop.device.to_ne_bytes());
+        self.set(METRIC, &found.route.metric.to_le_bytes());
+        self.set(INDEX, &hop.device.to_le_bytes());
         if let Some(gateway) = hop.gateway {
             self.set_address(DESTINATION, gateway);
             if gateway.is_ipv6() {

@@ -25,7 +25,7 @@ pub(super) fn check_mtu<M: MemoryPort>(
 ) -> Result<u64, M::Fault> {
     let mut bytes = [0; 4];
     memory.read(len_at, &mut bytes)?;
-    let given = u32::from_ne_bytes(bytes);
+    let given = u32::from_le_bytes(bytes);
     let packet = memory.packet(context)?;
     let is_xdp = packet.context() == XDP;
     // Fragments do not count.
@@ -63,6 +63,6 @@ pub(super) fn check_mtu<M: MemoryPort>(
     } else {
         TOO_LONG
     };
-    memory.write(len_at, &interface.mtu.to_ne_bytes())?;
+    memory.write(len_at, &interface.mtu.to_le_bytes())?;
     Ok(result)
 }

@@ -80,7 +80,7 @@ pub(super) fn get_ns_current_pid_tgid<M: MemoryPort>(
         memory.write(to, &vec![0; size])?;
         return Ok(Errno::EINVAL.negated());
     }
-    memory.write(to, &cx.system.pid.to_ne_bytes())?;
-    memory.write(to + 4, &cx.system.tgid.to_ne_bytes())?;
+    memory.write(to, &cx.system.pid.to_le_bytes())?;
+    memory.write(to + 4, &cx.system.tgid.to_le_bytes())?;
     Ok(0)
 }

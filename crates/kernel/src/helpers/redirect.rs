@@ -92,7 +92,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
         return Ok(XDP_ABORTED);
     }
     let key = key as u32;
-    if let Some(cookie) = memory.map(map)?.socket(&key.to_ne_bytes()) {
+    if let Some(cookie) = memory.map(map)?.socket(&key.to_le_bytes()) {
         let is_delivered = receives(cookie, memory, cx)?;
         record(
             memory,
@@ -103,7 +103,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
         )?;
         return Ok(XDP_REDIRECT);
     }
-    let has_target = memory.lookup(map, cx.cpu(), &key.to_ne_bytes())? != 0;
+    let has_target = memory.lookup(map, cx.cpu(), &key.to_le_bytes())? != 0;
     if !has_target && flags & BROADCAST == 0 {
         memory.change_packet(memory.context(), |packet| packet.state.redirect = None)?;
         return Ok(flags & ACTION);

@@ -106,7 +106,7 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
     if flags != 0 {
         return Ok(Errno::EINVAL.negated());
     }
-    let (from, to) = (protocol(memory, context)?, u16::from_be(to as u16));
+    let (from, to) = (protocol(memory, context)?, (to as u16).swap_bytes());
     let is_longer = match (from, to) {
         (ETHERTYPE_IPV4, ETHERTYPE_IPV6) => true,
         (ETHERTYPE_IPV6, ETHERTYPE_IPV4) => false,

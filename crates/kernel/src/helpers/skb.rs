@@ -14,7 +14,7 @@ pub(super) const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub(super) fn get<M: MemoryPort>(memory: &M, context: u64, at: usize) -> Result<u32, M::Fault> {
     let mut bytes = [0; 4];
     memory.read(memory.field(context, at), &mut bytes)?;
-    Ok(u32::from_ne_bytes(bytes))
+    Ok(u32::from_le_bytes(bytes))
 }
 
 /// Writes a field of the context.
@@ -24,12 +24,12 @@ pub(super) fn set<M: MemoryPort>(
     at: usize,
     value: u32,
 ) -> Result<(), M::Fault> {
-    memory.write(memory.field(context, at), &value.to_ne_bytes())
+    memory.write(memory.field(context, at), &value.to_le_bytes())
 }
 
 /// The protocol of the packet, in host order.
 pub(super) fn protocol<M: MemoryPort>(memory: &M, context: u64) -> Result<u16, M::Fault> {
-    Ok(u16::from_be(get(memory, context, PROTOCOL)? as u16))
+    Ok((get(memory, context, PROTOCOL)? as u16).swap_bytes())
 }
 
 /// Sets the protocol of the packet, given in host order.
@@ -38,7 +38,7 @@ pub(super) fn set_protocol<M: MemoryPort>(
     context: u64,
     protocol: u16,
 ) -> Result<(), M::Fault> {
-    set(memory, context, PROTOCOL, protocol.to_be().into())
+    set(memory, context, PROTOCOL, protocol.swap_bytes().into())
 }
 
 /// Forgets the hash.
@@ -84,7 +84,7 @@ pub(super) fn get_hash_recalc<M: MemoryPort>(
     let hash = flow.chunks(8).fold(0, |hash, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        SplitMix::new(hash ^ u64::from_ne_bytes(word)).next_u64()
+        SplitMix::new(hash ^ u64::from_le_bytes(word)).next_u64()
     });
     let hash = (hash as u32).max(1);
     memory.change_packet(context, |packet| packet.state.has_hash = true)?;
@@ -190,7 +190,7 @@ pub(super) fn skb_set_tstamp<M: MemoryPort>(
         (1 | 2, _) => {}
         _ => return Ok(Errno::EINVAL.negated()),
     }
-    memory.write(memory.field(context, TSTAMP), &time.to_ne_bytes())?;
+    memory.write(memory.field(context, TSTAMP), &time.to_le_bytes())?;
     memory.write(memory.field(context, TSTAMP_TYPE), &[kind as u8])?;
     Ok(0)
 }

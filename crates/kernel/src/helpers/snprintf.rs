@@ -92,7 +92,7 @@ pub(crate) fn arguments<M: MemoryPort>(
     let read = |index: u64| {
         let mut bytes = [0; 8];
         memory.read(data.wrapping_add(8 * index), &mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        Ok(u64::from_le_bytes(bytes))
     };
     let arguments: Result<Vec<u64>, M::Fault> = (0..len / 8).map(read).collect();
     arguments.map(Some)

@@ -81,7 +81,7 @@ fn choose<M: MemoryPort>(
         Found::Nothing | Found::OfPacket => (0, 0),
     };
     let alone = if flags & ALONE != 0 { NO_REUSEPORT } else { 0 };
-    memory.write(memory.field(context, SOCKET), &address.to_ne_bytes())?;
+    memory.write(memory.field(context, SOCKET), &address.to_le_bytes())?;
     set(memory, context, SELECTED, selected | alone)?;
     Ok(Ok(()))
 }

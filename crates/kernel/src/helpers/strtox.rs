@@ -60,7 +60,7 @@ fn convert<M: MemoryPort>(
         Ok((number, len)) => (number, len as u64),
         Err(errno) => (0, errno.negated()),
     };
-    memory.write(result, &number.to_ne_bytes())?;
+    memory.write(result, &number.to_le_bytes())?;
     Ok(status)
 }
 

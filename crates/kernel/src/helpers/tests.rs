@@ -87,8 +87,8 @@ impl MemoryPort for Buffer {
     fn exchange(&mut self, address: u64, new: u64) -> Result<u64, u64> {
         let mut old = [0; 8];
         self.read(address, &mut old)?;
-        self.write(address, &new.to_ne_bytes())?;
-        Ok(u64::from_ne_bytes(old))
+        self.write(address, &new.to_le_bytes())?;
+        Ok(u64::from_le_bytes(old))
     }
 
     fn value_address(&self, address: u64) -> Result<u64, u64> {

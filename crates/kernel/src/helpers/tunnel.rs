@@ -55,7 +55,7 @@ pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
     let word = |at: usize| {
         let mut word = [0; 4];
         word.copy_from_slice(&bytes[at..at + 4]);
-        u32::from_ne_bytes(word)
+        u32::from_le_bytes(word)
     };
     let is_ipv6 = flags & IPV6 != 0;
     if !is_ipv6 && word(LABEL) != 0 || bytes[EXT..EXT + 2] != [0; 2] {
@@ -123,7 +123,7 @@ pub(super) fn skb_get_tunnel_key<M: MemoryPort>(
 /// The structure that describes a tunnel.
 fn written(tunnel: &Tunnel, has_flags: bool) -> [u8; KEY] {
     let mut key = [0; KEY];
-    let mut put = |at: usize, value: u32| key[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    let mut put = |at: usize, value: u32| key[at..at + 4].copy_from_slice(&value.to_le_bytes());
     put(0, tunnel.id);
     for (number, (remote, local)) in tunnel.local.iter().zip(tunnel.remote).enumerate() {
         put(REMOTE + 4 * number, *remote);

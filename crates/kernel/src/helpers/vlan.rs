@@ -49,12 +49,12 @@ pub(super) fn skb_vlan_push<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let kind = match u16::from_be(kind as u16) {
+    let kind = match (kind as u16).swap_bytes() {
         kind if is_tag(kind) => kind,
         _ => ETHERTYPE_8021Q,
     };
     if get(memory, context, VLAN_PRESENT)? != 0 {
-        let present = u16::from_be(get(memory, context, VLAN_PROTOCOL)? as u16);
+        let present = (get(memory, context, VLAN_PROTOCOL)? as u16).swap_bytes();
         let old = get(memory, context, VLAN_TCI)? as u16;
         let result = memory.change_packet(context, |packet| {
             if packet.start() != packet.state.link_header || packet.linear_len() < ADDRESSES {
@@ -123,7 +123,7 @@ fn put_tag<M: MemoryPort>(
     tci: u16,
 ) -> Result<(), M::Fault> {
     set(memory, context, VLAN_PRESENT, 1)?;
-    set(memory, context, VLAN_PROTOCOL, kind.to_be().into())?;
+    set(memory, context, VLAN_PROTOCOL, kind.swap_bytes().into())?;
     set(memory, context, VLAN_TCI, tci.into())
 }
 

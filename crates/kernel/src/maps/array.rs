@@ -51,7 +51,7 @@ impl Array {
 
     /// The index that a key is, if it is in range.
     pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
-        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        let index = u32::from_le_bytes(key.try_into().ok()?);
         (index < self.entries()).then_some(index)
     }
 
@@ -88,7 +88,7 @@ impl Array {
     /// An entry with its key in a cell of the guard.
     fn entry<'g>(&'g self, key: &'g AtomicU64, index: u32, cpu: u32) -> [CellSlice<'g>; 2] {
         let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&index.to_ne_bytes());
+        bytes[..4].copy_from_slice(&index.to_le_bytes());
         key.store(u64::from_ne_bytes(bytes), Relaxed);
         [
             CellSlice::new(slice::from_ref(key), bytes.len() / 2),

@@ -59,7 +59,7 @@ impl Operations for ArrayOfMaps {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let index = self.slots.index(key).ok_or(Errno::ENOENT)?;
         let inner = self.slots.get(index).ok_or(Errno::ENOENT)?;
-        out.copy_from_slice(&inner.id.to_ne_bytes());
+        out.copy_from_slice(&inner.id.to_le_bytes());
         Ok(())
     }
 

@@ -168,12 +168,12 @@ impl Map {
     ) -> Result<LookupBatch, Errno> {
         let (key_len, value_len) = (self.params().key_size as usize, self.value_len());
         let start = from.and_then(|from| from.first_chunk::<4>());
-        let start = start.map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        let start = start.map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let buckets = self.operations.buckets();
         let mut count = 0;
         let done = |count, bucket: u32, end| LookupBatch {
             count,
-            next: (start < buckets).then(|| bucket.to_ne_bytes().to_vec()),
+            next: (start < buckets).then(|| bucket.to_le_bytes().to_vec()),
             end,
         };
         for bucket in start..buckets {

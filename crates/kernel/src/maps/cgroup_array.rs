@@ -43,7 +43,7 @@ impl Operations for CgroupArray {
     }
 
     fn cgroup(&self, index: u32) -> Result<std::sync::Arc<Cgroup>, Errno> {
-        let key = index.to_ne_bytes();
+        let key = index.to_le_bytes();
         let index = self.0.index(&key).ok_or(Errno::E2BIG)?;
         self.0.get(index).ok_or(Errno::EAGAIN)
     }

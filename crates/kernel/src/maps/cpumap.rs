@@ -66,12 +66,12 @@ impl Operations for Cpumap {
         if queue > 0 {
             let descriptor = value[4..]
                 .as_array()
-                .map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+                .map_or(0, |bytes| i32::from_le_bytes(*bytes));
             let id = program_id(descriptor, AttachType::XdpCpumap, resources);
             // Linux says no more than that there is no entry.
             let id = id.map_err(|_| Errno::ENOMEM)?;
             stored[..4].copy_from_slice(&value[..4]);
-            stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
+            stored[4..].copy_from_slice(&id.to_le_bytes()[..value.len() - 4]);
         }
         self.values.store(key, &stored, 0, resources)
     }

@@ -21,13 +21,13 @@ fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
     }
     let descriptor = value[4..]
         .as_array()
-        .map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+        .map_or(0, |bytes| i32::from_le_bytes(*bytes));
     if interface == 0 && descriptor > 0 {
         return Err(Errno::EINVAL);
     }
     let mut stored = value.to_vec();
     let id = super::cpumap::program_id(descriptor, AttachType::XdpDevmap, resources)?;
-    stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
+    stored[4..].copy_from_slice(&id.to_le_bytes()[..value.len() - 4]);
     Ok(stored)
 }
 

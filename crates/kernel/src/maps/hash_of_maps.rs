@@ -87,7 +87,7 @@ impl Operations for HashOfMaps {
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let inner = self.find(key).ok_or(Errno::ENOENT)?;
-        out.copy_from_slice(&inner.id.to_ne_bytes());
+        out.copy_from_slice(&inner.id.to_le_bytes());
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Operations for HashOfMaps {
             *count -= found.len() as u32;
             retire(self.buckets.set(bucket, None));
         }
-        let entry = |entry: Entry| (entry.key, entry.map.id.to_ne_bytes().into());
+        let entry = |entry: Entry| (entry.key, entry.map.id.to_le_bytes().into());
         Some(found.into_iter().map(entry).collect())
     }
 

@@ -72,6 +72,6 @@ pub(super) fn write_next_index(
     if following == count && index.is_some() {
         return Err(Errno::ENOENT);
     }
-    next.copy_from_slice(&following.to_ne_bytes());
+    next.copy_from_slice(&following.to_le_bytes());
     Ok(())
 }

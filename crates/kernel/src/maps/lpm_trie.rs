@@ -87,7 +87,7 @@ impl LpmTrie {
 
     fn prefix<'a>(&self, key: &'a [u8]) -> Option<Prefix<'a>> {
         let (len, data) = key.split_first_chunk::<4>()?;
-        let len = u32::from_ne_bytes(*len);
+        let len = u32::from_le_bytes(*len);
         (len <= self.most_bits()).then_some(Prefix { len, data })
     }
 
@@ -417,7 +417,7 @@ impl Operations for LpmTrie {
         let key = key.and_then(|key| self.prefix(key));
         let node = self.following(root, key).ok_or(Errno::ENOENT)?;
         let (len, data) = next.split_at_mut(4);
-        len.copy_from_slice(&self.len(node).to_ne_bytes());
+        len.copy_from_slice(&self.len(node).to_le_bytes());
         self.data(node).read(0, data);
         Ok(())
     }

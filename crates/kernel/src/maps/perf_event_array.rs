@@ -50,7 +50,7 @@ impl Operations for PerfEventArray {
     }
 
     fn perf_buffer(&self, index: u32) -> Result<Arc<PerfBuffer>, Errno> {
-        let key = index.to_ne_bytes();
+        let key = index.to_le_bytes();
         let index = self.slots.index(&key).ok_or(Errno::E2BIG)?;
         self.slots.get(index).ok_or(Errno::ENOENT)
     }

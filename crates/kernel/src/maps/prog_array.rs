@@ -73,7 +73,7 @@ impl Operations for ProgArray {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let index = self.slots.index(key).ok_or(Errno::ENOENT)?;
         let program = self.slots.get(index).ok_or(Errno::ENOENT)?;
-        out.copy_from_slice(&program.id.to_ne_bytes());
+        out.copy_from_slice(&program.id.to_le_bytes());
         Ok(())
     }
 

@@ -45,7 +45,7 @@ impl<T> Slots<T> {
 
     /// The index that a key is, if it is in range.
     pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
-        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        let index = u32::from_le_bytes(key.try_into().ok()?);
         (index < self.count).then_some(index)
     }
 
@@ -146,5 +146,5 @@ pub(super) fn check_flags(is_there: bool, flags: u64) -> Result<(), Errno> {
 /// A value of 4 bytes: a descriptor or an id.
 pub(super) fn number(value: &[u8]) -> Result<u32, Errno> {
     let bytes = value.try_into().map_err(|_| Errno::EINVAL)?;
-    Ok(u32::from_ne_bytes(bytes))
+    Ok(u32::from_le_bytes(bytes))
 }

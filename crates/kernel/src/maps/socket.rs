@@ -93,7 +93,7 @@ pub(super) fn find(descriptor: u32, resources: &dyn Resources) -> Result<Arc<Soc
 
 /// The descriptor that a value of 8 bytes holds. EINVAL for numbers that no descriptor has.
 pub(super) fn descriptor_of_8(value: [u8; 8]) -> Result<u32, Errno> {
-    let number = i32::try_from(u64::from_ne_bytes(value)).map_err(|_| Errno::EINVAL)?;
+    let number = i32::try_from(u64::from_le_bytes(value)).map_err(|_| Errno::EINVAL)?;
     Ok(number as u32)
 }
 
@@ -137,6 +137,6 @@ pub(super) fn read_cookie(
         return Err(Errno::ENOSPC);
     }
     let socket = socket().ok_or(Errno::ENOENT)?;
-    out.copy_from_slice(&socket.cookie.to_ne_bytes());
+    out.copy_from_slice(&socket.cookie.to_le_bytes());
     Ok(())
 }

@@ -27,9 +27,9 @@ fn map(kind: MapKind, key_size: u32, max_entries: u32, flags: MapFlags) -> Map {
 /// Key and value of a number, both of which hold nothing else.
 fn entry(number: u32) -> ([u8; 8], [u8; 12]) {
     let mut key = [0; 8];
-    key[..4].copy_from_slice(&number.to_ne_bytes());
+    key[..4].copy_from_slice(&number.to_le_bytes());
     let mut value = [0; 12];
-    value.copy_from_slice(&[number.to_ne_bytes(); 3].concat());
+    value.copy_from_slice(&[number.to_le_bytes(); 3].concat());
     (key, value)
 }
 
@@ -71,7 +71,7 @@ fn a_pointer_to_a_replaced_value_still_reads_the_old_one() {
 fn prefixes_that_a_run_holds_are_not_recycled() {
     let map = map(MapKind::LpmTrie, 8, 1000, MapFlags::NO_PREALLOC);
     let operations = map.operations();
-    let prefix = |number: u32| [32u32.to_ne_bytes(), number.to_be_bytes()].concat();
+    let prefix = |number: u32| [32u32.to_le_bytes(), number.to_be_bytes()].concat();
     let guard = RunGuard::new();
     operations.update(0, &prefix(1), &entry(1).1, 0).unwrap();
     let held = operations.lookup(&guard, 0, &prefix(1)).unwrap();

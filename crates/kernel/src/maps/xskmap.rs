@@ -42,7 +42,7 @@ impl Entry {
             | SocketKind::Other => return Err(Errno::EOPNOTSUPP),
         };
         let cells = Cells::zeroed(1).map_err(|_| Errno::ENOMEM)?;
-        CellSlice::new(cells.as_slice(), VIEW).write(0, &u32::from(queue).to_ne_bytes());
+        CellSlice::new(cells.as_slice(), VIEW).write(0, &u32::from(queue).to_le_bytes());
         Ok(Entry {
             socket,
             view: Arc::new(cells),

@@ -80,20 +80,20 @@ fn hash(network: &Network, flow: &Flow, label: u32, has_ports: bool, protocol: u
     keys[PROTOCOL] = protocol;
     keys[TAGS..TAGS + 4].copy_from_slice(&label.to_be_bytes());
     if has_ports {
-        let mut ports = [flow.source_port, flow.destination_port].map(u16::to_be);
+        let mut ports = [flow.source_port, flow.destination_port].map(u16::swap_bytes);
         if ports[1] < ports[0] {
             ports.swap(0, 1);
         }
-        keys[PORTS..PORTS + 2].copy_from_slice(&ports[0].to_ne_bytes());
-        keys[PORTS + 2..PORTS + 4].copy_from_slice(&ports[1].to_ne_bytes());
+        keys[PORTS..PORTS + 2].copy_from_slice(&ports[0].to_le_bytes());
+        keys[PORTS + 2..PORTS + 4].copy_from_slice(&ports[1].to_le_bytes());
     }
     let mut bytes = keys.to_vec();
     match (flow.source, flow.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let mut pair =
-                [source, destination].map(|address| u32::from_ne_bytes(address.octets()));
+                [source, destination].map(|address| u32::from_le_bytes(address.octets()));
             pair.sort_unstable();
-            bytes.extend(pair.iter().flat_map(|address| address.to_ne_bytes()));
+            bytes.extend(pair.iter().flat_map(|address| address.to_le_bytes()));
         }
         (source, destination) => {
             let octets = |address| match address {

@@ -107,7 +107,7 @@ pub(super) fn end_run(
         return Err(Errno::EOPNOTSUPP);
     }
     let cookie = socket.map_or(0, |socket| socket.cookie);
-    copy(returned, COOKIE, &cookie.to_ne_bytes());
+    copy(returned, COOKIE, &cookie.to_le_bytes());
     Ok(())
 }
 

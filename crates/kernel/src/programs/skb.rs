@@ -203,12 +203,12 @@ fn socket(frame: &[u8]) -> SocketView {
     let network = frame.get(LINK_HEADER..).unwrap_or(&[]);
     match ethertype(frame) {
         Some(ETHERTYPE_IPV4) if network.len() >= 20 => {
-            socket.put(SocketView::FAMILY, &2u32.to_ne_bytes());
+            socket.put(SocketView::FAMILY, &2u32.to_le_bytes());
             socket.put(SocketView::LOCAL_IPV4, &network[12..16]);
             socket.put(SocketView::REMOTE_IPV4, &network[16..20]);
         }
         Some(ETHERTYPE_IPV6) if network.len() >= 40 => {
-            socket.put(SocketView::FAMILY, &10u32.to_ne_bytes());
+            socket.put(SocketView::FAMILY, &10u32.to_le_bytes());
             socket.put(SocketView::LOCAL_IPV6, &network[8..24]);
             socket.put(SocketView::REMOTE_IPV6, &network[24..40]);
         }
@@ -221,7 +221,7 @@ fn socket(frame: &[u8]) -> SocketView {
 fn fill(context: &mut [u8], frame: &[u8], len: usize) {
     put(context, IFINDEX, System::LOOPBACK);
     put(context, PACKET_TYPE, packet_type(frame));
-    put(context, PROTOCOL, u32::from(protocol(frame).to_be()));
+    put(context, PROTOCOL, u32::from(protocol(frame).swap_bytes()));
     put(context, WIRE_LEN, len as u32);
     let network = frame.get(LINK_HEADER..).unwrap_or(&[]);
     // They are those of its socket.

@@ -216,12 +216,12 @@ impl NetSocket {
             (true, SocketProtocol::Tcp) => (AF_INET6, SOCK_STREAM),
             (true, SocketProtocol::Udp) => (AF_INET6, SOCK_DGRAM),
         };
-        view.put(SocketView::DEVICE, &self.device.to_ne_bytes());
-        view.put(SocketView::FAMILY, &family.to_ne_bytes());
-        view.put(SocketView::TYPE, &kind.to_ne_bytes());
-        view.put(SocketView::PROTOCOL, &self.protocol.number().to_ne_bytes());
-        view.put(SocketView::MARK, &self.mark.to_ne_bytes());
-        view.put(SocketView::PRIORITY, &self.priority.to_ne_bytes());
+        view.put(SocketView::DEVICE, &self.device.to_le_bytes());
+        view.put(SocketView::FAMILY, &family.to_le_bytes());
+        view.put(SocketView::TYPE, &kind.to_le_bytes());
+        view.put(SocketView::PROTOCOL, &self.protocol.number().to_le_bytes());
+        view.put(SocketView::MARK, &self.mark.to_le_bytes());
+        view.put(SocketView::PRIORITY, &self.priority.to_le_bytes());
         view.put(SocketView::LOCAL_IPV4, &self.local_ipv4().octets());
         view.put(SocketView::REMOTE_IPV4, &self.remote_ipv4().octets());
         let ends = [
@@ -238,12 +238,12 @@ impl NetSocket {
             }
         }
         let local_port = u32::from(self.local.port());
-        view.put(SocketView::LOCAL_PORT, &local_port.to_ne_bytes());
+        view.put(SocketView::LOCAL_PORT, &local_port.to_le_bytes());
         let remote_port = self.remote.port();
         view.put(SocketView::REMOTE_PORT, &remote_port.to_be_bytes());
-        view.put(SocketView::STATE, &(self.state as u32).to_ne_bytes());
+        view.put(SocketView::STATE, &(self.state as u32).to_le_bytes());
         let queue = self.queue.map_or(-1, i32::from);
-        view.put(SocketView::QUEUE, &queue.to_ne_bytes());
+        view.put(SocketView::QUEUE, &queue.to_le_bytes());
         view
     }
 }
@@ -366,7 +366,7 @@ macro_rules! figures {
                 let mut bytes = [0; TcpFigures::SIZE];
                 let mut at = 0;
                 $(
-                    let figure = self.$name.to_ne_bytes();
+                    let figure = self.$name.to_le_bytes();
                     bytes[at..at + figure.len()].copy_from_slice(&figure);
                     at += figure.len();
                 )*

@@ -161,7 +161,7 @@ impl HookObjects<'_> {
                 ("dev", only(hook.is_received, device)),
                 ("len", self.used as u64 - data),
                 ("__pkt_type_offset", hook.packet_type.into()),
-                ("protocol", hook.protocol().to_be().into()),
+                ("protocol", hook.protocol().swap_bytes().into()),
                 ("transport_header", UNSET),
                 ("network_header", network_header),
                 ("mac_header", mac_header),

@@ -34,7 +34,7 @@ pub(super) fn fill(maps: &[Option<ObjectMap>]) -> Result<(), LoadError> {
             };
             let put = outer
                 .map
-                .update_with(&key.to_ne_bytes(), &inner.0.to_ne_bytes(), 0, &all);
+                .update_with(&key.to_le_bytes(), &inner.0.to_le_bytes(), 0, &all);
             put.map_err(|errno| LoadError::InnerMap {
                 map: outer.def.name.clone(),
                 inner: match maps.get(inner.0 as usize) {

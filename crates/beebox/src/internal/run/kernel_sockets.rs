@@ -103,10 +103,10 @@ impl SocketLayout {
         copy(&self.fields, &view.0);
         copy(&self.figures, &figures);
         if let Some(at) = self.cookie {
-            put(at, &socket.cookie.to_ne_bytes());
+            put(at, &socket.cookie.to_le_bytes());
         }
         if let Some(at) = self.uid.filter(|_| socket.is_whole()) {
-            put(at, &socket.uid.to_ne_bytes());
+            put(at, &socket.uid.to_le_bytes());
         }
     }
 }

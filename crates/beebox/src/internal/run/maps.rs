@@ -191,7 +191,7 @@ impl ObjectMap {
             .map(|cpu| Arc::new(PerfBuffer::new(cpu, bytes)))
             .collect();
         for cpu in 0..cpus {
-            let place = cpu.to_ne_bytes();
+            let place = cpu.to_le_bytes();
             (self.map).update_with(&place, &place, 0, &PerfBuffers(&buffers))?;
         }
         self.perf_buffers = buffers;

@@ -13,7 +13,7 @@ const MAP_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
 pub enum RunEngine {
     /// Native code; the threaded interpreter where there is none (x86-64 Linux has some).
     Native,
-    /// The threaded interpreter.
+    /// The threaded interpreter; on big-endian machines the checked engine.
     Interp,
     /// The interpreter that checks every access.
     Checked,
@@ -32,6 +32,10 @@ impl RunEngine {
     /// The engine that runs programs for which this one is requested, on this machine.
     pub(super) const fn here(self) -> RunEngine {
         match self {
+            // Programs are of a little-endian machine.
+            RunEngine::Native | RunEngine::Interp if cfg!(target_endian = "big") => {
+                RunEngine::Checked
+            }
             RunEngine::Native if !jit::RUNS_HERE => RunEngine::Interp,
             engine => engine,
         }

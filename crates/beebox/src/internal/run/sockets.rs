@@ -62,7 +62,7 @@ impl LoadedObject {
         let found = found.ok_or(Errno::ENOENT)?;
         let sockets = ByNumber(&self.shared.system.network.sockets);
         let number = sockets.number_of(cookie).unwrap_or(NO_SOCKET) as u64;
-        let value = &number.to_ne_bytes()[..found.map.value_len()];
+        let value = &number.to_le_bytes()[..found.map.value_len()];
         found.map.update_with(key, value, 0, &sockets)
     }
 

@@ -104,10 +104,10 @@ pub(super) fn fill(
             let mut names = programs.iter().map(|prepared| prepared.program.name());
             let place = names.position(|name| name == wanted);
             let place = place.ok_or_else(|| refused(wanted, Errno::EBADF))?;
-            let value = (place as u32).to_ne_bytes();
+            let value = (place as u32).to_le_bytes();
             let stored = array
                 .map
-                .update_with(&key.to_ne_bytes(), &value, 0, &stored);
+                .update_with(&key.to_le_bytes(), &value, 0, &stored);
             stored.map_err(|errno| refused(wanted, errno))?;
         }
     }
@@ -124,10 +124,10 @@ pub(super) fn set(
     place: Option<usize>,
     programs: &Programs,
 ) -> Result<(), Errno> {
-    let key = index.to_ne_bytes();
+    let key = index.to_le_bytes();
     match place {
         Some(place) => {
-            let descriptor = (place as u32).to_ne_bytes();
+            let descriptor = (place as u32).to_le_bytes();
             array.map.update_with(&key, &descriptor, 0, programs)
         }
         None => array.map.delete(&key),

@@ -19,8 +19,10 @@ use crate::command::verifier::selftests::Target;
 /// Engine of a program here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Engine {
-    /// As native code, and in the checked engine.
+    /// As native code, and in the other engines.
     Native,
+    /// In the threaded interpreter.
+    Interp,
     /// Verified, in the checked engine only.
     Checked,
     /// In the checked engine without having been judged.
@@ -114,7 +116,13 @@ pub(super) fn run_all(
     }
     let mut checked = load(RunEngine::Checked, false).map_err(|error| error.to_string())?;
     let second = run(&mut checked, name, inputs, 0)?;
-    let runs = vec![(Engine::Native, first), (Engine::Checked, second)];
+    let mut threaded = load(RunEngine::Interp, false).map_err(|error| error.to_string())?;
+    let threaded = run(&mut threaded, name, inputs, 0)?;
+    let runs = vec![
+        (Engine::Native, first),
+        (Engine::Interp, threaded),
+        (Engine::Checked, second),
+    ];
     Ok((Engine::Native, runs))
 }
 

@@ -24,13 +24,15 @@ enum Engine {
     Native,
     /// With retpolines, slots at entries and deadline checks.
     Guarded,
+    Interp,
     Checked,
     Kernel,
 }
 
-const ENGINES: [(Engine, &str); 4] = [
+const ENGINES: [(Engine, &str); 5] = [
     (Engine::Native, "native code"),
     (Engine::Guarded, "with retpolines, slots and deadlines"),
+    (Engine::Interp, "threaded interpreter"),
     (Engine::Checked, "checked engine"),
     (Engine::Kernel, "running kernel"),
 ];
@@ -162,12 +164,13 @@ impl Subject {
                 let programs = linked.programs.iter().map(|linked| &linked.program);
                 Side::Kernel(Box::new(ObjectInKernel::load(programs)?))
             }
-            Engine::Native | Engine::Guarded | Engine::Checked => {
+            Engine::Native | Engine::Guarded | Engine::Interp | Engine::Checked => {
                 let kernel = kernel_data::linux_6_18();
                 let is_guarded = engine == Engine::Guarded;
                 let options = LoadOptions {
                     engine: match engine {
                         Engine::Checked => RunEngine::Checked,
+                        Engine::Interp => RunEngine::Interp,
                         _ => RunEngine::Native,
                     },
                     retpoline: is_guarded,

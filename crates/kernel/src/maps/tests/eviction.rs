@@ -50,7 +50,7 @@ fn execute(map: &Map, step: &str, digest: u64) -> u64 {
     let keys = (0..numbers[1]).map(|at| numbers[0] + at * numbers[2]);
     let cpu: Option<u32> = user.strip_prefix('p').map(|cpu| cpu.parse().unwrap());
     keys.fold(digest, |digest, key| {
-        let result = apply(map, cpu, operation, &key.to_ne_bytes());
+        let result = apply(map, cpu, operation, &key.to_le_bytes());
         let number = match result {
             Ok(found) => u64::from(found),
             Err(Errno(errno)) => i64::from(-errno) as u64,
@@ -89,7 +89,7 @@ fn keys_of(map: &Map) -> BTreeSet<u32> {
         .next_key(last.as_ref().map(|key| &key[..]), &mut key)
         .is_ok()
     {
-        assert!(keys.insert(u32::from_ne_bytes(key)), "a key comes twice");
+        assert!(keys.insert(u32::from_le_bytes(key)), "a key comes twice");
         last = Some(key);
     }
     keys

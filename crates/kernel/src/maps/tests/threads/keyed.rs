@@ -35,7 +35,7 @@ fn key_of(kind: MapKind, number: u32) -> [u8; 8] {
     if kind == MapKind::LpmTrie {
         let len = [8u32, 16, 24, 32][number as usize % 4];
         let address = (number / 4) << 24;
-        key[..4].copy_from_slice(&len.to_ne_bytes());
+        key[..4].copy_from_slice(&len.to_le_bytes());
         key[4..].copy_from_slice(&address.to_be_bytes());
     }
     key
@@ -331,7 +331,7 @@ fn empty(map: &Map) -> u32 {
     let mut removed = 0;
     let mut key = [0; 8];
     while map.next_key(None, &mut key).is_ok() {
-        let number = u32::from_ne_bytes(*key.first_chunk().unwrap());
+        let number = u32::from_le_bytes(*key.first_chunk().unwrap());
         let mut value = vec![0; map.value_len()];
         map.lookup_and_delete(&key, &mut value, 0).unwrap();
         assert_is_value(map, &value, number);

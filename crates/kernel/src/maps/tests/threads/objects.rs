@@ -39,7 +39,7 @@ impl Objects {
         };
         let map = |id| {
             let map = inner();
-            let number = u64::from(id).to_ne_bytes();
+            let number = u64::from(id).to_le_bytes();
             map.update(&[0; 4], &number, 0).unwrap();
             Arc::new(StoredMap::new(id, Arc::new(map)))
         };
@@ -111,12 +111,12 @@ fn map_of(kind: MapKind) -> Map {
 
 /// Keys of all maps here.
 fn key_of(number: u32) -> [u8; 4] {
-    number.to_ne_bytes()
+    number.to_le_bytes()
 }
 
 /// Updates the value of a key with a descriptor.
 fn update(map: &Map, key: u32, object: u32, flags: u64, objects: &Objects) -> Result<(), Errno> {
-    let mut value = object.to_ne_bytes().to_vec();
+    let mut value = object.to_le_bytes().to_vec();
     value.resize(map.value_len(), 0);
     map.update_with(&key_of(key), &value, flags, objects)
 }
@@ -132,7 +132,7 @@ fn found(map: &Map, key: u32) -> Option<u64> {
             let mut number = [0; 8];
             inner.map.lookup(&[0; 4], &mut number, 0).unwrap();
             assert_eq!(
-                u64::from_ne_bytes(number),
+                u64::from_le_bytes(number),
                 u64::from(inner.id),
                 "another map"
             );
@@ -147,7 +147,7 @@ fn found(map: &Map, key: u32) -> Option<u64> {
             let value = operations.lookup(&guard, 0, &key_of(key))?;
             let mut number = [0; 4];
             value.read(0, &mut number);
-            Some(u32::from_ne_bytes(number).into())
+            Some(u32::from_le_bytes(number).into())
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{CPUS, THREADS, in_threads, map, rounds};
 
 /// Number of a thread, and of a value among its values.
 fn value_of(thread: u32, round: u32) -> [u8; 8] {
-    u64::from(thread << 24 | round).to_ne_bytes()
+    u64::from(thread << 24 | round).to_le_bytes()
 }
 
 /// Checks the values that threads took: each of so many of every writer once, and if
@@ -31,7 +31,7 @@ fn assert_all(taken: &[Vec<u64>], writers: u32, values: u32, is_ordered: bool) {
     }
     let mut all: Vec<u64> = taken.iter().flatten().copied().collect();
     all.sort_unstable();
-    let value = |writer, round| u64::from_ne_bytes(value_of(writer, round));
+    let value = |writer, round| u64::from_le_bytes(value_of(writer, round));
     let expected = (0..writers).flat_map(|writer| (0..values).map(move |it| value(writer, it)));
     assert!(
         all.into_iter().eq(expected),
@@ -68,7 +68,7 @@ fn queues_and_stacks_give_each_value_once() {
                         _ => map.lookup_and_delete(&[], &mut value, 0),
                     };
                     match popped {
-                        Ok(()) => own.push(u64::from_ne_bytes(value)),
+                        Ok(()) => own.push(u64::from_le_bytes(value)),
                         Err(errno) => {
                             assert_eq!((errno, value), (Errno::ENOENT, [0; 8]), "{kind:?}");
                             if is_last {
@@ -149,7 +149,7 @@ fn rings_give_whole_records_in_the_order_of_each_writer() {
                 };
                 let words = record.as_chunks::<8>().0;
                 assert!(words.iter().all(|word| *word == words[0]), "a torn record");
-                own.push(u64::from_ne_bytes(words[0]));
+                own.push(u64::from_le_bytes(words[0]));
                 let (waiting, size) = (ring.query(0), ring.query(1));
                 // Both positions are read one after the other.
                 assert!(waiting <= 2 * size, "{waiting} bytes wait");
@@ -217,7 +217,7 @@ fn programs_drain_each_sample_once() {
                 let bytes = sample.bytes.to_vec();
                 let words = bytes.as_chunks::<8>().0;
                 assert!(words.iter().all(|word| *word == words[0]), "a torn sample");
-                own.push(u64::from_ne_bytes(words[0]));
+                own.push(u64::from_le_bytes(words[0]));
                 samples.release(sample);
             }
             taken.lock().unwrap().push(own);
@@ -261,7 +261,7 @@ fn perf_buffers_count_what_they_lose() {
                 .collect(),
         );
         for cpu in 0..CPUS {
-            let number = cpu.to_ne_bytes();
+            let number = cpu.to_le_bytes();
             map.update_with(&number, &number, 0, &buffers).unwrap();
         }
         // Half of the threads are programs, the others read.
@@ -288,7 +288,7 @@ fn perf_buffers_count_what_they_lose() {
                 let is_last = waiting.load(Acquire) == 0;
                 match own.read() {
                     Some(record) => {
-                        let next = Some(u64::from_ne_bytes(record[..].try_into().unwrap()));
+                        let next = Some(u64::from_le_bytes(record[..].try_into().unwrap()));
                         assert!(last < next, "records in another order");
                         last = next;
                     }

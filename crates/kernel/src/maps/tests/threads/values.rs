@@ -25,7 +25,7 @@ fn pair(value: CellSlice<'_>) -> [u64; 2] {
     [8, 16].map(|at| {
         let mut number = [0; 8];
         value.read(at, &mut number);
-        u64::from_ne_bytes(number)
+        u64::from_le_bytes(number)
     })
 }
 
@@ -35,7 +35,7 @@ fn values_under_their_lock_are_whole_and_lose_no_count() {
         for threads in THREADS {
             for host_writes in [false, true] {
                 let map = map(kind, 4, locked_layout(), 2, MapFlags(0));
-                let key = 1u32.to_ne_bytes();
+                let key = 1u32.to_le_bytes();
                 map.update(&key, &[0; 24], 0).unwrap();
                 in_threads(threads, |cpu, mut random| {
                     for round in 0..rounds(2_000) {
@@ -66,8 +66,8 @@ fn count(map: &Map, key: &[u8]) {
     let _locked = LockedValue::lock(value, 0).expect("it is freed soon");
     let [first, second] = pair(value);
     assert_eq!(first, second, "{:?}: a torn value", map.kind());
-    value.write(8, &(first + 1).to_ne_bytes());
-    value.write(16, &(first + 1).to_ne_bytes());
+    value.write(8, &(first + 1).to_le_bytes());
+    value.write(16, &(first + 1).to_le_bytes());
 }
 
 /// The host reads the value under its lock, and writes both numbers.
@@ -76,7 +76,7 @@ fn exchange(map: &Map, key: &[u8], number: Option<u32>) {
     map.lookup(key, &mut value, LOCK).unwrap();
     assert_eq!(value[8..16], value[16..], "{:?}: a torn value", map.kind());
     if let Some(number) = number {
-        let number = u64::from(number).to_ne_bytes();
+        let number = u64::from(number).to_le_bytes();
         let value = [[0; 8], number, number].concat();
         map.update(key, &value, LOCK | EXIST).unwrap();
     }
@@ -95,7 +95,7 @@ fn atomic_additions_are_all_there() {
                 MapKind::LpmTrie => (32u32, vec![1, 2, 3, 4]),
                 _ => (3, Vec::new()),
             };
-            let key = [&key.to_ne_bytes()[..], &rest].concat();
+            let key = [&key.to_le_bytes()[..], &rest].concat();
             let map = map(kind, key.len() as u32, ValueLayout::plain(16), 8, flags);
             map.update(&key, &[0; 16], 0).unwrap();
             in_threads(threads, |cpu, _| {
@@ -109,7 +109,7 @@ fn atomic_additions_are_all_there() {
             let mut out = [0; 16];
             map.lookup(&key, &mut out, 0).unwrap();
             let count = threads * rounds(4_000);
-            let expected = [0, 2 * count, count, 0].map(u32::to_ne_bytes).concat();
+            let expected = [0, 2 * count, count, 0].map(u32::to_le_bytes).concat();
             assert_eq!(out[..], expected, "{kind:?}");
         }
     }
@@ -121,7 +121,7 @@ fn values_of_a_cpu_are_its_programs_own() {
     for kind in [PercpuArray, PercpuHash, LruPercpuHash] {
         for threads in THREADS {
             let map = map(kind, 4, ValueLayout::plain(8), 4, MapFlags(0));
-            let key = 2u32.to_ne_bytes();
+            let key = 2u32.to_le_bytes();
             map.update(&key, &[0; 8 * CPUS as usize], 0).unwrap();
             in_threads(threads, |cpu, _| {
                 for round in 0..u64::from(rounds(4_000)) {
@@ -129,14 +129,14 @@ fn values_of_a_cpu_are_its_programs_own() {
                     let value = map.operations().lookup(&guard, cpu, &key).unwrap();
                     let mut count = [0; 8];
                     value.read(0, &mut count);
-                    assert_eq!(u64::from_ne_bytes(count), round, "{kind:?}");
-                    value.write(0, &(round + 1).to_ne_bytes());
+                    assert_eq!(u64::from_le_bytes(count), round, "{kind:?}");
+                    value.write(0, &(round + 1).to_le_bytes());
                 }
             });
             let mut out = [0; 8 * CPUS as usize];
             map.lookup(&key, &mut out, 0).unwrap();
             let counts = (0..CPUS).map(|cpu| match cpu < threads {
-                true => u64::from(rounds(4_000)).to_ne_bytes(),
+                true => u64::from(rounds(4_000)).to_le_bytes(),
                 false => [0; 8],
             });
             let found = out.as_chunks().0.iter().copied();
@@ -169,7 +169,7 @@ fn an_object_has_one_value_in_local_storage() {
             let storage = map.operations().local_storage().unwrap();
             let count = |owner| {
                 let cells = storage.get(owner)?;
-                Some(u64::from_ne_bytes(*cells.slice(0, 8).to_vec().as_array()?))
+                Some(u64::from_le_bytes(*cells.slice(0, 8).to_vec().as_array()?))
             };
             let visits = (0..threads).flat_map(|number| {
                 let mut random = Random::of(number);
@@ -199,12 +199,12 @@ fn visit_owner(map: &Map, owner: u64, round: u32) {
         value.update::<8>(0, |old| old + 1);
         return;
     }
-    value.write(0, &owner.to_ne_bytes());
+    value.write(0, &owner.to_le_bytes());
     if round.is_multiple_of(4) {
         // Another thread may have been first.
         let _ = map.operations().local_storage().unwrap().remove(owner);
     }
-    assert_eq!(value.to_vec(), owner.to_ne_bytes(), "freed in a run");
+    assert_eq!(value.to_vec(), owner.to_le_bytes(), "freed in a run");
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn batches_and_freezing_meet_updates() {
                     assert_eq!(map.freeze(), Ok(()));
                 }
                 let first = random.below(13);
-                let keys: Vec<u8> = (first..first + 4).flat_map(u32::to_ne_bytes).collect();
-                let values = u64::from(cpu).to_ne_bytes().repeat(4);
+                let keys: Vec<u8> = (first..first + 4).flat_map(u32::to_le_bytes).collect();
+                let values = u64::from(cpu).to_le_bytes().repeat(4);
                 match map.update_batch(&keys, &values, 0, &NoResources) {
                     Ok(batch) => assert_eq!(batch.count, 4),
                     Err(errno) => assert_eq!(errno, Errno::EPERM),
@@ -227,7 +227,7 @@ fn batches_and_freezing_meet_updates() {
                 let read = map.lookup_batch(None, &mut keys, &mut values, 0, false);
                 assert_eq!(read.unwrap().count, 16);
                 let mut numbers = values.as_chunks().0.iter();
-                assert!(numbers.all(|number| u64::from_ne_bytes(*number) < threads.into()));
+                assert!(numbers.all(|number| u64::from_le_bytes(*number) < threads.into()));
             }
         });
         assert_eq!(map.freeze(), Err(Errno::EPERM));
