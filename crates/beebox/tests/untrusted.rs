@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::{INTERP, NATIVE};
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
 use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage, Param};
@@ -192,9 +191,9 @@ fn programs_that_search_memory_find_nothing_of_the_process() {
         for name in programs.iter().chain(&["arguments"]) {
             // Maps keep what earlier runs left in them.
             let search = |engine| Search::load(engine).run(name, reader, engine);
-            let run = &mut || search(NATIVE);
+            let run = &mut || search(RunEngine::Native);
             let (mut found, mut again) = (run(), deeper(reader + 1, run));
-            let mut threaded = search(INTERP);
+            let mut threaded = search(RunEngine::Interp);
             let mut theirs = search(RunEngine::Checked);
             if let Some(object) = object(name) {
                 // What lies behind is other memory of the run, where the allocator put it.
