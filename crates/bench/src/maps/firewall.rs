@@ -7,7 +7,7 @@ use super::kernel::Theirs;
 use super::native::Ours;
 use super::subject::{Verifier, failed};
 use super::workload::Entries;
-use super::{BEEBOX, KERNEL, TO_KERNEL, add_ratio};
+use super::{BEEBOX, INTERP, INTERP_TO_BEEBOX, KERNEL, TO_KERNEL, add_ratio};
 use crate::Failure;
 use crate::race::Race;
 use crate::report::{Report, Target, Unit};
@@ -24,7 +24,10 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let program = program(verifier)?;
     let ours = Ours::new(TITLE, &program, verifier)?;
-    ours.fill(blocked_map(&program)?, &blocked())?;
+    let threaded = Ours::new(TITLE, &program, verifier)?;
+    for ours in [&ours, &threaded] {
+        ours.fill(blocked_map(&program)?, &blocked())?;
+    }
     let theirs = match asks_kernel {
         true => Some(Theirs::load(TITLE, &program)?),
         false => None,
@@ -34,13 +37,15 @@ pub(super) fn measure(
     }
     let mut race = Race::new(TITLE, &[()]);
     race.add_contender(BEEBOX, ours.contender(&packet()));
+    race.add_contender(INTERP, threaded.contender(&packet()).in_interpreter());
     if let Some(theirs) = &theirs {
         race.add_contender(KERNEL, theirs.contender(packet()));
     }
     for (engine, nanoseconds) in race.run(samples)? {
         report.add_row(TITLE, engine, Unit::NsPerRun, nanoseconds);
     }
-    add_ratio(report, TITLE, TO_KERNEL, KERNEL, Unit::NsPerRun);
+    add_ratio(report, TITLE, TO_KERNEL, (BEEBOX, KERNEL), Unit::NsPerRun);
+    add_ratio(report, TITLE, INTERP_TO_BEEBOX, (INTERP, BEEBOX), Unit::NsPerRun);
     if let Some(ratio) = report.value(TITLE, TO_KERNEL, Unit::Ratio) {
         report.add_figure(
             "firewall_vs_kernel",

@@ -40,9 +40,11 @@ pub(crate) const BENCH: Bench = Bench {
 
 // The engines, as tables name them.
 const BEEBOX: &str = "beebox";
+const INTERP: &str = "interp";
 const KERNEL: &str = "kernel";
 const TABLE: &str = "hash table";
 const INLINE_TABLE: &str = "hash table, inline values";
+const INTERP_TO_BEEBOX: &str = "interp / beebox";
 const TO_KERNEL: &str = "beebox / kernel";
 const TO_TABLE: &str = "beebox / hash table";
 
@@ -50,9 +52,18 @@ fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
         baselines: [KERNEL].map(String::from).to_vec(),
-        columns: [KERNEL, BEEBOX, TABLE, INLINE_TABLE, TO_KERNEL, TO_TABLE]
-            .map(String::from)
-            .to_vec(),
+        columns: [
+            KERNEL,
+            BEEBOX,
+            INTERP,
+            TABLE,
+            INLINE_TABLE,
+            TO_KERNEL,
+            TO_TABLE,
+            INTERP_TO_BEEBOX,
+        ]
+        .map(String::from)
+        .to_vec(),
         ..Report::default()
     };
     let is_chosen = |key: &str| match &options.only {
@@ -86,8 +97,10 @@ fn measure(
 ) -> Result<(), Failure> {
     let program = workload.program()?;
     let ours = Ours::new(workload.title, &program, verifier)?;
+    let threaded = Ours::new(workload.title, &program, verifier)?;
     let entries = workload.entries();
     ours.fill(0, &entries)?;
+    threaded.fill(0, &entries)?;
     let theirs = match asks_kernel {
         true => Some(Theirs::load(workload.title, &program)?),
         false => None,
@@ -97,6 +110,8 @@ fn measure(
     }
     let mut race = Race::new(workload.title, &[()]);
     race.add_contender(BEEBOX, ours.contender(&workload.first_packet()));
+    let threaded = threaded.contender(&workload.first_packet());
+    race.add_contender(INTERP, threaded.in_interpreter());
     if let Some(theirs) = &theirs {
         race.add_contender(KERNEL, theirs.contender(workload.first_packet()));
     }
@@ -109,15 +124,17 @@ fn measure(
         report.add_row(workload.title, engine, Unit::NsPerOperation, each);
     }
     for (name, other) in [(TO_KERNEL, KERNEL), (TO_TABLE, TABLE)] {
-        add_ratio(report, workload.title, name, other, Unit::NsPerOperation);
+        add_ratio(report, workload.title, name, (BEEBOX, other), Unit::NsPerOperation);
     }
+    let pair = (INTERP, BEEBOX);
+    add_ratio(report, workload.title, INTERP_TO_BEEBOX, pair, Unit::NsPerOperation);
     Ok(())
 }
 
-/// Adds our time over another engine's.
-fn add_ratio(report: &mut Report, workload: &str, name: &str, other: &str, unit: Unit) {
+/// Adds the time of one engine over that of another.
+fn add_ratio(report: &mut Report, workload: &str, name: &str, of: (&str, &str), unit: Unit) {
     let value = |engine| report.value(workload, engine, unit);
-    if let (Some(ours), Some(theirs)) = (value(BEEBOX), value(other)) {
+    if let (Some(ours), Some(theirs)) = (value(of.0), value(of.1)) {
         report.add_row(workload, name, Unit::Ratio, ours / theirs);
     }
 }

@@ -1,8 +1,9 @@
-//! Verified programs as native code, with maps of our own.
+//! Verified programs as native code and in the threaded interpreter, with maps of our own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
 use kernel::maps::{Host, Map, ValueLayout};
@@ -10,7 +11,9 @@ use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
 use spec::SplitMix;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
+use vm::{
+    DirectContext, HEADROOM, Machine, MapHandle, Outcome, PacketBuffer, RunContext, RunGuard, XDP,
+};
 
 use super::subject::{Verifier, failed};
 use super::workload::Entries;
@@ -26,6 +29,7 @@ pub(super) const BATCH: u32 = 64;
 /// A program with its maps.
 pub(super) struct Ours {
     pub(super) native: Native<PacketProgram>,
+    threaded: ThreadedProgram<PacketProgram>,
     maps: Vec<Arc<Map>>,
 }
 
@@ -62,7 +66,9 @@ impl Ours {
             ..Options::default()
         };
         let native = Native::compile(&lowered, &options, &Pool::new());
+        let threaded = ThreadedProgram::compile(&lowered);
         Ok(Ours {
+            threaded: threaded.map_err(|error| failed(error.to_string()))?,
             native: native.map_err(|error| Failure::NotCompiled(name, error))?,
             maps,
         })
@@ -80,6 +86,7 @@ impl Ours {
     pub(super) fn contender(&self, packet: &[u8]) -> Running<'_> {
         Running {
             ours: self,
+            machine: None,
             packet: PacketBuffer::new(XDP, packet, HEADROOM, 0),
             context: DirectContext::new(ContextKind::Xdp, &[]),
             random: SplitMix::new(1),
@@ -87,9 +94,21 @@ impl Ours {
     }
 }
 
+impl<'o> Running<'o> {
+    /// The same in the threaded interpreter.
+    pub(super) fn in_interpreter(self) -> Running<'o> {
+        Running {
+            machine: Some(Box::default()),
+            ..self
+        }
+    }
+}
+
 /// Runs of a program.
 pub(super) struct Running<'o> {
     ours: &'o Ours,
+    /// The machine of the threaded interpreter, if that runs it.
+    machine: Option<Box<Machine>>,
     packet: PacketBuffer,
     context: DirectContext,
     random: SplitMix,
@@ -98,7 +117,9 @@ pub(super) struct Running<'o> {
 impl Running<'_> {
     /// The result of so many runs. As in the kernel's test run, one guard lasts for several.
     fn run(&mut self, rounds: u32) -> u32 {
-        let program = &self.ours.native;
+        let Ours {
+            native, threaded, ..
+        } = self.ours;
         let mut result = 0;
         let (mut guard, mut clock) = (RunGuard::new(), || 0);
         let metadata = Metadata::of_cpu(CPU);
@@ -109,9 +130,14 @@ impl Running<'_> {
                 guard = RunGuard::new();
             }
             let cx = RunContext::new(&no_packet, &mut self.random, Some(&mut clock));
-            match program.run(&mut self.packet, &mut self.context, &guard, cx) {
-                Ok(r0) => result = r0 as u32,
-                Err(_) => return crate::race::NO_ANSWER,
+            let (packet, context) = (&mut self.packet, &mut self.context);
+            let outcome = match &mut self.machine {
+                None => native.run_until(packet, context, &guard, cx, None),
+                Some(machine) => threaded.run_until(machine, packet, context, &guard, cx, None),
+            };
+            match outcome {
+                Ok(Outcome::Returned(r0)) => result = r0 as u32,
+                Ok(_) | Err(_) => return crate::race::NO_ANSWER,
             }
         }
         result
