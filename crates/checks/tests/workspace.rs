@@ -85,11 +85,13 @@ const ON_SYS: &[&str] = &["beebox", "command", "cli", "gateway"];
 const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
 
 /// Crates that assert that programs are safe, and where: the command for its user, the
-/// benchmarks for their own, the tests for what is safe by construction or was accepted by
+/// benchmarks for their own, the plugin of the
+/// conformance suite for its programs, the tests for what is safe by construction or was accepted by
 /// a kernel.
 const ASSUMES_SAFE: &[(&str, &[&str])] = &[
-    ("cli", &["crates/cli/src/run/trusted.rs"]),
+    ("cli", &["crates/cli/src/exec/trusted.rs"]),
     ("bench", &["crates/bench/src/engines/unchecked.rs"]),
+    ("xtask", &["crates/xtask/src/bin/conformance-plugin.rs"]),
     (
         "differential",
         &[

@@ -126,7 +126,7 @@ Expected values come from arithmetic independent of Beebox and from the running 
 the head of each file of cases states (`crates/beebox/tests/conformance`).
 
 - **checked**, the checked interpreter, runs any program and checks every access
-  (`beebox run --ebpf`). An operation that it must refuse, such as a call of an unknown
+  (`beebox exec`). An operation that it must refuse, such as a call of an unknown
   kernel function, is a case too: the run must end there with a trap.
 - **interp** and **native**, the threaded interpreter and native code, run programs whose
   safety the caller asserts. A dash: the only cases are traps, which these engines do not
@@ -134,9 +134,8 @@ the head of each file of cases states (`crates/beebox/tests/conformance`).
 
 This page is written by `cargo xtask conformance`; a test compares it.
 
-As a plugin, the command runs the public suite of
-[bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance): see
-`beebox conformance-plugin --help`.
+`conformance-plugin` of `crates/xtask` runs the public suite of
+[bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance): see CONTRIBUTING.md.
 ";
 
 const GROUPS: &[(Group, &str)] = &[

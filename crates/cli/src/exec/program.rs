@@ -1,4 +1,4 @@
-//! The program of `beebox run`.
+//! The program of `beebox exec`.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -12,21 +12,17 @@ use crate::input::{excerpt, name};
 /// The options that name the program.
 #[derive(clap::Args)]
 pub(crate) struct RawProgram {
-    /// FILE holds eBPF instructions, which run unverified
-    #[arg(long)]
-    pub(super) ebpf: bool,
-
-    /// An object (`.bpf.o`); with --ebpf bytes, bytes in hexadecimal, text in LLVM's
-    /// assembly language, or the code section of an object; `-` is standard input
+    /// Bytes, bytes in hexadecimal, text in LLVM's assembly language, or the code section of an
+    /// object; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
     /// The form of FILE [default: detected]
-    #[arg(long, value_name = "FORM", requires = "ebpf")]
+    #[arg(long, value_name = "FORM")]
     pub(super) form: Option<RawForm>,
 
     /// The section of an object to run [default: the first one with code]
-    #[arg(long, value_name = "NAME", requires = "ebpf")]
+    #[arg(long, value_name = "NAME")]
     pub(super) section: Option<String>,
 }
 
@@ -103,7 +99,10 @@ impl RawProgram {
                 failure.hint("llvm-objdump -h lists the sections")
             }
             ProgramReadError::Elf(ElfError::Relocations { .. }) => {
-                failure.hint("without --ebpf, which runs instructions alone: objects are linked")
+                failure.hint(format_args!(
+                    "beebox run {}, which links objects",
+                    path.display()
+                ))
             }
             ProgramReadError::Elf(_) => failure,
             _ if self.form.is_none() => failure.hint(format_args!(

@@ -53,8 +53,8 @@ pub(super) fn failure(error: ExpectError) -> Failure {
 
 /// Adds the run of the command line to a file that lists none.
 pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
-    let (own, repeat) = (&args.object, args.object.repeat.unwrap_or(1));
-    match (&args.packet, &own.pcap) {
+    let repeat = args.repeat.unwrap_or(1);
+    match (&args.packet, &args.pcap) {
         (None, Some(path)) => file.insert_capture(program, path.clone(), "--pcap"),
         (packet, _) => {
             let option = if packet.is_some() {
@@ -62,7 +62,7 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
             } else {
                 "--ctx"
             };
-            file.insert_run(program, packet.clone(), own.ctx.clone(), repeat, option);
+            file.insert_run(program, packet.clone(), args.ctx.clone(), repeat, option);
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::answer::Failure;
 /// Name of the program that the command line runs: the named one, or the only one that takes
 /// the input that is given.
 pub(super) fn choose(object: &Object<'_>, args: &Args) -> Result<String, Failure> {
-    let has_packet = args.packet.is_some() || args.object.pcap.is_some();
+    let has_packet = args.packet.is_some() || args.pcap.is_some();
     let takes = |kind: Option<ProgramType>| {
         kind.is_some_and(|kind| can_test_run(kind) && (!has_packet || takes_packet(kind)))
     };
-    let name = args.object.prog.as_deref();
+    let name = args.prog.as_deref();
     let is_found = |program: &&ProgramDef<'_>| match name {
         Some(name) => program.name == *name,
         None => takes(program.kind),
@@ -50,9 +50,9 @@ fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
     };
     let (name, has_packet) = (
         &program.name,
-        args.packet.is_some() || args.object.pcap.is_some(),
+        args.packet.is_some() || args.pcap.is_some(),
     );
-    if args.object.ifindex.is_some() && !takes_packet(kind) {
+    if args.ifindex.is_some() && !takes_packet(kind) {
         let what = "--ifindex is the interface of packets, and program";
         let what = format_args!("{what} {name} of type {} gets none", kind.name());
         return Err(Failure::new(what).hint("no --ifindex"));

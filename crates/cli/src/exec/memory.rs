@@ -1,4 +1,4 @@
-//! The memory of `beebox run`: sources of its bytes, and its output.
+//! The memory of `beebox exec`: sources of its bytes, and its output.
 
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::raw::Memory;

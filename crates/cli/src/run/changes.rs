@@ -10,12 +10,12 @@ use crate::object_input::program_type;
 #[derive(clap::Args)]
 pub(super) struct Changes {
     /// The type of programs whose section names imply none, as `xdp`
-    #[arg(long = "type", value_name = "TYPE", conflicts_with = "ebpf")]
+    #[arg(long = "type", value_name = "TYPE")]
     #[arg(value_parser = program_type)]
     kind: Option<ProgramType>,
 
     /// The size of a map, for maps whose size the object leaves to its loader
-    #[arg(long, value_name = "MAP=N", conflicts_with = "ebpf")]
+    #[arg(long, value_name = "MAP=N")]
     #[arg(value_parser = max_entries)]
     max_entries: Vec<(String, u32)>,
 }

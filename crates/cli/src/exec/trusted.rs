@@ -9,28 +9,8 @@ use beebox::internal::raw::{
     UncheckedProgram,
 };
 
+use super::Engine;
 use crate::answer::Failure;
-
-/// What is said of a run that the time limit ended.
-pub(crate) const TIMED_OUT: &str = "the time limit of --timeout has passed";
-
-/// Engine of a run.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Engine {
-    /// Native code, for verified programs of objects and programs assumed safe (--trust)
-    Native,
-    /// The threaded interpreter, for programs assumed safe (--trust)
-    Interp,
-    /// The checked interpreter, for any program
-    Checked,
-}
-
-impl Engine {
-    /// True if it runs programs without checking them.
-    pub(crate) fn is_unchecked(self) -> bool {
-        self != Engine::Checked
-    }
-}
 
 /// Fault of `--trust` for the engine that needs none, and its remedy.
 pub(crate) const NEEDLESS_TRUST: &str = "--trust is for engines that do not check";

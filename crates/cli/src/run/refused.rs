@@ -6,10 +6,10 @@ use beebox::internal::run::{LoadError, LoadedObject, RunError};
 use beebox::internal::verify::{MapFault, RefusedMap};
 use serde_json::{Value, json};
 
-use super::super::RunFormat;
-use super::super::output::limit_record;
+use super::RunFormat;
 use super::changes::Changes;
 use super::output::limit_text;
+use crate::traps::limit_record;
 use crate::answer::{Answer, Failure};
 use crate::object_input::{SET_TYPE, refused};
 use crate::stdout::write_json;
