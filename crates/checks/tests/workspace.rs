@@ -45,7 +45,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     // filters of processes by ptrace, signals, devices.
     &[("command", "beebox kernel-data report sys")],
     &[
-        ("cli", "beebox command kernel-data report sys"),
+        ("cli", "beebox command report sys"),
         ("gateway", "beebox command report sys"),
     ],
 ];
