@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use beebox::internal::raw::{Limits, MOST_FRAMES};
 
+/// What is said of a run that the time limit ended.
+pub(crate) const TIMED_OUT: &str = "the time limit of --timeout has passed";
+
 /// The options.
 #[derive(clap::Args)]
 pub(crate) struct LimitArgs {

@@ -21,7 +21,6 @@ mod program_output;
 mod run;
 mod seccomp;
 mod show;
-mod traps;
 mod unused_options;
 mod verify;
 

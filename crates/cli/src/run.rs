@@ -8,7 +8,6 @@ mod maps_file;
 mod output;
 mod outputs;
 mod progress;
-mod redirect;
 mod refused;
 mod spool;
 mod unused;

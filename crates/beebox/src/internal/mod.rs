@@ -9,6 +9,7 @@ pub mod ebpf;
 pub mod expect;
 pub mod host;
 pub mod kernel;
+pub mod listing;
 #[cfg(feature = "kernel-data")]
 mod kernel_files;
 mod kernel_image;

@@ -47,6 +47,7 @@
 
 mod elf;
 mod form;
+mod trap_json;
 mod unchecked;
 
 pub use elf::{ElfError, elf_program};
@@ -61,6 +62,7 @@ pub use interp::checked::{
 pub use jit::CompileError;
 pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
+pub use trap_json::{limit_json, trap_json, trap_text};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
     Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,

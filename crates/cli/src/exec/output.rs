@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use beebox::internal::raw::{CheckedProgram, Trap};
-use report::run::hex_rows;
+use beebox::internal::raw::{CheckedProgram, Trap, limit_json, trap_json, trap_text};
+use report::run::{hex, hex_rows};
 use serde_json::{Value, json};
 
 use super::memory::{Region, Regions};
 use super::{Ran, Stop};
 use crate::answer::Failure;
 use crate::answer_format::{AnswerFormat, count};
+use crate::limits::TIMED_OUT;
 use crate::stdout::{write_json, write_output};
-use crate::traps::{TIMED_OUT, hex, limit_record, message, trap_record};
 
 /// A run, to be printed.
 pub(crate) struct Report<'a> {
@@ -49,7 +49,7 @@ impl Report<'_> {
     }
 
     fn trap(&self, trap: &Trap) -> String {
-        let mut text = format!("trap: {}", message(trap));
+        let mut text = format!("trap: {}", trap_text(trap, TIMED_OUT));
         let shown = self.program.insns().iter().enumerate();
         for (at, insn) in shown.skip(trap.at.saturating_sub(2)).take(5) {
             let mark = if at == trap.at { '>' } else { ' ' };
@@ -63,8 +63,8 @@ impl Report<'_> {
     fn json(&self) -> Value {
         let mut record = match self.ran.outcome() {
             Ok(value) => json!({ "r0": value, "r0_hex": format!("{value:#x}") }),
-            Err(Stop::Trap(trap)) => json!({ "trap": trap_record(trap) }),
-            Err(Stop::Deadline) => json!({ "trap": limit_record("deadline", TIMED_OUT) }),
+            Err(Stop::Trap(trap)) => json!({ "trap": trap_json(trap, TIMED_OUT) }),
+            Err(Stop::Deadline) => json!({ "trap": limit_json("deadline", TIMED_OUT) }),
         };
         if let Ran::Checked { finish, trace } = self.ran {
             let registers = finish.registers.iter().enumerate();

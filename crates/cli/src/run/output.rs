@@ -5,22 +5,22 @@ use std::io::{self, Write};
 
 use beebox::internal::maps_json::{MapsDump, RecordTypes};
 use beebox::internal::program::ProgramType;
+use beebox::internal::raw::{limit_json, trap_json};
 use beebox::internal::run::{
     CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
-    VerdictCount, takes_packet,
+    VerdictCount, redirect_json, redirect_text, takes_packet,
 };
-use report::run::{hex_rows, not_native_line, one_line};
+use report::run::{hex, hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::RunFormat;
 use super::outputs::{Outputs, RecordList, TextList};
-use super::redirect;
 use super::spool::Spool;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
+use crate::limits::TIMED_OUT;
 use crate::stdout::{streamed_output, written};
-use crate::traps::{TIMED_OUT, hex, limit_record, trap_record};
 
 /// Names the limit that ended a run, with its option.
 pub(super) fn limit_text(error: &RunError) -> String {
@@ -241,7 +241,7 @@ impl Serialize for Report<'_> {
                 put("retval", json!(run.retval))?;
                 put("verdict", json!(run.verdict.name))?;
                 if let Some(redirect) = run.redirect {
-                    put("redirect", redirect::record(redirect).into())?;
+                    put("redirect", redirect_json(redirect).into())?;
                 }
                 put("data_out", json!(hex(&run.data_out)))?;
                 put("ctx_out", json!(hex(&run.ctx_out)))?;
@@ -263,7 +263,7 @@ impl Serialize for Report<'_> {
                 put("verdicts", verdicts.collect())?;
                 if !counts.redirects.is_empty() {
                     let redirects = counts.redirects.iter().map(|(redirect, packets)| {
-                        let mut record = redirect::record(*redirect);
+                        let mut record = redirect_json(*redirect);
                         record.insert("packets".to_owned(), json!(packets));
                         Value::Object(record)
                     });
@@ -282,13 +282,13 @@ impl Serialize for Report<'_> {
                     put("packet", json!(packet))?;
                 }
                 if let RunError::Deadline | RunError::TooLong(_) = error {
-                    put("trap", limit_record("deadline", &limit_text(error)))?;
+                    put("trap", limit_json("deadline", &limit_text(error)))?;
                 }
                 if let RunError::Memory(_) = error {
-                    put("trap", limit_record("memory", &limit_text(error)))?;
+                    put("trap", limit_json("memory", &limit_text(error)))?;
                 }
                 if let RunError::Trap(place) = error {
-                    put("trap", trap_record(&place.trap))?;
+                    put("trap", trap_json(&place.trap, TIMED_OUT))?;
                     if let Some(program) = &place.entered {
                         put("entered", json!(program))?;
                     }
@@ -342,7 +342,7 @@ fn write_packet(
         false => writeln!(text, ", {} ns", run.duration.as_nanos())?,
     }
     if let Some(redirect) = run.redirect {
-        writeln!(text, "redirected to {}", redirect::describe(redirect))?;
+        writeln!(text, "redirected to {}", redirect_text(redirect))?;
     }
     match packet {
         Some(packet) if !run.data_out.is_empty() => write_bytes(text, data, packet, &run.data_out)?,
@@ -397,7 +397,7 @@ fn write_summary(text: &mut String, counts: &CaptureSummary) -> fmt::Result {
         writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
     }
     for (redirect, packets) in &counts.redirects {
-        let target = redirect::describe(*redirect);
+        let target = redirect_text(*redirect);
         writeln!(text, "redirected to {target}: {packets}")?;
     }
     Ok(())

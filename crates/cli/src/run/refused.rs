@@ -2,6 +2,7 @@
 
 use beebox::Kernel;
 use beebox::internal::object::{AttachFault, Object, Problem};
+use beebox::internal::raw::limit_json;
 use beebox::internal::run::{LoadError, LoadedObject, RunError};
 use beebox::internal::verify::{MapFault, RefusedMap};
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use super::RunFormat;
 use super::changes::Changes;
 use super::output::limit_text;
-use crate::traps::limit_record;
 use crate::answer::{Answer, Failure};
 use crate::object_input::{SET_TYPE, refused};
 use crate::stdout::write_json;
@@ -39,7 +39,7 @@ impl Loading<'_, '_> {
                 json!({ "map": map.name, "verdict": "refused", "reason": map.refusal.to_string() })
             }
             LoadError::Memory { map, .. } => {
-                json!({ "map": map, "trap": limit_record("memory", &error.to_string()) })
+                json!({ "map": map, "trap": limit_json("memory", &error.to_string()) })
             }
             _ => return Err(self.failure(error)),
         };
@@ -106,7 +106,7 @@ pub(super) fn not_filled(
 ) -> Result<Answer, Failure> {
     let limit = loaded.take_memory_limit().ok_or(failure)?;
     let error = RunError::Memory(limit);
-    let record = json!({ "trap": limit_record("memory", &limit_text(&error)) });
+    let record = json!({ "trap": limit_json("memory", &limit_text(&error)) });
     let failure = Failure::new(error).within(name).hint(MORE_MEMORY);
     no(&failure, &record, format)
 }

@@ -12,6 +12,7 @@
 
 mod input;
 mod merge;
+mod packet_path;
 mod parallel;
 mod part;
 mod positioned;
@@ -34,6 +35,7 @@ pub use capture::{
 };
 
 pub use input::Input;
+pub use packet_path::{PacketPath, PathRecord};
 pub use merge::{Merged, merge};
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;

@@ -2,14 +2,13 @@
 
 use std::fmt::Write;
 
-use beebox::internal::classic::{Converted, SK_BUFF};
-use beebox::internal::ebpf::{Callee, Insn, Reg, helper_name};
-use beebox::internal::text;
-use beebox::{Rules, SockFilter};
+use crate::internal::classic::{Converted, SK_BUFF};
+use crate::internal::ebpf::{Callee, Insn, Reg, helper_name};
+use crate::internal::text;
+use crate::{Rules, SockFilter};
 use serde::Serialize;
 
 use super::slot::{Slot, SlotRecord};
-use crate::program_output::{self, InsnRecord};
 
 /// The register of the context in converted programs.
 const CONTEXT: Reg = Reg::R6;
@@ -17,7 +16,7 @@ const CONTEXT: Reg = Reg::R6;
 /// Both programs in two columns: the converted instructions to the right of each classic
 /// one. The prologue is beside no classic instruction. A classic instruction without
 /// converted ones is dead or unreachable.
-pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
+pub fn converted_text(program: &[SockFilter], converted: &Converted) -> String {
     let classic: Vec<String> = (0..program.len())
         .map(|index| text::dump_line(index, program[index]).replace('\t', " "))
         .collect();
@@ -29,7 +28,7 @@ pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
         let _ = writeln!(out, "{}", format!("{left:<width$}   {right}").trim_end());
     };
     row("classic", "converted");
-    let mut slots = slots(converted).peekable();
+    let mut slots = converted_slots(converted).peekable();
     while let Some(slot) = slots.next_if(|slot| slot.origin.is_none()) {
         row("", &slot.line());
     }
@@ -48,7 +47,7 @@ pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
 
 /// The converted instructions; the second slots of 64-bit immediates belong to
 /// the first ones.
-pub(super) fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
+pub fn converted_slots(converted: &Converted) -> impl Iterator<Item = Slot> {
     let pairs = converted.insns().iter().zip(converted.origin());
     let sees_packets = converted.rules() != Rules::Seccomp;
     pairs
@@ -77,16 +76,54 @@ fn name(insn: Insn, sees_packets: bool) -> Option<&'static str> {
     }
 }
 
+/// Classic and converted code as JSON.
 #[derive(Serialize)]
-struct Record<'s> {
+pub struct ConvertedRecord<'s> {
     insns: Vec<InsnRecord>,
     converted: Vec<SlotRecord<'s>>,
 }
 
-pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
-    let slots: Vec<Slot> = slots(converted).collect();
-    crate::stdout::json(&Record {
-        insns: program_output::records(program),
-        converted: slots.iter().map(Slot::record).collect(),
-    })
+impl<'s> ConvertedRecord<'s> {
+    /// A classic program and the instructions of [`converted_slots`] that it becomes.
+    pub fn new(program: &[SockFilter], slots: &'s [Slot]) -> ConvertedRecord<'s> {
+        ConvertedRecord {
+            insns: insn_records(program),
+            converted: slots.iter().map(Slot::record).collect(),
+        }
+    }
+}
+
+/// A classic instruction as JSON.
+#[derive(Serialize)]
+pub struct InsnRecord {
+    index: usize,
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+    /// The line of `tcpdump -d`, without the number.
+    text: String,
+}
+
+impl InsnRecord {
+    fn new(index: usize, raw: SockFilter) -> InsnRecord {
+        let line = text::dump_line(index, raw);
+        let (_, words) = line.split_once(' ').unwrap_or_default();
+        InsnRecord {
+            index,
+            code: raw.code,
+            jt: raw.jt,
+            jf: raw.jf,
+            k: raw.k,
+            text: words.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// Every instruction of a program in JSON.
+pub fn insn_records(program: &[SockFilter]) -> Vec<InsnRecord> {
+    let numbered = program.iter().enumerate();
+    numbered
+        .map(|(index, &raw)| InsnRecord::new(index, raw))
+        .collect()
 }

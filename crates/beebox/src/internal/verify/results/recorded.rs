@@ -6,21 +6,19 @@
 
 use std::fmt;
 
-use beebox::Kernel;
-use beebox::internal::program::case::KernelAnswer;
-use beebox::internal::verify::LogOutput;
-use beebox::kernel::KernelVersion;
+use program::case::KernelAnswer;
+use report::veristat::ResultVerdict;
 use serde::Serialize;
+use spec::kernel::Version;
+use verifier::LogOutput;
 
 use super::log::LineSearch;
-use report::veristat::ResultVerdict;
-
 use super::row::Row;
-use crate::answer::Failure;
+use crate::Kernel;
 
 /// Comparison of our answer with a recorded one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Agreement {
+pub struct Agreement {
     /// Release of the kernel that gave the recorded answer.
     release: String,
     /// The result.
@@ -40,6 +38,13 @@ enum Outcome {
     No,
     /// Another series of kernels, or an unsupported program.
     NotCompared,
+}
+
+impl Agreement {
+    /// True if our answer is another one than the recorded answer.
+    pub fn differs(&self) -> bool {
+        self.agrees == Outcome::No
+    }
 }
 
 impl fmt::Display for Agreement {
@@ -75,9 +80,9 @@ pub(super) fn compare(
     kernel: &Kernel,
     log: &dyn Fn(&mut dyn LogOutput),
 ) -> Vec<Agreement> {
-    let series = |version: KernelVersion| (version.major, version.minor);
+    let series = |version: Version| (version.major, version.minor);
     let compare = |answer: &KernelAnswer| {
-        let recorded: Option<KernelVersion> = answer.release.parse().ok();
+        let recorded: Option<Version> = answer.release.parse().ok();
         let is_ours = recorded.map(series) == kernel.version().map(series);
         let agrees = match row.verdict {
             _ if !is_ours => Outcome::NotCompared,
@@ -116,13 +121,4 @@ fn in_words(answer: &KernelAnswer) -> String {
         true => verdict,
         false => format!("{verdict}, {}", answer.log.join(" / ")),
     }
-}
-
-/// A failure for each recorded answer that is not ours.
-pub(super) fn differences(row: &Row) -> impl Iterator<Item = Failure> + '_ {
-    let differ = row
-        .recorded
-        .iter()
-        .filter(|agreement| agreement.agrees == Outcome::No);
-    differ.map(|agreement| Failure::new(agreement).within(&row.file_name))
 }

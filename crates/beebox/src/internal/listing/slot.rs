@@ -2,36 +2,42 @@
 
 use std::rc::Rc;
 
-use beebox::internal::btf::Btf;
-use beebox::internal::ebpf::{Flow, Insn};
-use beebox::internal::program::LineInfo;
+use crate::internal::btf::Btf;
+use crate::internal::ebpf::{Flow, Insn};
+use crate::internal::program::LineInfo;
 use serde::Serialize;
 
 /// One instruction of an eBPF program. The second slots of 64-bit immediates are no
 /// instructions of their own and belong to the first ones.
-pub(super) struct Slot {
-    pub(super) index: usize,
+pub struct Slot {
+    /// Its number.
+    pub index: usize,
     /// The classic instruction that it comes from.
-    pub(super) origin: Option<usize>,
-    pub(super) insn: Insn,
+    pub origin: Option<usize>,
+    /// The instruction.
+    pub insn: Insn,
     /// Name of the referenced object.
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// The line that it was compiled from.
-    pub(super) source: Option<Rc<Source>>,
+    pub source: Option<Rc<Source>>,
 }
 
 /// A line of a source.
 #[derive(Serialize)]
-pub(super) struct Source {
-    pub(super) file: String,
-    pub(super) line: u32,
-    pub(super) column: u32,
-    pub(super) text: String,
+pub struct Source {
+    /// Path of the file.
+    pub file: String,
+    /// Number of the line, from 1 on.
+    pub line: u32,
+    /// Number of the column, from 1 on.
+    pub column: u32,
+    /// The line.
+    pub text: String,
 }
 
 impl Source {
     /// The line of a record.
-    pub(super) fn of(types: &Btf<'_>, line: &LineInfo) -> Source {
+    pub fn of(types: &Btf<'_>, line: &LineInfo) -> Source {
         Source {
             file: types.string(line.file).to_string(),
             line: line.line,
@@ -40,13 +46,13 @@ impl Source {
         }
     }
 
-    /// Is it the same line, in whatever column?
-    pub(super) fn is_line_of(&self, other: &Source) -> bool {
+    /// True for the same line, in whatever column.
+    pub fn is_line_of(&self, other: &Source) -> bool {
         (self.line, &self.file) == (other.line, &other.file)
     }
 
     /// The line as the verifier's log has it.
-    pub(super) fn comment(&self) -> String {
+    pub fn comment(&self) -> String {
         let text = self.text.trim();
         let file = self.file.rsplit('/').next().unwrap_or(&self.file);
         format!("; {text} @ {file}:{}", self.line)
@@ -55,7 +61,7 @@ impl Source {
 
 impl Slot {
     /// The instruction, with its number and what it jumps to, calls or refers to.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let Slot { index, insn, .. } = self;
         match (self.target(), &self.name) {
             (Some(target), _) => format!("{index:5}: {insn} <{target}>"),
@@ -65,11 +71,12 @@ impl Slot {
     }
 
     /// The instruction as the verifier's log has it.
-    pub(super) fn log_text(&self) -> String {
+    pub fn log_text(&self) -> String {
         self.insn.kernel_form(&|_| self.name.as_deref()).to_string()
     }
 
-    pub(super) fn record(&self) -> SlotRecord<'_> {
+    /// The instruction as JSON.
+    pub fn record(&self) -> SlotRecord<'_> {
         SlotRecord {
             index: self.index,
             origin: self.origin,
@@ -81,7 +88,7 @@ impl Slot {
     }
 
     /// The name of the function that it calls.
-    pub(super) fn callee(&self) -> Option<&str> {
+    pub fn callee(&self) -> Option<&str> {
         self.name
             .as_deref()
             .filter(|_| matches!(self.insn, Insn::Call(_)))
@@ -96,8 +103,9 @@ impl Slot {
     }
 }
 
+/// An instruction as JSON.
 #[derive(Serialize)]
-pub(super) struct SlotRecord<'s> {
+pub struct SlotRecord<'s> {
     index: usize,
     /// The classic instruction that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use beebox::internal::ebpf::{Insn, Reg};
-use beebox::internal::program::Program;
-use beebox::internal::verify::{
+use isa::ebpf::{Insn, Reg};
+use program::Program;
+use super::{
     Branch, CallFact, InsnFact, MapRef, PacketCheck, Pointer, PointerKind, ProgramFacts, Scalar,
     Value,
 };
@@ -15,7 +15,7 @@ const TEXT_WIDTH: usize = 34;
 
 /// Facts of an accepted program.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct FactTable {
+pub struct FactTable {
     insns: Vec<InsnRow>,
     packet_checks: Vec<CheckRow>,
 }
@@ -86,7 +86,7 @@ struct CheckRow {
 }
 
 impl FactTable {
-    pub(super) fn new(program: &Program, facts: &ProgramFacts) -> FactTable {
+    pub fn new(program: &Program, facts: &ProgramFacts) -> FactTable {
         let decoded = program.decode();
         let mut insns = Vec::new();
         let mut is_second_slot = false;
@@ -104,7 +104,7 @@ impl FactTable {
     }
 
     /// A line for each instruction, then one for each check of the packet's end.
-    pub(super) fn write(&self, text: &mut String) {
+    pub fn write(&self, text: &mut String) {
         for row in &self.insns {
             let line = format!(
                 "{:>5}: {:<TEXT_WIDTH$}  {}",

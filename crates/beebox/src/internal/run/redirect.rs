@@ -1,7 +1,7 @@
 //! Redirect targets of packets, as text and JSON.
 
-use beebox::internal::run::Redirect;
 use serde_json::{Map, Value, json};
+use vm::Redirect;
 
 /// Flags of redirects: the target receives the packet (`BPF_F_INGRESS`); of maps all targets get
 /// it (`BPF_F_BROADCAST`).
@@ -9,7 +9,7 @@ const INGRESS: u64 = 1;
 const BROADCAST: u64 = 8;
 
 /// The target in words.
-pub(super) fn describe(redirect: Redirect) -> String {
+pub fn redirect_text(redirect: Redirect) -> String {
     match redirect {
         Redirect::Interface { index, flags } if flags & INGRESS != 0 => {
             format!("interface {index}, which receives it")
@@ -31,7 +31,7 @@ pub(super) fn describe(redirect: Redirect) -> String {
 }
 
 /// The target as members of JSON.
-pub(super) fn record(redirect: Redirect) -> Map<String, Value> {
+pub fn redirect_json(redirect: Redirect) -> Map<String, Value> {
     let members = match redirect {
         Redirect::Interface { index, flags } => vec![
             ("interface", json!(index)),

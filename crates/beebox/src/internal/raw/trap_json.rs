@@ -1,38 +1,36 @@
-//! Traps and limits that end runs, as text and as JSON.
+//! Traps and limits that end runs, as JSON.
 
-use beebox::internal::raw::{AccessError, BadAccess, CallFault, Reason, Trap};
+use interp::checked::{AccessError, BadAccess, CallFault, Reason, Trap};
 use serde_json::{Value, json};
 
-/// What is said of a run that the time limit ended.
-pub(crate) const TIMED_OUT: &str = "the time limit of --timeout has passed";
-
-/// The reason of a trap; that of a time limit names the option.
-pub(crate) fn message(trap: &Trap) -> String {
+/// The reason of a trap as text; `deadline` is that of a time limit.
+pub fn trap_text(trap: &Trap, deadline: &str) -> String {
     match trap.reason {
-        Reason::Deadline(_) => TIMED_OUT.to_owned(),
+        Reason::Deadline(_) => deadline.to_owned(),
         _ => trap.reason.to_string(),
     }
 }
 
 /// The record of a run that a limit ended at an unknown place.
-pub(crate) fn limit_record(kind: &str, message: &str) -> Value {
+pub fn limit_json(kind: &str, message: &str) -> Value {
     json!({ "at": null, "insn": null, "kind": kind, "message": message })
 }
 
-pub(crate) fn trap_record(trap: &Trap) -> Value {
+/// The record of a trap; `deadline` is the message of a time limit.
+pub fn trap_json(trap: &Trap, deadline: &str) -> Value {
     let mut record = json!({
         "at": trap.at,
         "insn": trap.insn.map(|insn| insn.to_string()),
         "kind": trap.reason.name(),
-        "message": message(trap),
+        "message": trap_text(trap, deadline),
     });
     if let Reason::Memory(access) | Reason::Call(_, CallFault::Memory(access)) = &trap.reason {
-        record["access"] = access_record(access);
+        record["access"] = access_json(access);
     }
     record
 }
 
-fn access_record(access: &BadAccess) -> Value {
+fn access_json(access: &BadAccess) -> Value {
     let kind = match access.error {
         AccessError::Outside => "outside",
         AccessError::Crosses(_) => "crosses",
@@ -52,9 +50,4 @@ fn access_record(access: &BadAccess) -> Value {
         "error": kind,
         "nearest": region,
     })
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

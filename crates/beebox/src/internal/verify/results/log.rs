@@ -4,15 +4,12 @@
 //! outgrows what is kept is printed as it is written, under a heading without.
 
 use std::mem;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use beebox::internal::verify::{LogOutput, LogTail};
+use verifier::{LogOutput, LogTail};
 
 use super::row::Row;
 use super::top_lines::{self, TopLines};
-use crate::answer::Failure;
-use crate::stdout::print;
 
 /// Bytes of a log that are kept until the verdict is known.
 const KEPT: usize = 16 << 20;
@@ -22,33 +19,36 @@ const KEPT_OF_ALL: usize = 256 << 20;
 const KEPT_OF_REST: usize = 1 << 12;
 
 /// What becomes of the logs of a run.
-pub(super) struct Logs {
+pub struct Logs<'p> {
     /// The level that was asked for.
     level: u32,
     /// Number of source lines to list that logs name most often.
     top_lines: Option<usize>,
-    /// True if logs are printed when they are there; else rows have them.
-    prints: bool,
+    /// Prints logs when they are there; without it rows have them.
+    print: Option<&'p (dyn Fn(&str) + Sync)>,
     /// Bytes that rows may still have.
     room: AtomicUsize,
-    /// Why printing failed first.
-    failure: Mutex<Option<Failure>>,
 }
 
-impl Logs {
-    pub(super) fn new(level: u32, top_lines: Option<usize>, prints: bool) -> Logs {
+impl<'p> Logs<'p> {
+    /// Logs of a level, from which `top_lines` source lines are counted. With `print` they are
+    /// printed in pieces, else rows have them.
+    pub fn new(
+        level: u32,
+        top_lines: Option<usize>,
+        print: Option<&'p (dyn Fn(&str) + Sync)>,
+    ) -> Logs<'p> {
         Logs {
             level,
             top_lines,
-            prints,
+            print,
             room: AtomicUsize::new(KEPT_OF_ALL),
-            failure: Mutex::new(None),
         }
     }
 
     /// The level that programs are verified with: frequent lines are counted in the log of
     /// every instruction, unless another level is asked for.
-    pub(super) fn level(&self) -> u32 {
+    pub fn level(&self) -> u32 {
         match self.top_lines {
             Some(_) if self.level == 0 => 2,
             _ => self.level,
@@ -56,9 +56,9 @@ impl Logs {
     }
 
     /// The log of the program of a row.
-    pub(super) fn of<'l>(&'l self, row: &Row) -> ProgramLog<'l> {
+    pub(super) fn of<'l>(&'l self, row: &Row) -> ProgramLog<'l, 'p> {
         let is_kept = self.level != 0 || self.level() & 2 == 0;
-        let limit = match self.prints {
+        let limit = match self.print.is_some() {
             true => KEPT,
             false => KEPT.min(self.room.load(Ordering::Relaxed).max(KEPT_OF_REST)),
         };
@@ -72,28 +72,16 @@ impl Logs {
         }
     }
 
-    /// The failure of printing, if there was one.
-    pub(super) fn failure(&self) -> Result<(), Failure> {
-        let failure = self
-            .failure
-            .lock()
-            .ok()
-            .and_then(|mut failure| failure.take());
-        failure.map_or(Ok(()), Err)
-    }
-
     fn print(&self, text: &str) {
-        if let Ok(mut failure) = self.failure.lock()
-            && failure.is_none()
-        {
-            *failure = print(text).err();
+        if let Some(print) = self.print {
+            print(text);
         }
     }
 }
 
 /// The log of one program.
-pub(super) struct ProgramLog<'l> {
-    logs: &'l Logs,
+pub(super) struct ProgramLog<'l, 'p> {
+    logs: &'l Logs<'p>,
     name: String,
     /// The end of the log, until it is printed.
     tail: Option<LogTail>,
@@ -102,7 +90,7 @@ pub(super) struct ProgramLog<'l> {
     is_begun: bool,
 }
 
-impl ProgramLog<'_> {
+impl ProgramLog<'_, '_> {
     /// Prints what is left of the log, or gives it to the row.
     pub(super) fn finish(self, row: &mut Row) {
         let logs = self.logs;
@@ -119,7 +107,7 @@ impl ProgramLog<'_> {
         if logs.level == 0 {
             return;
         }
-        if !logs.prints {
+        if logs.print.is_none() {
             let left = |room: usize| Some(room.saturating_sub(text.len()));
             let _ = logs
                 .room
@@ -137,7 +125,7 @@ impl ProgramLog<'_> {
 }
 
 /// A log under its heading, with a mark where its start is left out.
-pub(super) fn with_heading(name: &str, verdict: &str, log: &str, left_out: u64) -> String {
+pub fn with_heading(name: &str, verdict: &str, log: &str, left_out: u64) -> String {
     let mark = match left_out {
         0 => String::new(),
         bytes => format!("[{bytes} bytes of the log are left out]\n"),
@@ -145,7 +133,7 @@ pub(super) fn with_heading(name: &str, verdict: &str, log: &str, left_out: u64) 
     format!("{name}: {verdict}\n{mark}{log}\n")
 }
 
-impl LogOutput for ProgramLog<'_> {
+impl LogOutput for ProgramLog<'_, '_> {
     fn write(&mut self, text: &str) {
         if let Some(lines) = &mut self.top_lines {
             lines.write(text);
@@ -157,7 +145,7 @@ impl LogOutput for ProgramLog<'_> {
             return;
         };
         tail.write(text);
-        if self.logs.prints && self.logs.level & 2 != 0 && tail.as_str().len() > KEPT {
+        if self.logs.print.is_some() && self.logs.level & 2 != 0 && tail.as_str().len() > KEPT {
             let tail = mem::replace(tail, LogTail::new(KEPT));
             self.logs
                 .print(&format!("{}\n{}", self.name, tail.as_str()));

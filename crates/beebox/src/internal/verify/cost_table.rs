@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use beebox::internal::program::Program;
-use beebox::internal::verify::{
+use program::Program;
+use super::{
     Cost, cost_by_chain, cost_by_function, cost_by_line, deepest_stack, folded_stacks,
 };
 use serde::Serialize;
@@ -19,14 +19,14 @@ const SHOWN_TEXT: usize = 60;
 
 /// Cost of a program, worst first.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ProgramCost {
+pub struct ProgramCost {
     functions: Vec<Function>,
     chains: Vec<Chain>,
     deepest_stack: Vec<StackUse>,
     lines: Vec<Line>,
     /// Folded stacks.
     #[serde(skip)]
-    pub(super) folded: String,
+    pub folded: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -62,7 +62,7 @@ struct Line {
 }
 
 impl ProgramCost {
-    pub(super) fn new(program: &Program, name: &str, cost: &Cost) -> ProgramCost {
+    pub fn new(program: &Program, name: &str, cost: &Cost) -> ProgramCost {
         let functions = cost_by_function(cost).into_iter().map(|cost| Function {
             name: cost.name,
             insns: cost.insns,
@@ -97,7 +97,7 @@ impl ProgramCost {
     }
 
     /// Functions with their stack, call chains, the deepest stack, and the worst lines.
-    pub(super) fn write(&self, text: &mut String) {
+    pub fn write(&self, text: &mut String) {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

@@ -2,75 +2,65 @@
 
 use std::fmt::Write;
 
-use beebox::Kernel;
-use beebox::internal::ebpf::{Callee, Insn, decode, helper_name};
-use beebox::internal::object::{Trial, TrialOutcome};
-use beebox::internal::program::Program;
-use beebox::internal::verify::{KernelCode, Proof};
-use beebox::verify::Verdict;
+use crate::Kernel;
+use crate::internal::ebpf::{Callee, Insn, decode, helper_name};
+use crate::internal::object::{Trial, TrialOutcome};
+use crate::internal::program::Program;
+use crate::internal::verify::{KernelCode, Proof, Registry};
+use crate::verify::Verdict;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::object::{Labels, Listed, Outcome, Shown, View};
-use crate::answer::Failure;
-use crate::program_input::ClassicForm;
-use crate::program_output::ProgramFormat;
+use super::linked::{Labels, Listed, Outcome};
 
 /// The function that gives `may_goto` more rounds.
 const MORE_ROUNDS: &str = "arch_bpf_timed_may_goto";
 
-/// A program after verification, or why there is none.
-type Xlated<'t> = Result<(&'t Listed<'t>, KernelCode), String>;
+/// A program after verification.
+pub struct Xlated<'t> {
+    name: &'t str,
+    /// The program and what the kernel keeps of it, or why there is nothing.
+    code: Result<(&'t Listed<'t>, KernelCode), String>,
+}
 
-/// Verifies linked programs and shows what the kernel keeps of them.
-pub(super) fn show(
-    trial: &Trial,
-    outcomes: &[Outcome<'_>],
-    labels: &Labels<'_, '_>,
-    view: &View,
-) -> Result<Shown, Failure> {
-    let mut programs = Vec::new();
-    for ((name, outcome), trial) in outcomes.iter().zip(&trial.programs) {
-        let xlated = match (outcome, &trial.outcome) {
-            (Ok(listed), TrialOutcome::Linked(linked)) => {
-                verified(&linked.program, labels.kernel)?.map(|code| (listed, code))
-            }
-            (Ok(_), _) => Err("Linux loads no program of its type".to_owned()),
-            (Err(error), _) => Err(format!("can't be linked: {error}")),
-        };
-        programs.push((name.as_str(), xlated));
+impl<'t> Xlated<'t> {
+    /// Verifies linked programs; `None` for a kernel without a registry.
+    pub fn of_all(
+        trial: &Trial,
+        outcomes: &'t [Outcome<'t>],
+        kernel: &Kernel,
+    ) -> Option<Vec<Xlated<'t>>> {
+        let registry = kernel.registry()?;
+        let programs = outcomes.iter().zip(&trial.programs);
+        let programs = programs.map(|((name, outcome), trial)| Xlated {
+            name,
+            code: match (outcome, &trial.outcome) {
+                (Ok(listed), TrialOutcome::Linked(linked)) => {
+                    verified(&linked.program, kernel, registry).map(|code| (listed, code))
+                }
+                (Ok(_), _) => Err("Linux loads no program of its type".to_owned()),
+                (Err(error), _) => Err(format!("can't be linked: {error}")),
+            },
+        });
+        Some(programs.collect())
     }
-    let complete = programs.iter().all(|(_, xlated)| xlated.is_ok());
-    let bytes = match view.format {
-        ProgramFormat::Json => as_json(&programs, labels),
-        ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
-            as_text(&programs, labels, view.source).into_bytes()
-        }
-        _ => {
-            let what = "instructions of the kernel are written as in its log, or as JSON";
-            return Err(Failure::new(what).hint("no --format, or --format json"));
-        }
-    };
-    Ok(Shown { bytes, complete })
+
+    /// True if the kernel accepts the program.
+    pub fn is_accepted(&self) -> bool {
+        self.code.is_ok()
+    }
 }
 
 /// The rewritten program, or the reason of its refusal.
-fn verified(program: &Program, kernel: &Kernel) -> Result<Result<KernelCode, String>, Failure> {
-    let registry = kernel.registry().ok_or_else(|| {
-        Failure::new(format_args!(
-            "{} has no registry to verify by",
-            kernel.name()
-        ))
-    })?;
-    Ok(match Proof::of(program, kernel, registry) {
-        Ok(proof) => Ok(proof.kernel_code()),
-        Err(verification) => Err(match verification.verdict {
+fn verified(program: &Program, kernel: &Kernel, registry: &Registry) -> Result<KernelCode, String> {
+    Proof::of(program, kernel, registry)
+        .map(|proof| proof.kernel_code())
+        .map_err(|verification| match verification.verdict {
             Verdict::Refused(refusal) => format!("refused: {}", refusal.reason()),
             Verdict::Unsupported(what) => format!("unsupported: {what}"),
             Verdict::Bug(what) => format!("bug of the verifier: {what}"),
             Verdict::Accepted => "no facts".to_owned(),
-        }),
-    })
+        })
 }
 
 /// An instruction of the kernel, or one that the kernel replaces by its own.
@@ -167,14 +157,19 @@ fn heading(listed: &Listed<'_>, code: &KernelCode) -> String {
     format!("{name}: section {section}, {insns} after verification")
 }
 
-fn as_text(programs: &[(&str, Xlated<'_>)], labels: &Labels<'_, '_>, with_source: bool) -> String {
+/// The programs as the verifier's log has them, with source lines if `with_source` says so.
+pub fn xlated_text(
+    programs: &[Xlated<'_>],
+    labels: &Labels<'_, '_>,
+    with_source: bool,
+) -> String {
     let mut text = String::new();
-    for (at, (name, xlated)) in programs.iter().enumerate() {
+    for (at, Xlated { name, code }) in programs.iter().enumerate() {
         if at > 0 {
             text.push('\n');
         }
         // Writing to a string cannot fail.
-        let _ = match xlated {
+        let _ = match code {
             Ok((listed, code)) => {
                 let _ = writeln!(text, "{}", heading(listed, code));
                 write_lines(&mut text, listed, code, labels, with_source)
@@ -228,9 +223,10 @@ fn write_lines(
     Ok(())
 }
 
-fn as_json(programs: &[(&str, Xlated<'_>)], labels: &Labels<'_, '_>) -> Vec<u8> {
-    let record = |(name, xlated): &(&str, Xlated<'_>)| -> Value {
-        match xlated {
+/// The programs as JSON.
+pub fn xlated_json(programs: &[Xlated<'_>], labels: &Labels<'_, '_>) -> Value {
+    let record = |Xlated { name, code }: &Xlated<'_>| -> Value {
+        match code {
             Ok((listed, code)) => json!({
                 "name": name,
                 "section": listed.section,
@@ -242,5 +238,5 @@ fn as_json(programs: &[(&str, Xlated<'_>)], labels: &Labels<'_, '_>) -> Vec<u8> 
         }
     };
     let programs: Vec<Value> = programs.iter().map(record).collect();
-    crate::stdout::json(&json!({ "programs": programs }))
+    json!({ "programs": programs })
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A source line of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct TopLine {
+pub struct TopLine {
     /// Number of times that the log names it.
     count: u64,
     /// `FILE:LINE`, if the log says it.
@@ -73,7 +73,7 @@ pub(super) fn of_log(log: &str, most: usize) -> Vec<TopLine> {
 }
 
 /// Writes the lines of a program.
-pub(super) fn write(out: &mut String, program: &str, lines: &[TopLine]) {
+pub fn write_top_lines(out: &mut String, program: &str, lines: &[TopLine]) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "Top source lines ({program}):");
     for line in lines {
@@ -93,7 +93,7 @@ mod tests {
     fn lines_are_counted_and_sorted() {
         let log = "func#0 @0\n; b(); @ a.c:2\n1: (95) exit\n; a(); @ a.c:1\n; a(); @ a.c:1\n; c\n";
         let mut text = String::new();
-        write(&mut text, "p", &of_log(log, 2));
+        write_top_lines(&mut text, "p", &of_log(log, 2));
         assert_eq!(
             text,
             "Top source lines (p):\n    2: (a.c:1)\ta();\n    1: (a.c:2)\tb();\n\n"
