@@ -233,8 +233,8 @@ fn show_object(
     if let Some(object) = file.unlinked()
         && !args.jit
         && !args.xlated
-        && let Some(text) = unlinked(&object, args)
-            .map_err(|failure| failure.within(file.path().display()))?
+        && let Some(text) =
+            unlinked(&object, args).map_err(|failure| failure.within(file.path().display()))?
     {
         write_program(&text, args.format, output)?;
         return Ok(Answer::No);

@@ -295,7 +295,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let failure = Failure::new(format_args!("{name}: this file is not a BPF object"));
         let remedy = match raw::read_program(file.bytes(), None) {
             Ok(program) if !program.insns().is_empty() => {
-                format!("beebox exec {}, which executes instructions", args.file.display())
+                format!(
+                    "beebox exec {}, which executes instructions",
+                    args.file.display()
+                )
             }
             _ => "an object (*.bpf.o) as FILE, --pcap for a capture".to_owned(),
         };
@@ -339,7 +342,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut loading: Vec<String> = chosen.iter().cloned().collect();
     if let Some(file) = &expected {
         for (line, program) in file.programs() {
-            if !object.programs().any(|(_, known)| knargs.name == *program) {
+            if !object.programs().any(|(_, known)| known.name == *program) {
                 let place = format_args!("{}:{line}", file.name());
                 let failure = Failure::new(format_args!("{name} has no program {program:?}"));
                 let failure = failure.hint(format_args!("run with one of {}", names(&object)));

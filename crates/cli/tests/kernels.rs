@@ -286,7 +286,13 @@ fn profiles_are_compiled_for_versions_as_objects_are() {
     fs::create_dir(&kernel).unwrap();
     fs::copy(root().join(SHAPES), kernel.join("vmlinux.btf")).unwrap();
     let kernel = kernel.to_str().unwrap();
-    let words = ["seccomp", "compile", path.to_str().unwrap(), "--kernel", kernel];
+    let words = [
+        "seccomp",
+        "compile",
+        path.to_str().unwrap(),
+        "--kernel",
+        kernel,
+    ];
     let told = error(&beebox(&words));
     let missing = format!("beebox: --kernel {kernel}: nothing there states the kernel's version");
     assert!(told.starts_with(&missing), "{told}");

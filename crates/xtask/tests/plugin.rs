@@ -48,12 +48,12 @@ fn the_plugin_follows_the_protocol() {
     assert_eq!(plugin(&[], "zz").0, Some(2));
     let (code, _, error) = plugin(&[], "");
     assert_eq!(code, Some(2));
-    assert!(
-        error.contains("program: no instructions"),
-        "{error}"
-    );
+    assert!(error.contains("program: no instructions"), "{error}");
     let (code, _, error) = plugin(&["--elf"], &five);
     assert_eq!(code, Some(2));
-    assert!(error.contains("this file has no ELF magic number"), "{error}");
+    assert!(
+        error.contains("this file has no ELF magic number"),
+        "{error}"
+    );
     assert_eq!(plugin(&["zz"], &five).0, Some(2));
 }

@@ -9,10 +9,10 @@ pub mod ebpf;
 pub mod expect;
 pub mod host;
 pub mod kernel;
-pub mod listing;
 #[cfg(feature = "kernel-data")]
 mod kernel_files;
 mod kernel_image;
+pub mod listing;
 pub mod maps;
 pub mod maps_json;
 pub mod native;

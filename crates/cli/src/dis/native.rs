@@ -15,7 +15,6 @@ use iced_x86::{
 };
 use serde::Serialize;
 
-
 /// A program as it was given, as eBPF, and as native code.
 pub(super) struct Sides<'a> {
     /// The classic program, where it was one.

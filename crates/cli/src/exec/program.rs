@@ -98,12 +98,10 @@ impl RawProgram {
             ProgramReadError::Elf(ElfError::NoCode { section: Some(_) }) => {
                 failure.hint("llvm-objdump -h lists the sections")
             }
-            ProgramReadError::Elf(ElfError::Relocations { .. }) => {
-                failure.hint(format_args!(
-                    "beebox run {}, which links objects",
-                    path.display()
-                ))
-            }
+            ProgramReadError::Elf(ElfError::Relocations { .. }) => failure.hint(format_args!(
+                "beebox run {}, which links objects",
+                path.display()
+            )),
             ProgramReadError::Elf(_) => failure,
             _ if self.form.is_none() => failure.hint(format_args!(
                 "--form, if FILE is not {}",

@@ -67,9 +67,7 @@ pub(super) fn filter_all(
     let written = match target {
         // What a damaged capture has before the damage is the output; after other faults there
         // is none.
-        Some(target) if run.fault.is_none() || run.is_damaged => {
-            target.finish(args.output.given())
-        }
+        Some(target) if run.fault.is_none() || run.is_damaged => target.finish(args.output.given()),
         _ => Ok(()),
     };
     let summary = Summary {

@@ -48,10 +48,7 @@ fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
         // Loading says why.
         return Ok(());
     };
-    let (name, has_packet) = (
-        &program.name,
-        args.packet.is_some() || args.pcap.is_some(),
-    );
+    let (name, has_packet) = (&program.name, args.packet.is_some() || args.pcap.is_some());
     if args.ifindex.is_some() && !takes_packet(kind) {
         let what = "--ifindex is the interface of packets, and program";
         let what = format_args!("{what} {name} of type {} gets none", kind.name());

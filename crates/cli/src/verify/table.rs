@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use beebox::internal::verify::results::{Row, with_heading, write_top_lines};
 use report::veristat::{Column, Emit, ResultVerdict, push_columns};
 
-
 /// Numbers of programs by verdict, of all that were verified.
 pub(super) struct Counts {
     accepted: usize,

@@ -35,8 +35,8 @@ pub use capture::{
 };
 
 pub use input::Input;
-pub use packet_path::{PacketPath, PathRecord};
 pub use merge::{Merged, merge};
+pub use packet_path::{PacketPath, PathRecord};
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;
 

@@ -11,8 +11,8 @@ use crate::Kernel;
 use crate::internal::btf::core::Path;
 use crate::internal::btf::ext::{CoreKind, CoreSpec};
 use crate::internal::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
-use crate::internal::object::{Error, Object, ProgramTrial, Reference, Referent, TrialOutcome};
 use crate::internal::object::reference_at;
+use crate::internal::object::{Error, Object, ProgramTrial, Reference, Referent, TrialOutcome};
 use crate::internal::program::{AttachType, LineInfo, MapId, ProgramType, Subprog};
 
 /// A linked program, loadable or not.
@@ -52,8 +52,7 @@ impl<'t> Listed<'t> {
                 section: &program.section,
                 kind: program.kind,
                 attach_type: program.attach_type,
-                /// Its instructions.
-    pub insns: &program.insns,
+                insns: &program.insns,
                 subprogs: &program.subprogs,
                 line_info: &program.line_info,
                 references: &program.references,
@@ -291,12 +290,7 @@ fn heading(program: &Listed<'_>) -> String {
 }
 
 /// Writes instructions, with the names of subprogs and source lines between them.
-pub(super) fn write_slots(
-    text: &mut String,
-    subprogs: &[Subprog],
-    slots: &[Slot],
-    form: LineForm,
-) {
+pub(super) fn write_slots(text: &mut String, subprogs: &[Subprog], slots: &[Slot], form: LineForm) {
     let mut shown: Option<&Source> = None;
     let mut functions = subprogs.iter().peekable();
     for slot in slots {

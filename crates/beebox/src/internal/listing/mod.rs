@@ -10,9 +10,7 @@ mod xlated;
 
 use std::fmt;
 
-pub use converted::{
-    ConvertedRecord, InsnRecord, converted_slots, converted_text, insn_records,
-};
+pub use converted::{ConvertedRecord, InsnRecord, converted_slots, converted_text, insn_records};
 pub use linked::{Beside, Labels, LineForm, Listed, Outcome, linked_json, linked_text};
 pub use plain::{Record, hex, initializer, slots};
 pub use slot::{Slot, SlotRecord, Source};

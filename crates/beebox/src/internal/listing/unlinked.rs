@@ -8,9 +8,9 @@ use crate::internal::object::{ProgramDef, UnlinkedObject};
 use report::object::unlinked_notes;
 use serde_json::{Value, json};
 
+use super::UnknownProgram;
 use super::linked::{LineForm, write_slots};
 use super::plain::Record;
-use super::UnknownProgram;
 use super::slot::{Slot, Source};
 
 /// The programs of these names, or all of them.

@@ -158,11 +158,7 @@ fn heading(listed: &Listed<'_>, code: &KernelCode) -> String {
 }
 
 /// The programs as the verifier's log has them, with source lines if `with_source` says so.
-pub fn xlated_text(
-    programs: &[Xlated<'_>],
-    labels: &Labels<'_, '_>,
-    with_source: bool,
-) -> String {
+pub fn xlated_text(programs: &[Xlated<'_>], labels: &Labels<'_, '_>, with_source: bool) -> String {
     let mut text = String::new();
     for (at, Xlated { name, code }) in programs.iter().enumerate() {
         if at > 0 {

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::{Cost, cost_by_chain, cost_by_function, cost_by_line, deepest_stack, folded_stacks};
 use program::Program;
-use super::{
-    Cost, cost_by_chain, cost_by_function, cost_by_line, deepest_stack, folded_stacks,
-};
 use serde::Serialize;
 
 /// Lines that the table shows of each program.

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use isa::ebpf::{Insn, Reg};
-use program::Program;
 use super::{
     Branch, CallFact, InsnFact, MapRef, PacketCheck, Pointer, PointerKind, ProgramFacts, Scalar,
     Value,
 };
+use isa::ebpf::{Insn, Reg};
+use program::Program;
 use serde::Serialize;
 
 /// Columns of an instruction's text in the table.

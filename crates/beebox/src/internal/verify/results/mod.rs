@@ -19,10 +19,10 @@ use std::time::Instant;
 use btf::Btf;
 use object::{Blame, Error, Object};
 use program::case::KernelAnswer;
-use program::{LoadFlags, MapDef, Program};
+use program::{MapDef, Program};
 use report::count;
 use report::veristat::{Filters, ResultVerdict};
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::registry::Registry;
 use verifier::{LogOutput, Options, Verdict, Verification};
 
@@ -343,8 +343,12 @@ fn loaded_as(program: &Program, file: &str) -> String {
 
 /// A map of a kind that the kernel lacks, so that the program cannot be loaded.
 fn missing_map(program: &Program, registry: &Registry) -> Option<Arc<MapDef>> {
-    let mut maps = program.used_maps().into_iter().filter_map(|id| program.map(id));
-    let is_missing = |map: &&Arc<MapDef>| map.kind().is_none_or(|kind| registry.map(kind).is_none());
+    let mut maps = program
+        .used_maps()
+        .into_iter()
+        .filter_map(|id| program.map(id));
+    let is_missing =
+        |map: &&Arc<MapDef>| map.kind().is_none_or(|kind| registry.map(kind).is_none());
     maps.find(is_missing).cloned()
 }
 
@@ -378,10 +382,7 @@ fn verify_one<F: Files>(
     registry: &Registry,
 ) -> Row {
     let mut row = Row::empty(file, &loaded.name);
-    row.prog_type = loaded
-        .kind
-        .map_or(UNTYPED, |kind| kind.name())
-        .to_owned();
+    row.prog_type = loaded.kind.map_or(UNTYPED, |kind| kind.name()).to_owned();
     row.notes = loaded.notes.iter().map(ToString::to_string).collect();
     match &loaded.program {
         Err(error) => row.reason = format!("not loaded: {error}"),

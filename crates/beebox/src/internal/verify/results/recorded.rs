@@ -6,10 +6,10 @@
 
 use std::fmt;
 
+use crate::kernel::KernelVersion;
 use program::case::KernelAnswer;
 use report::veristat::ResultVerdict;
 use serde::Serialize;
-use spec::kernel::Version;
 use verifier::LogOutput;
 
 use super::log::LineSearch;
@@ -80,9 +80,9 @@ pub(super) fn compare(
     kernel: &Kernel,
     log: &dyn Fn(&mut dyn LogOutput),
 ) -> Vec<Agreement> {
-    let series = |version: Version| (version.major, version.minor);
+    let series = |version: KernelVersion| (version.major, version.minor);
     let compare = |answer: &KernelAnswer| {
-        let recorded: Option<Version> = answer.release.parse().ok();
+        let recorded: Option<KernelVersion> = answer.release.parse().ok();
         let is_ours = recorded.map(series) == kernel.version().map(series);
         let agrees = match row.verdict {
             _ if !is_ours => Outcome::NotCompared,
