@@ -1,6 +1,7 @@
 //! docs/conformance.md: each instruction, and how many cases of it each engine
 //! gets right.
 
+use expect_test::expect_file;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -64,19 +65,10 @@ impl Page {
         self.counts.get(&(op, engine)).copied().unwrap_or_default()
     }
 
-    /// Compares with the committed page, or writes it if the environment says so.
-    pub(crate) fn compare_or_write(&self) {
+    /// Compares with the committed page, which `UPDATE_EXPECT=1` writes.
+    pub(crate) fn compare(&self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
-        let page = self.markdown();
-        if std::env::var_os("BEEBOX_WRITE_PAGE").is_some() {
-            std::fs::write(&path, page).expect("the page can be written");
-            return;
-        }
-        let committed = std::fs::read_to_string(&path).expect("docs/conformance.md");
-        assert!(
-            committed == page,
-            "docs/conformance.md is not current: cargo xtask conformance writes it"
-        );
+        expect_file![path].assert_eq(&self.markdown());
     }
 
     fn markdown(&self) -> String {
