@@ -3,7 +3,6 @@
 pub(crate) mod ebpf;
 mod native;
 mod object;
-mod written;
 
 use beebox::internal::classic::convert;
 use beebox::internal::ebpf::{Insn, decode};

@@ -6,10 +6,8 @@ mod choice;
 mod expect;
 mod maps_file;
 mod output;
-mod outputs;
 mod progress;
 mod refused;
-mod spool;
 mod unused;
 mod unwritten;
 mod user_records;
@@ -19,12 +17,11 @@ use std::path::{Path, PathBuf};
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::expect::ExpectCheck;
 use beebox::internal::maps_json::{MapsDump, RecordTypes};
-use beebox::internal::object::{Contents, Object};
+use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream,
-};
+    LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream, RunOutputs, fallback_reason, leave_out_struct_ops, programs_in_arrays};
 
 use beebox::internal::network;
 use beebox::network::System;
@@ -37,11 +34,10 @@ use crate::object_input::ObjectFile;
 use crate::output_path::PacketOutputArg;
 use crate::verify::globals;
 use changes::Changes;
-use choice::{choose, names, programs_in_arrays};
+use choice::{choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
-use outputs::Outputs;
 
 /// Run a program of an object on packets
 ///
@@ -398,7 +394,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             return loading.answer(error);
         }
     };
-    let fallback_reason = fallback(&mut loaded, &runs);
+    let fallback_reason = fallback_reason(&mut loaded, &runs);
     if let (Some(Engine::Native), Some((program, what))) = (args.engine, &fallback_reason) {
         let what =
             format_args!("{name}: program {program}: native code does not support yet: {what}");
@@ -457,7 +453,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     set_up(&mut program);
     let (kind, engine) = (program.kind(), program.engine());
-    let mut outputs = Outputs::default();
+    let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
         None => on_packet(args, &mut program, &mut outputs)?,
         Some(path) if args.jobs == 1 => capture::run(path, output, &mut program, &mut outputs)?,
@@ -538,27 +534,6 @@ fn parse_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text:?} is no size (for instance 512M)"))
 }
 
-/// Has no struct_ops created, of which no run makes use: the kernel need not have its type.
-fn leave_out_struct_ops(object: &mut Object<'_>) {
-    let all = object.maps().iter();
-    let of_ops = all.filter(|(_, map)| matches!(map.contents(), Contents::StructOps(_)));
-    let of_ops: Vec<_> = of_ops.map(|(id, _)| id).collect();
-    for id in of_ops {
-        if let Some(map) = object.maps_mut().get_mut(id) {
-            map.autocreate = false;
-        }
-    }
-}
-
-/// The first of these programs that runs in the checked engine since native code does not support
-/// it, and what is not supported.
-fn fallback(loaded: &mut LoadedObject, programs: &[String]) -> Option<(String, String)> {
-    programs.iter().find_map(|name| {
-        let program = loaded.program(name)?;
-        Some((name.clone(), program.fallback_reason()?.to_owned()))
-    })
-}
-
 /// Reads the file of `--network`.
 fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
@@ -585,7 +560,7 @@ fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure
 fn on_packet(
     args: &Args,
     program: &mut RunnableProgram<'_>,
-    outputs: &mut Outputs,
+    outputs: &mut RunOutputs,
 ) -> Result<Ran, Failure> {
     let packet = args.packet()?.unwrap_or_default();
     let context = args.ctx.as_ref().map(read_source).transpose()?;

@@ -49,6 +49,7 @@ mod elf;
 mod form;
 mod trap_json;
 mod unchecked;
+mod written;
 
 pub use elf::{ElfError, elf_program};
 pub use form::{ProgramForm, ProgramReadError, parse_hex, read_program};
@@ -64,6 +65,7 @@ pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use trap_json::{limit_json, trap_json, trap_text};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
+pub use written::{ListingReadError, read_listing};
 pub use vm::{
     Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,
     Opened, Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect,

@@ -2,10 +2,11 @@
 
 use beebox::internal::ebpf::{Insn, RawInsn, encode, to_bytes};
 use beebox::internal::listing::{Record, Slot, hex, initializer, slots};
-use beebox::internal::raw::{ElfError, ProgramForm, ProgramReadError, read_program};
+use beebox::internal::raw::{
+    ElfError, ListingReadError, ProgramForm, ProgramReadError, read_listing, read_program,
+};
 use serde::Serialize;
 
-use super::written;
 use crate::answer::Failure;
 use crate::input::{LONGEST_TEXT, excerpt};
 use crate::program_input::{ClassicForm, ProgramInput};
@@ -21,7 +22,14 @@ pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {
 /// Parses the bytes of a program in any form. `name` is that of the input.
 pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
     if file.trim_ascii_start().starts_with(b"{") {
-        return written::read(file).map_err(|failure| failure.within(name));
+        return read_listing(file).map_err(|error| {
+            let failure = Failure::new(&error).within(name);
+            match error {
+                ListingReadError::Json(_) => failure
+                    .hint("`beebox dis --ebpf --format json` writes {\"insns\": [{\"bytes\": …}]}"),
+                _ => failure,
+            }
+        });
     }
     if file.trim_ascii().is_empty() {
         return Err(Failure::new("the input is empty").within(name));

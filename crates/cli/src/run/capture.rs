@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use beebox::internal::run::{
-    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram,
-};
+    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram, RunOutputs};
 
 use super::output::Ran;
-use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::answer::Failure;
 use crate::capture_file::{self, output_format};
@@ -19,7 +17,7 @@ pub(super) fn run(
     path: &Path,
     out: Option<OutputPath<'_>>,
     program: &mut RunnableProgram<'_>,
-    outputs: &mut Outputs,
+    outputs: &mut RunOutputs,
 ) -> Result<Ran, Failure> {
     let mut input = capture_file::open(path, true)?;
     let mut file = match out {
@@ -63,7 +61,7 @@ pub(super) fn run_parallel(
     program: &str,
     threads: Threads,
     set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
-    outputs: &mut Outputs,
+    outputs: &mut RunOutputs,
 ) -> Result<Ran, Failure> {
     let shared = loaded.shared_maps();
     if !shared.is_empty() && !threads.share_maps {

@@ -1,6 +1,6 @@
 //! The programs of an object that a run needs.
 
-use beebox::internal::object::{Contents, InitialEntry, Object, ProgramDef};
+use beebox::internal::object::{Object, ProgramDef};
 use beebox::internal::program::ProgramType;
 use beebox::internal::run::{can_test_run, takes_packet};
 
@@ -66,27 +66,6 @@ fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
         .hint("--ctx HEX|FILE, its context")),
         _ => Ok(()),
     }
-}
-
-/// Programs that program arrays hold from the start, of the types of those that run.
-pub(super) fn programs_in_arrays(object: &Object<'_>, running: &[String]) -> Vec<String> {
-    let kinds: Vec<_> = object
-        .programs()
-        .filter(|(_, program)| running.iter().any(|name| program.name == **name))
-        .map(|(_, program)| program.kind)
-        .collect();
-    let mut held = Vec::new();
-    for (_, map) in object.maps().iter() {
-        if let Contents::Entries(entries) = map.contents() {
-            held.extend(entries.values());
-        }
-    }
-    let is_held = |id| held.contains(&&InitialEntry::Program(id));
-    object
-        .programs()
-        .filter(|(id, program)| is_held(*id) && kinds.contains(&program.kind))
-        .map(|(_, program)| program.name.to_string())
-        .collect()
 }
 
 /// Names of all programs.

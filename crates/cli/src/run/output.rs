@@ -8,15 +8,12 @@ use beebox::internal::program::ProgramType;
 use beebox::internal::raw::{limit_json, trap_json};
 use beebox::internal::run::{
     CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
-    VerdictCount, redirect_json, redirect_text, takes_packet,
-};
+    VerdictCount, redirect_json, redirect_text, takes_packet, RecordList, RunOutputs, Spool, TextList};
 use report::run::{hex, hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::RunFormat;
-use super::outputs::{Outputs, RecordList, TextList};
-use super::spool::Spool;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
 use crate::limits::TIMED_OUT;
@@ -71,7 +68,7 @@ pub(super) struct Report<'a> {
     pub(super) ran: Ran,
     /// Reads of stack memory that programs never wrote.
     pub(super) unwritten: Vec<UnwrittenRead>,
-    pub(super) outputs: Outputs,
+    pub(super) outputs: RunOutputs,
     /// Text of the programs' streams, standard output and error.
     pub(super) streams: [String; 2],
     /// The maps, if they are printed.
@@ -81,7 +78,11 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     /// Prints it; a trap and the time limit are a no.
     pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
-        self.outputs.check()?;
+        if let Some(error) = self.outputs.fault() {
+            let place = std::env::temp_dir();
+            let what = format_args!("temporary file in {}: {error}", place.display());
+            return Err(Failure::new(what).hint("TMPDIR=DIRECTORY, where there is room"));
+        }
         match format {
             RunFormat::Text => {
                 let mut out = streamed_output(AnswerFormat::Text);

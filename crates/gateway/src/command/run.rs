@@ -265,7 +265,7 @@ fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> St
     }
     text += "\n   packets         bytes  rule\n";
     for (rule, hits) in by_hits(hits).iter().take(top) {
-        let rule = input::describe_rule(set, *rule);
+        let rule = set.rule_text(*rule);
         text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
     }
     let unused = (1..=set.rules.len()).filter(|rule| hits[*rule].packets == 0);

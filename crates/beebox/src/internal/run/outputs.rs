@@ -2,31 +2,32 @@
 
 use std::io;
 
-use beebox::internal::maps_json::{Ordered, RecordTypes};
-use beebox::internal::run::{PacketRun, PrintedText, RunRecord};
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::json;
 
 use super::spool::{Item, Spool};
-use crate::answer::Failure;
+use super::{PacketRun, PrintedText, RunRecord};
+use crate::internal::maps_json::{Ordered, RecordTypes};
 
 /// What runs handed over beside verdicts.
 #[derive(Default)]
-pub(super) struct Outputs {
-    pub(super) texts: Spool,
-    pub(super) records: Spool,
+pub struct RunOutputs {
+    /// Printed texts.
+    pub texts: Spool,
+    /// Records of ring and perf buffers.
+    pub records: Spool,
     /// Names of the maps that records are of, by number.
     maps: Vec<String>,
 }
 
-impl Outputs {
+impl RunOutputs {
     /// Adds what the run on a packet of a capture printed, and the records that it handed over.
-    pub(super) fn add(&mut self, run: PacketRun<'_>) {
+    pub fn add(&mut self, run: PacketRun<'_>) {
         self.add_of(run.packet, run.printk, run.records);
     }
 
     /// Adds those of a run on the packet of this number, 0 for none.
-    pub(super) fn add_of(&mut self, packet: u64, printed: &PrintedText, records: &[RunRecord]) {
+    pub fn add_of(&mut self, packet: u64, printed: &PrintedText, records: &[RunRecord]) {
         self.texts.lost += printed.lost;
         for text in &printed.texts {
             self.texts.add(packet, 0, text.as_bytes());
@@ -41,14 +42,13 @@ impl Outputs {
         }
     }
 
-    /// Fails if some of it could not be kept because there was no room.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        self.texts.check()?;
-        self.records.check()
+    /// Why some of it could not be kept, if that is so: there was no room.
+    pub fn fault(&self) -> Option<&io::Error> {
+        self.texts.fault().or(self.records.fault())
     }
 
     /// A record, with the number of its packet.
-    pub(super) fn record_of(&self, item: Item) -> (u64, RunRecord) {
+    pub fn record_of(&self, item: Item) -> (u64, RunRecord) {
         let record = RunRecord {
             map: self.maps[item.map as usize].clone(),
             bytes: item.bytes,
@@ -58,7 +58,10 @@ impl Outputs {
 }
 
 /// The texts as a list of JSON, with their packets if they are of a capture.
-pub(super) struct TextList<'o>(pub(super) &'o Outputs);
+pub struct TextList<'o>(
+    /// The texts.
+    pub &'o RunOutputs,
+);
 
 impl Serialize for TextList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -73,9 +76,11 @@ impl Serialize for TextList<'_> {
 }
 
 /// The records as a list of JSON.
-pub(super) struct RecordList<'o> {
-    pub(super) outputs: &'o Outputs,
-    pub(super) types: &'o RecordTypes<'o>,
+pub struct RecordList<'o> {
+    /// The records.
+    pub outputs: &'o RunOutputs,
+    /// Their types.
+    pub types: &'o RecordTypes<'o>,
 }
 
 impl Serialize for RecordList<'_> {

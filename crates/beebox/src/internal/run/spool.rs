@@ -3,11 +3,8 @@
 //! A little of it is kept in memory, the rest in a temporary file without a name, which goes with
 //! the process. So the memory of a run does not depend on the length of its capture.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-
-use crate::answer::Failure;
 
 /// Bytes that are kept in memory.
 const IN_MEMORY: usize = 1 << 20;
@@ -20,7 +17,7 @@ const HEAD: usize = 16;
 
 /// Items in the order in which they were added.
 #[derive(Default)]
-pub(super) struct Spool {
+pub struct Spool {
     /// The last items.
     memory: Vec<u8>,
     /// Those before.
@@ -28,21 +25,23 @@ pub(super) struct Spool {
     items: u64,
     bytes: u64,
     /// Number of items that were not kept.
-    pub(super) lost: u64,
+    pub lost: u64,
     fault: Option<io::Error>,
 }
 
 /// A printed text, or a record.
-pub(super) struct Item {
+pub struct Item {
     /// Number of the packet; 0 if the run was on no capture.
-    pub(super) packet: u64,
+    pub packet: u64,
     /// Number of the map that a record is of.
-    pub(super) map: u32,
-    pub(super) bytes: Vec<u8>,
+    pub map: u32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 impl Spool {
-    pub(super) fn add(&mut self, packet: u64, map: u32, bytes: &[u8]) {
+    /// Adds an item.
+    pub fn add(&mut self, packet: u64, map: u32, bytes: &[u8]) {
         let len = (HEAD + bytes.len()) as u64;
         let Ok(stated) = u32::try_from(bytes.len()) else {
             self.lost += 1;
@@ -77,24 +76,17 @@ impl Spool {
     }
 
     /// Number of items that are kept.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Fails if the temporary file could not be written.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        match &self.fault {
-            None => Ok(()),
-            Some(error) => {
-                let place = std::env::temp_dir();
-                let what = format_args!("temporary file in {}: {error}", place.display());
-                Err(Failure::new(what).hint("TMPDIR=DIRECTORY, where there is room"))
-            }
-        }
+    /// Why the temporary file could not be written, if that is so.
+    pub fn fault(&self) -> Option<&io::Error> {
+        self.fault.as_ref()
     }
 
     /// The items that are kept.
-    pub(super) fn items(&self) -> impl Iterator<Item = io::Result<Item>> {
+    pub fn items(&self) -> impl Iterator<Item = io::Result<Item>> {
         let file = self.file.as_ref().map(|mut file| {
             let rewound = file.rewind();
             rewound.map(|()| file)
@@ -134,15 +126,17 @@ fn read_item(from: &mut impl Read) -> io::Result<Item> {
 }
 
 /// A file of the process alone, which no directory has.
+#[cfg(unix)]
 fn unnamed_file() -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
     for number in 0.. {
         let name = format!(".beebox.{}.{number}.spool", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut options = OpenOptions::new();
+        let mut options = File::options();
         let options = options.read(true).write(true).create_new(true).mode(0o600);
         match options.open(&path) {
             Ok(file) => {
-                fs::remove_file(&path)?;
+                std::fs::remove_file(&path)?;
                 return Ok(file);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -150,6 +144,12 @@ fn unnamed_file() -> io::Result<File> {
         }
     }
     unreachable!("the numbers do not end")
+}
+
+/// Other systems have no files without a name.
+#[cfg(not(unix))]
+fn unnamed_file() -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
         }
         assert!(spool.file.is_some() && !spool.memory.is_empty());
         assert_eq!((spool.len(), spool.lost), (ITEMS, 0));
-        assert!(spool.check().is_ok());
+        assert!(spool.fault().is_none());
         for _ in 0..2 {
             let mut count = 0;
             for (number, read) in (0..).zip(spool.items()) {
