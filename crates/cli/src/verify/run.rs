@@ -7,7 +7,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::internal::btf::Btf;
 use beebox::internal::program::{LoadFlags, MapKind, ProgramType};
-use beebox::internal::verify::results::{self, Contents, FileFault, Job, Note, Results};
+use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
 
 use super::{globals, single};
 use crate::answer::{Failure, note};
@@ -66,10 +66,10 @@ impl results::Files for Files<'_> {
         fs::metadata(&self.paths[at]).map_or(0, |about| about.len())
     }
 
-    fn read(&self, at: usize) -> Result<Contents, Failure> {
+    fn read(&self, at: usize) -> Result<FileContents, Failure> {
         let file = ObjectFile::read(&self.paths[at])?;
         let single = single::read(&file, self.kind, self.flags)?;
-        Ok(single.unwrap_or_else(|| Contents::Object(file.into_bytes())))
+        Ok(single.unwrap_or_else(|| FileContents::Object(file.into_bytes())))
     }
 
     fn read_btf(&self, at: usize, name: &str) -> Option<Arc<Btf<'static>>> {

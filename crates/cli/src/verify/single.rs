@@ -4,7 +4,7 @@ use std::path::Path;
 
 use beebox::internal::ebpf::encode;
 use beebox::internal::program::{LoadFlags, Program, ProgramType};
-use beebox::internal::verify::results::Contents;
+use beebox::internal::verify::results::FileContents;
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
@@ -47,7 +47,7 @@ pub(super) fn read(
     file: &ObjectFile,
     kind: Option<ProgramType>,
     flags: LoadFlags,
-) -> Result<Option<Contents>, Failure> {
+) -> Result<Option<FileContents>, Failure> {
     if file.is_object() {
         return Ok(None);
     }
@@ -65,10 +65,10 @@ pub(super) fn read(
         .flags(flags)
         .build()
         .map_err(|error| Failure::new(error).within(&input))?;
-    Ok(Some(Contents::Program(Box::new(program), Vec::new())))
+    Ok(Some(FileContents::Program(Box::new(program), Vec::new())))
 }
 
-fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Contents, Failure> {
+fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<FileContents, Failure> {
     let case = case_input::parse(input, bytes)?;
     let stated = case.program.flags();
     let (program, answers) = match stated.with(flags) {
@@ -80,5 +80,5 @@ fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Contents, Fa
             (program, Vec::new())
         }
     };
-    Ok(Contents::Program(Box::new(program), answers))
+    Ok(FileContents::Program(Box::new(program), answers))
 }

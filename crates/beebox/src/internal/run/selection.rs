@@ -1,6 +1,6 @@
 //! Programs and maps that runs need beside what they name.
 
-use object::{Contents, InitialEntry, Object};
+use crate::internal::object::{Contents, InitialEntry, Object};
 
 use super::LoadedObject;
 

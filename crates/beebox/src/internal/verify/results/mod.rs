@@ -41,7 +41,7 @@ pub use top_lines::{TopLine, write_top_lines};
 const THREAD_STACK: usize = 64 << 20;
 
 /// What a file holds.
-pub enum Contents {
+pub enum FileContents {
     /// An object.
     Object(Vec<u8>),
     /// One program, with the answers of kernels that are recorded with it.
@@ -116,7 +116,7 @@ pub trait Files: Sync {
     ///
     /// # Errors
     /// If it cannot be read.
-    fn read(&self, at: usize) -> Result<Contents, Self::Error>;
+    fn read(&self, at: usize) -> Result<FileContents, Self::Error>;
 
     /// BTF in a file beside one, for the tags of the kernel's selftests.
     fn read_btf(&self, at: usize, name: &str) -> Option<Arc<Btf<'static>>>;
@@ -252,8 +252,8 @@ fn verify_file<F: Files>(
         is_chosen
     };
     let bytes = match files.read(at)? {
-        Contents::Object(bytes) => bytes,
-        Contents::Program(program, answers) => {
+        FileContents::Object(bytes) => bytes,
+        FileContents::Program(program, answers) => {
             if !is_chosen(&loaded_as(&program, base)) {
                 return Ok(FileResults {
                     left_out: left_out.take(),
