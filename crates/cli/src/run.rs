@@ -21,7 +21,9 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, RunClock, RunEngine, RunnableProgram, Stream, RunOutputs, fallback_reason, leave_out_struct_ops, programs_in_arrays};
+    LoadOptions, LoadedObject, RunClock, RunEngine, RunOutputs, RunnableProgram, Stream,
+    fallback_reason, leave_out_struct_ops, programs_in_arrays,
+};
 
 use beebox::internal::network;
 use beebox::network::System;

@@ -65,9 +65,9 @@ pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use trap_json::{limit_json, trap_json, trap_text};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
-pub use written::{ListingReadError, read_listing};
 pub use vm::{
     Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,
     Opened, Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect,
     RunContext, Side, StackFrames, Streams, System, SystemCalls, Tunnel, Unchecked,
 };
+pub use written::{ListingReadError, read_listing};

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use beebox::internal::run::{
-    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunnableProgram, RunOutputs};
+    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunOutputs, RunnableProgram,
+};
 
 use super::output::Ran;
 use super::progress::Progress;

@@ -7,8 +7,10 @@ use beebox::internal::maps_json::{MapsDump, RecordTypes};
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw::{limit_json, trap_json};
 use beebox::internal::run::{
-    CaptureSummary, PrintedText, RunEngine, RunError, Stream, TestRunOutput, UnwrittenRead,
-    VerdictCount, redirect_json, redirect_text, takes_packet, RecordList, RunOutputs, Spool, TextList};
+    CaptureSummary, PrintedText, RecordList, RunEngine, RunError, RunOutputs, Spool, Stream,
+    TestRunOutput, TextList, UnwrittenRead, VerdictCount, redirect_json, redirect_text,
+    takes_packet,
+};
 use report::run::{hex, hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};

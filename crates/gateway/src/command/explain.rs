@@ -103,11 +103,7 @@ fn list(rules: &[u32]) -> String {
 
 fn text(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> String {
     let matching = compiled.matching(packet);
-    let mut text = format!(
-        "{}\n{}\n\n",
-        packet,
-        set.rule_text(rule)
-    );
+    let mut text = format!("{}\n{}\n\n", packet, set.rule_text(rule));
     for (field, rules) in Field::ALL.into_iter().zip(&matching) {
         text += &format!(
             "{:<20} {:<20} {:>5} of {} match: {}\n",
