@@ -2,9 +2,10 @@
 //! its explanation in a file of the same name that ends with `.txt`. The kernel refuses
 //! each program with the same last line.
 //!
-//! `BEEBOX_WRITE` in the environment writes explanations, and the running kernel's answers
+//! `UPDATE_EXPECT` in the environment writes explanations, and the running kernel's answers
 //! into the cases. Read what it writes: a test holds any text.
 
+use expect_test::expect_file;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,6 @@ fn explanations_are_those_beside_the_programs() {
     let kernel = kernel_data::linux_6_18();
     let all = refusables(&kernel);
     assert!(all.len() >= 160, "{} programs", all.len());
-    let mut differ = Vec::new();
     let mut causes = BTreeSet::new();
     for refusable in &all {
         let explanation = refusable.explanation(&kernel);
@@ -91,15 +91,9 @@ fn explanations_are_those_beside_the_programs() {
         let json = report::explain::json(&explanation);
         causes.insert(json["cause"].as_str().expect("a name").to_owned());
         assert_eq!(json["reason"], explanation.refusal.message);
-        let expected = refusable.expected();
-        if std::env::var_os("BEEBOX_WRITE").is_some() {
-            fs::write(&expected, &text).expect("a written explanation");
-        } else if fs::read_to_string(&expected).unwrap_or_default() != text {
-            differ.push(format!("{}:\n{text}", expected.display()));
-        }
+        expect_file![refusable.expected()].assert_eq(&text);
     }
     assert!(causes.len() >= 60, "{} causes", causes.len());
-    assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
 #[oracle::test]
@@ -142,7 +136,7 @@ fn with_answer(text: &str, answer: &Refused) -> String {
 #[oracle::test]
 fn the_kernel_refuses_each_program_with_the_same_last_line() {
     let kernel = kernel_data::linux_6_18();
-    let writes = std::env::var_os("BEEBOX_WRITE").is_some();
+    let writes = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut differ = Vec::new();
     for refusable in refusables(&kernel) {
         let name = refusable.file.display();

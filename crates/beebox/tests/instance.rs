@@ -297,10 +297,7 @@ fn the_loader_changes_the_object() {
     assert_eq!(instance.map("senders").unwrap().max_entries(), 2);
     let program = instance.program("limit").unwrap();
     let packet = packet();
-    let run = TestRun {
-        cpu: 3,
-        ..TestRun::packet(&packet)
-    };
+    let run = TestRun::packet(&packet).cpu(3);
     // 20 bytes a packet, without the link-layer header.
     let verdicts: Vec<bool> = (0..3)
         .map(|_| program.test_run(&run).unwrap().verdict.passes())
@@ -324,11 +321,8 @@ fn test_runs_take_the_fields_of_the_system_call() {
     let instance = load("firewall.bpf.o");
     let program = instance.program("firewall").unwrap();
     let packet = packet();
-    let result = program.test_run(&TestRun {
-        repeat: 5,
-        data_size_out: Some(14),
-        ..TestRun::packet(&packet)
-    });
+    let run = TestRun::packet(&packet).repeat(5).data_size_out(14);
+    let result = program.test_run(&run);
     let result = result.unwrap();
     assert_eq!(result.data_out, packet[..14]);
     assert_eq!(result.data_size_out, 34);
@@ -341,45 +335,26 @@ fn test_runs_take_the_fields_of_the_system_call() {
     let refused = [
         (short, ErrorKind::Input, Some(22)),
         (
-            TestRun {
-                ctx_in: &ctx_in,
-                ..TestRun::packet(&packet)
-            },
+            TestRun::packet(&packet).ctx_in(&ctx_in),
             ErrorKind::Input,
             Some(22),
         ),
         (
-            TestRun {
-                flags: 1,
-                ..TestRun::packet(&packet)
-            },
+            TestRun::packet(&packet).flags(1),
             ErrorKind::Input,
             Some(22),
         ),
         (
-            TestRun {
-                batch_size: 8,
-                ..TestRun::packet(&packet)
-            },
+            TestRun::packet(&packet).batch_size(8),
             ErrorKind::Input,
             Some(22),
         ),
         (
-            TestRun {
-                flags: 2,
-                ..TestRun::packet(&packet)
-            },
+            TestRun::packet(&packet).flags(2),
             ErrorKind::Unsupported,
             None,
         ),
-        (
-            TestRun {
-                cpu: 99,
-                ..TestRun::packet(&packet)
-            },
-            ErrorKind::Input,
-            None,
-        ),
+        (TestRun::packet(&packet).cpu(99), ErrorKind::Input, None),
     ];
     for (run, kind, errno) in refused {
         let error = program.test_run(&run).unwrap_err();

@@ -58,13 +58,11 @@ fn options_are_refused_as_the_kernel_refuses_them() {
                         continue;
                     }
                     let data_in = &packet[..len];
-                    let run = TestRun {
-                        flags,
-                        cpu,
-                        batch_size,
-                        repeat,
-                        ..TestRun::packet(data_in)
-                    };
+                    let run = TestRun::packet(data_in)
+                        .flags(flags)
+                        .cpu(cpu)
+                        .batch_size(batch_size)
+                        .repeat(repeat);
                     let own = match ours.test_run(&run) {
                         Ok(_) => Ok(()),
                         Err(error) if error.kind() == ErrorKind::Unsupported => {

@@ -1,8 +1,9 @@
 //! Names of Linux: every item that is the counterpart of a function or type of the kernel's
 //! verifier has it as an alias, so that rustdoc's search finds it, and docs/kernel-names.md
-//! lists them. `BEEBOX_WRITE=1 cargo test -p beebox-checks --test it kernel_names::` writes the
+//! lists them. `UPDATE_EXPECT=1 cargo test -p beebox-checks --test it kernel_names::` writes the
 //! table again.
 
+use expect_test::expect_file;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -112,19 +113,8 @@ fn table() -> String {
 #[test]
 fn the_page_lists_every_alias() {
     let page = fs::read_to_string(root().join(PAGE)).unwrap();
-    let (text, old) = page.split_once(HEAD).expect("a table");
-    let new = table();
-    if std::env::var_os("BEEBOX_WRITE").is_some() {
-        fs::write(root().join(PAGE), format!("{text}{new}")).unwrap();
-        return;
-    }
-    let old = format!("{HEAD}{old}");
-    let missing: Vec<&str> = new.lines().filter(|line| !old.contains(line)).collect();
-    let gone: Vec<&str> = old.lines().filter(|line| !new.contains(line)).collect();
-    assert!(
-        old == new,
-        "{PAGE} is not what the sources say; BEEBOX_WRITE=1 writes it\nmissing: {missing:#?}\ngone: {gone:#?}"
-    );
+    let (text, _) = page.split_once(HEAD).expect("a table");
+    expect_file![root().join(PAGE)].assert_eq(&format!("{text}{}", table()));
 }
 
 #[test]

@@ -45,7 +45,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     // filters of processes by ptrace, signals, devices.
     &[("command", "beebox kernel-data report sys")],
     &[
-        ("cli", "beebox command kernel-data report sys"),
+        ("cli", "beebox command report sys"),
         ("gateway", "beebox command report sys"),
     ],
 ];
@@ -85,11 +85,13 @@ const ON_SYS: &[&str] = &["beebox", "command", "cli", "gateway"];
 const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
 
 /// Crates that assert that programs are safe, and where: the command for its user, the
-/// benchmarks for their own, the tests for what is safe by construction or was accepted by
+/// benchmarks for their own, the plugin of the
+/// conformance suite for its programs, the tests for what is safe by construction or was accepted by
 /// a kernel.
 const ASSUMES_SAFE: &[(&str, &[&str])] = &[
-    ("cli", &["crates/cli/src/run/trusted.rs"]),
+    ("cli", &["crates/cli/src/exec/trusted.rs"]),
     ("bench", &["crates/bench/src/engines/unchecked.rs"]),
+    ("xtask", &["crates/xtask/src/bin/conformance-plugin.rs"]),
     (
         "differential",
         &[
@@ -252,78 +254,6 @@ fn every_outside_crate_has_a_reason_where_it_is_used() {
         faults.note(false, || {
             format!("ARCHITECTURE.md lists {name} for {place}, which does not use it")
         });
-    }
-}
-
-#[test]
-fn every_dependency_is_used() {
-    let mut faults = Faults::default();
-    for package in packages() {
-        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
-        let directory = manifest.parent().unwrap();
-        let sources: Vec<(PathBuf, String)> = files(directory)
-            .into_iter()
-            .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
-            .map(|path| {
-                let text = fs::read_to_string(&path).unwrap();
-                (path, text)
-            })
-            .collect();
-        for dependency in package["dependencies"].as_array().unwrap() {
-            let name = dependency["rename"]
-                .as_str()
-                .or(dependency["name"].as_str());
-            let name = name.unwrap().replace('-', "_");
-            let place = match dependency["kind"].as_str() {
-                Some("build") => directory.join("build.rs"),
-                Some(_) => directory.to_owned(),
-                None => directory.join("src"),
-            };
-            let mut used = sources.iter().filter(|(path, _)| path.starts_with(&place));
-            faults.note(used.any(|(_, text)| is_used(text, &name)), || {
-                format!("{} does not use {name}", package["name"])
-            });
-        }
-    }
-}
-
-/// True if a source has `name::`, `name!` or `use name` outside of lines of comments.
-fn is_used(source: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let is_comment = |line: &&str| line.trim_start().starts_with("//");
-    source.lines().filter(|line| !is_comment(line)).any(|line| {
-        line.match_indices(name).any(|(at, _)| {
-            let (before, after) = (&line[..at], &line[at + name.len()..]);
-            let is_path = after.starts_with("::");
-            let is_macro = after.starts_with('!') && !after.starts_with("!=");
-            let is_import =
-                before.trim_end_matches("::").ends_with("use ") && !after.starts_with(is_part);
-            // A later part of a path is another item of the same name.
-            let is_first = !before.ends_with(is_part)
-                && (!before.ends_with("::") || before.ends_with("use ::"));
-            is_first && (is_path || is_macro || is_import)
-        })
-    })
-}
-
-#[test]
-fn a_dependency_is_used_by_code_alone() {
-    for code in [
-        "use libc;",
-        "use ::libc::pid_t;",
-        "f(&libc::pid_t);",
-        "libc!{}",
-    ] {
-        assert!(is_used(&format!("// A comment.\n{code}"), "libc"), "{code}");
-    }
-    for other in [
-        "// libc::",
-        "    /// use libc",
-        "use sys::libc::a;",
-        "my_libc::a",
-        "libc != 1",
-    ] {
-        assert!(!is_used(other, "libc"), "{other}");
     }
 }
 

@@ -1,17 +1,17 @@
 //! `beebox dis`.
 
-mod converted;
 pub(crate) mod ebpf;
 mod native;
 mod object;
-mod slot;
-mod unlinked;
-mod written;
-mod xlated;
 
 use beebox::internal::classic::convert;
 use beebox::internal::ebpf::{Insn, decode};
+use beebox::internal::listing::{
+    ConvertedRecord, LineForm, Slot, converted_slots, converted_text, slots, unlinked_json,
+    unlinked_text,
+};
 use beebox::internal::native::{CodeOptions, NativeDraft};
+use beebox::internal::object::UnlinkedObject;
 use beebox::internal::program::case::Case;
 use beebox::{Rules, Semantics, SockFilter};
 use clap::ArgGroup;
@@ -232,8 +232,8 @@ fn show_object(
     if let Some(object) = file.unlinked()
         && !args.jit
         && !args.xlated
-        && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
-            .map_err(|failure| failure.within(file.path().display()))?
+        && let Some(text) =
+            unlinked(&object, args).map_err(|failure| failure.within(file.path().display()))?
     {
         write_program(&text, args.format, output)?;
         return Ok(Answer::No);
@@ -253,12 +253,29 @@ fn show_object(
     })
 }
 
+/// The listing of an object that is not linked; `None` if the format is for linked programs only.
+fn unlinked(object: &UnlinkedObject<'_>, args: &Args) -> Result<Option<Vec<u8>>, Failure> {
+    let text = |form| unlinked_text(object, &args.programs, form, args.source);
+    let shown = match args.format {
+        ProgramFormat::Json => {
+            unlinked_json(object, &args.programs).map(|value| crate::stdout::json(&value))
+        }
+        ProgramFormat::Form(ClassicForm::D) => text(LineForm::Llvm).map(String::into_bytes),
+        ProgramFormat::Log => text(LineForm::Log).map(String::into_bytes),
+        _ => return Ok(None),
+    };
+    shown.map(Some).map_err(object::unknown_program)
+}
+
 fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     match args.format {
-        ProgramFormat::Json => Ok(converted::json(program, &converted)),
-        format if format.is_listing() => Ok(converted::listing(program, &converted).into_bytes()),
+        ProgramFormat::Json => {
+            let slots: Vec<Slot> = converted_slots(&converted).collect();
+            Ok(crate::stdout::json(&ConvertedRecord::new(program, &slots)))
+        }
+        format if format.is_listing() => Ok(converted_text(program, &converted).into_bytes()),
         _ => Err(only_listing("converted")),
     }
 }
@@ -267,7 +284,7 @@ fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failur
 fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
-    let slots = converted::slots(&converted).collect();
+    let slots = converted_slots(&converted).collect();
     let draft = NativeDraft::from_classic(converted, args.code());
     show_sides(Some(program), slots, &draft, args.format)
 }
@@ -284,7 +301,7 @@ fn show_case(case: &Case, args: &Args) -> Result<Vec<u8>, Failure> {
 
 /// An eBPF program and its native code.
 fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
-    let slots = ebpf::slots(&insns);
+    let slots = slots(&insns);
     let draft = NativeDraft::from_insns(insns, args.code())
         .map_err(|malformed| Failure::new(malformed).within(args.input.name()))?;
     show_sides(None, slots, &draft, args.format)
@@ -292,7 +309,7 @@ fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
 
 fn show_sides(
     classic: Option<&[SockFilter]>,
-    slots: Vec<slot::Slot>,
+    slots: Vec<Slot>,
     draft: &NativeDraft,
     format: ProgramFormat,
 ) -> Result<Vec<u8>, Failure> {

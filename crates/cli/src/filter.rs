@@ -19,7 +19,7 @@ use sys::interruptible::Interruption;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
-use crate::output_path::OutputPath;
+use crate::output_path::PacketOutputArg;
 use profile::ProfilerOutput;
 use programs::{Chosen, Settings};
 
@@ -30,6 +30,10 @@ use programs::{Chosen, Settings};
 /// the system's libpcap for the link type of each interface; '' matches everything.
 /// With -r all other words are the expression, as in tcpdump. With -F the filter is
 /// read from a file.
+///
+/// OUT of -w is compressed if its name ends in .gz or .zst, and pcapng unless all captures are pcap
+/// with one link type. It has its name when it is complete, also where SIGINT or SIGTERM ends the
+/// reading of a pipe; `-` is standard output, for packets as they come.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -61,18 +65,8 @@ pub(crate) struct Args {
     #[arg(short = 'O', long)]
     no_optimize: bool,
 
-    /// Write the packets that match to OUT, as pcap or pcapng if its name ends so,
-    /// compressed if it ends in .gz or .zst. It has its name when it is complete, also where
-    /// SIGINT or SIGTERM ends the reading of a pipe; `-` is standard output, for packets as
-    /// they come
-    #[arg(
-        short,
-        long,
-        value_name = "OUT",
-        visible_short_alias = 'w',
-        visible_alias = "write"
-    )]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: PacketOutputArg,
 
     /// The format of OUT [default: by its name, else pcap if all captures are pcap with
     /// one link type, else pcapng]
@@ -184,7 +178,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(failure);
     }
     let (expression, paths) = inputs::tell_apart(&args.words, &args.read, args.filter.is_some())?;
-    if args.format == AnswerFormat::Json && output::is_standard(args.output.as_deref()) {
+    if args.format == AnswerFormat::Json && output::is_standard(args.output.given()) {
         return Err(
             Failure::new("the packets and the summary can't both go to standard output")
                 .hint("name a file with -o, or leave --format out"),
@@ -207,6 +201,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         programs.check_first_interface(input)?;
     }
     let files = paths.iter().map(Path::new).chain(args.filter.as_deref());
-    let output = OutputPath::optional(args.output.as_deref(), files)?;
+    let output = args.output.path(files)?;
     run::filter_all(inputs, &programs, &args, output, &interruption)
 }

@@ -8,11 +8,12 @@ extern crate command;
 mod asm;
 mod btf;
 mod case_input;
-mod conformance;
 mod dis;
+mod exec;
 mod filter;
 mod generate;
 mod kfuncs;
+mod limits;
 mod link;
 mod object_input;
 mod program_input;
@@ -53,7 +54,7 @@ enum Command {
     Asm(asm::Args),
     Dis(dis::Args),
     Run(Box<run::Args>),
-    ConformancePlugin(conformance::Args),
+    Exec(exec::Args),
     Seccomp(seccomp::Args),
     Btf(btf::Args),
     Show(show::Args),
@@ -97,7 +98,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),
         Command::Run(args) => run::run(*args),
-        Command::ConformancePlugin(args) => conformance::run(args),
+        Command::Exec(args) => exec::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Btf(args) => btf::run(args),
         Command::Show(args) => show::run(args),

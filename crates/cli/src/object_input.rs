@@ -70,6 +70,10 @@ impl ObjectFile {
         self.bytes.len()
     }
 
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use beebox::SockFilter;
+use beebox::internal::listing::{InsnRecord, insn_records as records};
 use beebox::internal::text;
 use serde::Serialize;
 
@@ -90,41 +91,6 @@ impl clap::ValueEnum for AloneFormat {
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         self.0.to_possible_value()
     }
-}
-
-/// One instruction in JSON.
-#[derive(Serialize)]
-pub(crate) struct InsnRecord {
-    index: usize,
-    code: u16,
-    jt: u8,
-    jf: u8,
-    k: u32,
-    /// The line of `tcpdump -d`, without the number.
-    text: String,
-}
-
-impl InsnRecord {
-    fn new(index: usize, raw: SockFilter) -> InsnRecord {
-        let line = text::dump_line(index, raw);
-        let (_, words) = line.split_once(' ').unwrap_or_default();
-        InsnRecord {
-            index,
-            code: raw.code,
-            jt: raw.jt,
-            jf: raw.jf,
-            k: raw.k,
-            text: words.split_whitespace().collect::<Vec<_>>().join(" "),
-        }
-    }
-}
-
-/// Every instruction of a program in JSON.
-pub(crate) fn records(program: &[SockFilter]) -> Vec<InsnRecord> {
-    let numbered = program.iter().enumerate();
-    numbered
-        .map(|(index, &raw)| InsnRecord::new(index, raw))
-        .collect()
 }
 
 #[derive(Serialize)]

@@ -1,51 +1,58 @@
-//! `beebox run`.
+//! `beebox run`: a program of an object on a packet, a context or a capture.
 
-pub(crate) mod memory;
-pub(crate) mod object;
+mod capture;
+mod changes;
+mod choice;
+mod expect;
+mod maps_file;
 mod output;
-mod program;
-mod trace;
-pub(crate) mod trusted;
+mod progress;
+mod refused;
+mod unused;
+mod unwritten;
+mod user_records;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use beebox::internal::bytes::ByteSource;
-use beebox::internal::raw::{
-    Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
+use beebox::internal::expect::ExpectCheck;
+use beebox::internal::maps_json::{MapsDump, RecordTypes};
+use beebox::internal::object::Object;
+use beebox::internal::program::ProgramType;
+use beebox::internal::raw;
+use beebox::internal::run::{
+    LoadOptions, LoadedObject, RunClock, RunEngine, RunOutputs, RunnableProgram, Stream,
+    fallback_reason, leave_out_struct_ops, programs_in_arrays,
 };
-use beebox::{Metadata, Packet};
+
+use beebox::internal::network;
+use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
-use crate::input::source_failure;
-use crate::output_path::OutputPath;
-use crate::seccomp::value::parse_number;
-use memory::Regions;
-use object::ObjectArgs;
-use program::RawProgram;
-use trusted::Engine;
+use crate::input::{read_file, read_source, source_failure};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
+use crate::limits::LimitArgs;
+use crate::object_input::ObjectFile;
+use crate::output_path::PacketOutputArg;
+use crate::verify::globals;
+use changes::Changes;
+use choice::{choose, names};
+use expect::insert_run;
+use maps_file::{MapsFile, note_left_out};
+use output::{Ran, Report};
 
-/// Run a program of an object on packets, or unverified eBPF instructions
+/// Run a program of an object on packets
 ///
-/// A program of an object (of the types that Linux test-runs, but tracing and struct_ops) is
-/// linked, verified as Linux 6.18 does, and run on a packet, on a context or on each packet of
-/// a capture. Its maps last over all packets.
+/// The program (of the types that Linux test-runs, but tracing and struct_ops) is linked, verified
+/// as Linux 6.18 does, and run on a packet, on a context or on each packet of a capture. Its maps
+/// last over all packets.
 ///
-/// With --ebpf any instructions run: every memory access is checked, instructions
-/// and time are bounded, and a trap is reported with the instruction, the address and
-/// the reason. The program finds the address of the first --mem in r1 and its length in
-/// r2, those of the second in r3 and r4, and the address of the third in r5; r10 is
-/// the end of its stack frame of 512 bytes; all other registers are 0.
-///
-/// Programs can't harm the machine, and the same input gives the same run.
+/// Programs can't harm the machine, and the same input gives the same run. `beebox exec` executes
+/// instructions without an object.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A SOURCE of bytes is a file, or bytes in hexadecimal (\"01 02\", 0x0102), or zero:N
-for N zero bytes; hex: and file: before it say which one is meant. NAME= names a
-region in messages, ro: in front of all makes it read-only.
-
-With --ebpf, helpers that can be called: get_prandom_u32 (--seed), ktime_get_ns and
-its kin (--time), get_smp_processor_id.
+for N zero bytes; hex: and file: before it say which one is meant.
 
 Examples:
   beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps
@@ -53,84 +60,55 @@ Examples:
   beebox run sum.bpf.o --prog add --ctx 0100000002000000 --format json
   beebox run firewall.bpf.o --expect firewall.expect --format junit
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
-  beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex
-  beebox run --ebpf prog.bin --mem packet.bin -o packet.out
-  beebox run --ebpf prog.o --section xdp --mem zero:64 --dump-mem
-  echo 'r0 = 1; exit' | beebox run --ebpf -
-  beebox run --ebpf prog.asm --mem 00 --trace --budget 1000
-  beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
 Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was stopped by a
 trap, by --timeout or by --memory, or an expectation is not met, 2 could not answer.")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    program: RawProgram,
+    /// An object (`.bpf.o`)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 
-    /// Engine [default: native for programs of objects, checked with --ebpf]
+    /// The program [default: the only one that runs on packets]
+    #[arg(long, value_name = "NAME")]
+    prog: Option<String>,
+
+    /// Engine [default: native; interp where there is no native code]
     #[arg(long, value_enum)]
     engine: Option<Engine>,
 
-    /// Assume that the instructions of --ebpf are safe, which every engine but checked needs:
-    /// an unsafe program corrupts this process
-    #[arg(long, requires = "ebpf")]
-    trust: bool,
-
-    /// Memory that the program can reach; may be given up to three times
-    #[arg(long = "mem", requires = "ebpf", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
-    memory: Vec<memory::Given>,
-
-    /// Initial value of a register from r1 to r5, instead of that of --mem
-    #[arg(long = "reg", requires = "ebpf", value_name = "rN=VALUE", value_parser = parse_register)]
-    registers: Vec<(usize, u64)>,
-
-    /// The packet: of an object's program, or with --ebpf of legacy packet loads
+    /// The packet
     #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
     packet: Option<ByteSource>,
 
-    /// Most instructions of the run, in the checked engine [default: 100000000]
-    #[arg(long, value_name = "N")]
-    budget: Option<u64>,
+    /// Run on each packet of a capture (`-` is standard input), at the time of its capture
+    #[arg(long, value_name = "IN", conflicts_with = "packet")]
+    pcap: Option<PathBuf>,
 
-    /// Most seconds of all runs together; exit code 1 when they pass [default: 10 seconds of
-    /// each run of native code of an object]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
-    timeout: Option<Duration>,
+    /// The context of the run, as ctx_in of BPF_PROG_TEST_RUN: of programs that get no packet
+    /// (syscall, raw_tracepoint, sk_lookup) the only input
+    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
+    #[arg(conflicts_with = "pcap")]
+    ctx: Option<ByteSource>,
 
-    /// Most stack frames at once, in the checked engine [default: 8]
-    #[arg(long, value_name = "N", value_parser = frames)]
-    frames: Option<usize>,
+    /// Run so many times, each time on what the run before left
+    #[arg(long, value_name = "N", conflicts_with = "pcap")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
 
-    /// Allow indirect jumps (gotox), which Linux 6.18 does not have
-    #[arg(long, requires = "ebpf")]
-    gotox: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
 
     /// Seed of the random numbers of helpers, of hashes, and of the addresses that programs see
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Fixed time of the clock of helpers, in nanoseconds [default: with --pcap the time of
-    /// the packet, with --ebpf it runs, otherwise 0]
+    /// Fixed time of the clock of helpers, in nanoseconds [default: with --pcap the time of the
+    /// packet, otherwise 0]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
 
-    /// Print every instruction and what it changed
-    #[arg(long, requires = "ebpf")]
-    trace: bool,
-
-    /// Print the memory after the run
-    #[arg(long, requires = "ebpf")]
-    dump_mem: bool,
-
-    /// Write the packets of --pcap that go on, as the program left them; with --ebpf the first
-    /// --mem after the run
-    #[arg(
-        short,
-        long,
-        value_name = "OUT",
-        visible_short_alias = 'w',
-        visible_alias = "write"
-    )]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: PacketOutputArg,
 
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
@@ -140,13 +118,112 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
 
+    /// Run a program that the verifier refuses or does not support
+    #[arg(long)]
+    unverified: bool,
+
+    /// Have indirect jumps and calls of native code go through a retpoline, which keeps
+    /// processors from predicting them
+    #[arg(long, conflicts_with = "unverified")]
+    retpoline: bool,
+
+    /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
+    /// program arrays are names of programs, those of maps of sockets cookies of the network
+    #[arg(long, value_name = "FILE.json")]
+    maps: Option<PathBuf>,
+
+    /// Hold the run, or the runs that the file lists, to a file of expectations
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "dump_maps"])]
+    expect: Option<PathBuf>,
+
+    /// The type of the records of a ring buffer or perf buffer [default: that of their size to which a variable
+    /// of the object points]
+    #[arg(long, value_name = "MAP=TYPE")]
+    records: Vec<String>,
+
+    /// Put a record into a user ring buffer before the run; may be given several times
+    #[arg(long = "user-record", value_name = "MAP=SOURCE")]
+    user_records: Vec<String>,
+
+    /// Print the maps after the run
+    #[arg(long)]
+    dump_maps: bool,
+
     #[command(flatten)]
-    object: ObjectArgs,
+    changes: Changes,
+
+    /// Set a global variable before loading, as `limit = 10`; @FILE holds one on each line
+    #[arg(short = 'G', long, value_name = "GLOBAL")]
+    set: Vec<String>,
+
+    /// Clock of the time helpers: the time of the packet in its capture, the one of --time,
+    /// or one that runs from 0 [default: capture, and fixed with --time]
+    #[arg(long, value_enum)]
+    clock: Option<ClockKind>,
+
+    /// Most memory of the maps of the program: bytes, or a number with K, M or G. A run that
+    /// needs more ends with exit code 1
+    #[arg(long = "memory", value_name = "SIZE")]
+    #[arg(value_parser = parse_size, default_value = "1G")]
+    map_memory: u64,
+
+    /// Possible CPUs of the machine, for each of which per-CPU maps have values [default: those
+    /// of the kernel, or more for --cpu and --jobs]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
+    cpus: Option<u32>,
+
+    /// The CPU that the program runs on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..i64::from(MOST_CPUS)))]
+    cpu: u32,
+
+    /// Run on the packets of a capture in so many threads; each is a CPU, from 0 on, with
+    /// values of its own in per-CPU maps
+    #[arg(
+        short = 'J',
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "pcap"
+    )]
+    #[arg(conflicts_with_all = ["output", "expect", "cpu"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_JOBS)))]
+    jobs: u32,
+
+    /// Let the threads of --jobs share maps that are not per CPU: programs see the writes for
+    /// other packets in any order, and the run does not repeat bit for bit
+    #[arg(long, requires = "jobs")]
+    share_maps: bool,
+
+    /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
+    /// `ip -json` prints
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
+
+    /// Index of the interface that packets come from [default: 1, the loopback device]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    ifindex: Option<u32>,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
+}
+
+/// Engine of a run of a program.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// Native code of verified programs
+    Native,
+    /// The threaded interpreter, for the programs that native code takes
+    Interp,
+    /// The checked interpreter
+    Checked,
 }
 
 /// The form of the answer of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum RunFormat {
+enum RunFormat {
     /// For people
     Text,
     /// For programs
@@ -171,172 +248,347 @@ impl Args {
 
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
-        let object = &self.object;
-        let regions = self.memory.iter().map(memory::Given::source);
-        let sources = regions.chain(&self.packet).chain(&object.ctx);
-        let files = [&object.pcap, &object.maps, &object.expect, &object.network];
-        [self.program.file()]
+        let sources = self.packet.iter().chain(&self.ctx);
+        let files = [&self.pcap, &self.maps, &self.expect, &self.network];
+        [self.file.as_path()]
             .into_iter()
             .chain(sources.filter_map(ByteSource::path))
             .chain(files.into_iter().filter_map(|file| file.as_deref()))
     }
 }
 
+/// Bytes of a perf buffer of one CPU; records are taken after each run.
+const PERF_BUFFER_BYTES: usize = 16 << 20;
+
+/// Most threads of a run.
+const MOST_JOBS: u32 = 256;
+
+/// Most CPUs of Linux on x86-64 (`NR_CPUS`).
+const MOST_CPUS: u32 = 8192;
+
+/// The clock of the time helpers.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ClockKind {
+    /// The time of the packet in its capture
+    Capture,
+    /// The time of --time
+    Fixed,
+    /// Nanoseconds since the start
+    Real,
+}
+
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let (has_result, input, remedy) = match args.program.ebpf {
-        true => (!args.memory.is_empty(), "--mem", "--mem SOURCE"),
-        false => (args.object.pcap.is_some(), "--pcap", "--pcap IN"),
-    };
-    if args.output.is_some() && !has_result {
-        let what = format_args!("--output does nothing without {input}");
-        return Err(Failure::new(what).hint(remedy));
+    let args = &args;
+    unused::check(args)?;
+    if args.format() == RunFormat::Junit && args.expect.is_none() {
+        return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
     }
-    if !args.program.ebpf {
-        return object::run(&args);
-    }
-    let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
-    let program = args.program.read()?;
-    let mut regions = Regions::read(&args.memory)?;
-    let ran = match args.engine.unwrap_or(Engine::Checked) {
-        Engine::Checked => run_checked(&args, &program, &mut regions)?,
-        engine => run_trusted(&args, engine, &program, &mut regions)?,
+    let clock = clock(args.clock, args.time)?;
+    let engine = match args.engine {
+        None => RunEngine::default(),
+        Some(Engine::Native) => RunEngine::Native,
+        Some(Engine::Interp) => RunEngine::Interp,
+        Some(Engine::Checked) => RunEngine::Checked,
     };
-    let report = output::Report {
-        program: &program,
-        ran: &ran,
-        regions: args.dump_mem.then_some(&regions),
-    };
-    report.print(args.format())?;
-    if let Some(out) = output {
-        regions.write_first(out)?;
+    let output = args.output.path(args.inputs())?;
+    let file = ObjectFile::read(&args.file)?;
+    let name = crate::input::name(file.path());
+    if !file.is_object() {
+        let failure = Failure::new(format_args!("{name}: this file is not a BPF object"));
+        let remedy = match raw::read_program(file.bytes(), None) {
+            Ok(program) if !program.insns().is_empty() => {
+                format!(
+                    "beebox exec {}, which executes instructions",
+                    args.file.display()
+                )
+            }
+            _ => "an object (*.bpf.o) as FILE, --pcap for a capture".to_owned(),
+        };
+        return Err(failure.hint(remedy));
     }
-    Ok(match ran.outcome() {
-        Ok(_) => Answer::Yes,
-        Err(_) => Answer::No,
+    let kernel = args.kernel.read()?;
+    note_assumed(&kernel, FOR_VERIFYING, "verified");
+    let kernel = match args.cpus {
+        Some(cpus) if cpus < args.jobs.max(args.cpu + 1) => {
+            let failure =
+                Failure::new(format_args!("--cpus {cpus} is too few for --cpu or --jobs"));
+            let least = args.jobs.max(args.cpu + 1);
+            return Err(failure.hint(format_args!("--cpus {least} or more")));
+        }
+        Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
+        None => kernel,
+    };
+    note_rules(&kernel);
+    let mut object = file.open()?;
+    let changed = args.changes.apply(&mut object);
+    changed.map_err(|failure| failure.within(&name))?;
+    let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
+    let system = args.network.as_deref().map(read_network).transpose()?;
+    let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
+    let has_input =
+        args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
+    let listed = expected.as_ref().map_or(0, |file| file.programs().count());
+    let chosen = match (listed, &expected) {
+        (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
+        (_, Some(file)) if has_input || args.prog.is_some() => {
+            let failure = Failure::new(format_args!("{} lists its own runs", file.name()));
+            return Err(failure.hint(
+                "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
+            ));
+        }
+        _ => None,
+    };
+    if let (Some(program), Some(file)) = (&chosen, &mut expected) {
+        insert_run(file, program, args);
+    }
+    let mut loading: Vec<String> = chosen.iter().cloned().collect();
+    if let Some(file) = &expected {
+        for (line, program) in file.programs() {
+            if !object.programs().any(|(_, known)| known.name == *program) {
+                let place = format_args!("{}:{line}", file.name());
+                let failure = Failure::new(format_args!("{name} has no program {program:?}"));
+                let failure = failure.hint(format_args!("run with one of {}", names(&object)));
+                return Err(failure.within(place));
+            }
+            loading.push(program.to_owned());
+        }
+    }
+    let runs = loading.clone();
+    loading.extend(programs_in_arrays(&object, &loading));
+    loading.extend(
+        filling
+            .iter()
+            .flat_map(|file| file.contents.programs(&object)),
+    );
+    object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
+    let is_of_ops = |name: &String| {
+        let kind = object.program(name).and_then(|program| program.kind);
+        kind == Some(ProgramType::StructOps)
+    };
+    // Loading says that those are not test-run.
+    if !runs.iter().any(is_of_ops) {
+        leave_out_struct_ops(&mut object);
+    }
+    globals::apply(&mut object, &globals::read(&args.set)?)
+        .map_err(|failure| failure.within(&name))?;
+    let options = LoadOptions {
+        unverified: args.unverified,
+        explains: false,
+        engine,
+        checks_deadline: args.limits.timeout.is_some(),
+        timeout: match args.limits.timeout {
+            Some(_) => None,
+            None => Some(LoadOptions::DEFAULT_TIMEOUT),
+        },
+        retpoline: args.retpoline,
+        entry_slots: false,
+        memory: args.map_memory,
+        cpu: args.cpu,
+        cpus: args.jobs,
+        seed: args.seed,
+    };
+    let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let loading = refused::Loading {
+                name: &name,
+                object: &object,
+                changes: &args.changes,
+                kernel: &kernel,
+                format: args.format(),
+            };
+            return loading.answer(error);
+        }
+    };
+    let fallback_reason = fallback_reason(&mut loaded, &runs);
+    let without_checks = match args.engine {
+        Some(Engine::Native) => Some("native code"),
+        Some(Engine::Interp) => Some("the threaded interpreter"),
+        Some(Engine::Checked) | None => None,
+    };
+    if let (Some(engine), Some((program, what))) = (without_checks, &fallback_reason) {
+        let what = format_args!("{name}: program {program}: {engine} does not support yet: {what}");
+        return Err(Failure::new(what).hint("--engine checked"));
+    }
+    if let Some(system) = system {
+        loaded.set_system(system);
+    }
+    let filled = fill(
+        &mut loaded,
+        &object,
+        filling.as_ref(),
+        &args.user_records,
+        &name,
+    );
+    if let Err(failure) = filled {
+        return refused::not_filled(failure, &loaded, &name, args.format());
+    }
+    let set_up = |program: &mut RunnableProgram<'_>| {
+        program.set_limits(args.limits.limits());
+        program.set_clock(clock);
+        if let Some(ifindex) = args.ifindex {
+            program.set_ifindex(ifindex);
+        }
+    };
+    if let Some(file) = &expected {
+        let types = record_types(&object, &loaded, &args.records)?;
+        let check = ExpectCheck {
+            file,
+            object: &object,
+            loaded: &loaded,
+            types: &types,
+            cpu: args.cpu,
+            set_up: &set_up,
+        };
+        return match check.run() {
+            Ok(report) => {
+                note_left_out(file.name(), &report.zeroed);
+                unwritten::note(&report.unwritten);
+                expect::print(report, args.format())
+            }
+            Err(error) => {
+                let name = file.name();
+                refused::not_filled(expect::failure(error), &loaded, name, args.format())
+            }
+        };
+    }
+    let chosen = chosen.unwrap_or_default();
+    let types = record_types(&object, &loaded, &args.records)?;
+    let mut program = loaded
+        .program(&chosen)
+        .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
+    let set_up = |program: &mut RunnableProgram<'_>| {
+        set_up(program);
+        program.collect_records(true);
+    };
+    set_up(&mut program);
+    let (kind, engine) = (program.kind(), program.engine());
+    let mut outputs = RunOutputs::default();
+    let ran = match &args.pcap {
+        None => on_packet(args, &mut program, &mut outputs)?,
+        Some(path) if args.jobs == 1 => capture::run(path, output, &mut program, &mut outputs)?,
+        Some(path) => {
+            let threads = capture::Threads {
+                jobs: args.jobs,
+                share_maps: args.share_maps,
+            };
+            capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up, &mut outputs)?
+        }
+    };
+    let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
+    let streams = Stream::ALL.map(|stream| {
+        let taken = (loading.iter()).filter_map(|name| loaded.take_stream(name, stream));
+        String::from_utf8_lossy(&taken.collect::<Vec<_>>().concat()).into_owned()
+    });
+    let unwritten = loaded.unwritten_stack_reads();
+    unwritten::note(&unwritten);
+    let report = Report {
+        prog: chosen,
+        kind,
+        engine,
+        fallback_reason: fallback_reason.map(|(_, what)| what),
+        types,
+        ran,
+        unwritten,
+        outputs,
+        streams,
+        maps: maps.transpose().map_err(Failure::new)?,
+    };
+    report.print(args.format())
+}
+
+/// Fills maps and user ring buffers, and opens perf buffers.
+fn fill(
+    loaded: &mut LoadedObject,
+    object: &Object<'_>,
+    maps: Option<&MapsFile>,
+    user_records: &[String],
+    name: &str,
+) -> Result<(), Failure> {
+    if let Some(file) = maps {
+        file.fill(loaded, object)?;
+    }
+    user_records::put(loaded, user_records)?;
+    let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
+    opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
+}
+
+/// The types of records, those of --records among them.
+fn record_types<'a>(
+    object: &'a Object<'_>,
+    loaded: &LoadedObject,
+    given: &[String],
+) -> Result<RecordTypes<'a>, Failure> {
+    let mut types = RecordTypes::new(object);
+    for given in given {
+        let place = format_args!("--records {given}");
+        let (map, name) = given
+            .split_once('=')
+            .ok_or_else(|| Failure::new("it is no MAP=TYPE").within(place))?;
+        let set = types.set(loaded, map.trim(), name.trim());
+        set.map_err(|error| Failure::new(error).within(place))?;
+    }
+    Ok(types)
+}
+
+/// A number of bytes.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no size (for instance 512M)"))
+}
+
+/// Reads the file of `--network`.
+fn read_network(path: &Path) -> Result<System, Failure> {
+    let bytes = read_file(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    network::read(&text).map_err(|error| {
+        let failure = Failure::new(format_args!("{}: {error}", path.display()));
+        match error.place.is_empty() {
+            true => failure.hint(r#"{"link": [...], "route": [...]}, as ip -json prints it"#),
+            false => failure,
+        }
     })
 }
 
-/// Result of a run.
-enum Ran {
-    /// All that the checked interpreter tells, and the lines of the trace.
-    Checked { finish: Box<Finish>, trace: String },
-    /// `r0`, from an engine that tells nothing else; `None` if the time limit passed.
-    Trusted(Option<u64>),
+fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure> {
+    match (kind, time) {
+        (None | Some(ClockKind::Capture), None) => Ok(RunClock::Capture),
+        (Some(ClockKind::Fixed), None) => Err(Failure::new("--clock fixed needs --time NS")),
+        (None | Some(ClockKind::Fixed), Some(time)) => Ok(RunClock::Fixed(time)),
+        (Some(ClockKind::Real), None) => Ok(RunClock::Real),
+        (Some(_), Some(_)) => Err(Failure::new("--time is the time of --clock fixed")),
+    }
 }
 
-/// Why a run ended without a value.
-enum Stop<'r> {
-    Trap(&'r Trap),
-    Deadline,
-}
-
-impl Ran {
-    fn outcome(&self) -> Result<u64, Stop<'_>> {
-        match self {
-            Ran::Checked { finish, .. } => finish.outcome.as_ref().copied().map_err(Stop::Trap),
-            Ran::Trusted(value) => value.ok_or(Stop::Deadline),
+fn on_packet(
+    args: &Args,
+    program: &mut RunnableProgram<'_>,
+    outputs: &mut RunOutputs,
+) -> Result<Ran, Failure> {
+    let packet = args.packet()?.unwrap_or_default();
+    let context = args.ctx.as_ref().map(read_source).transpose()?;
+    let repeat = args.repeat.unwrap_or(1);
+    match program.test_run_with_context(&packet, context.as_deref(), repeat) {
+        Ok(run) => {
+            outputs.add_of(0, &run.printk, &run.records);
+            Ok(Ran::Packet {
+                packet,
+                context: context.unwrap_or_default(),
+                run,
+                is_cold: repeat == 1,
+            })
         }
+        Err(error) if error.is_stop() => Ok(Ran::Stopped {
+            packet: None,
+            error,
+        }),
+        Err(error) => Err(Failure::new(error)),
     }
-}
-
-fn run_checked(
-    args: &Args,
-    program: &CheckedProgram,
-    regions: &mut Regions,
-) -> Result<Ran, Failure> {
-    if args.trust {
-        return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
-    }
-    let packet = args.packet()?;
-    let packet = packet
-        .as_ref()
-        .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));
-    let limits = Limits {
-        instructions: args.budget.unwrap_or(Limits::default().instructions),
-        frames: args.frames.unwrap_or(Limits::default().frames),
-        deadline: args.timeout.map(|timeout| Instant::now() + timeout),
-        indirect_jumps: args.gotox,
-        ..Limits::default()
-    };
-    let mut calls = Calls::basic(SplitMix::new(args.seed), clock(args.time));
-    let mut memory = Memory::seeded(args.seed);
-    let mut entry = Entry::default();
-    regions.map(&mut memory, &mut entry.arguments)?;
-    for &(register, value) in &args.registers {
-        entry.arguments[register - 1] = value;
-    }
-    let cx = CheckedContext {
-        memory: &mut memory,
-        calls: &mut calls,
-        packet: packet.as_ref(),
-    };
-    let (finish, trace) = match args.trace {
-        true => trace::run(program, cx, entry, &limits),
-        false => (program.run(cx, entry, &limits), String::new()),
-    };
-    let finish = Box::new(finish);
-    Ok(Ran::Checked { finish, trace })
-}
-
-fn run_trusted(
-    args: &Args,
-    engine: Engine,
-    program: &CheckedProgram,
-    regions: &mut Regions,
-) -> Result<Ran, Failure> {
-    trusted::check_trust(args.trust)?;
-    let only_checked = [
-        ("--trace", args.trace),
-        ("--packet", args.packet.is_some()),
-        ("--reg", !args.registers.is_empty()),
-        ("--gotox", args.gotox),
-        ("--budget", args.budget.is_some()),
-        ("--frames", args.frames.is_some()),
-    ];
-    if let Some((option, _)) = only_checked.iter().find(|(_, given)| *given) {
-        return Err(Failure::new(format_args!(
-            "{option} is for --engine checked only"
-        )));
-    }
-    let memory = regions.only_bytes()?;
-    let (random, clock) = (SplitMix::new(args.seed), clock(args.time));
-    trusted::run(engine, program, memory, random, clock, args.timeout).map(Ran::Trusted)
-}
-
-/// Clock of the time helpers: a fixed time, or the time since the start.
-fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
-    let began = Instant::now();
-    move || time.unwrap_or_else(|| began.elapsed().as_nanos() as u64)
-}
-
-fn frames(text: &str) -> Result<usize, String> {
-    const MOST: usize = beebox::internal::raw::MOST_FRAMES;
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("{text} is not in 1..={MOST}"))
-}
-
-/// `rN=VALUE`.
-fn parse_register(text: &str) -> Result<(usize, u64), String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| format!("{text:?} is not rN=VALUE (for instance r3=16)"))?;
-    let number = name.trim().strip_prefix('r').and_then(|n| n.parse().ok());
-    let number = number.filter(|number| (1..=5).contains(number));
-    let number = number.ok_or_else(|| {
-        format!("{name:?} is not one of r1 to r5, the registers that hold arguments")
-    })?;
-    Ok((number, parse_number(value.trim())?))
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok();
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    // A deadline further away than this is none.
-    const LONGEST: Duration = Duration::from_secs(1 << 32);
-    duration
-        .filter(|duration| *duration <= LONGEST)
-        .ok_or_else(|| format!("{text:?} is no number of seconds"))
 }

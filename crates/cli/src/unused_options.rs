@@ -29,27 +29,13 @@ const VERIFYING: &[&str] = &[
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         command: "run",
-        needs: Given("ebpf", "--ebpf, if FILE holds unverified instructions"),
-        options: &[&[
-            "trust",
-            "memory",
-            "registers",
-            "gotox",
-            "trace",
-            "dump_mem",
-            "form",
-            "section",
-        ]],
-    },
-    Rule {
-        command: "run",
-        needs: Absent("ebpf"),
-        options: &[&["jobs", "share_maps"], KERNEL],
-    },
-    Rule {
-        command: "run",
         needs: Given("pcap", "--pcap IN"),
-        options: &[&["jobs", "share_maps"]],
+        options: &[&["jobs", "share_maps", "output"]],
+    },
+    Rule {
+        command: "exec",
+        needs: Given("memory", "--mem SOURCE"),
+        options: &[&["output", "dump_mem"]],
     },
     Rule {
         command: "filter",

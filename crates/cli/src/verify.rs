@@ -1,21 +1,18 @@
 //! `beebox verify`: verdicts of the programs of objects, as tables, logs and data.
 
-mod cost;
-mod facts;
 mod filter;
 pub(crate) mod globals;
-mod log;
-mod recorded;
 mod row;
 mod run;
 mod single;
 mod table;
-mod top_lines;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::program::{LoadFlags, ProgramType};
+use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
@@ -23,11 +20,8 @@ use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
 use crate::output_path::OutputPath;
-use crate::stdout::{fit, write_answer, write_output};
-use log::Logs;
+use crate::stdout::{fit, json, print, write_answer, write_output};
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
-use row::Row;
-use run::Results;
 use table::Counts;
 
 /// Verify BPF programs as Linux 6.18 does
@@ -325,9 +319,17 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             (true, 0) => 1 | LOG_STATS,
             (true, level) => level | LOG_STATS,
         };
-        let logs = Logs::new(log, args.top_src_lines, prints);
-        let job = run::Job {
-            files: &args.files,
+        let printing = Mutex::new(None);
+        let print = |text: &str| {
+            if let Ok(mut failure) = printing.lock()
+                && failure.is_none()
+            {
+                *failure = print(text).err();
+            }
+        };
+        let print: Option<&(dyn Fn(&str) + Sync)> = if prints { Some(&print) } else { None };
+        let logs = Logs::new(log, args.top_src_lines, print);
+        let job = Job {
             programs: &args.prog,
             filters: &filters,
             flags,
@@ -339,8 +341,6 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 ..Options::default()
             },
             explains: args.explain,
-            notes: !args.quiet,
-            debugs: args.debug,
             kind: args.kind,
             globals: globals::read(&args.set)?,
             logs,
@@ -350,8 +350,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
-        let mut results = run::verify(&job, &kernel)?;
-        job.logs.failure()?;
+        let mut results = run::verify(&args.files, &job, &kernel, [!args.quiet, args.debug])?;
+        if let Some(failure) = printing.lock().ok().and_then(|mut it| it.take()) {
+            return Err(failure);
+        }
         if !args.quiet {
             note_assumed(&kernel, FOR_VERIFYING, "verified");
         }
@@ -359,7 +361,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             note_built_in(&kernel);
         }
         failures = std::mem::take(&mut results.failures);
-        failures.extend(results.rows.iter().flat_map(recorded::differences));
+        failures.extend(results.rows.iter().flat_map(unlike_recorded));
         if failures.is_empty() {
             failures = unselected(&args, &results);
         }
@@ -394,7 +396,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), output)?,
         VerifyFormat::Veristat => write_output(csv(&rows, &emit, false).as_bytes(), output)?,
         VerifyFormat::Json => {
-            let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
+            let lines: Vec<u8> = rows.iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
         }
     }
@@ -415,7 +417,7 @@ const MOST_LISTED: usize = 12;
 
 /// A failure for each program that --prog names and none of the files has, or one if names
 /// and filters leave out every program.
-fn unselected(args: &Args, results: &Results) -> Vec<Failure> {
+fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
     let listed = || {
         let found = results.rows.iter();
         let found = found.map(|row| format!("{}/{}", row.file_name, row.prog_name));
@@ -449,6 +451,12 @@ fn selects_nothing(args: &Args) -> Failure {
     Failure::new(format_args!("{}: selects no program", words.join(" ")))
 }
 
+/// A failure for each recorded answer that is not ours.
+fn unlike_recorded(row: &Row) -> impl Iterator<Item = Failure> + '_ {
+    let differ = row.recorded.iter().filter(|answer| answer.differs());
+    differ.map(|answer| Failure::new(answer).within(&row.file_name))
+}
+
 /// The answer for all: files that cannot be opened come before programs that are
 /// refused, and those before unsupported programs.
 fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
@@ -475,7 +483,7 @@ fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
             "{many} programs are unsupported, first {file}/{program}: {reason}"
         )),
     };
-    Err(match rows.iter().any(|row| row.prog_type == row::UNTYPED) {
+    Err(match rows.iter().any(|row| row.prog_type == UNTYPED) {
         true => failure.hint(SET_TYPE),
         false => failure,
     })

@@ -20,7 +20,7 @@ fn every_command_names_a_remedy_for_a_missing_file() {
         &["btf", "dump", missing],
         &["btf", "diff", missing, missing],
         &["filter", "--filter", missing, &meant],
-        &["run", "--ebpf", missing],
+        &["exec", missing],
         &["seccomp", "table", missing],
     ] {
         let told = told(words);

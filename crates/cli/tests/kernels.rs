@@ -281,6 +281,24 @@ fn profiles_are_compiled_for_versions_as_objects_are() {
     for words in [["--kernel-version", "6"], ["--kernel", "5.15"]] {
         assert_eq!(compiled(&words).0, Some(2));
     }
+    // A directory of a kernel states its version, BTF of no kernel does not.
+    let kernel = directory.path().join("kernel");
+    fs::create_dir(&kernel).unwrap();
+    fs::copy(root().join(SHAPES), kernel.join("vmlinux.btf")).unwrap();
+    let kernel = kernel.to_str().unwrap();
+    let words = [
+        "seccomp",
+        "compile",
+        path.to_str().unwrap(),
+        "--kernel",
+        kernel,
+    ];
+    let told = error(&beebox(&words));
+    let missing = format!("beebox: --kernel {kernel}: nothing there states the kernel's version");
+    assert!(told.starts_with(&missing), "{told}");
+    fs::write(Path::new(kernel).join("kernel.release"), "6.0.9\n").unwrap();
+    let of_release = compiled(&["--kernel-version", "6.0.9"]);
+    assert_eq!(compiled(&["--kernel", kernel]), of_release);
     let verified = beebox(&["verify", SHAPES, "--kernel-version", "6"]);
     assert_eq!(verified.status.code(), Some(2));
 }

@@ -101,10 +101,10 @@ fn no_command_writes_over_its_input() {
             &object,
             &["run", &object, "--pcap", &capture, "-w", &object],
         ),
-        (&ebpf, &["run", "--ebpf", &ebpf, "--mem", "00", "-o", &ebpf]),
+        (&ebpf, &["exec", &ebpf, "--mem", "00", "-o", &ebpf]),
         (
             &capture,
-            &["run", "--ebpf", &ebpf, "--mem", &capture, "-o", &capture],
+            &["exec", &ebpf, "--mem", &capture, "-o", &capture],
         ),
         (
             &classic,

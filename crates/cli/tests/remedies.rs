@@ -88,6 +88,21 @@ fn objects_and_captures_in_the_place_of_programs() {
 }
 
 #[oracle::test]
+fn objects_are_run_and_instructions_executed() {
+    let directory = tempfile::tempdir().unwrap();
+    let sum = file(directory.path(), "sum.asm", "r0 = 1\nexit\n");
+    let said = told(&["run", &sum, "--packet", "00"]);
+    let remedy = format!("  try: beebox exec {sum}, which executes instructions\n");
+    assert!(said.ends_with(&remedy), "{said}");
+    let said = told(&["exec", "examples/traffic/traffic.bpf.o"]);
+    let remedy = "  try: beebox run examples/traffic/traffic.bpf.o, which links objects\n";
+    assert!(said.ends_with(remedy), "{said}");
+    let said = told(&["gateway", "run", "office.rules", "-j"]);
+    let remedy = "  try: beebox-gateway run office.rules -j, of the package beebox-gateway\n";
+    assert!(said.ends_with(remedy), "{said}");
+}
+
+#[oracle::test]
 fn only_near_names_are_suggested() {
     let directory = tempfile::tempdir().unwrap();
     let profile = "{\"defaultAction\": \"SCMP_ACT_ALLOW\"}";
@@ -143,29 +158,6 @@ fn numbers_out_of_range_are_refused_as_such() {
             "{words:?}: {told}"
         );
         assert!(!told.contains("tip: to pass"), "{told}");
-    }
-}
-
-#[oracle::test]
-fn options_that_state_too_little_or_do_nothing_are_named() {
-    let trusted = "b7000000020000009500000000000000";
-    for (words, what, remedy) in [
-        (
-            &["conformance-plugin", "--program", trusted, "--trust"][..],
-            "--trust is for engines that do not check",
-            "try: --engine native or interp, or no --trust",
-        ),
-        (
-            &["conformance-plugin", "--program", trusted, "--elf"],
-            "program of --elf: this file has no ELF magic number",
-            "",
-        ),
-    ] {
-        let told = told(words);
-        assert!(
-            told.contains(what) && told.contains(remedy),
-            "{words:?}: {told}"
-        );
     }
 }
 

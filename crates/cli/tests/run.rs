@@ -1,4 +1,4 @@
-//! `beebox run` and `beebox conformance-plugin` as a user meets them.
+//! `beebox exec` as a user meets it.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ const FIVE: [u8; 16] = [0xb7, 0, 0, 0, 5, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0];
 
 /// `beebox run --raw -`, with further words; its exit code and standard output.
 fn run(words: &[&str], program: impl AsRef<[u8]>) -> (i32, String) {
-    let output = beebox(&[&["run", "--ebpf", "-"], words].concat(), program);
+    let output = beebox(&[&["exec", "-"], words].concat(), program);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.is_empty(), "{words:?}: {error}");
     let text = String::from_utf8(output.stdout).expect("text");
@@ -33,7 +33,7 @@ fn run(words: &[&str], program: impl AsRef<[u8]>) -> (i32, String) {
 
 /// Standard error of a run that could not be.
 fn failure(words: &[&str], program: impl AsRef<[u8]>) -> String {
-    let output = beebox(&[&["run", "--ebpf", "-"], words].concat(), program);
+    let output = beebox(&[&["exec", "-"], words].concat(), program);
     assert_eq!(output.status.code(), Some(2), "{words:?}");
     assert!(output.stdout.is_empty(), "{words:?}");
     String::from_utf8(output.stderr).expect("text")
@@ -256,7 +256,7 @@ fn an_object_runs_by_its_code_section() {
     let object = directory.path().join("object.o");
     let name = object.to_str().unwrap();
     std::fs::write(&object, elf("xdp", &FIVE)).unwrap();
-    let words = ["run", "--ebpf", name];
+    let words = ["exec", name];
     assert_eq!(beebox(&words, "").stdout, b"r0 = 0x5 (5)\n2 instructions\n");
     let wanted = [&words[..], &["--section", "xdp"]].concat();
     assert_eq!(beebox(&wanted, "").status.code(), Some(0));
@@ -308,48 +308,4 @@ fn elf(section: &str, code: &[u8]) -> Vec<u8> {
         file.resize(start + 64, 0);
     }
     file
-}
-
-#[oracle::test]
-fn the_plugin_follows_the_protocol() {
-    let hex =
-        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}  ")).collect() };
-    let plugin = |words: &[&str], input: &str| {
-        let output = beebox(&[&["conformance-plugin"], words].concat(), input);
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
-    let five = hex(&FIVE);
-    let expected = (Some(0), "5\n".to_owned(), String::new());
-    assert_eq!(plugin(&[], &five), expected);
-    assert_eq!(plugin(&["--program", &five], ""), expected);
-    assert_eq!(plugin(&["--elf"], &hex(&elf(".text", &FIVE))), expected);
-    assert_eq!(plugin(&["--engine", "interp", "--trust"], &five), expected);
-    assert_eq!(plugin(&["--engine", "native", "--trust"], &five), expected);
-    // r0 = *(u16 *)(r1 + 1); exit
-    let load = hex(&[0x69, 0x10, 1, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(plugin(&["aa bb cc "], &load).1, "ccbb\n");
-    assert_eq!(plugin(&["aa bb cc ", "--debug"], &load).1, "ccbb\n");
-    let (code, out, error) = plugin(&["aa bb"], &load);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(error.contains("of which only 1 is in `memory`"), "{error}");
-    assert_eq!(plugin(&[], "zz").0, Some(2));
-    let (code, _, error) = plugin(&[], "");
-    assert_eq!(code, Some(2));
-    assert!(
-        error.contains("program: no instructions\n  try: "),
-        "{error}"
-    );
-    let (code, _, error) = plugin(&["--elf"], &hex(&elf(".text", &FIVE)[..100]));
-    assert_eq!(code, Some(2));
-    assert!(
-        error.contains("program of --elf: truncated ELF object: a part of it ends at byte "),
-        "{error}"
-    );
-    assert!(error.ends_with(", the file has 100\n"), "{error}");
-    assert_eq!(plugin(&["zz"], &five).0, Some(2));
 }

@@ -172,7 +172,10 @@ fn wrong_input_is_named() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &[RULES, "--packet", "00"],
-            &["this file is not a BPF object", "--ebpf"],
+            &[
+                "this file is not a BPF object",
+                "an object (*.bpf.o) as FILE",
+            ],
         ),
         (&[FIREWALL], &["no packet is given", "--pcap IN"]),
         (

@@ -18,6 +18,8 @@ const OF_TOOLS: &[OfTool] = &[
             "-e --emit",
             "-r --test-reg-invariants",
             "-s --sort",
+            "-C -C",
+            "-R -R",
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! The form of a command's answer: text for people, JSON for programs.
 
+pub use report::count;
+
 /// The form of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum AnswerFormat {
@@ -7,15 +9,6 @@ pub enum AnswerFormat {
     Text,
     /// For programs
     Json,
-}
-
-/// A number of things, which are one or many.
-pub fn count(number: usize, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        many if thing.ends_with('s') => format!("{many} {thing}es"),
-        many => format!("{many} {thing}s"),
-    }
 }
 
 /// The options of a command whose answer is text or JSON.

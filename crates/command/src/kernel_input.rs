@@ -4,6 +4,8 @@
 //! directory with what is known of one. Single facts can be given beside it. What
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,14 +70,87 @@ pub const KERNEL: &[&str] = &[
     "host_functions",
 ];
 
+/// A kernel by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelName {
+    /// The built-in Linux 6.18.
+    BuiltIn,
+    /// The running kernel.
+    Running,
+    /// BTF, a kernel image, or a directory with what is known of a kernel.
+    Path(PathBuf),
+}
+
+impl KernelName {
+    fn parse(text: &str) -> Result<KernelName, Infallible> {
+        Ok(match text {
+            "6.18" | kernel_data::RELEASE => KernelName::BuiltIn,
+            "running" => KernelName::Running,
+            path => KernelName::Path(path.into()),
+        })
+    }
+}
+
+/// The option that names a kernel, of every command with one.
+#[derive(clap::Args)]
+pub struct KernelNameArg {
+    /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as
+    /// /sys/kernel/btf/vmlinux, or a kernel image), or a directory with vmlinux, config,
+    /// System.map, btf/
+    #[arg(long = "kernel", value_name = "6.18|running|PATH", value_parser = KernelName::parse)]
+    kernel: Option<KernelName>,
+}
+
+impl KernelNameArg {
+    /// True if a kernel was named.
+    pub fn is_given(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// The kernel that was named.
+    fn read(&self) -> Result<Option<Kernel>, Failure> {
+        match &self.kernel {
+            None => Ok(None),
+            Some(KernelName::BuiltIn) => Ok(Some(kernel_data::linux_6_18())),
+            Some(KernelName::Running) => running().map(Some),
+            Some(KernelName::Path(path)) => files::open(path).map(Some).map_err(failure),
+        }
+    }
+
+    /// The version of a kernel that was named; `None` for the built-in one.
+    ///
+    /// # Errors
+    /// If nothing of what is known of the kernel states its version.
+    pub fn version(&self) -> Result<Option<KernelVersion>, Failure> {
+        let unknown = |what: &dyn Display, place: &dyn Display| {
+            Failure::new(what)
+                .within(place)
+                .hint("--kernel-version VERSION, without --kernel")
+        };
+        match &self.kernel {
+            None | Some(KernelName::BuiltIn) => Ok(None),
+            Some(KernelName::Running) => {
+                let failed = |error: &dyn Display| unknown(error, &"the running kernel");
+                let release = sys::kernel::release().map_err(|error| failed(&error))?;
+                release.parse().map(Some).map_err(|error| failed(&error))
+            }
+            Some(KernelName::Path(path)) => {
+                let kernel = with_version_of_types(files::open(path).map_err(failure)?);
+                let place = format_args!("--kernel {}", path.display());
+                let version = kernel.version();
+                let missing = || unknown(&"nothing there states the kernel's version", &place);
+                version.map(Some).ok_or_else(missing)
+            }
+        }
+    }
+}
+
 /// The kernel that answers are given for.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]
 pub struct KernelArgs {
-    /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), or a
-    /// directory with vmlinux, config, System.map, btf/
-    #[arg(long, value_name = "6.18|running|PATH")]
-    kernel: Option<String>,
+    #[command(flatten)]
+    kernel: KernelNameArg,
 
     /// The kernel's BTF: as /sys/kernel/btf/vmlinux, or a kernel image
     #[arg(long, value_name = "FILE")]
@@ -128,7 +203,7 @@ enum HostFunctions {
 impl KernelArgs {
     /// True if a kernel was named.
     pub fn is_given(&self) -> bool {
-        self.kernel.is_some()
+        self.kernel.is_given()
             || self.btf.is_some()
             || self.reduced_btf
             || self.kconfig.is_some()
@@ -156,10 +231,8 @@ impl KernelArgs {
     /// The kernel that the options name.
     pub fn read(&self) -> Result<Kernel, Failure> {
         let assumed = self.assumed_name();
-        let mut kernel = match (self.kernel.as_deref(), &assumed) {
-            (Some("6.18" | kernel_data::RELEASE), _) => kernel_data::linux_6_18(),
-            (Some("running"), _) => running()?,
-            (Some(path), _) => files::open(path).map_err(failure)?,
+        let mut kernel = match (self.kernel.read()?, &assumed) {
+            (Some(kernel), _) => kernel,
             (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
             (None, None) => kernel_data::linux_6_18(),
         };
@@ -224,11 +297,13 @@ impl KernelArgs {
     /// others of its facts are assumed. `None` if --kernel names a kernel, or none of these
     /// is given.
     fn assumed_name(&self) -> Option<String> {
-        match (&self.kernel, &self.btf, &self.kconfig, self.kernel_version) {
-            (Some(_), ..) => None,
-            (None, Some(path), ..) | (None, None, Some(path), _) => Some(name(path)),
-            (None, None, None, Some(version)) => Some(format!("Linux {}", release(version))),
-            (None, None, None, None) => None,
+        if self.kernel.is_given() {
+            return None;
+        }
+        match (&self.btf, &self.kconfig, self.kernel_version) {
+            (Some(path), ..) | (None, Some(path), _) => Some(name(path)),
+            (None, None, Some(version)) => Some(format!("Linux {}", release(version))),
+            (None, None, None) => None,
         }
     }
 

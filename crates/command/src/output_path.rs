@@ -28,6 +28,39 @@ impl OutputArg {
     }
 }
 
+/// The option of a command whose main output is packets.
+#[derive(clap::Args)]
+pub struct PacketOutputArg {
+    /// Write the packets that pass to OUT, a capture that is complete or absent: pcap or pcapng by
+    /// its name, else as the input
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        visible_short_alias = 'w',
+        visible_alias = "write"
+    )]
+    output: Option<PathBuf>,
+}
+
+impl PacketOutputArg {
+    /// The path as it was given.
+    pub fn given(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+
+    /// The path, with the paths of all inputs.
+    ///
+    /// # Errors
+    /// If the output is the file of an input.
+    pub fn path<'p>(
+        &self,
+        inputs: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Option<OutputPath<'_>>, Failure> {
+        OutputPath::optional(self.given(), inputs)
+    }
+}
+
 /// The path of an output that is none of the inputs; `-` is standard output.
 #[derive(Clone, Copy)]
 pub struct OutputPath<'a>(&'a Path);

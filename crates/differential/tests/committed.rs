@@ -1,7 +1,7 @@
 //! Every object in the repository is what the compiler makes of the source beside it.
 //!
 //! Another release of the compiler orders instructions differently, so there is one
-//! that counts; where it is absent the test is skipped. `BEEBOX_WRITE` in the environment writes the objects instead.
+//! that counts; where it is absent the test is skipped. `UPDATE_EXPECT` in the environment writes the objects instead.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -151,7 +151,7 @@ fn objects_are_those_of_their_sources() {
     }
     let committed = committed();
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("made.o");
-    let writes = env::var_os("BEEBOX_WRITE").is_some();
+    let writes = env::var_os("UPDATE_EXPECT").is_some();
     let mut others = Vec::new();
     for object in &committed {
         let kept = fs::read(object).expect("an object");

@@ -6,7 +6,7 @@
 //! case was recorded, and the one that the running kernel gives: verdict, error number,
 //! last line and counts.
 //!
-//! `BEEBOX_WRITE` in the environment records the running kernel's answers instead.
+//! `UPDATE_EXPECT` in the environment records the running kernel's answers instead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
             false => judges.kernel(&case.program),
         };
         let kernels = kernels.map(|answer| lines(&answer));
-        if std::env::var_os("BEEBOX_WRITE").is_some() {
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
             let answer = kernels.clone().expect("a kernel to ask");
             fs::write(file, with_answer(&text, &answer)).expect("a written case");
         } else {

@@ -31,6 +31,7 @@ mod compile;
 mod header;
 pub mod import;
 mod layout;
+mod packet_text;
 mod plane;
 mod ports;
 mod rules;
@@ -42,6 +43,7 @@ mod trie;
 pub use classes::Field;
 pub use compile::{CapacityExceeded, Compiled, Sizes};
 pub use header::{Address, Header, Packet, TransportHeader};
+pub use packet_text::PacketTextError;
 pub use plane::{Capacity, Hits, Hook, OBJECT, Plane, PlaneError, set_up};
 pub use rules::{
     Action, Addresses, Match, Ports, Prefix, Protocols, Rule, RuleError, RuleSet, TransportHeaders,

@@ -2,7 +2,7 @@
 //!
 //! `core/questions.o` has relocations of every kind; `core/targets/*.o` are kernels with
 //! moved, renamed, resized and removed fields; `core/answers/*.txt` are libbpf's recorded
-//! results, for machines without it (`BEEBOX_WRITE=1` records them again). Where that
+//! results, for machines without it (`UPDATE_EXPECT=1` records them again). Where that
 //! libbpf is built, it is run on these, on the running kernel and on every object of the
 //! kernel's own tests; otherwise those tests are skipped.
 //! tests, too; where it is not, the tests say so and pass.
@@ -181,7 +181,7 @@ fn results_are_the_recorded_ones_of_libbpf() {
         let name = target.file_stem().unwrap().to_string_lossy().into_owned();
         let kept = directory().join(format!("answers/{name}.txt"));
         if let Some(libbpf) = &libbpf
-            && env::var_os("BEEBOX_WRITE").is_some()
+            && env::var_os("UPDATE_EXPECT").is_some()
         {
             let answers = &libbpf.answers(&target, std::slice::from_ref(&questions))[0];
             fs::write(&kept, answers.join("\n") + "\n").unwrap();

@@ -1,8 +1,9 @@
 //! The objects beside this file, linked and printed: programs, instructions, references,
 //! functions and lines. The texts were compared with libbpf 7.2 when they were recorded.
 //!
-//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test it linked::` records them again.
+//! `UPDATE_EXPECT=1 cargo test -p beebox-object --test it linked::` records them again.
 
+use expect_test::expect_file;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,15 +118,7 @@ fn name(object: &Object<'_>, to: Referent) -> String {
 }
 
 fn check(name: &str, found: &str) {
-    let path = directory().join(name);
-    if std::env::var_os("BEEBOX_WRITE").is_some() {
-        fs::write(&path, found).expect("the texts can be written");
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(found, expected, "{name}, line {}", number + 1);
-    }
-    assert_eq!(found.lines().count(), expected.lines().count(), "{name}");
+    expect_file![directory().join(name)].assert_eq(found);
 }
 
 #[oracle::test]

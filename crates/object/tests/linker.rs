@@ -355,7 +355,7 @@ fn recorded_output_is_that_of_libbpf() {
     let files = ours(&FILES);
     let linked = bpftool.link(&files).unwrap();
     let kept = directory().join("linked.o");
-    if env::var_os("BEEBOX_WRITE").is_some() {
+    if env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&kept, &linked).unwrap();
     }
     assert!(linked == read(&kept));

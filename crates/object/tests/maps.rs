@@ -2,8 +2,9 @@
 //! definitions. The text beside it and the numbers here were compared with libbpf 7.2
 //! when they were recorded.
 //!
-//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test it maps::` records the text again.
+//! `UPDATE_EXPECT=1 cargo test -p beebox-object --test it maps::` records the text again.
 
+use expect_test::expect_file;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,12 +99,7 @@ fn map_definitions_are_those_of_libbpf() {
     for map in &linked.maps {
         write_map(&mut text, &object, map);
     }
-    let path = file("everything.txt");
-    if std::env::var_os("BEEBOX_WRITE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let expected = fs::read_to_string(path).expect("a committed text");
-    assert!(text == expected, "now:\n{text}");
+    expect_file![file("everything.txt")].assert_eq(&text);
 }
 
 fn write_map(text: &mut String, object: &Object<'_>, map: &LinkedMap) {

@@ -1,8 +1,16 @@
-//! Types as JSON, with the keys of `bpftool -j btf dump`. Unsigned values of 32-bit
+//! Types as text and JSON: layouts, summaries, differences. Lists of types are JSON with the keys of `bpftool -j btf dump`. Unsigned values of 32-bit
 //! enumerations are numbers of 32 bits, which bpftool extends by their sign.
 
-use btf::{Btf, FwdKind, Shape, StrOffset, Type, TypeId};
+use ::btf::{Btf, FwdKind, Shape, StrOffset, Type, TypeId};
 use serde_json::{Map, Value, json};
+
+mod changes;
+mod layout;
+mod summary;
+
+pub use changes::{ChangedRecord, changed_text};
+pub use layout::Layout;
+pub use summary::BtfSummary;
 
 /// All types of a blob, without those of its base: `{"types": [...]}`.
 pub fn types_json(btf: &Btf<'_>) -> Value {

@@ -13,3 +13,12 @@ mod table;
 pub mod terminal;
 pub mod value;
 pub mod veristat;
+
+/// A number of things, which are one or many.
+pub fn count(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        many if thing.ends_with('s') => format!("{many} {thing}es"),
+        many => format!("{many} {thing}s"),
+    }
+}

@@ -36,3 +36,8 @@ pub fn one_line(text: &str) -> String {
 pub fn not_native_line(what: &str) -> String {
     format!("not native code, which does not support yet: {what}")
 }
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

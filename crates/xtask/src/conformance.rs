@@ -13,7 +13,7 @@ pub(crate) fn count() -> Outcome {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["test", "--locked", "--package", "beebox"])
         .args(["--test", "it", "conformance::"])
-        .env("BEEBOX_WRITE_PAGE", "1")
+        .env("UPDATE_EXPECT", "1")
         .current_dir(root)
         .status()?;
     match status.success() {

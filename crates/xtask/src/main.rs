@@ -1,6 +1,6 @@
 //! Repository tasks, as `cargo xtask TASK`: generators of committed pages and data, and checks
 //! that need nightly Rust. `cargo differential` has the comparisons.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod capture;
 mod conformance;

@@ -1,3 +1,4 @@
 //! Tests of the crate, in one executable.
 
+mod plugin;
 mod sample;

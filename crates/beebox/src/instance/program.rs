@@ -66,6 +66,9 @@ impl Program {
         }
         let mut program = self.runnable(run.cpu);
         program.set_clock(run.clock);
+        if let Some(network) = run.network {
+            program.set_network(network.clone());
+        }
         program.collect_records(true);
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
         let output = program.test_run_with_context(run.data_in, context, run.repeat)?;

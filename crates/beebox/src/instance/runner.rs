@@ -22,6 +22,7 @@ pub struct Runner<'p> {
 
 /// Result of a run on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PacketResult {
     /// The low 32 bits of `r0`.
     pub retval: u32,
@@ -54,8 +55,35 @@ impl<'p> Runner<'p> {
     /// As [`Runner::run`].
     pub fn run_at(&mut self, packet: &[u8], time: u64) -> Result<PacketResult, Error> {
         // A guard that outlives the run would keep deleted entries of maps.
+        self.run_guarded(packet, time, &mut RunGuard::new())
+    }
+
+    /// Runs the program on one packet after the other, and calls a function with each result and
+    /// the runner as that run left it: the fastest loop.
+    ///
+    /// # Errors
+    /// As [`Runner::run`], for the first packet that fails.
+    pub fn run_each<P: AsRef<[u8]>>(
+        &mut self,
+        packets: impl IntoIterator<Item = P>,
+        mut each: impl FnMut(PacketResult, &Runner<'p>),
+    ) -> Result<(), Error> {
         let mut guard = RunGuard::new();
-        let retval = self.program.run_captured(packet, time, &mut guard)?;
+        for packet in packets {
+            let result = self.run_guarded(packet.as_ref(), 0, &mut guard)?;
+            each(result, self);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn run_guarded(
+        &mut self,
+        packet: &[u8],
+        time: u64,
+        guard: &mut RunGuard,
+    ) -> Result<PacketResult, Error> {
+        let retval = self.program.run_captured(packet, time, guard)?;
         let input = self.program.captured();
         Ok(PacketResult {
             retval,

@@ -5,14 +5,16 @@ use std::time::Duration;
 use spec::Errno;
 use spec::programs::ProgramType;
 use vm::Redirect;
+use vm::network::Network;
 
 use super::Verdict;
 use crate::failure::{Cause, Error};
 use crate::internal::run::{PrintedText, RunClock, RunRecord, TestRunOutput};
 
-/// Options of [`Program::test_run`](super::Program::test_run). Write
-/// `TestRun { ctx_in, ..TestRun::packet(&packet) }`; later versions may have more fields.
+/// Options of [`Program::test_run`](super::Program::test_run):
+/// `TestRun::packet(&packet).ctx_in(&context).repeat(100)`.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TestRun<'d> {
     /// The packet, with its link-layer header; empty for programs without packets.
     pub data_in: &'d [u8],
@@ -32,6 +34,9 @@ pub struct TestRun<'d> {
     pub batch_size: u32,
     /// The clock of the time helpers.
     pub clock: RunClock,
+    /// The network that helpers see in these runs; `None` for that of the
+    /// [`Loader`](super::Loader). Maps of sockets hold the loader's.
+    pub network: Option<&'d Network>,
 }
 
 impl Default for TestRun<'_> {
@@ -47,8 +52,21 @@ impl Default for TestRun<'_> {
             cpu: 0,
             batch_size: 0,
             clock: RunClock::Fixed(0),
+            network: None,
         }
     }
+}
+
+/// Consuming setters of fields.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $ty:ty;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $field(mut self, $field: $ty) -> TestRun<'d> {
+            self.$field = $field;
+            self
+        }
+    )*};
 }
 
 /// Flags of `bpf_attr.test`.
@@ -70,6 +88,44 @@ impl<'d> TestRun<'d> {
             ctx_in,
             ..TestRun::default()
         }
+    }
+
+    setters! {
+        /// Sets the packet, with its link-layer header.
+        data_in: &'d [u8];
+        /// Sets the context.
+        ctx_in: &'d [u8];
+        /// Sets the number of runs.
+        repeat: u32;
+        /// Sets the flags.
+        flags: u32;
+        /// Sets the CPU that the program runs on.
+        cpu: u32;
+        /// Sets the number of packets of a batch.
+        batch_size: u32;
+        /// Sets the clock of the time helpers.
+        clock: RunClock;
+    }
+
+    /// Sets the most bytes of [`TestRunResult::data_out`].
+    #[must_use]
+    pub fn data_size_out(mut self, bytes: usize) -> TestRun<'d> {
+        self.data_size_out = Some(bytes);
+        self
+    }
+
+    /// Sets the most bytes of [`TestRunResult::ctx_out`].
+    #[must_use]
+    pub fn ctx_size_out(mut self, bytes: usize) -> TestRun<'d> {
+        self.ctx_size_out = Some(bytes);
+        self
+    }
+
+    /// Sets the network that helpers see.
+    #[must_use]
+    pub fn network(mut self, network: &'d Network) -> TestRun<'d> {
+        self.network = Some(network);
+        self
     }
 
     /// Refuses the flags and batches that Linux refuses, or that are not supported.

@@ -12,6 +12,7 @@ pub mod kernel;
 #[cfg(feature = "kernel-data")]
 mod kernel_files;
 mod kernel_image;
+pub mod listing;
 pub mod maps;
 pub mod maps_json;
 pub mod native;

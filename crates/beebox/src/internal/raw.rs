@@ -47,7 +47,9 @@
 
 mod elf;
 mod form;
+mod trap_json;
 mod unchecked;
+mod written;
 
 pub use elf::{ElfError, elf_program};
 pub use form::{ProgramForm, ProgramReadError, parse_hex, read_program};
@@ -61,9 +63,11 @@ pub use interp::checked::{
 pub use jit::CompileError;
 pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
+pub use trap_json::{limit_json, trap_json, trap_text};
 pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
 pub use vm::{
     Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,
     Opened, Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect,
     RunContext, Side, StackFrames, Streams, System, SystemCalls, Tunnel, Unchecked,
 };
+pub use written::{ListingReadError, read_listing};

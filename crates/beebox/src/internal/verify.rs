@@ -13,9 +13,13 @@ pub mod registry {
 }
 
 mod cost;
+mod cost_table;
+mod fact_table;
 mod load;
 mod notes;
 mod object;
+/// Verification of many files in parallel, with results as rows.
+pub mod results;
 mod test_tags;
 
 pub use self::registry::Registry;
@@ -23,6 +27,8 @@ pub use cost::{
     CallChainCost, FunctionCost, LineCost, StackUse, cost_by_chain, cost_by_function, cost_by_line,
     deepest_stack, folded_stacks,
 };
+pub use cost_table::ProgramCost;
+pub use fact_table::FactTable;
 pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
 pub use object::{ProgramVerification, verify_object};

@@ -3,7 +3,7 @@
 //! The cases are data: rows of one instruction each (`rows/`, read by
 //! `case.rs`) and whole programs (`programs.txt`, read by `program.rs`). Where
 //! what they expect comes from stands at the head of each file; none of it comes
-//! from an engine. With BEEBOX_WRITE_PAGE in the environment, which
+//! from an engine. With UPDATE_EXPECT in the environment, which
 //! `cargo xtask conformance` sets, the page is written instead of compared.
 
 mod case;
@@ -62,7 +62,7 @@ fn every_case_is_the_same_on_every_engine_and_on_the_page() {
     );
     if native_code("the page of conformance") {
         page.check_coverage();
-        page.compare_or_write();
+        page.compare();
     }
 }
 

@@ -1,6 +1,7 @@
 //! docs/conformance.md: each instruction, and how many cases of it each engine
 //! gets right.
 
+use expect_test::expect_file;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -64,19 +65,10 @@ impl Page {
         self.counts.get(&(op, engine)).copied().unwrap_or_default()
     }
 
-    /// Compares with the committed page, or writes it if the environment says so.
-    pub(crate) fn compare_or_write(&self) {
+    /// Compares with the committed page, which `UPDATE_EXPECT=1` writes.
+    pub(crate) fn compare(&self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
-        let page = self.markdown();
-        if std::env::var_os("BEEBOX_WRITE_PAGE").is_some() {
-            std::fs::write(&path, page).expect("the page can be written");
-            return;
-        }
-        let committed = std::fs::read_to_string(&path).expect("docs/conformance.md");
-        assert!(
-            committed == page,
-            "docs/conformance.md is not current: cargo xtask conformance writes it"
-        );
+        expect_file![path].assert_eq(&self.markdown());
     }
 
     fn markdown(&self) -> String {
@@ -126,7 +118,7 @@ Expected values come from arithmetic independent of Beebox and from the running 
 the head of each file of cases states (`crates/beebox/tests/conformance`).
 
 - **checked**, the checked interpreter, runs any program and checks every access
-  (`beebox run --ebpf`). An operation that it must refuse, such as a call of an unknown
+  (`beebox exec`). An operation that it must refuse, such as a call of an unknown
   kernel function, is a case too: the run must end there with a trap.
 - **interp** and **native**, the threaded interpreter and native code, run programs whose
   safety the caller asserts. A dash: the only cases are traps, which these engines do not
@@ -134,9 +126,8 @@ the head of each file of cases states (`crates/beebox/tests/conformance`).
 
 This page is written by `cargo xtask conformance`; a test compares it.
 
-As a plugin, the command runs the public suite of
-[bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance): see
-`beebox conformance-plugin --help`.
+`conformance-plugin` of `crates/xtask` runs the public suite of
+[bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance): see CONTRIBUTING.md.
 ";
 
 const GROUPS: &[(Group, &str)] = &[

@@ -2,7 +2,7 @@
 // Programs that reach objects of the kernel: arguments of tracepoints and iterators, fields
 // of structures, kfuncs. What Linux 6.18 answered stands in kernel_types.linux-6.18.txt.
 //
-// BEEBOX_WRITE=1 cargo test -p beebox-differential --test it committed:: compiles it again.
+// UPDATE_EXPECT=1 cargo test -p beebox-differential --test it committed:: compiles it again.
 #include "kernel_types.h"
 
 char _license[] SEC("license") = "GPL";

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use beebox::internal::btf::diff::{Change, Changed, MemberPlace, diff};
+use beebox::internal::btf::diff::{Change, Changed, diff};
 use beebox::internal::btf::{Kind, TypeFile};
+use report::btf::{ChangedRecord, changed_text};
 use serde::Serialize;
 
 use crate::answer::{Answer, Failure};
@@ -66,11 +67,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let listed = moving.iter().chain(added.iter().filter(|_| args.all));
     let text = match args.format.format() {
         AnswerFormat::Json => json(&Report {
-            changed: listed.map(Record::new).collect(),
+            changed: listed.map(ChangedRecord::new).collect(),
             added: added.len(),
         }),
         AnswerFormat::Text => {
-            let mut text: String = listed.map(describe).collect();
+            let mut text: String = listed.map(changed_text).collect();
             let _ = writeln!(
                 text,
                 "{} changed, {} added or extended",
@@ -118,91 +119,8 @@ fn check_known(name: &str, old: &TypeFile, new: &TypeFile, args: &Args) -> Resul
     })
 }
 
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Struct => "struct",
-        Kind::Union => "union",
-        Kind::Enum => "enum",
-        Kind::Typedef => "typedef",
-        _ => "function",
-    }
-}
-
-fn describe(changed: &Changed) -> String {
-    let mut text = format!("{} {}\n", word(changed.kind), changed.name);
-    for change in &changed.changes {
-        let _ = writeln!(text, "  {}", line(change));
-    }
-    text
-}
-
-fn line(change: &Change) -> String {
-    match change {
-        Change::Added => "is new".to_owned(),
-        Change::Removed => "is gone".to_owned(),
-        Change::Size { old, new } => format!("size {old} -> {new}"),
-        Change::MemberAdded { name, new } => format!("+ {name}: {}", place(new)),
-        Change::MemberRemoved { name, old } => format!("- {name}: {}", place(old)),
-        Change::MemberChanged { name, old, new } => member_change(name, old, new),
-        Change::ValueAdded { name, new } => format!("+ {name} = {new}"),
-        Change::ValueRemoved { name, old } => format!("- {name} = {old}"),
-        Change::ValueChanged { name, old, new } => format!("~ {name} = {old} -> {new}"),
-        Change::Target { old, new } => format!("{old} -> {new}"),
-    }
-}
-
-fn member_change(name: &str, old: &MemberPlace, new: &MemberPlace) -> String {
-    let mut parts = Vec::new();
-    if old.bit_offset != new.bit_offset {
-        parts.push(format!("at {} -> {}", at(old), at(new)));
-    }
-    if (old.bits, old.size) != (new.bits, new.size) {
-        parts.push(format!("{} -> {}", size(old), size(new)));
-    }
-    if old.ty != new.ty {
-        parts.push(format!("{} -> {}", old.ty, new.ty));
-    }
-    format!("~ {name}: {}", parts.join(", "))
-}
-
-fn place(place: &MemberPlace) -> String {
-    format!("{} at {}, {}", place.ty, at(place), size(place))
-}
-
-fn at(place: &MemberPlace) -> String {
-    match place.bit_offset % 8 {
-        0 => (place.bit_offset / 8).to_string(),
-        bit => format!("{}.{bit}", place.bit_offset / 8),
-    }
-}
-
-fn size(place: &MemberPlace) -> String {
-    match (place.bits, place.size) {
-        (0, Some(size)) => format!("{size} bytes"),
-        (0, None) => "no size".to_owned(),
-        (bits, _) => format!("{bits} bits"),
-    }
-}
-
 #[derive(Serialize)]
 struct Report {
-    changed: Vec<Record>,
+    changed: Vec<ChangedRecord>,
     added: usize,
-}
-
-#[derive(Serialize)]
-struct Record {
-    kind: &'static str,
-    name: String,
-    changes: Vec<String>,
-}
-
-impl Record {
-    fn new(changed: &Changed) -> Record {
-        Record {
-            kind: word(changed.kind),
-            name: changed.name.clone(),
-            changes: changed.changes.iter().map(line).collect(),
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
-use beebox::internal::ebpf::{Callee, Insn, RawInsn, encode, helper_name, to_bytes};
-use beebox::internal::raw::{ElfError, ProgramForm, ProgramReadError, read_program};
+use beebox::internal::ebpf::{Insn, RawInsn, encode, to_bytes};
+use beebox::internal::listing::{Record, Slot, hex, initializer, slots};
+use beebox::internal::raw::{
+    ElfError, ListingReadError, ProgramForm, ProgramReadError, read_listing, read_program,
+};
 use serde::Serialize;
 
-use super::slot::{Slot, SlotRecord};
-use super::written;
 use crate::answer::Failure;
 use crate::input::{LONGEST_TEXT, excerpt};
 use crate::program_input::{ClassicForm, ProgramInput};
@@ -21,7 +22,14 @@ pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {
 /// Parses the bytes of a program in any form. `name` is that of the input.
 pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
     if file.trim_ascii_start().starts_with(b"{") {
-        return written::read(file).map_err(|failure| failure.within(name));
+        return read_listing(file).map_err(|error| {
+            let failure = Failure::new(&error).within(name);
+            match error {
+                ListingReadError::Json(_) => failure
+                    .hint("`beebox dis --ebpf --format json` writes {\"insns\": [{\"bytes\": …}]}"),
+                _ => failure,
+            }
+        });
     }
     if file.trim_ascii().is_empty() {
         return Err(Failure::new("the input is empty").within(name));
@@ -46,25 +54,6 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
         [] => Err(Failure::new("no instructions").within(name)),
         insns => Ok(insns.to_vec()),
     }
-}
-
-/// The instructions with their numbers; the second slots of 64-bit immediates
-/// belong to the first ones.
-pub(super) fn slots(insns: &[Insn]) -> Vec<Slot> {
-    let numbered = insns.iter().enumerate();
-    numbered
-        .filter(|(_, insn)| !matches!(insn, Insn::Imm64High))
-        .map(|(index, &insn)| Slot {
-            index,
-            origin: None,
-            insn,
-            name: match insn {
-                Insn::Call(Callee::Helper(number)) => helper_name(number).map(str::to_owned),
-                _ => None,
-            },
-            source: None,
-        })
-        .collect()
 }
 
 /// A program in a format.
@@ -99,50 +88,9 @@ pub(crate) fn format(insns: &[Insn], format: ProgramFormat) -> Result<Vec<u8>, F
     Ok(text.into_bytes())
 }
 
-/// The eight bytes of a slot.
-fn hex(slot: RawInsn) -> String {
-    slot.to_le_bytes()
-        .map(|byte| format!("{byte:02x}"))
-        .join(" ")
-}
-
-/// A slot as C code initialises a `struct bpf_insn`.
-fn initializer(slot: RawInsn) -> String {
-    let (dst, src) = (slot.dst(), slot.src());
-    let RawInsn { code, off, imm, .. } = slot;
-    format!("{{ {code:#04x}, {dst}, {src}, {off}, {imm} }},\n")
-}
-
 #[derive(Serialize)]
 struct Program<'s> {
     insns: Vec<Record<'s>>,
-}
-
-/// One instruction in JSON.
-#[derive(Serialize)]
-pub(super) struct Record<'s> {
-    #[serde(flatten)]
-    slot: SlotRecord<'s>,
-    /// Its slot, or both.
-    bytes: String,
-    log: String,
-}
-
-impl<'s> Record<'s> {
-    /// An instruction of a program in these slots.
-    pub(super) fn of(slot: &'s Slot, raw: &[RawInsn]) -> Record<'s> {
-        let slots = match slot.insn {
-            Insn::LoadImm64 { .. } => 2,
-            _ => 1,
-        };
-        let slots = raw.iter().skip(slot.index).take(slots);
-        let bytes: Vec<String> = slots.map(|&raw| hex(raw)).collect();
-        Record {
-            slot: slot.record(),
-            bytes: bytes.join(" "),
-            log: slot.log_text(),
-        }
-    }
 }
 
 fn as_json(insns: &[Insn], raw: &[RawInsn]) -> Vec<u8> {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use beebox::SockFilter;
 use beebox::internal::ebpf::{Callee, Insn, helper_name};
+use beebox::internal::listing::{InsnRecord, Slot, SlotRecord, Source, insn_records};
 use beebox::internal::native::{NativeDraft, helper_address};
 use beebox::internal::text;
 use iced_x86::{
@@ -13,9 +14,6 @@ use iced_x86::{
     OpKind,
 };
 use serde::Serialize;
-
-use super::slot::{Slot, SlotRecord, Source};
-use crate::program_output::{self, InsnRecord};
 
 /// A program as it was given, as eBPF, and as native code.
 pub(super) struct Sides<'a> {
@@ -377,7 +375,7 @@ pub(super) fn record<'s>(sides: &'s Sides<'_>) -> impl Serialize + 's {
     });
     let of_slots: usize = sizes.iter().sum();
     Record {
-        insns: sides.classic.map(program_output::records),
+        insns: sides.classic.map(insn_records),
         native: native.collect(),
         bytes: sides.code.len(),
         bytes_between: sides.code.len() - of_slots,

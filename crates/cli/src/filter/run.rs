@@ -67,9 +67,7 @@ pub(super) fn filter_all(
     let written = match target {
         // What a damaged capture has before the damage is the output; after other faults there
         // is none.
-        Some(target) if run.fault.is_none() || run.is_damaged => {
-            target.finish(args.output.as_deref())
-        }
+        Some(target) if run.fault.is_none() || run.is_damaged => target.finish(args.output.given()),
         _ => Ok(()),
     };
     let summary = Summary {
@@ -99,7 +97,7 @@ fn one_after_the_other(
 ) -> Result<Run, Failure> {
     if let Some(output) = &mut output {
         let started = output.start_file(&options);
-        started.map_err(|error| output::failure(args.output.as_deref(), &error))?;
+        started.map_err(|error| output::failure(args.output.given(), &error))?;
     }
     let mut progress = Progress::new(&inputs);
     let mut run = Run {
@@ -202,6 +200,6 @@ fn stopped(stop: FilterCaptureError, name: &str, programs: &Chosen, args: &Args)
         FilterCaptureError::LinkType { packet, mismatch } => {
             output::other_link_type(mismatch).within(format_args!("{name}: packet {packet}"))
         }
-        FilterCaptureError::Output(error) => output::failure(args.output.as_deref(), &error),
+        FilterCaptureError::Output(error) => output::failure(args.output.given(), &error),
     }
 }

@@ -1,150 +1,407 @@
-//! The output of `beebox run`.
+//! Output of `beebox run`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
 
-use beebox::internal::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
-use report::run::hex_rows;
+use beebox::internal::maps_json::{MapsDump, RecordTypes};
+use beebox::internal::program::ProgramType;
+use beebox::internal::raw::{limit_json, trap_json};
+use beebox::internal::run::{
+    CaptureSummary, PrintedText, RecordList, RunEngine, RunError, RunOutputs, Spool, Stream,
+    TestRunOutput, TextList, UnwrittenRead, VerdictCount, redirect_json, redirect_text,
+    takes_packet,
+};
+use report::run::{hex, hex_rows, not_native_line, one_line};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use super::memory::{Region, Regions};
-use super::trusted::TIMED_OUT;
-use super::{Ran, RunFormat, Stop};
-use crate::answer::Failure;
-use crate::answer_format::count;
-use crate::stdout::{write_json, write_output};
+use super::RunFormat;
+use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, count};
+use crate::limits::TIMED_OUT;
+use crate::stdout::{streamed_output, written};
 
-/// A run, to be printed.
-pub(crate) struct Report<'a> {
-    pub(crate) program: &'a CheckedProgram,
-    pub(crate) ran: &'a Ran,
-    /// The memory, if it is to be printed.
-    pub(crate) regions: Option<&'a Regions>,
+/// Names the limit that ended a run, with its option.
+pub(super) fn limit_text(error: &RunError) -> String {
+    match error {
+        RunError::Deadline => TIMED_OUT.to_owned(),
+        RunError::TooLong(_) => format!("{error}; --timeout SECONDS sets one of all runs"),
+        RunError::Memory(_) => format!("{error}; --memory SIZE sets another"),
+        error => error.to_string(),
+    }
+}
+
+/// Records and printed texts that are shown to people.
+const SHOWN_RECORDS: u64 = 64;
+const SHOWN_TEXTS: u64 = PrintedText::MOST as u64;
+
+/// A run.
+pub(super) enum Ran {
+    /// On a packet, a context or both.
+    Packet {
+        packet: Vec<u8>,
+        context: Vec<u8>,
+        run: TestRunOutput,
+        /// True for a single run, whose time is that of a first, cold one.
+        is_cold: bool,
+    },
+    /// On a capture.
+    Capture {
+        counts: CaptureSummary,
+        /// The file that packets were written to.
+        written_to: Option<String>,
+    },
+    /// Stopped by a trap or the time limit, on the packet of that number of a capture.
+    Stopped {
+        packet: Option<u64>,
+        error: RunError,
+    },
+}
+
+/// Contents of the output.
+pub(super) struct Report<'a> {
+    pub(super) prog: String,
+    pub(super) kind: ProgramType,
+    pub(super) engine: RunEngine,
+    /// The feature that native code does not support, if the engine is another for that reason.
+    pub(super) fallback_reason: Option<String>,
+    /// The types of records.
+    pub(super) types: RecordTypes<'a>,
+    pub(super) ran: Ran,
+    /// Reads of stack memory that programs never wrote.
+    pub(super) unwritten: Vec<UnwrittenRead>,
+    pub(super) outputs: RunOutputs,
+    /// Text of the programs' streams, standard output and error.
+    pub(super) streams: [String; 2],
+    /// The maps, if they are printed.
+    pub(super) maps: Option<MapsDump<'a>>,
 }
 
 impl Report<'_> {
-    pub(crate) fn print(&self, format: RunFormat) -> Result<(), Failure> {
+    /// Prints it; a trap and the time limit are a no.
+    pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
+        if let Some(error) = self.outputs.fault() {
+            let place = std::env::temp_dir();
+            let what = format_args!("temporary file in {}: {error}", place.display());
+            return Err(Failure::new(what).hint("TMPDIR=DIRECTORY, where there is room"));
+        }
         match format {
-            RunFormat::Text => write_output(self.text().as_bytes(), None),
-            RunFormat::Json => write_json(format!("{:#}\n", self.json()).as_bytes()),
-            RunFormat::Junit => Err(Failure::new("--format junit needs --expect FILE")),
+            RunFormat::Text => {
+                let mut out = streamed_output(AnswerFormat::Text);
+                written(self.write_text(&mut out).and_then(|()| out.finish()))?;
+            }
+            RunFormat::Json => {
+                let mut out = streamed_output(AnswerFormat::Json);
+                let result = write_pretty(&mut out, self);
+                written(result.and_then(|()| out.finish()))?;
+            }
+            RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
         }
+        Ok(match self.ran {
+            Ran::Stopped { .. } => Answer::No,
+            Ran::Packet { .. } | Ran::Capture { .. } => Answer::Yes,
+        })
     }
 
-    fn text(&self) -> String {
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(what) = &self.fallback_reason {
+            writeln!(out, "{}", not_native_line(what))?;
+        }
+        let (kind, engine) = (self.kind.name(), self.engine.name());
+        write!(out, "{} ({kind}, engine {engine}): ", self.prog)?;
         let mut text = String::new();
-        let mut performed = String::new();
-        if let Ran::Checked { finish, trace } = self.ran {
-            text.push_str(trace);
-            let plural = if finish.executed == 1 { "" } else { "s" };
-            performed = format!("{} instruction{plural}\n", finish.executed);
-        }
-        let _ = match self.ran.outcome() {
-            Ok(value) => write!(text, "r0 = {value:#x} ({value})\n{performed}"),
-            Err(Stop::Trap(trap)) => write!(text, "{}\nafter {performed}", self.trap(trap)),
-            Err(Stop::Deadline) => writeln!(text, "trap: {TIMED_OUT}"),
+        let _ = match &self.ran {
+            Ran::Packet {
+                packet,
+                context,
+                run,
+                is_cold,
+            } => {
+                let packet = takes_packet(self.kind).then_some(packet);
+                let data = match self.kind {
+                    ProgramType::FlowDissector => "flow keys",
+                    _ => "packet",
+                };
+                write_packet(&mut text, (data, packet), context, run, *is_cold)
+            }
+            Ran::Capture { counts, .. } => write_summary(&mut text, counts),
+            Ran::Stopped { packet, error } => {
+                let place = packet.map(|packet| format!(" on packet {packet}"));
+                let place = place.unwrap_or_default();
+                match error {
+                    limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_)) => {
+                        writeln!(text, "stopped{place}\n{}", limit_text(limit))
+                    }
+                    error => writeln!(text, "trap{place}\n{error}"),
+                }
+            }
         };
-        for region in self.regions.iter().flat_map(|regions| regions.iter()) {
-            write_region(&mut text, region);
+        out.write_all(text.as_bytes())?;
+        self.write_texts(out)?;
+        if let Ran::Capture {
+            counts,
+            written_to: Some(to),
+        } = &self.ran
+        {
+            writeln!(out, "{} written to {to}", number_of(counts.kept))?;
         }
-        text
-    }
-
-    fn trap(&self, trap: &Trap) -> String {
-        let mut text = format!("trap: {}", message(trap));
-        let shown = self.program.insns().iter().enumerate();
-        for (at, insn) in shown.skip(trap.at.saturating_sub(2)).take(5) {
-            let mark = if at == trap.at { '>' } else { ' ' };
-            if at <= trap.at + 2 {
-                let _ = write!(text, "\n{mark} {at:4}: {insn}");
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            for line in written.lines() {
+                writeln!(out, "{}: {}", stream.name(), one_line(line))?;
             }
         }
-        text
+        self.write_records(out)?;
+        match &self.maps {
+            Some(maps) => maps.write_text(out),
+            None => Ok(()),
+        }
     }
 
-    fn json(&self) -> Value {
-        let mut record = match self.ran.outcome() {
-            Ok(value) => json!({ "r0": value, "r0_hex": format!("{value:#x}") }),
-            Err(Stop::Trap(trap)) => json!({ "trap": trap_record(trap) }),
-            Err(Stop::Deadline) => json!({ "trap": limit_record("deadline", TIMED_OUT) }),
-        };
-        if let Ran::Checked { finish, trace } = self.ran {
-            let registers = finish.registers.iter().enumerate();
-            let registers = registers.map(|(number, value)| (format!("r{number}"), json!(value)));
-            record["executed"] = json!(finish.executed);
-            record["registers"] = Value::Object(registers.collect());
-            if !trace.is_empty() {
-                record["trace"] = trace.lines().collect();
+    fn write_texts(&self, out: &mut impl Write) -> io::Result<()> {
+        let texts = &self.outputs.texts;
+        let printed = texts.len() + texts.lost;
+        if printed > SHOWN_TEXTS.min(texts.len()) {
+            let shown = SHOWN_TEXTS.min(texts.len());
+            write!(
+                out,
+                "printk: {printed} texts, of which the first {shown} follow"
+            )?;
+            writeln!(out, "{}", all_in_json(texts, shown))?;
+        }
+        for item in texts.items().take(SHOWN_TEXTS as usize) {
+            let item = item?;
+            let text = one_line(&String::from_utf8_lossy(&item.bytes));
+            match item.packet {
+                0 => writeln!(out, "printk: {text}")?,
+                packet => writeln!(out, "printk, packet {packet}: {text}")?,
             }
         }
-        if let Some(regions) = self.regions {
-            let regions = regions.iter().map(|region| {
-                json!({
-                    "name": region.name,
-                    "address": region.address,
-                    "bytes": hex(&region.bytes),
-                })
-            });
-            record["memory"] = regions.collect();
+        Ok(())
+    }
+
+    fn write_records(&self, out: &mut impl Write) -> io::Result<()> {
+        let records = &self.outputs.records;
+        let all = records.len() + records.lost;
+        let shown = SHOWN_RECORDS.min(records.len());
+        if all > shown {
+            write!(out, "{all} records, of which the first {shown} follow")?;
+            writeln!(out, "{}", all_in_json(records, shown))?;
         }
-        record
+        for item in records.items().take(shown as usize) {
+            let (packet, record) = self.outputs.record_of(item?);
+            let place = match packet {
+                0 => String::new(),
+                packet => format!(", packet {packet}"),
+            };
+            let map = &record.map;
+            if self.types.is_typed(&record) {
+                let value = serde_json::to_string(&self.types.show(&record));
+                writeln!(
+                    out,
+                    "record of {map}{place}: {}",
+                    value.expect("keys are strings")
+                )?;
+            } else {
+                let mut rows = String::new();
+                hex_rows(&mut rows, 0, &record.bytes);
+                let bytes = count(record.bytes.len(), "byte");
+                write!(out, "record of {map}{place}: {bytes}\n{rows}")?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// The reason of a trap; that of a time limit names the option.
-fn message(trap: &Trap) -> String {
-    match trap.reason {
-        Reason::Deadline(_) => TIMED_OUT.to_owned(),
-        _ => trap.reason.to_string(),
+/// Where the items are that text leaves out.
+fn all_in_json(items: &Spool, shown: u64) -> String {
+    match (items.len() > shown, items.lost) {
+        (true, 0) => "; --format json has all".to_owned(),
+        (true, _) => format!("; --format json has {}", items.len()),
+        (false, _) => String::new(),
     }
 }
 
-/// The record of a run that a limit ended at an unknown place.
-pub(super) fn limit_record(kind: &str, message: &str) -> Value {
-    json!({ "at": null, "insn": null, "kind": kind, "message": message })
+/// Writes JSON in lines.
+fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
 }
 
-pub(super) fn trap_record(trap: &Trap) -> Value {
-    let mut record = json!({
-        "at": trap.at,
-        "insn": trap.insn.map(|insn| insn.to_string()),
-        "kind": trap.reason.name(),
-        "message": message(trap),
-    });
-    if let Reason::Memory(access) | Reason::Call(_, CallFault::Memory(access)) = &trap.reason {
-        record["access"] = access_record(access);
+impl Serialize for Report<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        let mut put = |name: &str, value: Value| members.serialize_entry(name, &value);
+        put("prog", json!(self.prog))?;
+        put("engine", json!(self.engine.name()))?;
+        if let Some(what) = &self.fallback_reason {
+            put("fallback_reason", json!(what))?;
+        }
+        if !self.unwritten.is_empty() {
+            put("unwritten_stack_reads", json!(self.unwritten))?;
+        }
+        match &self.ran {
+            Ran::Packet { run, is_cold, .. } => {
+                put("retval", json!(run.retval))?;
+                put("verdict", json!(run.verdict.name))?;
+                if let Some(redirect) = run.redirect {
+                    put("redirect", redirect_json(redirect).into())?;
+                }
+                put("data_out", json!(hex(&run.data_out)))?;
+                put("ctx_out", json!(hex(&run.ctx_out)))?;
+                put("duration_ns", json!(run.duration.as_nanos() as u64))?;
+                if *is_cold {
+                    put("cold", json!(true))?;
+                }
+            }
+            Ran::Capture { counts, written_to } => {
+                put("packets", json!(counts.packets))?;
+                let verdicts = counts.verdicts.iter().map(|count| {
+                    let VerdictCount {
+                        name,
+                        packets,
+                        bytes,
+                    } = count;
+                    json!({ "verdict": name, "packets": packets, "bytes": bytes })
+                });
+                put("verdicts", verdicts.collect())?;
+                if !counts.redirects.is_empty() {
+                    let redirects = counts.redirects.iter().map(|(redirect, packets)| {
+                        let mut record = redirect_json(*redirect);
+                        record.insert("packets".to_owned(), json!(packets));
+                        Value::Object(record)
+                    });
+                    put("redirects", redirects.collect())?;
+                }
+                if written_to.is_some() {
+                    put("written", json!(counts.kept))?;
+                }
+                if !counts.mean_duration.is_zero() {
+                    let mean = counts.mean_duration.as_nanos() as u64;
+                    put("duration_ns", json!(mean))?;
+                }
+            }
+            Ran::Stopped { packet, error } => {
+                if let Some(packet) = packet {
+                    put("packet", json!(packet))?;
+                }
+                if let RunError::Deadline | RunError::TooLong(_) = error {
+                    put("trap", limit_json("deadline", &limit_text(error)))?;
+                }
+                if let RunError::Memory(_) = error {
+                    put("trap", limit_json("memory", &limit_text(error)))?;
+                }
+                if let RunError::Trap(place) = error {
+                    put("trap", trap_json(&place.trap, TIMED_OUT))?;
+                    if let Some(program) = &place.entered {
+                        put("entered", json!(program))?;
+                    }
+                    if let Some((file, line, text)) = &place.line {
+                        let text = text.trim();
+                        let source = json!({ "file": file, "line": line, "text": text });
+                        put("source", source)?;
+                    }
+                }
+            }
+        }
+        let outputs = &self.outputs;
+        members.serialize_entry("printk", &TextList(outputs))?;
+        if outputs.texts.lost > 0 {
+            members.serialize_entry("printk_lost", &outputs.texts.lost)?;
+        }
+        for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
+            if !written.is_empty() {
+                members.serialize_entry(stream.name(), written)?;
+            }
+        }
+        if outputs.records.len() > 0 {
+            let types = &self.types;
+            members.serialize_entry("records", &RecordList { outputs, types })?;
+        }
+        if outputs.records.lost > 0 {
+            members.serialize_entry("records_lost", &outputs.records.lost)?;
+        }
+        if let Some(maps) = &self.maps {
+            members.serialize_entry("maps", maps)?;
+        }
+        members.end()
     }
-    record
 }
 
-fn access_record(access: &BadAccess) -> Value {
-    let kind = match access.error {
-        AccessError::Outside => "outside",
-        AccessError::Crosses(_) => "crosses",
-        AccessError::ReadOnly => "read-only",
-        AccessError::Misaligned => "misaligned",
-        AccessError::Wraps => "wraps",
-        AccessError::Shared => "shared",
-    };
-    let region = access
-        .nearest
-        .as_ref()
-        .map(|region| json!({ "name": region.name, "start": region.start, "len": region.len }));
-    json!({
-        "address": access.address,
-        "size": access.size,
-        "does": access.access.name(),
-        "error": kind,
-        "nearest": region,
-    })
+fn write_packet(
+    text: &mut String,
+    (data, packet): (&str, Option<&Vec<u8>>),
+    context: &[u8],
+    run: &TestRunOutput,
+    is_cold: bool,
+) -> fmt::Result {
+    let (name, value) = (&*run.verdict.name, (run.retval as i32).to_string());
+    match *name == value {
+        true => write!(text, "{value}")?,
+        false => write!(text, "{name} ({value})")?,
+    }
+    // The time of one run is mostly that of filling caches.
+    match is_cold {
+        true => writeln!(text)?,
+        false => writeln!(text, ", {} ns", run.duration.as_nanos())?,
+    }
+    if let Some(redirect) = run.redirect {
+        writeln!(text, "redirected to {}", redirect_text(redirect))?;
+    }
+    match packet {
+        Some(packet) if !run.data_out.is_empty() => write_bytes(text, data, packet, &run.data_out)?,
+        _ => {}
+    }
+    match run.ctx_out.is_empty() || context.is_empty() {
+        true => Ok(()),
+        false => write_bytes(text, "context", context, &run.ctx_out),
+    }
 }
 
-/// A region, at the addresses that the program saw.
-fn write_region(text: &mut String, region: &Region) {
-    let len = count(region.bytes.len(), "byte");
-    let _ = writeln!(text, "{} ({len})", region.name);
-    hex_rows(text, region.address, &region.bytes);
+/// Writes the bytes after a run beside those that it got.
+fn write_bytes(text: &mut String, what: &str, given: &[u8], left: &[u8]) -> fmt::Result {
+    if left == given {
+        return writeln!(text, "{what} ({}): unchanged", count(given.len(), "byte"));
+    }
+    writeln!(text, "{what} ({})", count(left.len(), "byte"))?;
+    hex_rows(text, 0, left);
+    Ok(())
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn number_of(packets: u64) -> String {
+    count(packets as usize, "packet")
+}
+
+fn write_summary(text: &mut String, counts: &CaptureSummary) -> fmt::Result {
+    if counts.packets == 0 {
+        return writeln!(text, "the capture has no packets");
+    }
+    let packets = number_of(counts.packets);
+    match counts.mean_duration.is_zero() {
+        true => writeln!(text, "{packets}")?,
+        false => writeln!(
+            text,
+            "{packets}, {} ns a packet",
+            counts.mean_duration.as_nanos()
+        )?,
+    }
+    let names = counts.verdicts.iter().map(|count| count.name.len());
+    let width = names.max().unwrap_or(0).max("verdict".len());
+    writeln!(
+        text,
+        "{:width$}  {:>9}  {:>11}",
+        "verdict", "packets", "bytes"
+    )?;
+    for count in &counts.verdicts {
+        let VerdictCount {
+            name,
+            packets,
+            bytes,
+        } = count;
+        writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+    }
+    for (redirect, packets) in &counts.redirects {
+        let target = redirect_text(*redirect);
+        writeln!(text, "redirected to {target}: {packets}")?;
+    }
+    Ok(())
 }

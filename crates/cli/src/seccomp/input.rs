@@ -17,6 +17,7 @@ use beebox::{Engine, FilterError, SockFilter};
 use super::value::parse_arch;
 
 use crate::answer::Failure;
+use crate::kernel_input::KernelNameArg;
 use crate::program_input;
 
 /// Source of the filters.
@@ -86,11 +87,9 @@ pub(crate) struct ProfileOptions {
     /// commas, or a set: all, none, docker, containerd, podman [default: none]
     #[arg(long = "cap", value_name = "CAPS", help_heading = MACHINE)]
     caps: Vec<String>,
-    /// The kernel, whose version decides rules with minKernel: 6.18, the newest known here
-    /// (the default), or `running`
-    #[arg(long, value_name = "6.18|running", help_heading = MACHINE)]
-    kernel: Option<ProfileKernel>,
-    /// The kernel's version, as 4.19
+    #[command(flatten, next_help_heading = MACHINE)]
+    kernel: KernelNameArg,
+    /// The kernel's version, as 4.19, which decides rules with minKernel
     #[arg(long, value_name = "VERSION", conflicts_with = "kernel", help_heading = MACHINE)]
     kernel_version: Option<KernelVersion>,
     /// The program that installs the filter: runc, whose filters give ENOSYS to calls with
@@ -110,16 +109,6 @@ enum ProfileRuntime {
     Runc,
     /// libseccomp's code alone
     Libseccomp,
-}
-
-/// The kernels of `--kernel`.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ProfileKernel {
-    /// Linux 6.18
-    #[value(name = "6.18", alias = kernel_data::RELEASE)]
-    BuiltIn,
-    /// The running kernel
-    Running,
 }
 
 impl ProfileOptions {
@@ -157,7 +146,7 @@ impl ProfileOptions {
     pub(crate) fn check_use(&self) -> Result<(), Failure> {
         let given = [
             (!self.caps.is_empty(), "--cap"),
-            (self.kernel.is_some(), "--kernel"),
+            (self.kernel.is_given(), "--kernel"),
             (self.kernel_version.is_some(), "--kernel-version"),
             (self.runtime.is_some(), "--runtime"),
         ];
@@ -185,10 +174,9 @@ impl ProfileOptions {
 
     fn machine(&self) -> Result<TargetMachine, Failure> {
         let (arch, _) = self.arch()?;
-        let kernel = match (self.kernel_version, self.kernel) {
-            (Some(version), _) => version,
-            (None, None | Some(ProfileKernel::BuiltIn)) => NEWEST_KERNEL,
-            (None, Some(ProfileKernel::Running)) => running_version()?,
+        let kernel = match self.kernel_version {
+            Some(version) => version,
+            None => self.kernel.version()?.unwrap_or(NEWEST_KERNEL),
         };
         let mut caps = BTreeSet::new();
         for list in &self.caps {
@@ -204,17 +192,6 @@ impl ProfileOptions {
             },
         })
     }
-}
-
-/// The version of the running kernel.
-fn running_version() -> Result<KernelVersion, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(error)
-            .within("the running kernel")
-            .hint("--kernel-version VERSION")
-    };
-    let release = sys::kernel::release().map_err(|error| failed(&error))?;
-    release.parse().map_err(|error| failed(&error))
 }
 
 fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {

@@ -30,7 +30,8 @@ pub(crate) fn apply(object: &mut Object<'_>, all: &[Assignment]) -> Result<(), F
         .map_err(failure)
 }
 
-fn failure(error: VariableError) -> Failure {
+/// The failure for a variable, with a remedy.
+pub(super) fn failure(error: VariableError) -> Failure {
     let failure = Failure::new(&error);
     match error.fault {
         VariableFault::NoAssignment => failure.hint(FORM),

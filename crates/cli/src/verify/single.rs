@@ -1,13 +1,10 @@
 //! Files that hold one program: text cases, and instructions alone.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use beebox::Kernel;
 use beebox::internal::ebpf::encode;
-use beebox::internal::program::case::KernelAnswer;
-use beebox::internal::program::{LoadFlags, MapDef, Program, ProgramType};
-use beebox::internal::verify::{Registry, StandaloneProgram};
+use beebox::internal::program::{LoadFlags, Program, ProgramType};
+use beebox::internal::verify::results::FileContents;
 
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
@@ -41,47 +38,6 @@ pub(super) fn unreadable_file(path: &Path, bytes: &[u8], failure: Failure) -> Fa
 /// The licence of instructions alone: every helper is theirs to call.
 const LICENSE: &str = "GPL";
 
-/// One program, and the answers recorded with it.
-pub(super) struct Single {
-    program: Program,
-    pub(super) answers: Vec<KernelAnswer>,
-}
-
-impl Single {
-    /// A map of a kind that the kernel lacks, so that the program cannot be loaded.
-    pub(super) fn missing_map(&self, registry: &Registry) -> Option<Failure> {
-        let mut maps = self
-            .program
-            .used_maps()
-            .into_iter()
-            .filter_map(|id| self.program.map(id));
-        let is_missing =
-            |map: &&Arc<MapDef>| map.kind().is_none_or(|kind| registry.map(kind).is_none());
-        let map = maps.find(is_missing)?;
-        let kind = map.kind().map_or_else(
-            || "that is unknown".to_owned(),
-            |kind| kind.name().to_owned(),
-        );
-        Some(Failure::new(format_args!(
-            "map {:?}: the kernel has no maps of type {kind}",
-            map.name
-        )))
-    }
-
-    /// The program as loaded; one without a name is called like its file.
-    pub(super) fn loaded(&self, file: &str, kernel: &Kernel) -> StandaloneProgram {
-        let stem = || file.split('.').next().unwrap_or(file).to_owned();
-        let loaded = StandaloneProgram::from_program(self.program.clone(), kernel);
-        match loaded.name.is_empty() {
-            true => StandaloneProgram {
-                name: stem(),
-                ..loaded
-            },
-            false => loaded,
-        }
-    }
-}
-
 /// Reads a case, or instructions if `kind` says of which type they are. `None` for an
 /// object, and for what can only be meant as one. `flags` are added to those of a case.
 ///
@@ -91,7 +47,7 @@ pub(super) fn read(
     file: &ObjectFile,
     kind: Option<ProgramType>,
     flags: LoadFlags,
-) -> Result<Option<Single>, Failure> {
+) -> Result<Option<FileContents>, Failure> {
     if file.is_object() {
         return Ok(None);
     }
@@ -109,13 +65,10 @@ pub(super) fn read(
         .flags(flags)
         .build()
         .map_err(|error| Failure::new(error).within(&input))?;
-    Ok(Some(Single {
-        program,
-        answers: Vec::new(),
-    }))
+    Ok(Some(FileContents::Program(Box::new(program), Vec::new())))
 }
 
-fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Single, Failure> {
+fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<FileContents, Failure> {
     let case = case_input::parse(input, bytes)?;
     let stated = case.program.flags();
     let (program, answers) = match stated.with(flags) {
@@ -127,5 +80,5 @@ fn read_case(input: &str, bytes: &[u8], flags: LoadFlags) -> Result<Single, Fail
             (program, Vec::new())
         }
     };
-    Ok(Single { program, answers })
+    Ok(FileContents::Program(Box::new(program), answers))
 }

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
+use beebox::internal::verify::results::{Row, with_heading, write_top_lines};
 use report::veristat::{Column, Emit, ResultVerdict, push_columns};
-
-use super::row::Row;
-use super::{log, top_lines};
 
 /// Numbers of programs by verdict, of all that were verified.
 pub(super) struct Counts {
@@ -37,7 +35,7 @@ pub(super) fn table(
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
         let name = format!("{}/{}", row.file_name, row.prog_name);
         let (verdict, left_out) = (row.verdict.name(), row.log_left_out);
-        text.push_str(&log::with_heading(&name, verdict, &row.log, left_out));
+        text.push_str(&with_heading(&name, verdict, &row.log, left_out));
     }
     for row in rows {
         if let Some(explanation) = &row.explanation {
@@ -56,7 +54,7 @@ pub(super) fn table(
         }
     }
     for row in rows.iter().filter(|row| !row.top_lines.is_empty()) {
-        top_lines::write(&mut text, &row.prog_name, &row.top_lines);
+        write_top_lines(&mut text, &row.prog_name, &row.top_lines);
     }
     let columns = emit.columns().unwrap_or(Column::SHOWN);
     let headings = columns.iter().map(|column| column.heading().to_owned());

@@ -279,7 +279,7 @@ impl Gateway {
 fn hits_text(set: &RuleSet, hits: &[Hits]) -> String {
     let mut text = String::from("   packets         bytes  rule\n");
     for (rule, hits) in super::run::by_hits(hits) {
-        let rule = input::describe_rule(set, rule);
+        let rule = set.rule_text(rule);
         text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
     }
     text

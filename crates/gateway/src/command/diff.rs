@@ -61,7 +61,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                         "new_rule": change.new,
                         "old_action": old.action(change.old).to_string(),
                         "new_action": new.action(change.new).to_string(),
-                        "example": input::describe_packet(&change.example),
+                        "example": change.example.to_string(),
                     })
                 })
                 .collect();
@@ -83,9 +83,9 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             for change in &found.changes {
                 text += &format!(
                     "{}\n  was: {}\n  now: {}\n",
-                    input::describe_packet(&change.example),
-                    input::describe_rule(&old, change.old),
-                    input::describe_rule(&new, change.new),
+                    change.example,
+                    old.rule_text(change.old),
+                    new.rule_text(change.new),
                 );
             }
             for (what, old, new) in &general {

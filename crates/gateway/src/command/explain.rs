@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use beebox::internal::bytes::ByteSource;
-use gateway::{
-    Addresses, Compiled, Field, Header, Packet, Ports, Prefix, RuleSet, TransportHeader,
-};
+use gateway::{Compiled, Field, Header, Packet, RuleSet};
 
 use super::input;
 use command::answer::{Answer, Failure};
@@ -39,9 +37,12 @@ const ETHERNET_HEADER: usize = 14;
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let (set, _) = input::read_set(&args.rules)?;
-    let header = match in_words(&args.packet) {
-        Some(packet) => Header::Ip(packet.map_err(|what| wrong_packet(&what))?),
-        None => {
+    let header = match Packet::is_text(&args.packet) {
+        true => {
+            let packet: Result<Packet, _> = args.packet.parse();
+            Header::Ip(packet.map_err(|error| wrong_packet(&error.to_string()))?)
+        }
+        false => {
             let frame = ByteSource::parse(&args.packet)
                 .map_err(|error| wrong_packet(&error.to_string()))?;
             check_streams([args.rules.as_path()].into_iter().chain(frame.path()))?;
@@ -59,7 +60,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let rule = set.first_match(&header).rule;
     let Header::Ip(packet) = header else {
         let text = match args.format.format() {
-            AnswerFormat::Text => format!("{}\n", input::describe_rule(&set, rule)),
+            AnswerFormat::Text => format!("{}\n", set.rule_text(rule)),
             AnswerFormat::Json => {
                 let action = set.action(rule).to_string();
                 format!("{}\n", serde_json::json!({"rule": 0, "action": action}))
@@ -79,84 +80,6 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
 fn wrong_packet(what: &str) -> Failure {
     Failure::new(format_args!("--packet: {what}"))
         .hint("proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80")
-}
-
-/// A packet in the words of a rule; `None` for other text.
-fn in_words(text: &str) -> Option<Result<Packet, String>> {
-    let begins = ["proto ", "from ", "to "]
-        .iter()
-        .any(|word| text.starts_with(word));
-    if !begins {
-        return None;
-    }
-    Some(packet_of(text))
-}
-
-fn packet_of(text: &str) -> Result<Packet, String> {
-    let set = RuleSet::parse(&format!("pass {text}")).map_err(|mut error| {
-        error.column -= "pass ".len().min(error.column - 1);
-        error.to_string()
-    })?;
-    let rule = set.rules.first().ok_or("no packet")?;
-    let address = |addresses: &Addresses, side| match addresses.prefixes[..] {
-        [Prefix::V4(address, 32)] if !addresses.is_negated => Ok(gateway::Address::V4(address)),
-        [Prefix::V6(address, 128)] if !addresses.is_negated => Ok(gateway::Address::V6(address)),
-        _ => Err(format!("expected one {side} address")),
-    };
-    let port = |ports: &Ports| match ports.ranges[..] {
-        [] => Ok(None),
-        [(first, last)] if first == last && !ports.is_negated => Ok(Some(first)),
-        _ => Err("expected one port".to_owned()),
-    };
-    let protocol = match rule.protocols.list[..] {
-        [protocol] if !rule.protocols.is_negated => protocol,
-        _ => return Err("expected one protocol".to_owned()),
-    };
-    let source = address(&rule.source, "source")?;
-    let destination = address(&rule.destination, "destination")?;
-    let is_v6 = |address| matches!(address, gateway::Address::V6(_));
-    if is_v6(source) != is_v6(destination) {
-        return Err("expected addresses of one family".to_owned());
-    }
-    let ports = port(&rule.source_ports)?.zip(port(&rule.destination_ports)?);
-    let is_half = rule.source_ports.is_any() != rule.destination_ports.is_any();
-    if is_half {
-        return Err("expected both ports (or type and code), or none".to_owned());
-    }
-    let header = match rule.headers.list[..] {
-        [] => TransportHeader::of_ports(protocol, ports.is_some()),
-        [header] => header,
-        _ => return Err("expected one state of the header".to_owned()),
-    };
-    Ok(Packet {
-        source,
-        destination,
-        protocol,
-        header,
-        source_port: ports.map(|(source, _)| source),
-        destination_port: ports.map(|(_, destination)| destination),
-    })
-}
-
-/// The value of a field in text.
-fn value(packet: &Packet, field: Field) -> String {
-    let port = |port: Option<u16>| match port {
-        Some(port) => port.to_string(),
-        None => "unknown".to_owned(),
-    };
-    match field {
-        Field::Source => packet.source.to_string(),
-        Field::Destination => packet.destination.to_string(),
-        Field::Protocol => {
-            let protocol = input::describe_protocol(packet);
-            match packet.header {
-                TransportHeader::Whole => protocol,
-                header => format!("{protocol}, header {}", header.name()),
-            }
-        }
-        Field::SourcePort => port(packet.source_port),
-        Field::DestinationPort => port(packet.destination_port),
-    }
 }
 
 /// Numbers of rules with ranges, at most so many of them.
@@ -180,16 +103,12 @@ fn list(rules: &[u32]) -> String {
 
 fn text(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> String {
     let matching = compiled.matching(packet);
-    let mut text = format!(
-        "{}\n{}\n\n",
-        input::describe_packet(packet),
-        input::describe_rule(set, rule)
-    );
+    let mut text = format!("{}\n{}\n\n", packet, set.rule_text(rule));
     for (field, rules) in Field::ALL.into_iter().zip(&matching) {
         text += &format!(
             "{:<20} {:<20} {:>5} of {} match: {}\n",
             field.name(),
-            value(packet, field),
+            packet.field_text(field),
             rules.len(),
             count(set.rules.len(), "rule"),
             list(rules)
@@ -219,12 +138,12 @@ fn json(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> Strin
         .zip(&matching)
         .map(|(field, rules)| {
             serde_json::json!({
-                "field": field.name(), "value": value(packet, field), "rules": rules,
+                "field": field.name(), "value": packet.field_text(field), "rules": rules,
             })
         })
         .collect();
     let answer = serde_json::json!({
-        "packet": input::describe_packet(packet),
+        "packet": packet.to_string(),
         "rule": rule,
         "action": set.action(rule).to_string(),
         "fields": fields,

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::path::Path;
 
-use gateway::{Compiled, Packet, RuleSet, Table, TransportHeader, protocol_name};
+use gateway::{Compiled, RuleSet, Table};
 
 use command::answer::{Failure, note};
 use command::input::name;
@@ -134,42 +134,4 @@ pub(super) fn interface(name: &str) -> Option<u32> {
     }
     let name = CString::new(name).ok()?;
     sys::network::interface_index(&name).ok()
-}
-
-/// A rule as text: its number, and the rule itself.
-pub(super) fn describe_rule(set: &RuleSet, rule: u32) -> String {
-    let count = set.rules.len() as u32;
-    match rule {
-        0 => format!("default {}", set.default),
-        rule if rule <= count => format!("rule {rule}: {}", set.rules[rule as usize - 1]),
-        rule if rule == count + 1 => format!("no IP packet: {}", set.other),
-        _ => format!("malformed: {}", set.malformed),
-    }
-}
-
-/// A packet as the words of a rule that matches it alone.
-pub(super) fn describe_packet(packet: &Packet) -> String {
-    let mut protocol = describe_protocol(packet);
-    if packet.header != TransportHeader::of_ports(packet.protocol, packet.source_port.is_some()) {
-        protocol += &format!(" header {}", packet.header.name());
-    }
-    let is_icmp = matches!(packet.protocol, 1 | 58);
-    let (source, destination) = (packet.source, packet.destination);
-    match (packet.source_port, packet.destination_port) {
-        (Some(kind), Some(code)) if is_icmp => {
-            format!("proto {protocol} from {source} to {destination} type {kind} code {code}")
-        }
-        (Some(from), Some(to)) => {
-            format!("proto {protocol} from {source} port {from} to {destination} port {to}")
-        }
-        _ => format!("proto {protocol} from {source} to {destination}"),
-    }
-}
-
-/// The name of a packet's protocol, or its number.
-pub(super) fn describe_protocol(packet: &Packet) -> String {
-    match protocol_name(packet.protocol) {
-        Some(name) => name.to_owned(),
-        None => packet.protocol.to_string(),
-    }
 }

@@ -16,7 +16,7 @@ use command::capture_file::output_format;
 use command::input::check_streams;
 use command::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use command::output_file::OutputFile;
-use command::output_path::OutputPath;
+use command::output_path::PacketOutputArg;
 use command::stdout::{print_answer, streamed_output, written};
 
 /// Run the gateway's program on the packets of a capture
@@ -35,15 +35,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "IN")]
     pcap: PathBuf,
 
-    /// Write the packets that go on
-    #[arg(
-        short,
-        long,
-        value_name = "OUT",
-        visible_short_alias = 'w',
-        visible_alias = "write"
-    )]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: PacketOutputArg,
 
     /// List each packet with its verdict and the number of its rule, 0 for none; JSON is one
     /// line for each packet (JSON Lines)
@@ -180,7 +173,7 @@ fn verdict_name(returned: &str) -> &'static str {
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let inputs = [args.rules.as_path(), args.pcap.as_path()];
     check_streams(inputs)?;
-    let output = OutputPath::optional(args.output.as_deref(), inputs)?;
+    let output = args.output.path(inputs)?;
     let rules = input::read(&args.rules)?;
     let mut kernel = args.kernel.read()?;
     if !args.kernel.is_given() {
@@ -237,7 +230,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         if let Some(lines) = lines.take() {
             lines.finish()?;
         }
-        stopped.map_err(|stop| capture_file::stopped(path, args.output.as_deref(), stop))?;
+        stopped.map_err(|stop| capture_file::stopped(path, args.output.given(), stop))?;
         if let Some((_, file)) = file {
             file.finish()?;
         }
@@ -272,7 +265,7 @@ fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> St
     }
     text += "\n   packets         bytes  rule\n";
     for (rule, hits) in by_hits(hits).iter().take(top) {
-        let rule = input::describe_rule(set, *rule);
+        let rule = set.rule_text(*rule);
         text += &format!("{:>10} {:>13}  {rule}\n", hits.packets, hits.bytes);
     }
     let unused = (1..=set.rules.len()).filter(|rule| hits[*rule].packets == 0);

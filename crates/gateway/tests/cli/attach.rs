@@ -78,7 +78,7 @@ fn wrong_packets_are_named() {
         let said = said_by(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
-            said.starts_with("beebox: --packet: ") && said.contains(what),
+            said.starts_with("beebox-gateway: --packet: ") && said.contains(what),
             "{said}"
         );
     }

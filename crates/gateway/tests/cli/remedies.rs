@@ -7,7 +7,7 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
     for (words, what, remedy) in [
         (
             &["run", RULES, "--pcap", "Cargo.toml"][..],
-            "Cargo.toml: not a capture",
+            "Cargo.toml: neither pcap nor pcapng",
             "captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2",
         ),
         (

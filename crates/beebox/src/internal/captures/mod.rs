@@ -12,6 +12,7 @@
 
 mod input;
 mod merge;
+mod packet_path;
 mod parallel;
 mod part;
 mod positioned;
@@ -35,6 +36,7 @@ pub use capture::{
 
 pub use input::Input;
 pub use merge::{Merged, merge};
+pub use packet_path::{PacketPath, PathRecord};
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;
 

@@ -28,7 +28,7 @@ impl<'o> RunnableProgram<'o> {
         let (hook, packet) = (input.hook?, input.packet.as_ref()?);
         let frame = [packet.before(), &packet.contents()].concat();
         let layout = self.shared.hook_layout.as_ref()?;
-        Some(layout.objects(hook, &frame, &self.shared.system))
+        Some(layout.objects(hook, &frame, self.services.system()))
     }
 
     /// Runs a program, or what a timer calls of it, in the checked engine.
@@ -39,6 +39,8 @@ impl<'o> RunnableProgram<'o> {
         guard: &RunGuard,
     ) -> Result<u32, RunError> {
         let (shared, limits) = (self.shared, self.limits);
+        let own_system = self.services.own_system();
+        let system = own_system.as_deref().unwrap_or(&shared.system);
         let (programs, maps) = (&shared.programs[..], &shared.maps[..]);
         let inner = maps.iter().flatten();
         let inner = inner.flat_map(|map| map.map.operations().inner_maps());
@@ -46,7 +48,7 @@ impl<'o> RunnableProgram<'o> {
         // Only programs that ask for the task can read it.
         let asks = prepared.uses_current_task || self.prepared.uses_current_task;
         let layout = shared.task.filter(|_| asks);
-        let task = layout.map(|layout| layout.task(&shared.system, shared.addresses.task));
+        let task = layout.map(|layout| layout.task(system, shared.addresses.task));
         let model = Model(programs);
         let structure = |map: &Map, id, name: &str| match &shared.map_layout {
             Some(layout) => layout.structure(map, id, name),
@@ -84,7 +86,7 @@ impl<'o> RunnableProgram<'o> {
         }
         memory.add_model(&shared.objects, &model);
         // These have addresses of the kernel, above all others.
-        memory.add_sockets(&shared.system.network.sockets);
+        memory.add_sockets(&system.network.sockets);
         if let Some(task) = &task {
             memory.add_task(task);
         }

@@ -7,6 +7,7 @@ use ::kernel::programs::{PacketVerdict, TestInput, verdict};
 use interp::checked::Limits;
 use spec::Errno;
 use spec::programs::ProgramType;
+use vm::network::Network;
 use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
@@ -87,6 +88,11 @@ impl<'o> RunnableProgram<'o> {
     /// Sets the clock of the time helpers; that of captures until then.
     pub fn set_clock(&mut self, clock: RunClock) {
         self.services.set_clock(clock);
+    }
+
+    /// Sets the network that helpers see, in place of the object's.
+    pub(crate) fn set_network(&mut self, network: Network) {
+        self.services.set_network(network);
     }
 
     /// Sets the index of the interface that packets come from; 1, the loopback device's,
@@ -185,7 +191,7 @@ impl<'o> RunnableProgram<'o> {
         };
         let input = match context {
             Some([]) => Err(Errno::EINVAL),
-            _ => rules.test_input(packet, context.unwrap_or_default(), &self.shared.system),
+            _ => rules.test_input(packet, context.unwrap_or_default(), self.services.system()),
         };
         let mut input = input.map_err(refused)?;
         self.services.printed = PrintedText::default();
@@ -200,7 +206,7 @@ impl<'o> RunnableProgram<'o> {
             retval = self.run(&mut input, &mut guard)?;
         }
         let duration = start.elapsed() / repeat;
-        let retval = input.end_run(retval, &self.shared.system);
+        let retval = input.end_run(retval, self.services.system());
         let retval = retval.map_err(RunError::Group)?;
         Ok(TestRunOutput {
             retval,

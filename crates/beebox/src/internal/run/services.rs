@@ -2,10 +2,12 @@
 //! report, the maps and timers of the object, and the buffer for printed text. Set once, and
 //! used by run after run.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use packet::{Metadata, Packet};
-use vm::{FiredTimer, RunContext, Timers};
+use vm::network::Network;
+use vm::{FiredTimer, RunContext, System, Timers};
 
 use super::PrintedText;
 use super::random::RunRandom;
@@ -32,6 +34,8 @@ pub(super) struct Services<'o> {
     random: RunRandom<'o>,
     /// Names the CPU.
     metadata: Metadata,
+    /// The machine of these runs, if it is not that of the object.
+    own_system: Option<Arc<System>>,
     clock: RunClock,
     clock_set: Instant,
     /// Time of the current packet in its capture, in nanoseconds.
@@ -47,6 +51,7 @@ impl<'o> Services<'o> {
             timers: shared.used_timers(),
             random,
             metadata: Metadata::of_cpu(cpu),
+            own_system: None,
             clock: RunClock::Capture,
             clock_set: Instant::now(),
             packet_time: 0,
@@ -57,6 +62,23 @@ impl<'o> Services<'o> {
     pub(super) fn set_clock(&mut self, clock: RunClock) {
         self.clock = clock;
         self.clock_set = Instant::now();
+    }
+
+    /// The machine and the network that helpers report.
+    pub(super) fn system(&self) -> &System {
+        self.own_system.as_deref().unwrap_or(&self.shared.system)
+    }
+
+    /// That machine, if it is not the object's.
+    pub(super) fn own_system(&self) -> Option<Arc<System>> {
+        self.own_system.clone()
+    }
+
+    /// Sets the network of these runs in place of the object's.
+    pub(super) fn set_network(&mut self, network: Network) {
+        let mut system = self.shared.system.clone();
+        system.network = network;
+        self.own_system = Some(Arc::new(system));
     }
 
     /// Number of the CPU.
@@ -84,7 +106,7 @@ impl<'o> Services<'o> {
         let no_packet = Packet::whole(&[], &self.metadata);
         run(RunContext {
             printk: Some(&mut self.printed),
-            system: &self.shared.system,
+            system: self.own_system.as_deref().unwrap_or(&self.shared.system),
             task: self.shared.addresses.task,
             types: self.shared.process.types(),
             process: Some(&self.shared.process),

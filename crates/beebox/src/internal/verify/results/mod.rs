@@ -1,0 +1,485 @@
+//! Verification of all programs of several files, in parallel by file, with one row of results for
+//! each program. Time and memory are those of the verifier; a panic of the verifier is the result
+//! of one program.
+
+mod log;
+mod recorded;
+mod row;
+mod top_lines;
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use btf::Btf;
+use object::{Blame, Error, Object};
+use program::case::KernelAnswer;
+use program::{MapDef, Program};
+use report::count;
+use report::veristat::{Filters, ResultVerdict};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::registry::Registry;
+use verifier::{LogOutput, Options, Verdict, Verification};
+
+use super::cost_table::ProgramCost;
+use super::fact_table::FactTable;
+use super::{ProgramLoader, StandaloneProgram};
+use crate::Kernel;
+use crate::internal::variables::{Assignment, VariableError};
+
+pub use log::{Logs, with_heading};
+pub use recorded::Agreement;
+pub use row::{Explained, MapRow, Row, UNTYPED};
+pub use top_lines::{TopLine, write_top_lines};
+
+/// Bytes of stack of a thread that verifies.
+const THREAD_STACK: usize = 64 << 20;
+
+/// What a file holds.
+pub enum FileContents {
+    /// An object.
+    Object(Vec<u8>),
+    /// One program, with the answers of kernels that are recorded with it.
+    Program(Box<Program>, Vec<KernelAnswer>),
+}
+
+/// Why the programs of a file have no results.
+#[derive(Debug)]
+pub enum FileFault {
+    /// The object cannot be opened.
+    Object(Error),
+    /// A global variable cannot be set.
+    Variable(VariableError),
+    /// The object has no programs.
+    NoPrograms,
+    /// The kernel has no maps of the kind of one that a program uses.
+    MapKind(Arc<MapDef>),
+}
+
+/// What is to be known about how programs are loaded.
+pub enum Note<'n> {
+    /// The kernel refuses the BTF of the programs of a file, so they are loaded without, as by libbpf.
+    NoBtf(&'n str),
+    /// An assumption about a map.
+    Map(&'n str),
+    /// A program of a name as it is loaded.
+    Loaded(&'n str, &'n Program),
+}
+
+impl fmt::Display for Note<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = match self {
+            Note::NoBtf(refusal) => {
+                let what = "so it is loaded without, as by libbpf";
+                return write!(f, "Linux refuses its BTF ({refusal}), {what}");
+            }
+            Note::Map(note) => return f.write_str(note),
+            Note::Loaded(_, program) => program,
+        };
+        let maps = program.used_maps().into_iter();
+        let maps = maps.filter_map(|id| program.map(id).map(|map| map.name.to_string()));
+        let maps: Vec<String> = maps.collect();
+        let maps = match maps.is_empty() {
+            true => "no maps".to_owned(),
+            false => format!("maps {}", maps.join(", ")),
+        };
+        write!(
+            f,
+            "loaded as {}: {}, load flags {:#x}, {maps}",
+            program.kind().name(),
+            count(program.insns().len(), "instruction"),
+            program.flags().0,
+        )
+    }
+}
+
+/// The files whose programs are verified, by index.
+pub trait Files: Sync {
+    /// Error of a file.
+    type Error: Send + Sync;
+
+    /// What files are called in results.
+    fn names(&self) -> &[String];
+
+    /// Name of a file in messages.
+    fn given_name(&self, at: usize) -> String;
+
+    /// Bytes of a file, by which the largest is verified first.
+    fn size(&self, at: usize) -> u64;
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&self, at: usize) -> Result<FileContents, Self::Error>;
+
+    /// BTF in a file beside one, for the tags of the kernel's selftests.
+    fn read_btf(&self, at: usize, name: &str) -> Option<Arc<Btf<'static>>>;
+
+    /// The error of a file for a fault of what it holds.
+    fn fault(&self, at: usize, fault: FileFault) -> Self::Error;
+
+    /// Takes a note about a file.
+    fn note(&self, at: usize, note: Note<'_>);
+}
+
+/// What is verified, and how.
+pub struct Job<'a> {
+    /// Names of programs; all programs if there are none.
+    pub programs: &'a [String],
+    /// Files and programs that are left out.
+    pub filters: &'a Filters,
+    /// Load flags beside those that sections ask for.
+    pub flags: LoadFlags,
+    /// True if declaration tags of the kernel's selftests are obeyed.
+    pub test_tags: bool,
+    /// Options of the verifier.
+    pub options: Options,
+    /// True if refusals are explained.
+    pub explains: bool,
+    /// The type of programs whose section names imply none.
+    pub kind: Option<ProgramType>,
+    /// Global variables that are set before programs are loaded.
+    pub globals: Vec<Assignment>,
+    /// What becomes of logs.
+    pub logs: Logs<'a>,
+    /// Number of threads.
+    pub threads: usize,
+}
+
+/// Results, in the order of the files and of their programs, and the errors of files.
+pub struct Results<E> {
+    /// A row for each program.
+    pub rows: Vec<Row>,
+    /// Programs that names and filters leave out, as `FILE/PROG`.
+    pub left_out: Vec<String>,
+    /// True if a program has no verdict because the kernel lacks a part.
+    pub is_lacking: bool,
+    /// Errors of files.
+    pub failures: Vec<E>,
+}
+
+/// Results of the programs of a file.
+#[derive(Default)]
+struct FileResults {
+    rows: Vec<Row>,
+    left_out: Vec<String>,
+    is_lacking: bool,
+}
+
+impl<E> Results<E> {
+    fn add(&mut self, of_file: Result<FileResults, E>) {
+        match of_file {
+            Ok(found) => {
+                self.rows.extend(found.rows);
+                self.left_out.extend(found.left_out);
+                self.is_lacking |= found.is_lacking;
+            }
+            Err(failure) => self.failures.push(failure),
+        }
+    }
+}
+
+/// Verifies every selected program; `None` for a kernel without a registry.
+pub fn verify_files<F: Files>(
+    files: &F,
+    job: &Job<'_>,
+    kernel: &Kernel,
+) -> Option<Results<F::Error>> {
+    let registry = kernel.registry()?;
+    let count = files.names().len();
+    let mut all = Results {
+        rows: Vec::new(),
+        left_out: Vec::new(),
+        is_lacking: false,
+        failures: Vec::new(),
+    };
+    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry);
+    if job.threads == 1 || count == 1 {
+        for at in 0..count {
+            all.add(verify_at(at));
+        }
+        return Some(all);
+    }
+    // What takes longest does not begin last, when other threads have nothing left to do.
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_cached_key(|at| Reverse(files.size(*at)));
+    let next = AtomicUsize::new(0);
+    let results: Vec<OnceLock<_>> = (0..count).map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..job.threads.min(count) {
+            let work = || {
+                let take = || order.get(next.fetch_add(1, Ordering::Relaxed));
+                while let Some(&at) = take() {
+                    results[at].get_or_init(|| verify_at(at));
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(THREAD_STACK);
+            // Without another thread, those that run do all of it.
+            let _ = thread.spawn_scoped(scope, work);
+        }
+    });
+    for (at, result) in results.into_iter().enumerate() {
+        // Where no thread could be started, this one does it.
+        all.add(result.into_inner().unwrap_or_else(|| verify_at(at)));
+    }
+    Some(all)
+}
+
+/// Verifies the programs of a file.
+fn verify_file<F: Files>(
+    files: &F,
+    at: usize,
+    job: &Job<'_>,
+    kernel: &Kernel,
+    registry: &Registry,
+) -> Result<FileResults, F::Error> {
+    let name = files.names()[at].as_str();
+    // Filters have last parts of paths, as veristat's.
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let left_out = RefCell::new(Vec::new());
+    let is_chosen = |prog: &str| {
+        let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
+        let is_chosen = is_named && job.filters.keep(base, prog);
+        if !is_chosen {
+            left_out.borrow_mut().push(format!("{name}/{prog}"));
+        }
+        is_chosen
+    };
+    let bytes = match files.read(at)? {
+        FileContents::Object(bytes) => bytes,
+        FileContents::Program(program, answers) => {
+            if !is_chosen(&loaded_as(&program, base)) {
+                return Ok(FileResults {
+                    left_out: left_out.take(),
+                    ..FileResults::default()
+                });
+            }
+            if let Some(map) = missing_map(&program, registry) {
+                return Err(files.fault(at, FileFault::MapKind(map)));
+            }
+            let loaded = StandaloneProgram {
+                name: loaded_as(&program, base),
+                ..StandaloneProgram::from_program(*program, kernel)
+            };
+            note_btf(files, at, &loaded);
+            let mut row = verify_one(files, at, name, &loaded, job, kernel, registry);
+            if let Ok(program) = &loaded.program {
+                let log = |log: &mut dyn LogOutput| write_log(program, kernel, registry, log);
+                row.recorded = recorded::compare(&answers, &row, kernel, &log);
+            }
+            return Ok(FileResults {
+                is_lacking: is_lacking(&loaded, registry),
+                rows: vec![row],
+                ..FileResults::default()
+            });
+        }
+    };
+    let refused = RefCell::new(None);
+    let change = |object: &mut Object<'_>| {
+        if let Some(kind) = job.kind {
+            object.set_missing_kinds(kind);
+        }
+        let mut globals = job.globals.iter();
+        if let Err(error) = globals.try_for_each(|assignment| assignment.apply(object)) {
+            refused.replace(Some(error));
+        }
+    };
+    let mut rows = Vec::new();
+    let mut is_noted = false;
+    let mut is_file_lacking = false;
+    let mut noted = BTreeSet::new();
+    let mut verify = |loaded: StandaloneProgram| {
+        for note in &loaded.notes {
+            let note = note.to_string();
+            if !noted.contains(&note) {
+                files.note(at, Note::Map(&note));
+                noted.insert(note);
+            }
+        }
+        if !is_noted {
+            is_noted = note_btf(files, at, &loaded);
+        }
+        is_file_lacking |= is_lacking(&loaded, registry);
+        if refused.borrow().is_none() {
+            rows.push(verify_one(files, at, name, &loaded, job, kernel, registry));
+        }
+    };
+    let read_btf = |name: &str| files.read_btf(at, name);
+    let mut loader = ProgramLoader::new(kernel)
+        .with_flags(job.flags)
+        .with_choice(&is_chosen)
+        .with_change(&change);
+    if job.test_tags {
+        loader = loader.with_test_tags(&read_btf);
+    }
+    let loaded = loader.load_each(&bytes, &files.given_name(at), &mut verify);
+    loaded.map_err(|error| files.fault(at, FileFault::Object(error)))?;
+    if rows.is_empty() && left_out.borrow().is_empty() && refused.borrow().is_none() {
+        return Err(files.fault(at, FileFault::NoPrograms));
+    }
+    match refused.take() {
+        Some(error) => Err(files.fault(at, FileFault::Variable(error))),
+        None => Ok(FileResults {
+            rows,
+            left_out: left_out.take(),
+            is_lacking: is_file_lacking,
+        }),
+    }
+}
+
+/// The name of a program; one without a name is called like its file.
+fn loaded_as(program: &Program, file: &str) -> String {
+    match program.name() {
+        "" => file.split('.').next().unwrap_or(file).to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// A map of a kind that the kernel lacks, so that the program cannot be loaded.
+fn missing_map(program: &Program, registry: &Registry) -> Option<Arc<MapDef>> {
+    let mut maps = program
+        .used_maps()
+        .into_iter()
+        .filter_map(|id| program.map(id));
+    let is_missing =
+        |map: &&Arc<MapDef>| map.kind().is_none_or(|kind| registry.map(kind).is_none());
+    maps.find(is_missing).cloned()
+}
+
+/// Notes that the kernel refuses the BTF of a program; true if it does.
+fn note_btf<F: Files>(files: &F, at: usize, loaded: &StandaloneProgram) -> bool {
+    let Some(refusal) = &loaded.btf_refusal else {
+        return false;
+    };
+    files.note(at, Note::NoBtf(&refusal.to_string()));
+    true
+}
+
+/// True if the kernel lacks something to load a program with, or programs of its type.
+fn is_lacking(loaded: &StandaloneProgram, registry: &Registry) -> bool {
+    match &loaded.program {
+        Ok(program) => {
+            let mut known = registry.programs.keys();
+            !known.any(|(kind, _)| *kind == program.kind())
+        }
+        Err(error) => error.blame() == Blame::Target,
+    }
+}
+
+fn verify_one<F: Files>(
+    files: &F,
+    at: usize,
+    file: &str,
+    loaded: &StandaloneProgram,
+    job: &Job<'_>,
+    kernel: &Kernel,
+    registry: &Registry,
+) -> Row {
+    let mut row = Row::empty(file, &loaded.name);
+    row.prog_type = loaded.kind.map_or(UNTYPED, |kind| kind.name()).to_owned();
+    row.notes = loaded.notes.iter().map(ToString::to_string).collect();
+    match &loaded.program {
+        Err(error) => row.reason = format!("not loaded: {error}"),
+        Ok(program) => {
+            row.prog_type = program.kind().name().to_owned();
+            files.note(at, Note::Loaded(&loaded.name, program));
+            // As veristat has it: type 0 where programs state none.
+            row.attach_type = AttachType::from_number(program.expected_attach_type())
+                .map_or("N/A", |attach| attach.name())
+                .to_owned();
+            row.prog_size = program.insns().len() as u64;
+            let start = Instant::now();
+            let mut log = job.logs.of(&row);
+            let done = verify_program(program, kernel, registry, &job.options, &mut log);
+            let duration = start.elapsed();
+            row.duration = duration.as_micros() as u64;
+            row.duration_us = row.duration;
+            match done {
+                Ok(mut done) => {
+                    let cost = done.cost.take();
+                    row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
+                    let facts = done.facts.take();
+                    row.facts = facts.map(|facts| FactTable::new(program, &facts));
+                    fill(&mut row, loaded.check_release(done, kernel));
+                    log.finish(&mut row);
+                    if job.explains && row.verdict == ResultVerdict::Failure {
+                        row.explanation = explain(program, kernel, registry, &job.options);
+                    }
+                }
+                Err(bug) => row.reason = bug,
+            }
+        }
+    }
+    row
+}
+
+/// Verifies a program. A panic is a broken invariant of the verifier: it is one
+/// program's result, and the others are still verified.
+fn verify_program(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    log: &mut dyn LogOutput,
+) -> Result<Verification, String> {
+    let verify = || verifier::verify_to(program, kernel, registry, options, log);
+    catch_unwind(AssertUnwindSafe(verify)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+        format!("bug: {}", text.unwrap_or_default())
+    })
+}
+
+/// The explanation of a refusal.
+fn explain(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+) -> Option<Explained> {
+    let explain = || verifier::explain(program, kernel, registry, options);
+    let explanation = catch_unwind(AssertUnwindSafe(explain)).ok()??;
+    Some(Explained {
+        text: report::explain::text(&explanation),
+        data: report::explain::json(&explanation),
+    })
+}
+
+/// Writes the log of every instruction of every path.
+fn write_log(program: &Program, kernel: &Kernel, registry: &Registry, log: &mut dyn LogOutput) {
+    let options = Options {
+        log_level: 2,
+        ..Options::default()
+    };
+    // What a panic wrote is the log.
+    let _ = verify_program(program, kernel, registry, &options, log);
+}
+
+fn fill(row: &mut Row, done: Verification) {
+    let counts = done.statistics;
+    row.total_insns = counts.insns_processed.into();
+    row.total_states = counts.total_states.into();
+    row.peak_states = counts.peak_states.into();
+    row.max_states_per_insn = counts.max_states_per_insn.into();
+    row.max_mark_read_len = counts.longest_mark_read_walk.into();
+    row.stack_depth = done.stack_depth.iter().map(|&depth| u64::from(depth)).sum();
+    row.max_stack_depth = done.stack_depth.iter().copied().max().unwrap_or(0).into();
+    let depths: Vec<String> = done.stack_depth.iter().map(u32::to_string).collect();
+    row.stack = depths.join("+");
+    row.refused_map = done.refused_map.as_ref().map(MapRow::new);
+    (row.verdict, row.reason) = match done.verdict {
+        Verdict::Accepted => (ResultVerdict::Success, String::new()),
+        Verdict::Refused(refusal) => {
+            row.errno = Some(refusal.errno.0);
+            (ResultVerdict::Failure, refusal.reason().into_owned())
+        }
+        Verdict::Unsupported(what) => (ResultVerdict::Unsupported, what),
+        Verdict::Bug(what) => (ResultVerdict::Unsupported, format!("bug: {what}")),
+    };
+}

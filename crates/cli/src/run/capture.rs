@@ -1,0 +1,103 @@
+//! Runs on each packet of a capture, and the capture that is written.
+
+use std::path::Path;
+
+use beebox::internal::run::{
+    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunOutputs, RunnableProgram,
+};
+
+use super::output::Ran;
+use super::progress::Progress;
+use crate::answer::Failure;
+use crate::capture_file::{self, output_format};
+use crate::output_file::OutputFile;
+use crate::output_path::OutputPath;
+
+/// Runs a program on each packet of a capture.
+pub(super) fn run(
+    path: &Path,
+    out: Option<OutputPath<'_>>,
+    program: &mut RunnableProgram<'_>,
+    outputs: &mut RunOutputs,
+) -> Result<Ran, Failure> {
+    let mut input = capture_file::open(path, true)?;
+    let mut file = match out {
+        None => None,
+        Some(out) => Some((
+            output_format(&mut input, path, out.path())?,
+            OutputFile::create(out.of_packets()?)?,
+        )),
+    };
+    let written = file.as_mut().map(|(format, file)| PacketOutput {
+        format: *format,
+        file: &mut file.writer,
+    });
+    let mut progress = Progress::start();
+    let stopped = program.run_capture(input, written, &mut |run, _| {
+        outputs.add(run);
+        progress.show(run.packet);
+    });
+    drop(progress);
+    let out = out.map(OutputPath::path);
+    let mut written_to = None;
+    if let (Some((_, file)), Some(out), Ok(_)) = (file, out, &stopped) {
+        file.finish()?;
+        written_to = Some(out.display().to_string());
+    }
+    ended(path, out, stopped, written_to)
+}
+
+/// Options of running a capture in threads.
+#[derive(Clone, Copy)]
+pub(super) struct Threads {
+    pub(super) jobs: u32,
+    /// True if they may share maps that are not per CPU.
+    pub(super) share_maps: bool,
+}
+
+/// Runs a program on each packet of a capture, in threads.
+pub(super) fn run_parallel(
+    path: &Path,
+    loaded: &mut LoadedObject,
+    program: &str,
+    threads: Threads,
+    set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
+    outputs: &mut RunOutputs,
+) -> Result<Ran, Failure> {
+    let shared = loaded.shared_maps();
+    if !shared.is_empty() && !threads.share_maps {
+        let shared = shared.join(", ");
+        return Err(Failure::new(format_args!(
+            "--jobs {}: the threads would share these maps, which are not per CPU: {shared}",
+            threads.jobs
+        ))
+        .hint("--share-maps, if the order of packets does not matter to the program"));
+    }
+    let input = capture_file::open(path, true)?;
+    let mut progress = Progress::start();
+    let stopped = loaded.run_capture_parallel(program, input, threads.jobs, set_up, &mut |run| {
+        outputs.add(run);
+        progress.show(run.packet);
+    });
+    drop(progress);
+    let stopped =
+        stopped.ok_or_else(|| Failure::new(format_args!("program {program} is not loaded")))?;
+    ended(path, None, stopped, None)
+}
+
+/// The results of a capture, or why there are none.
+fn ended(
+    path: &Path,
+    out: Option<&Path>,
+    stopped: Result<CaptureSummary, RunCaptureError>,
+    written_to: Option<String>,
+) -> Result<Ran, Failure> {
+    match stopped {
+        Ok(counts) => Ok(Ran::Capture { counts, written_to }),
+        Err(RunCaptureError::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
+            packet: Some(packet),
+            error,
+        }),
+        Err(stop) => Err(capture_file::stopped(path, out, stop)),
+    }
+}

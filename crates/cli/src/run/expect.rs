@@ -1,0 +1,92 @@
+//! Expectation files: the run of the command line, and what the command says of errors.
+
+use std::path::Path;
+
+use beebox::expect::{CheckReport, ExpectError, ExpectFile};
+use beebox::internal::expect::ExpectProblem;
+use beebox::internal::expect::FORM;
+use beebox::internal::run::{RunCaptureError, RunError};
+
+use super::maps_file::note_left_out;
+use super::output::limit_text;
+use super::{Args, RunFormat};
+use crate::answer::{Answer, Failure};
+use crate::capture_file;
+use crate::input::source_failure;
+use crate::stdout::{write_json, write_output};
+
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+    ExpectFile::open(path).map_err(failure)
+}
+
+/// The failure for a file that is not read or not checked, after notes on what it left out.
+pub(super) fn failure(error: ExpectError) -> Failure {
+    note_left_out(&error.file, &error.zeroed);
+    let is_of_line = error.line.is_some();
+    let place = match error.line {
+        Some(line) => format!("{}:{line}", error.file),
+        None => error.file.clone(),
+    };
+    match error.problem {
+        ExpectProblem::File { path, error } => {
+            let failure = Failure::of_file(&path, &error);
+            match is_of_line {
+                true => failure.within(place),
+                false => failure,
+            }
+        }
+        ExpectProblem::Source(error) => source_failure(*error).within(place),
+        ExpectProblem::Capture { path, stop } => match *stop {
+            RunCaptureError::Capture(error) => capture_file::unopened(&path, error, true),
+            stop => capture_file::stopped(&path, None, stop),
+        }
+        .within(place),
+        problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
+            Failure::new(problem)
+                .within(place)
+                .hint(format_args!("one of these statements on a line:\n{FORM}"))
+        }
+        problem => Failure::new(problem).within(place),
+    }
+}
+
+/// Adds the run of the command line to a file that lists none.
+pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
+    let repeat = args.repeat.unwrap_or(1);
+    match (&args.packet, &args.pcap) {
+        (None, Some(path)) => file.insert_capture(program, path.clone(), "--pcap"),
+        (packet, _) => {
+            let option = if packet.is_some() {
+                "--packet"
+            } else {
+                "--ctx"
+            };
+            file.insert_run(program, packet.clone(), args.ctx.clone(), repeat, option);
+        }
+    }
+}
+
+/// Prints the results.
+pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer, Failure> {
+    for checked in &mut report.expectations {
+        if let Some(difference) = &mut checked.difference
+            && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
+                &difference.stopped
+        {
+            difference.what = limit_text(limit);
+        }
+    }
+    match format {
+        RunFormat::Text => write_output(report.to_string().as_bytes(), None)?,
+        RunFormat::Json => {
+            let record = serde_json::to_value(&report).map_err(Failure::new)?;
+            write_json(format!("{record:#}\n").as_bytes())?;
+        }
+        RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
+    }
+    Ok(match report.is_met() {
+        true => Answer::Yes,
+        false => Answer::No,
+    })
+}

@@ -1,0 +1,52 @@
+//! Options that the engine of a run of an object would ignore, which are refused.
+
+use super::{Args, ClockKind, Engine};
+use crate::answer::Failure;
+
+/// Fails for an option that does nothing beside the others.
+pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    let is_checked = args.engine == Some(Engine::Checked) || args.unverified;
+    let has_capture = args.pcap.is_some() || args.expect.is_some();
+    let limits = "--engine checked; --timeout SECONDS limits native code";
+    let refused: [(bool, &str, &str); 7] = [
+        (
+            args.share_maps && args.jobs == 1,
+            "--share-maps is for several threads",
+            "--jobs N",
+        ),
+        (
+            args.limits.budget.is_some() && !is_checked,
+            "--budget is for --engine checked only",
+            limits,
+        ),
+        (
+            args.limits.frames.is_some() && !is_checked,
+            "--frames is for --engine checked only",
+            limits,
+        ),
+        (
+            args.unverified && args.engine == Some(Engine::Native),
+            "engine native runs verified programs only",
+            "--unverified without --engine native",
+        ),
+        (
+            args.unverified && args.engine == Some(Engine::Checked),
+            "--engine checked is that of --unverified",
+            "--unverified alone",
+        ),
+        (
+            args.retpoline && is_checked,
+            "--retpoline is for --engine native only",
+            "no --retpoline",
+        ),
+        (
+            args.clock == Some(ClockKind::Capture) && !has_capture,
+            "--clock capture is for packets of a capture",
+            "--pcap IN, or --time NS",
+        ),
+    ];
+    match refused.iter().find(|(is_refused, ..)| *is_refused) {
+        Some((_, what, remedy)) => Err(Failure::new(what).hint(remedy)),
+        None => Ok(()),
+    }
+}
