@@ -3,7 +3,7 @@
 //!
 //! A file of maps is an object of lists of entries, by name of the map:
 //! `{"blocked": [{"key": {"prefixlen": 24, "saddr": 131072}, "value": 7}]}`. Keys and values have
-//! the members of their types, or are lists of bytes where the object has no types. Values of
+//! the members of their types, or are bytes in hexadecimal where the object has no types. Values of
 //! program arrays are names of programs, those of maps of sockets cookies of the network. Members
 //! that are left out are 0, and are listed ([`LeftOut`]).
 //!

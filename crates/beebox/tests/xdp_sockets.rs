@@ -86,7 +86,7 @@ fn context(packet: &[u8], ifindex: u32) -> Vec<u8> {
 }
 
 /// The kernel's side.
-struct Theirs {
+struct KernelProgram {
     program: LoadedProgram,
     map: Map,
     sockets: Vec<sys::xdp_socket::XdpSocket>,
@@ -98,9 +98,9 @@ struct Theirs {
 const BOUND: [Option<(usize, u16)>; 5] =
     [None, Some((0, 0)), Some((0, 1)), Some((0, 3)), Some((1, 0))];
 
-impl Theirs {
+impl KernelProgram {
     /// The kernel's side and the devices of its namespace.
-    fn new(program: &Program) -> Result<(Theirs, [NetworkInterface; 2]), String> {
+    fn new(program: &Program) -> Result<(KernelProgram, [NetworkInterface; 2]), String> {
         let namespace = OwnNamespace::enter().map_err(|errno| errno.to_string())?;
         let devices = namespace.create_ethernet_pair();
         let devices = devices.map_err(|errno| errno.to_string())?;
@@ -117,7 +117,7 @@ impl Theirs {
             log_size: 1 << 20,
         };
         let mut loaded = load(program, request).map_err(|fault| format!("{fault:?}"))?;
-        let theirs = Theirs {
+        let theirs = KernelProgram {
             program: loaded
                 .answer
                 .result
@@ -182,7 +182,7 @@ fn maps_of_af_xdp_sockets_do_what_linux_does() {
 
 fn compare() {
     let program = program();
-    let theirs = Theirs::new(&program);
+    let theirs = KernelProgram::new(&program);
     let Some((theirs, devices)) = oracle::found("AF_XDP sockets of the kernel", theirs) else {
         return;
     };

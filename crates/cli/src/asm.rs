@@ -6,7 +6,7 @@ use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
 use crate::output_path::OutputPath;
 use crate::program_input::{ClassicForm, ProgramInput};
-use crate::program_output::{AloneFormat, ProgramFormat, format_program, write_program};
+use crate::program_output::{ProgramFormat, format_program, text_as, write_program};
 
 /// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 
     /// Output format [default: raw with -o, else oneline, or hex with --ebpf]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<AloneFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = text_as(ProgramFormat::Form(ClassicForm::Asm), ProgramFormat::is_alone))]
+    format: Option<ProgramFormat>,
 
     /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let format = match (args.json, args.format) {
         (true, _) => ProgramFormat::Json,
-        (false, given) => given.map_or(default, |given| given.0),
+        (false, given) => given.unwrap_or(default),
     };
     let bytes = match args.ebpf {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,

@@ -21,7 +21,7 @@ use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
 use crate::output_path::{OutputArg, OutputPath};
 use crate::program_input::{ClassicForm, ProgramInput, check_program};
-use crate::program_output::{ProgramFormat, format_program, write_program};
+use crate::program_output::{ProgramFormat, format_program, text_as, write_program};
 
 /// Disassemble a filter or an eBPF program, and show its native code
 ///
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     input: ProgramInput,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "d")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_as(ProgramFormat::Form(ClassicForm::D), |_| true))]
     format: ProgramFormat,
 
     /// Same as --format json
@@ -67,8 +67,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "converted")]
     jit: bool,
 
-    /// Show what Linux keeps of an object's programs after verification, by the kernel's
-    /// numbers, as `bpftool prog dump xlated` does: without dead code, divisions and may_goto
+    /// Show what Linux keeps of an object's programs after verification, numbered as in the
+    /// kernel, as `bpftool prog dump xlated` does: without dead code, divisions and may_goto
     /// rewritten. Where the kernel puts instructions of its own, the line says how many
     #[arg(long, conflicts_with_all = ["jit", "converted", "ebpf", "form", "expression", "semantics"])]
     xlated: bool,

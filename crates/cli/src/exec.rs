@@ -67,7 +67,7 @@ pub(crate) struct Args {
 
     /// Memory that the program can reach; may be given up to three times
     #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
-    memory: Vec<memory::Given>,
+    memory: Vec<memory::MemoryArg>,
 
     /// Initial value of a register from r1 to r5, instead of that of --mem
     #[arg(long = "reg", value_name = "rN=VALUE", value_parser = parse_register)]
@@ -128,7 +128,7 @@ impl Args {
 
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
-        let regions = self.memory.iter().map(memory::Given::source);
+        let regions = self.memory.iter().map(memory::MemoryArg::source);
         let sources = regions.chain(&self.packet);
         let files = sources.filter_map(ByteSource::path);
         [self.program.file()].into_iter().chain(files)

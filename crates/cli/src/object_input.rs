@@ -229,7 +229,7 @@ fn starts_as_object(bytes: &[u8]) -> bool {
 }
 
 /// True if the kernel lacks something that a program needs.
-pub(crate) fn is_lacking(trial: &Trial) -> bool {
+pub(crate) fn kernel_lacks_feature(trial: &Trial) -> bool {
     let programs = trial.programs.iter().filter_map(ProgramTrial::refusal);
     programs
         .chain(&trial.refusal)

@@ -1,16 +1,16 @@
 //! Output forms of classic programs.
 
-use std::sync::LazyLock;
-
 use beebox::SockFilter;
 use beebox::internal::listing::{InsnRecord, insn_records as records};
 use beebox::internal::text;
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::stdout::{Shown, json, write_as};
+use crate::stdout::{Shown, json, with_schema, write_as};
 
 /// The forms that a program is read in, those of eBPF programs only, and JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub(crate) enum ProgramFormat {
 }
 
 impl ProgramFormat {
+    /// True for formats of classic programs.
+    pub(crate) fn is_classic(&self) -> bool {
+        matches!(self, ProgramFormat::Form(_) | ProgramFormat::Json)
+    }
+
+    /// True for formats of programs without an object.
+    pub(crate) fn is_alone(&self) -> bool {
+        *self != ProgramFormat::Case
+    }
+
     /// True for the listing of `tcpdump -d`.
     pub(crate) fn is_listing(self) -> bool {
         self == ProgramFormat::Form(ClassicForm::D)
@@ -74,23 +84,23 @@ impl clap::ValueEnum for ProgramFormat {
     }
 }
 
-/// The formats that programs without an object are written in.
-#[derive(Clone, Copy)]
-pub(crate) struct AloneFormat(pub(crate) ProgramFormat);
-
-impl clap::ValueEnum for AloneFormat {
-    fn value_variants<'a>() -> &'a [AloneFormat] {
-        static ALL: LazyLock<Vec<AloneFormat>> = LazyLock::new(|| {
-            let all = ProgramFormat::value_variants().iter();
-            let all = all.filter(|format| **format != ProgramFormat::Case);
-            all.map(|format| AloneFormat(*format)).collect()
-        });
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        self.0.to_possible_value()
-    }
+/// Parser of a format that has the name `text` too.
+pub(crate) fn text_as<F>(text: F, accepts: fn(&F) -> bool) -> impl TypedValueParser<Value = F>
+where
+    F: ValueEnum + Send + Sync + 'static,
+{
+    let formats = F::value_variants().iter().filter(|format| accepts(format));
+    let formats = formats.filter_map(F::to_possible_value);
+    let help = match text.to_possible_value() {
+        Some(value) => format!("the same as {}", value.get_name()),
+        None => String::new(),
+    };
+    let text_value = PossibleValue::new("text").help(help);
+    let values: Vec<PossibleValue> = std::iter::once(text_value).chain(formats).collect();
+    PossibleValuesParser::new(values).map(move |word| {
+        // Words are names of formats but for one.
+        F::from_str(&word, false).unwrap_or_else(|_| text.clone())
+    })
 }
 
 #[derive(Serialize)]
@@ -115,6 +125,21 @@ pub(crate) fn format_program(
     }
 }
 
+/// The format of a seccomp filter: raw into a file, a listing on standard output, unless another
+/// is chosen.
+pub(crate) fn filter_format(
+    chosen: Option<ProgramFormat>,
+    is_json: bool,
+    is_file: bool,
+) -> ProgramFormat {
+    match (chosen, is_json, is_file) {
+        (_, true, _) => ProgramFormat::Json,
+        (Some(chosen), ..) => chosen,
+        (None, false, true) => ProgramFormat::Form(ClassicForm::Raw),
+        (None, false, false) => ProgramFormat::Form(ClassicForm::D),
+    }
+}
+
 /// Writes a program in a format to a file, or to standard output without one (or with `-`).
 pub(crate) fn write_program(
     bytes: &[u8],
@@ -134,5 +159,8 @@ pub(crate) fn write_program(
         | ProgramFormat::Case
         | ProgramFormat::Json => Shown::Whole,
     };
-    write_as(shown, bytes, out)
+    match format {
+        ProgramFormat::Json => write_as(shown, &with_schema(bytes), out),
+        _ => write_as(shown, bytes, out),
+    }
 }

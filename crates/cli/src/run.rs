@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::expect::ExpectCheck;
-use beebox::internal::maps_json::{MapsDump, RecordTypes};
+use beebox::internal::maps_json::{FieldFormat, MapsDump, RecordTypes};
 use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
@@ -30,7 +30,7 @@ use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
 use crate::input::{read_file, read_source, source_failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
 use crate::limits::LimitArgs;
 use crate::object_input::ObjectFile;
 use crate::output_path::PacketOutputArg;
@@ -132,7 +132,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.json")]
     maps: Option<PathBuf>,
 
-    /// Hold the run, or the runs that the file lists, to a file of expectations
+    /// Check the run, or the runs that the file lists, against a file of expectations
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "dump_maps"])]
     expect: Option<PathBuf>,
 
@@ -140,6 +140,12 @@ pub(crate) struct Args {
     /// of the object points]
     #[arg(long, value_name = "MAP=TYPE")]
     records: Vec<String>,
+
+    /// Print and read a field of a map as FORM: ipv4, ipv6, mac, port, hex, u8, u16, u32 or u64;
+    /// PLACE is MAP.key or MAP.value and the names of members, as flows.key.peer [default: by
+    /// types and names]
+    #[arg(long, value_name = "PLACE=FORM")]
+    show: Vec<FieldFormat>,
 
     /// Put a record into a user ring buffer before the run; may be given several times
     #[arg(long = "user-record", value_name = "MAP=SOURCE")]
@@ -413,13 +419,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(system) = system {
         loaded.set_system(system);
     }
-    let filled = fill(
-        &mut loaded,
-        &object,
-        filling.as_ref(),
-        &args.user_records,
-        &name,
-    );
+    let filled = fill(&mut loaded, &object, filling.as_ref(), &args, &name);
     if let Err(failure) = filled {
         return refused::not_filled(failure, &loaded, &name, args.format());
     }
@@ -502,13 +502,15 @@ fn fill(
     loaded: &mut LoadedObject,
     object: &Object<'_>,
     maps: Option<&MapsFile>,
-    user_records: &[String],
+    args: &Args,
     name: &str,
 ) -> Result<(), Failure> {
+    let set = loaded.set_formats(object, &args.show);
+    set.map_err(|fault| Failure::new(fault).within("--show"))?;
     if let Some(file) = maps {
         file.fill(loaded, object)?;
     }
-    user_records::put(loaded, user_records)?;
+    user_records::put(loaded, &args.user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
 }
@@ -529,19 +531,6 @@ fn record_types<'a>(
         set.map_err(|error| Failure::new(error).within(place))?;
     }
     Ok(types)
-}
-
-/// A number of bytes.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number = digits.parse::<u64>().ok();
-    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no size (for instance 512M)"))
 }
 
 /// Reads the file of `--network`.

@@ -12,9 +12,9 @@ use report::object::{
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
-use crate::object_input::{ObjectFile, is_lacking, note_definer, short_names};
+use crate::object_input::{ObjectFile, kernel_lacks_feature, note_definer, short_names};
 use crate::output_path::OutputArg;
-use crate::stdout::{fit, json, print_answer, write_answer};
+use crate::stdout::{fit, json, print_answer, terminal_width, write_answer};
 
 /// Show what BPF objects contain and which kernels they need
 ///
@@ -76,6 +76,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let inputs = args.files.iter().map(PathBuf::as_path);
     let output = args.output.path(inputs.chain(args.kernel.files()))?;
     let output = output.filter(|output| !output.is_standard());
+    let width = terminal_width().filter(|_| !args.all && output.is_none());
     let mut written = Vec::new();
     let is_text = args.format.format() == AnswerFormat::Text;
     let mut answer = Answer::Yes;
@@ -85,7 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         // A file that cannot be shown keeps no other from it.
         let mut text = Vec::new();
         let file = ObjectFile::read(path);
-        match file.and_then(|file| show(&args, &file, &name, kernel.as_ref(), &mut text)) {
+        match file.and_then(|file| show(&args, &file, &name, kernel.as_ref(), width, &mut text)) {
             Ok(Answer::Yes) => {}
             Ok(Answer::No) => answer = Answer::No,
             Err(failure) => report(failed.replace(failure)),
@@ -124,6 +125,7 @@ fn show(
     file: &ObjectFile,
     name: &str,
     kernel: Option<&Kernel>,
+    width: Option<usize>,
     text: &mut Vec<u8>,
 ) -> Result<Answer, Failure> {
     if let Some(object) = file.unlinked()
@@ -160,6 +162,7 @@ fn show(
         overview: &overview,
         trial: linked_for.as_ref().zip(trial.as_ref()),
         all: args.all,
+        width,
     };
     match (args.format.format(), args.needs_at_most) {
         (AnswerFormat::Json, _) => text.extend(json(&object_json(&shown))),
@@ -170,7 +173,7 @@ fn show(
         (AnswerFormat::Text, None) => text.extend(object_text(&shown).into_bytes()),
     }
     if let (Some(kernel), Some(trial)) = (kernel, &trial)
-        && is_lacking(trial)
+        && kernel_lacks_feature(trial)
     {
         note_built_in(kernel);
     }

@@ -20,7 +20,7 @@ use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::object_input::{SET_TYPE, program_type};
 use crate::output_path::OutputPath;
-use crate::stdout::{fit, json, print, write_answer, write_output};
+use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
 
@@ -34,8 +34,9 @@ use table::Counts;
 /// with ours.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 all accepted, 1 a program is refused, 2 a program is unsupported,
-a file could not be read, or an answer recorded in a case is not ours.
+Exit codes: 0 all accepted; 1 a program is refused, even if others are unsupported; 2 a program
+is unsupported and none is refused, a file could not be read, or an answer recorded in a case is
+not ours.
 
 Examples:
   beebox verify prog.bpf.o                        a line for each program
@@ -286,6 +287,14 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.facts && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
         return Err(Failure::new("--facts are printed as text or json"));
     }
+    let has_log = args.verbose || args.log > 0 || args.top_src_lines.is_some();
+    if has_log && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+        return Err(Failure::new("logs are printed as text or json")
+            .hint("no -v, --log and --top-src-lines, or -o json"));
+    }
+    if let Some(failure) = number_of_jobs(&args) {
+        return Err(failure);
+    }
     let mut failures = Vec::new();
     let mut rows = if args.replay {
         let [file] = &args.files[..] else {
@@ -357,7 +366,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if !args.quiet {
             note_assumed(&kernel, FOR_VERIFYING, "verified");
         }
-        if results.is_lacking && !args.quiet {
+        if results.kernel_lacks_feature && !args.quiet {
             note_built_in(&kernel);
         }
         failures = std::mem::take(&mut results.failures);
@@ -390,7 +399,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     match args.format {
         VerifyFormat::Text if rows.is_empty() && answer.is_err() => {}
         VerifyFormat::Text => {
-            let text = table::table(&rows, &emit, &counts, fit);
+            let width = terminal_width().filter(|_| output.is_none());
+            let text = table::table(&rows, &emit, &counts, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }
         VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), output)?,
@@ -441,6 +451,24 @@ fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
         failures.push(selects_nothing(args).hint(listed()));
     }
     failures
+}
+
+/// Failure if `-j N` is written for `-J N`.
+fn number_of_jobs(args: &Args) -> Option<Failure> {
+    let mut files = args.files.iter().filter(|_| args.json);
+    let number = files.find(|file| {
+        let is_number = file
+            .to_str()
+            .is_some_and(|word| word.parse::<u16>().is_ok());
+        is_number && !file.exists()
+    })?;
+    let number = number.display();
+    let failure = Failure::new(format_args!(
+        "no file {number}: -j is --json, and takes no number"
+    ));
+    Some(failure.hint(format_args!(
+        "-J {number}, so many programs at the same time"
+    )))
 }
 
 /// Failure of names and filters that leave no program.

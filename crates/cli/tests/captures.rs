@@ -12,11 +12,11 @@ use tempfile::TempDir;
 const ODD: &str = "4\n48 0 0 0\n69 0 1 1\n6 0 0 262144\n6 0 0 0\n";
 
 /// A directory with captures in it.
-struct Desk(TempDir);
+struct TestDir(TempDir);
 
-impl Desk {
-    fn new() -> Desk {
-        let desk = Desk(tempfile::tempdir().unwrap());
+impl TestDir {
+    fn new() -> TestDir {
+        let desk = TestDir(tempfile::tempdir().unwrap());
         desk.put("odd.ddd", ODD.as_bytes());
         desk
     }
@@ -89,7 +89,7 @@ const LITTLE: ByteOrder = ByteOrder::Little;
 
 #[oracle::test]
 fn captures_are_merged_by_time() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.put(
         "a",
         &pcap(LITTLE, LinkType::RAW, &[(1, 1), (4, 3), (4, 2), (9, 5)]),
@@ -136,7 +136,7 @@ fn captures_are_merged_by_time() {
 
 #[oracle::test]
 fn counts_are_printed_for_each_capture() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.put("a", &pcap(LITTLE, LinkType::RAW, &[(1, 1), (2, 2), (3, 3)]));
     desk.put("b", &pcap(LITTLE, LinkType::RAW, &[(1, 2)]));
     for merge in [&[][..], &["--merge"]] {
@@ -163,7 +163,7 @@ fn counts_are_printed_for_each_capture() {
 
 #[oracle::test]
 fn name_or_option_decide_the_format_of_the_output() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let order = ByteOrder::Big;
     let content = pcap(order, LinkType::RAW, &[(1, 1), (2, 2), (3, 3)]);
     let kept = pcap(order, LinkType::RAW, &[(1, 1), (3, 3)]);
@@ -221,7 +221,7 @@ fn name_or_option_decide_the_format_of_the_output() {
 
 #[oracle::test]
 fn a_filter_file_holds_instructions_or_an_expression() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.put("a", &pcap(LITTLE, LinkType::RAW, &[(1, 0x45), (2, 0x60)]));
     if sys::libpcap::Libpcap::load().is_err() {
         oracle::skip("expressions in files", "no libpcap");
@@ -243,7 +243,7 @@ fn a_filter_file_holds_instructions_or_an_expression() {
 
 #[oracle::test]
 fn without_the_optimizer_the_same_packets_are_kept() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     if sys::libpcap::Libpcap::load().is_err() {
         oracle::skip("expressions without optimizer", "no libpcap");
         return;
@@ -273,7 +273,7 @@ fn without_the_optimizer_the_same_packets_are_kept() {
 }
 
 /// Instructions that libpcap makes of an expression.
-fn length(desk: &Desk, options: &[&str]) -> usize {
+fn length(desk: &TestDir, options: &[&str]) -> usize {
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
         .current_dir(desk.0.path())
         .args(["dis", "-e", "ip and tcp port 22"])
@@ -289,7 +289,7 @@ fn a_file_that_is_no_expression_is_not_printed_whole() {
         oracle::skip("expressions that libpcap refuses", format!("{absent:?}"));
         return;
     }
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap");
     let (code, _, said) = desk.run(&["-F", readme, capture]);
@@ -300,7 +300,7 @@ fn a_file_that_is_no_expression_is_not_printed_whole() {
 
 #[oracle::test]
 fn link_types_are_listed_and_named_as_in_libpcap() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let (code, stdout, _) = desk.run(&["-L"]);
     let stdout = String::from_utf8(stdout).unwrap();
     assert_eq!(code, 0);

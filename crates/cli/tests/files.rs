@@ -23,13 +23,13 @@ fn every_command_names_a_remedy_for_a_missing_file() {
         &["exec", missing],
         &["seccomp", "table", missing],
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         let wanted =
             format!("beebox: {missing}: No such file or directory (os error 2)\n  try: {meant}\n");
         assert_eq!(told, wanted, "{words:?}");
     }
     let object = "../../examples/traffic/traffic.bpf.o";
-    let told = told(&["link", "-o", &path("nowhere/below/out"), object]);
+    let told = failure_of(&["link", "-o", &path("nowhere/below/out"), object]);
     let wanted = format!(
         "  try: another path: there is no directory {}\n",
         path("nowhere")
@@ -44,7 +44,7 @@ fn files_of_another_kind_are_named_with_a_remedy() {
     let capture = "../../examples/sample.pcap";
     for command in ["dis", "asm"] {
         assert_eq!(
-            told(&[command, capture]),
+            failure_of(&[command, capture]),
             format!(
                 "beebox: {capture}: this is a packet capture, not a classic program\n  \
                  try: beebox filter reads captures\n"
@@ -54,13 +54,13 @@ fn files_of_another_kind_are_named_with_a_remedy() {
     let file = path("page");
     fs::write(&file, "").unwrap();
     assert_eq!(
-        told(&["man", &file]),
+        failure_of(&["man", &file]),
         format!("beebox: {file}: this is a file, not a directory\n  try: another DIRECTORY\n")
     );
     let object = fs::read("../../examples/traffic/traffic.bpf.o").unwrap();
     let cut = path("cut.bpf.o");
     fs::write(&cut, &object[..400]).unwrap();
-    let message = told(&["link", "-o", &path("out"), &cut]);
+    let message = failure_of(&["link", "-o", &path("out"), &cut]);
     assert!(message.contains(" section headers from byte "), "{message}");
     assert!(
         message.ends_with(" on exceed the file's 400 bytes\n"),
@@ -69,7 +69,7 @@ fn files_of_another_kind_are_named_with_a_remedy() {
 }
 
 /// Message of a command that fails.
-fn told(words: &[&str]) -> String {
+fn failure_of(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
         .args(words)
         .output()

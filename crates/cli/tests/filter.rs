@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use testkit::captures::{self, Link, Mix};
 
 /// A directory with a capture, and a filter that keeps TCP over IPv4.
-struct Desk {
+struct TestDir {
     directory: TempDir,
 }
 
@@ -20,9 +20,9 @@ const TCP: &str = "6\n40 0 0 12\n21 0 3 2048\n48 0 0 23\n21 0 1 6\n6 0 0 262144\
 /// Packets in `day.pcap`.
 const PACKETS: usize = 800;
 
-impl Desk {
-    fn new() -> Desk {
-        let desk = Desk {
+impl TestDir {
+    fn new() -> TestDir {
+        let desk = TestDir {
             directory: tempfile::tempdir().unwrap(),
         };
         let mut bytes = Vec::new();
@@ -118,7 +118,7 @@ fn is_tcp(data: &[u8]) -> bool {
 
 #[oracle::test]
 fn what_matches_is_written_and_summed_up() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let (code, stdout, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "out.pcap"]);
     let expected: Vec<_> = packets(&desk.get("day.pcap"))
         .into_iter()
@@ -142,7 +142,7 @@ fn what_matches_is_written_and_summed_up() {
 
 #[oracle::test]
 fn only_the_count_is_printed_and_it_sets_the_exit_code() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let count = format!("{}\n", desk.matching()).into_bytes();
     let words = ["-F", "tcp.ddd", "day.pcap", "--count"];
     assert_eq!(desk.run(&words), (0, count, String::new()));
@@ -153,7 +153,7 @@ fn only_the_count_is_printed_and_it_sets_the_exit_code() {
 
 #[oracle::test]
 fn engines_semantics_and_threads_agree() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
     for more in [
         ["--engine", "classic"],
@@ -168,7 +168,7 @@ fn engines_semantics_and_threads_agree() {
 
 #[oracle::test]
 fn a_limit_stops_after_so_many_matches_over_all_captures() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let all = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
     let (code, some, _) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-", "-c", "7"]);
     assert_eq!((code, packets(&some)), (0, packets(&all)[..7].to_vec()));
@@ -183,7 +183,7 @@ fn a_limit_stops_after_so_many_matches_over_all_captures() {
 
 #[oracle::test]
 fn captures_come_compressed_and_by_standard_input() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let day = desk.get("day.pcap");
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
     for tool in ["gzip", "zstd"] {
@@ -225,7 +225,7 @@ fn captures_come_compressed_and_by_standard_input() {
 
 #[oracle::test]
 fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let day = desk.get("day.pcap");
     desk.put("cut.pcap", &day[..day.len() - 5]);
     let all = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
@@ -249,7 +249,7 @@ fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
 
 #[oracle::test]
 fn several_kinds_of_captures_share_a_pcapng_file() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let mut raw = Vec::new();
     captures::write(Mix::Small, Link::Raw, 20_000, 1, &mut raw).unwrap();
     desk.put("raw.pcap", &raw);
@@ -265,7 +265,7 @@ fn several_kinds_of_captures_share_a_pcapng_file() {
 
 #[oracle::test]
 fn snaplen_cuts_what_is_written_not_what_is_seen() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let words = ["-F", "tcp.ddd", "day.pcap", "-w", "-", "--snaplen", "20"];
     let cut = packets(&desk.run(&words).1);
     assert_eq!(cut.len(), desk.matching());
@@ -279,7 +279,7 @@ fn snaplen_cuts_what_is_written_not_what_is_seen() {
 
 #[oracle::test]
 fn json_equals_the_text() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let (code, stdout, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "--format", "json"]);
     let record: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
     assert_eq!((code, stderr.as_str()), (0, ""));
@@ -293,7 +293,7 @@ fn json_equals_the_text() {
 
 #[oracle::test]
 fn why_shows_the_path_of_one_packet() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let all = packets(&desk.get("day.pcap"));
     for wanted in [true, false] {
         let number = all.iter().position(|data| is_tcp(data) == wanted).unwrap() + 1;
@@ -321,7 +321,7 @@ fn why_shows_the_path_of_one_packet() {
 
 #[oracle::test]
 fn nothing_is_written_over_a_capture_that_is_read() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let day = desk.get("day.pcap");
     for out in ["day.pcap", "./day.pcap"] {
         let (code, _, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", out]);
@@ -343,7 +343,7 @@ fn nothing_is_written_over_a_capture_that_is_read() {
 
 #[oracle::test]
 fn ancillary_loads_are_warned_of_or_answered() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     // ld #proto; jeq #0x806 → keep
     let program = "4\n32 0 0 4294963200\n21 0 1 2054\n6 0 0 65535\n6 0 0 0\n";
     desk.put("arp.ddd", program.as_bytes());
@@ -404,7 +404,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
 
 #[oracle::test]
 fn each_mistake_has_its_own_message() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.put("empty", b"");
     for (words, message) in MISTAKES {
         let (code, stdout, stderr) = desk.run(words);
@@ -415,7 +415,7 @@ fn each_mistake_has_its_own_message() {
 
 #[oracle::test]
 fn captures_are_named_as_in_tcpdump() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-o", "-", "-s", "60"]);
     assert!(!expected.1.is_empty());
     let words = ["-F", "tcp.ddd", "-r", "day.pcap", "-w", "-", "-s60"];
@@ -444,7 +444,7 @@ fn captures_are_named_as_in_tcpdump() {
 
 #[oracle::test]
 fn expressions_go_through_libpcap() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let (code, stdout, stderr) = desk.run(&["ip proto 6", "day.pcap", "--count"]);
     if stderr.contains("libpcap, which can't be loaded") {
         oracle::skip("expressions on captures", "no libpcap");
@@ -482,7 +482,7 @@ fn expressions_go_through_libpcap() {
 
 #[oracle::test]
 fn what_is_kept_of_a_live_capture_does_not_wait() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let day = desk.get("day.pcap");
     let path = desk.path("live.pcap");
     let mut command = desk.command(&["-F", "tcp.ddd", "-", "-w", "-"]);
@@ -511,7 +511,7 @@ fn what_is_kept_of_a_live_capture_does_not_wait() {
 
 #[oracle::test]
 fn the_suffix_of_the_output_decides_its_compression() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let (_, expected, _) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]);
     let magics: [(&str, &[u8]); 2] = [
         ("out.pcap.gz", &[0x1f, 0x8b]),
@@ -536,7 +536,7 @@ fn capture_of(link: Link) -> Vec<u8> {
 
 #[oracle::test]
 fn a_compiled_filter_on_another_link_type_is_warned_about() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.put("raw.pcap", &capture_of(Link::Raw));
     desk.put("ethernet.pcap", &capture_of(Link::Ethernet));
     let warnings = |words: &[&str]| {
@@ -565,7 +565,7 @@ fn a_compiled_filter_on_another_link_type_is_warned_about() {
 
 #[oracle::test]
 fn why_evaluates_comparisons_whose_targets_are_equal() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let source = "\
         ldx #7\n\
         ld #6\n\
@@ -593,7 +593,7 @@ fn why_evaluates_comparisons_whose_targets_are_equal() {
 
 #[oracle::test]
 fn why_names_the_number_in_the_file() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let number = (PACKETS + 3).to_string();
     let words = ["-F", "tcp.ddd", "day.pcap", "day.pcap", "--why", &number];
     let (_, stdout, _) = desk.run(&words);

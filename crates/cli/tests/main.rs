@@ -9,6 +9,8 @@ mod documents;
 mod files;
 mod filter;
 mod generate;
+mod habits;
+mod json;
 mod kernels;
 mod kfuncs;
 mod link;

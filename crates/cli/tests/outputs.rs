@@ -12,7 +12,7 @@ fn beebox(words: &[&str]) -> Output {
     command.current_dir(ROOT).args(words).output().unwrap()
 }
 
-fn said_by(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -118,7 +118,7 @@ fn no_command_writes_over_its_input() {
     for (input, words) in all {
         let before = fs::read(input).unwrap();
         let output = beebox(words);
-        let told = said_by(&output);
+        let told = stderr_of(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
         let expected = format!("output is also an input (read as {input})\n");
         assert!(told.contains(&expected), "{words:?}: {told}");
@@ -139,7 +139,7 @@ fn standard_input_that_is_the_output_is_kept() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = said_by(&output);
+    let told = stderr_of(&output);
     assert!(told.contains("(read as standard input)"), "{told}");
     assert_eq!(fs::read(&path).unwrap(), b"ret #1\n");
 }
@@ -306,7 +306,7 @@ fn signals_that_are_ignored_end_no_reading() {
         .arg(&out)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said_by(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_of(&output));
     let whole = beebox(&[
         "filter",
         "-F",
@@ -338,7 +338,7 @@ fn a_pipe_whose_packets_do_not_fit_leaves_the_old_file() {
         .arg(&out)
         .output()
         .unwrap();
-    let told = said_by(&output);
+    let told = stderr_of(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("out.pcap: File too large"), "{told}");
     assert_eq!(names(directory.path()), ["out.pcap"]);
@@ -370,7 +370,7 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
             .arg(&out)
             .output()
             .unwrap();
-        let told = said_by(&output);
+        let told = stderr_of(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
         assert!(
             told.contains("out.pcap: File too large"),
@@ -417,7 +417,7 @@ fn a_full_standard_output_is_an_error() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
         let command = command.current_dir(ROOT).args(words).stdout(full);
         let output = command.output().unwrap();
-        let told = said_by(&output);
+        let told = stderr_of(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
         assert!(
             told.contains("standard output: No space left"),

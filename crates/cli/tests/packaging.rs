@@ -59,3 +59,25 @@ fn every_command_has_a_man_page() {
     let mut names = names.map(|entry| entry.file_name().into_string().unwrap());
     assert!(!names.any(|name| name.contains("conformance") || name.contains("help")));
 }
+
+#[oracle::test]
+fn the_page_of_options_is_what_help_prints() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    assert_eq!(beebox(&["man", &path, "--markdown"]).status.code(), Some(0));
+    let printed = fs::read_to_string(directory.path().join("beebox.md")).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-options.md");
+    let text = fs::read_to_string(page).unwrap();
+    let start = text.find("\n## ").unwrap_or(text.len());
+    if text[start..] != printed && std::env::var_os("BEEBOX_WRITE").is_some() {
+        return fs::write(page, text[..start].to_owned() + &printed).unwrap();
+    }
+    let differs = text[start..]
+        .lines()
+        .zip(printed.lines())
+        .find(|(a, b)| a != b);
+    assert!(
+        text[start..] == printed,
+        "{differs:?} (BEEBOX_WRITE=1 writes the page)"
+    );
+}

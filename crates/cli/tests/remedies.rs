@@ -19,7 +19,7 @@ fn text(output: &Output) -> String {
 }
 
 /// Standard error of a command that cannot answer.
-fn told(words: &[&str]) -> String {
+fn failure_of(words: &[&str]) -> String {
     let output = beebox(words);
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
@@ -59,7 +59,7 @@ fn objects_and_captures_in_the_place_of_programs() {
             "the name of a file in it",
         ),
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         assert!(told.ends_with(&format!("\n  try: {remedy}\n")), "{told}");
         assert_eq!(told.matches("try: ").count(), 1, "{told}");
     }
@@ -76,12 +76,12 @@ fn objects_and_captures_in_the_place_of_programs() {
     assert_eq!(refused.status.code(), Some(1), "{said}");
     let remedy = "\n  try: --max-entries blocked=N with N from 1\n";
     assert!(said.ends_with(remedy), "{said}");
-    let directory = told(&["filter", "tcp", "examples"]);
+    let directory = failure_of(&["filter", "tcp", "examples"]);
     assert!(
         directory.starts_with("beebox: examples: this is a directory"),
         "{directory}"
     );
-    let text = told(&["verify", "examples/sandbox.asm"]);
+    let text = failure_of(&["verify", "examples/sandbox.asm"]);
     let fact = "beebox: examples/sandbox.asm: this is text, but no text case\n";
     assert!(text.starts_with(fact), "{text}");
     assert!(!text.contains("clang"), "{text}");
@@ -91,13 +91,13 @@ fn objects_and_captures_in_the_place_of_programs() {
 fn objects_are_run_and_instructions_executed() {
     let directory = tempfile::tempdir().unwrap();
     let sum = file(directory.path(), "sum.asm", "r0 = 1\nexit\n");
-    let said = told(&["run", &sum, "--packet", "00"]);
+    let said = failure_of(&["run", &sum, "--packet", "00"]);
     let remedy = format!("  try: beebox exec {sum}, which executes instructions\n");
     assert!(said.ends_with(&remedy), "{said}");
-    let said = told(&["exec", "examples/traffic/traffic.bpf.o"]);
+    let said = failure_of(&["exec", "examples/traffic/traffic.bpf.o"]);
     let remedy = "  try: beebox run examples/traffic/traffic.bpf.o, which links objects\n";
     assert!(said.ends_with(remedy), "{said}");
-    let said = told(&["gateway", "run", "office.rules", "-j"]);
+    let said = failure_of(&["gateway", "run", "office.rules", "-j"]);
     let remedy = "  try: beebox-gateway run office.rules -j, of the package beebox-gateway\n";
     assert!(said.ends_with(remedy), "{said}");
 }
@@ -115,7 +115,7 @@ fn only_near_names_are_suggested() {
             "F_OK",
         ),
     ] {
-        let told = told(&[&["seccomp"], words].concat());
+        let told = failure_of(&[&["seccomp"], words].concat());
         assert!(told.contains("  try: ") && !told.contains(name), "{told}");
     }
     for (words, name) in [
@@ -125,16 +125,16 @@ fn only_near_names_are_suggested() {
         ),
         (&["eval", profile, "--syscall", "opneat"], "openat"),
     ] {
-        let told = told(&[&["seccomp"], words].concat());
+        let told = failure_of(&[&["seccomp"], words].concat());
         assert!(told.contains(name), "{told}");
     }
     for (option, value) in [("--machine", "foo"), ("--kernel-version", "foo")] {
-        let told = told(&["seccomp", "check", profile, option, value]);
+        let told = failure_of(&["seccomp", "check", profile, option, value]);
         let first = told.lines().next().unwrap();
         assert!(first.contains(option) && first.contains(value), "{told}");
     }
     let array = &*file(directory.path(), "array.json", "[{}]");
-    let told = told(&["seccomp", "check", array]);
+    let told = failure_of(&["seccomp", "check", array]);
     assert!(
         told.contains("a container profile is a JSON object"),
         "{told}"
@@ -152,7 +152,7 @@ fn numbers_out_of_range_are_refused_as_such() {
         &["verify", "-J", "0", FIREWALL],
         &["verify", "-J", "-1", FIREWALL],
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         assert!(
             told.starts_with("error: invalid value '"),
             "{words:?}: {told}"
@@ -170,7 +170,7 @@ fn commands_without_files_print_a_usage_error() {
         &["verify"],
         &["link"],
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         assert!(told.starts_with("error: the following required"), "{told}");
     }
 }
@@ -181,9 +181,9 @@ fn an_empty_program_is_an_error() {
     let empty = &*file(directory.path(), "empty", "");
     let comments = &*file(directory.path(), "comments.s", "# nothing\n");
     for command in ["asm", "dis"] {
-        let said = told(&[command, "--ebpf", empty]);
+        let said = failure_of(&[command, "--ebpf", empty]);
         assert_eq!(said, format!("beebox: {empty}: the input is empty\n"));
-        let said = told(&[command, "--ebpf", comments]);
+        let said = failure_of(&[command, "--ebpf", comments]);
         assert_eq!(said, format!("beebox: {comments}: no instructions\n"));
     }
 }

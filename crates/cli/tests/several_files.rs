@@ -22,7 +22,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn said_by(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -37,16 +37,16 @@ fn types_come_from_standard_input() {
         let mut words = words.to_vec();
         words[at] = "-";
         let read = beebox(&words, file);
-        assert_eq!(said_by(&read), "", "{words:?}");
+        assert_eq!(stderr_of(&read), "", "{words:?}");
         assert_eq!(read.status.code(), named.status.code(), "{words:?}");
         assert_eq!(text(&read), text(&named), "{words:?}");
     }
     let read = beebox(&["btf", "diff", "-", "-"], FIREWALL);
     assert_eq!(read.status.code(), Some(2));
-    let told = said_by(&read);
+    let told = stderr_of(&read);
     assert_eq!(told, "beebox: standard input can be read only once\n");
     for words in [&["run", "-"][..], &["verify", "-"]] {
-        let told = said_by(&beebox(words, ""));
+        let told = stderr_of(&beebox(words, ""));
         assert!(told.starts_with("beebox: standard input: "), "{told}");
     }
 }
@@ -74,7 +74,7 @@ fn files_of_equal_names_are_told_apart() {
     fs::write(&two, &fs::read(&one).unwrap()[..400]).unwrap();
     let damaged = beebox(&["verify", &one, &two], "");
     assert_eq!(damaged.status.code(), Some(2));
-    let told = said_by(&damaged);
+    let told = stderr_of(&damaged);
     assert!(told.starts_with(&format!("beebox: {two}: ")), "{told}");
 }
 
@@ -89,7 +89,7 @@ fn a_damaged_file_keeps_no_other_from_being_shown() {
     let output = beebox(&["show", damaged, FIREWALL, "no.such.o", OTHER], "");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output), format!("{one}\n{other}"));
-    let told = said_by(&output);
+    let told = stderr_of(&output);
     assert!(told.starts_with(&format!("beebox: {damaged}: ")), "{told}");
     assert!(told.contains("beebox: no.such.o: No such file"), "{told}");
 }

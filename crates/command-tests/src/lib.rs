@@ -1,8 +1,9 @@
 //! Tests that the commands `beebox` and `beebox-gateway` share: options and their effects, the
-//! vocabulary of options, commands shown in documents.
+//! vocabulary of options, JSON, commands shown in documents.
 #![forbid(unsafe_code)]
 
 pub mod documents;
+pub mod json;
 pub mod modes;
 pub mod options;
 pub mod vocabulary;

@@ -26,11 +26,17 @@ pub struct Args {
 
 /// Write man pages, one for each command
 #[derive(clap::Args)]
-#[command(hide = true)]
+#[command(after_help = "\
+Examples:
+  beebox man ~/.local/share/man/man1")]
 pub struct ManArgs {
     /// The directory that they are written to
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
+
+    /// Write one page of Markdown instead, for the documents
+    #[arg(long, hide = true)]
+    markdown: bool,
 }
 
 /// Prints the completion script.
@@ -51,9 +57,35 @@ pub fn write_man_pages(args: ManArgs, mut command: Command) -> Result<Answer, Fa
         _ => Failure::of_file(&args.directory, &error),
     };
     fs::create_dir_all(&args.directory).map_err(failed)?;
+    if args.markdown {
+        command = command.term_width(100);
+        command.build();
+        let path = args.directory.join(format!("{}.md", command.get_name()));
+        let mut text = String::new();
+        add_reference(&mut text, &mut command);
+        write_whole(&path, text.as_bytes())?;
+        return Ok(Answer::Yes);
+    }
     command.build();
     write_page(&args.directory, &command)?;
     Ok(Answer::Yes)
+}
+
+/// Adds the help of the commands below a command that is built, each under its name.
+fn add_reference(text: &mut String, command: &mut Command) {
+    for inner in command.get_subcommands_mut() {
+        if inner.is_hide_set() || inner.get_name() == "help" {
+            continue;
+        }
+        if inner.get_subcommands().next().is_none() {
+            let name = inner.get_bin_name().unwrap_or(inner.get_name()).to_owned();
+            let help = inner.render_long_help().to_string();
+            let lines = help.lines().map(str::trim_end).collect::<Vec<_>>();
+            let help = lines.join("\n");
+            text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", help.trim()));
+        }
+        add_reference(text, inner);
+    }
 }
 
 /// Writes the page of a command that is built, and those of its subcommands.

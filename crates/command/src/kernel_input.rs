@@ -181,7 +181,7 @@ pub struct KernelArgs {
 
     /// Memory of the machine, which limits what a map takes when it is created: bytes, or with K,
     /// M, G or T behind them; 16G if it is not stated
-    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     machine_memory: Option<u64>,
 
     /// Declare a named feature of the kernel, as syscall-wrapper=off
@@ -242,7 +242,8 @@ impl KernelArgs {
         if let Some(path) = &self.kconfig {
             kernel = with_config_file(kernel, path).map_err(failure)?;
         }
-        if let Some(version) = self.kernel_version {
+        let version = self.kernel_version;
+        if let Some(version) = version.filter(|version| !self.names_built_in(*version)) {
             kernel = kernel.with_version(version, Source::Given);
         }
         if !self.module_btf.is_empty() {
@@ -293,6 +294,13 @@ impl KernelArgs {
         Ok(kernel)
     }
 
+    /// True if a version is that of the built-in kernel, which no option replaces.
+    fn names_built_in(&self, version: KernelVersion) -> bool {
+        let is_replaced = self.btf.is_some() || self.kconfig.is_some();
+        let is_kernel = matches!(self.kernel.kernel, None | Some(KernelName::BuiltIn));
+        is_built_in(version) && is_kernel && !is_replaced
+    }
+
     /// Name of the kernel of which only some of BTF, configuration and version are given; all
     /// others of its facts are assumed. `None` if --kernel names a kernel, or none of these
     /// is given.
@@ -302,6 +310,7 @@ impl KernelArgs {
         }
         match (&self.btf, &self.kconfig, self.kernel_version) {
             (Some(path), ..) | (None, Some(path), _) => Some(name(path)),
+            (None, None, Some(version)) if is_built_in(version) => None,
             (None, None, Some(version)) => Some(format!("Linux {}", release(version))),
             (None, None, None) => None,
         }
@@ -313,7 +322,9 @@ impl KernelArgs {
         facts.extend(self.btf.iter().map(|path| format!("BTF of {}", name(path))));
         let config = self.kconfig.iter();
         facts.extend(config.map(|path| format!("configuration of {}", name(path))));
-        let version = self.kernel_version;
+        let version = self
+            .kernel_version
+            .filter(|version| !self.names_built_in(*version));
         facts.extend(version.map(|version| format!("version {}", release(version))));
         if self.assumed_name().is_some() {
             // The first is the kernel's name.
@@ -334,6 +345,11 @@ impl KernelArgs {
         }));
         facts
     }
+}
+
+/// True for the release that is built in.
+fn is_built_in(version: KernelVersion) -> bool {
+    release(version) == "6.18" || release(version) == kernel_data::RELEASE
 }
 
 /// A version as people write it: without the patch level 0.
@@ -364,7 +380,7 @@ fn feature(text: &str) -> Result<(String, bool), String> {
 }
 
 /// Reads bytes, with K, M, G or T behind them.
-fn memory(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let unit = units
         .iter()

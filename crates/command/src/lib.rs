@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use answer::{Answer, Failure};
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use unused_options::Rule;
 
 /// Parses the arguments of this process, checks them by the rules, and runs the command.
@@ -64,9 +65,22 @@ fn take_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(take_negative_numbers)
 }
 
+/// True if the value of a format is the name of a file.
+fn is_file_for_format(error: &clap::Error) -> bool {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let value = text(ContextKind::InvalidValue);
+    text(ContextKind::InvalidArg).starts_with("--format ") && value.contains(['.', '/'])
+}
+
 /// Shows help, the version or what is wrong with the arguments.
 fn show_parsed(error: &clap::Error) -> ExitCode {
     let shown = error.print().and_then(|()| io::stdout().flush());
+    if is_file_for_format(error) {
+        diagnostic!("  tip: --format and verify's -o name a format; --output OUT names a file");
+    }
     match stdout::written(shown) {
         // A closed standard error leaves no place to say so.
         _ if error.use_stderr() => ExitCode::from(2),

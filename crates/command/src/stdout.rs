@@ -18,6 +18,29 @@ pub fn json(record: &impl Serialize) -> Vec<u8> {
     line
 }
 
+/// Version of the JSON of all commands (docs/json.md), the first member of each document.
+pub const SCHEMA: u32 = 1;
+
+/// JSON with its version as the first member of each object that begins a line: of one document, or
+/// of each of JSON Lines.
+pub fn with_schema(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() + 16);
+    for line in json.split_inclusive(|byte| *byte == b'\n') {
+        let Some(rest) = line.strip_prefix(b"{") else {
+            out.extend_from_slice(line);
+            continue;
+        };
+        let member = match rest {
+            [b'\n', ..] => format!("{{\n  \"schema\": {SCHEMA},"),
+            [b'}', ..] => format!("{{\"schema\":{SCHEMA}"),
+            _ => format!("{{\"schema\":{SCHEMA},"),
+        };
+        out.extend_from_slice(member.as_bytes());
+        out.extend_from_slice(rest);
+    }
+    out
+}
+
 /// Writes text to a file, or to standard output without one (or with `-`), there as
 /// [`Shown::Text`].
 pub fn write_output(text: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Failure> {
@@ -26,7 +49,7 @@ pub fn write_output(text: &[u8], out: Option<OutputPath<'_>>) -> Result<(), Fail
 
 /// Writes JSON to standard output.
 pub fn write_json(text: &[u8]) -> Result<(), Failure> {
-    write_as(Shown::Whole, text, None)
+    write_as(Shown::Whole, &with_schema(text), None)
 }
 
 /// Writes bytes to a file, or to standard output without one (or with `-`), as they are.
@@ -104,18 +127,21 @@ pub fn write_answer(
             let plain = anstream::adapter::strip_bytes(answer.as_ref()).into_vec();
             write_output(&plain, out)
         }
-        (AnswerFormat::Json, _) => write_as(Shown::Whole, answer.as_ref(), out),
+        (AnswerFormat::Json, _) => write_as(Shown::Whole, &with_schema(answer.as_ref()), out),
     }
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+pub fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+    size.map(|(Width(width), _)| width.into())
+        .filter(|width| *width > 0)
 }
 
 /// Text in lines that fit the terminal that standard output is, if it is one.
 pub fn fit(text: &str) -> String {
-    let stdout = io::stdout();
-    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
-    match size {
-        Some((Width(width), _)) if width > 0 => fold(text, width.into()),
-        _ => text.to_owned(),
-    }
+    terminal_width().map_or_else(|| text.to_owned(), |width| fold(text, width))
 }
 
 /// Prints text with styles, which a terminal gets.
@@ -125,4 +151,26 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let text = lines.collect::<Vec<_>>().join("\n");
     let text = escape_controls_in_styled(&text);
     written(out.write_all(&text).and_then(|()| out.flush()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_comes_first_in_each_document() {
+        for (json, expected) in [
+            (
+                "{\"a\":1}\n{}\n",
+                "{\"schema\":1,\"a\":1}\n{\"schema\":1}\n",
+            ),
+            (
+                "{\n  \"a\": {}\n}\n",
+                "{\n  \"schema\": 1,\n  \"a\": {}\n}\n",
+            ),
+        ] {
+            let written = with_schema(json.as_bytes());
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+    }
 }

@@ -190,8 +190,11 @@ fn find_changes(
     budget: &mut Budget,
     found: &mut Vec<Change>,
 ) -> Result<(), Undecided> {
+    // Rules before the first difference decide about the same packets in both sets.
+    let pairs = old.0.rules.iter().zip(&new.0.rules);
+    let first = pairs.take_while(|(old, new)| old == new).count() as u32 + 1;
     // The default comes last.
-    let order = |set: &RuleSet| (1..=set.rules.len() as u32).chain([0]);
+    let order = |set: &RuleSet| (first..=set.rules.len() as u32).chain([0]);
     // Runs of new rules with equal actions.
     let mut runs: Vec<Vec<u32>> = Vec::new();
     for rule in order(new.0) {

@@ -255,6 +255,14 @@ fn tables_that_were_cut_off_are_refused() {
 
 #[oracle::test]
 fn what_drops_packets_elsewhere_is_remarked() {
+    let text = "*raw\n:OUTPUT DROP [0:0]\n-A OUTPUT -d 10.0.0.0/8 -j DROP\nCOMMIT\n";
+    let rules = "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
+    let of = |chain| {
+        let text = format!("{text}{rules}");
+        let found = iptables_save(&text, Some(chain), Variant::Nft, &Assumptions::default());
+        found.unwrap().remarks.len()
+    };
+    assert_eq!((of("INPUT"), of("OUTPUT")), (0, 2));
     let text = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 10.0.0.0/8 -j DROP\n\
                 -A PREROUTING -j ACCEPT\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n\
                 -A INPUT -s 192.0.2.1/32 -j ACCEPT\nCOMMIT\n";

@@ -4,7 +4,7 @@
 use crate::support;
 use std::thread;
 
-use crate::support::kernel::{CAPACITY, Theirs};
+use crate::support::kernel::{CAPACITY, KernelProgram};
 use crate::support::{Dice, amount};
 use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Compiled, Header, Hits, Hook, Plane};
@@ -23,7 +23,7 @@ fn compare(seed: u64, hook: Hook, sets: u64, packets: u64) {
     let cpu = 0;
     // The rule of a packet is written to the map of its CPU.
     sys::network::pin_to_cpu(cpu).unwrap();
-    let Some(theirs) = Theirs::load(hook) else {
+    let Some(theirs) = KernelProgram::load(hook) else {
         return;
     };
     let kernel = kernel_data::linux_6_18();

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::support::Dice;
-use crate::support::kernel::{CAPACITY, Theirs};
+use crate::support::kernel::{CAPACITY, KernelProgram};
 use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet, Table};
 use sys::bpf::TestRun;
@@ -190,7 +190,7 @@ fn random_packets_meet_the_set_in_force() {
 #[oracle::test]
 fn the_kernel_matches_the_set_in_force() {
     let rounds = Rounds::new(6);
-    let Some(theirs) = Theirs::load(Hook::Xdp) else {
+    let Some(theirs) = KernelProgram::load(Hook::Xdp) else {
         return;
     };
     theirs.put(&rounds.tables[0], 0);

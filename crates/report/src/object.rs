@@ -46,6 +46,8 @@ pub struct Shown<'s, 'a> {
     pub trial: Option<(&'s LinkedFor<'s>, &'s Trial)>,
     /// True to print all rows.
     pub all: bool,
+    /// Columns of the terminal, for which tables leave out columns; `None` for all.
+    pub width: Option<usize>,
 }
 
 /// A thing by its category and name.

@@ -348,7 +348,7 @@ pub fn call_json(data: &SeccompData) -> Value {
         "arch": data.arch,
         "nr": nr,
         "name": arch_of(data).and_then(|arch| calls::name(arch, nr)),
-        "ip": data.instruction_pointer,
+        "instruction_pointer": data.instruction_pointer,
         "args": data.args,
     })
 }

@@ -17,6 +17,10 @@ pub(crate) enum Side {
 pub(crate) struct Table {
     columns: Vec<(&'static str, Side)>,
     rows: Vec<Vec<String>>,
+    /// Columns of the terminal.
+    width: Option<usize>,
+    /// Headings of the columns that are left out first where the table is wider.
+    minor: &'static [&'static str],
 }
 
 impl Table {
@@ -24,7 +28,15 @@ impl Table {
         Table {
             columns: columns.to_vec(),
             rows: Vec::new(),
+            width: None,
+            minor: &[],
         }
+    }
+
+    /// Fits the table into a width, without these columns if need be: the first goes first.
+    pub(crate) fn fit(mut self, width: Option<usize>, minor: &'static [&'static str]) -> Table {
+        (self.width, self.minor) = (width, minor);
+        self
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -36,31 +48,52 @@ impl Table {
         let shown = &self.rows[..self.rows.len().min(most)];
         let width = |at: usize| {
             let cells = shown.iter().map(|row| row[at].chars().count());
-            cells.fold(self.columns[at].0.len(), usize::max)
+            cells.fold(self.columns[at].0.chars().count(), usize::max)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let left_out = self.left_out(&widths);
+        let shows = |at: &usize| !left_out.contains(&self.columns[*at].0);
+        let columns: Vec<usize> = (0..self.columns.len()).filter(shows).collect();
+        let line = |cells: &[&str]| {
+            let mut line = String::new();
+            for &at in &columns {
+                let (cell, width) = (cells[at], widths[at]);
+                let _ = match self.columns[at].1 {
+                    Side::Left => write!(line, "  {cell:width$}"),
+                    Side::Right => write!(line, "  {cell:>width$}"),
+                };
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
         let dim = Style::new().dimmed();
-        let headings = self.columns.iter().map(|(heading, _)| *heading);
-        let line = self.line(&widths, headings);
-        let _ = writeln!(text, "{dim}{line}{dim:#}");
+        let headings: Vec<&str> = self.columns.iter().map(|(heading, _)| *heading).collect();
+        let _ = writeln!(text, "{dim}{}{dim:#}", line(&headings));
         for row in shown {
-            let line = self.line(&widths, row.iter().map(String::as_str));
-            let _ = writeln!(text, "{line}");
+            let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "{}", line(&cells));
         }
         if let Some(more @ 1..) = self.rows.len().checked_sub(shown.len()) {
             let _ = writeln!(text, "  … and {more} more (--all lists them)");
         }
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            let _ = writeln!(text, "  … without {names} (--all lists them)");
+        }
     }
 
-    fn line<'c>(&self, widths: &[usize], cells: impl Iterator<Item = &'c str>) -> String {
-        let mut line = String::new();
-        for ((cell, width), (_, side)) in cells.zip(widths).zip(&self.columns) {
-            let _ = match side {
-                Side::Left => write!(line, "  {cell:width$}"),
-                Side::Right => write!(line, "  {cell:>width$}"),
-            };
-        }
-        line.truncate(line.trim_end().len());
-        line
+    /// Headings of the columns that have no room.
+    fn left_out(&self, widths: &[usize]) -> &'static [&'static str] {
+        let Some(room) = self.width else {
+            return &[];
+        };
+        let needed = |without: &[&str]| -> usize {
+            let columns = self.columns.iter().zip(widths);
+            let kept = columns.filter(|((heading, _), _)| !without.contains(heading));
+            kept.map(|(_, width)| width + 2).sum()
+        };
+        let mut counts = 0..self.minor.len();
+        let fits = counts.find(|count| needed(&self.minor[..*count]) <= room);
+        &self.minor[..fits.unwrap_or(self.minor.len())]
     }
 }

@@ -138,6 +138,12 @@ fn line_end(columns: &[char], begin: usize, room: usize) -> usize {
     (begin + 1..=most).rev().find(is_end).unwrap_or(most)
 }
 
+/// Columns that a line with styles takes.
+pub(crate) fn columns_of(line: &str) -> usize {
+    let pieces = pieces(line);
+    pieces.iter().filter(|(shown, _)| shown.is_some()).count()
+}
+
 /// Styles, with no character, and characters of a line.
 fn pieces(line: &str) -> Vec<(Option<char>, &str)> {
     let mut pieces = Vec::new();

@@ -3,8 +3,10 @@
 //!
 //! Numbers are numbers, booleans `true` and `false`, enumerators their names, pointers
 //! numbers; printable characters and arrays of them are strings; bit fields are strings in
-//! hexadecimal. Structures keep the order of their members.
+//! hexadecimal. Structures keep the order of their members. Beyond bpftool's form, addresses and
+//! ports have their usual text ([`Format`]), and bytes of no type are one string in hexadecimal.
 
+mod format;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -14,8 +16,12 @@ use btf::{Btf, Shape, TypeId};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-pub use show::{bytes_to_json, to_json};
-pub use write::{MOST_LEFT_OUT, bytes_from_json, fill_from_json, from_json};
+pub use format::{ADDRESSES, Format, Formats, HARDWARE, OTHER_BE32, PORTS};
+pub use show::{bytes_to_json, bytes_to_json_as, to_json, to_json_as};
+pub use write::{
+    MOST_LEFT_OUT, bytes_from_json, bytes_from_json_as, fill_from_json, fill_from_json_as,
+    from_json, from_json_as,
+};
 
 /// Depth of types within types.
 const DEEPEST: u32 = 64;

@@ -9,6 +9,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
 use crate::input::name;
 use crate::output_path::OutputArg;
+use crate::program_output::text_as;
 use crate::stdout::{json, write_answer, write_output};
 use crate::type_file::read_types;
 
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     file: FileArg,
 
     /// Format of the types
-    #[arg(long, value_name = "FORMAT", default_value = "raw")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = text_as(Form::Raw, |_| true))]
     format: Form,
 
     /// The same as --format json

@@ -17,7 +17,7 @@ use super::native::Sides;
 use super::{ebpf, native};
 use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
-use crate::object_input::{ObjectFile, is_lacking, no_programs, refused};
+use crate::object_input::{ObjectFile, kernel_lacks_feature, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::ProgramFormat;
 
@@ -77,7 +77,7 @@ pub(super) fn show(
     if !is_listing {
         note_assumed(kernel, fields, answered);
     }
-    if is_lacking(&trial) {
+    if kernel_lacks_feature(&trial) {
         note_built_in(kernel);
     }
     let note = assumed(kernel, fields).filter(|_| is_listing);

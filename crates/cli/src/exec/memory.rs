@@ -10,20 +10,20 @@ use crate::stdout::write_bytes;
 
 /// A region as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct MemoryArg {
     read_only: bool,
     name: Option<String>,
     source: ByteSource,
 }
 
-impl Given {
+impl MemoryArg {
     pub(crate) fn source(&self) -> &ByteSource {
         &self.source
     }
 }
 
 /// `[ro:][NAME=]SOURCE`.
-pub(crate) fn parse_region(text: &str) -> Result<Given, String> {
+pub(crate) fn parse_region(text: &str) -> Result<MemoryArg, String> {
     let (read_only, rest) = match text.strip_prefix("ro:") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -39,7 +39,7 @@ pub(crate) fn parse_region(text: &str) -> Result<Given, String> {
         Some((name, source)) if is_name(name) => (Some(name.to_owned()), source),
         _ => (None, rest),
     };
-    Ok(Given {
+    Ok(MemoryArg {
         read_only,
         name,
         source: ByteSource::parse(source).map_err(|error| error.to_string())?,
@@ -57,7 +57,7 @@ pub(crate) struct Region {
 }
 
 impl Regions {
-    pub(crate) fn read(given: &[Given]) -> Result<Regions, Failure> {
+    pub(crate) fn read(given: &[MemoryArg]) -> Result<Regions, Failure> {
         if given.len() > 3 {
             return Err(Failure::new(
                 "a run takes up to three regions, since there are five argument registers",
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn regions_as_people_ask_for_them() {
-        let from = |read_only, name: Option<&str>, source| Given {
+        let from = |read_only, name: Option<&str>, source| MemoryArg {
             read_only,
             name: name.map(str::to_owned),
             source,

@@ -21,7 +21,7 @@ pub(super) fn list(format: AnswerFormat) -> Result<Answer, Failure> {
     });
     let records: Vec<Record> = records.collect();
     let text = match format {
-        AnswerFormat::Json => json(&records),
+        AnswerFormat::Json => json(&serde_json::json!({ "link_types": records })),
         AnswerFormat::Text => {
             let line = |Record { number, name }: &Record| format!("{number:3}  {name}\n");
             records.iter().map(line).collect::<String>().into_bytes()

@@ -234,10 +234,22 @@ impl Chosen {
                      file)"
                 ))
             }
+            FilterError::Expression { text, .. } if names_direction(text) => {
+                failure.within(place).hint(
+                    "a capture that states directions, as those of tcpdump -i any (LINUX_SLL); \
+                     otherwise ether src or ether dst",
+                )
+            }
             FilterError::Expression { .. } | FilterError::LinkType(_) => failure.within(place),
             _ => failure,
         }
     }
+}
+
+/// True if an expression asks for the direction of packets.
+fn names_direction(expression: &str) -> bool {
+    let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| matches!(word, "inbound" | "outbound"))
 }
 
 impl FilterSource for Chosen {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use beebox::captures::FilterSource;
-use beebox::internal::captures::Interface;
+use beebox::internal::captures::{Interface, LinkType};
 
 use super::inputs;
 use crate::answer::{Answer, Failure};
@@ -20,6 +20,10 @@ pub(super) struct TcpdumpArgs {
     /// for the link type of the first capture, or Ethernet without one
     #[arg(short = 'd', action = clap::ArgAction::Count)]
     dump: u8,
+
+    /// The link type for -d, as tcpdump -y and `beebox filter -L` name it
+    #[arg(short = 'y', long, value_name = "LINKTYPE")]
+    linktype: Option<String>,
 
     /// Accepted: no addresses are printed
     #[arg(short = 'n', action = clap::ArgAction::Count)]
@@ -45,6 +49,18 @@ pub(super) struct TcpdumpArgs {
     #[arg(short = 'i', long, value_name = "IFACE", hide = true)]
     interface: Option<OsString>,
 
+    /// Print the packets
+    #[arg(short = 'v', short_aliases = ['A', 'X', 'x'], action = clap::ArgAction::Count, hide = true)]
+    print: u8,
+
+    /// List the interfaces
+    #[arg(short = 'D', long, hide = true)]
+    list_interfaces: bool,
+
+    /// Number of files that tcpdump writes
+    #[arg(short = 'W', value_name = "FILES", hide = true)]
+    files: Option<OsString>,
+
     /// Size of a file, after which tcpdump begins the next
     #[arg(short = 'C', value_name = "SIZE", hide = true)]
     file_size: Option<OsString>,
@@ -64,7 +80,23 @@ impl TcpdumpArgs {
                 "tcpdump -i {interface} -w - | beebox filter EXPR -"
             )));
         }
-        let rotation = [("-C", &self.file_size), ("-G", &self.file_seconds)];
+        if self.print > 0 {
+            let failure = Failure::new("-v, -x, -X, -A: packets are written, not printed");
+            return Err(failure.hint("beebox filter EXPR IN -w - | tcpdump -X -r -"));
+        }
+        if self.list_interfaces {
+            let failure = Failure::new("-D: packets come from captures, not from interfaces");
+            return Err(failure.hint("tcpdump -D"));
+        }
+        if self.linktype.is_some() && self.dump == 0 {
+            let failure = Failure::new("-y: packets have the link type of their capture");
+            return Err(failure.hint("no -y, or -d to print the filter for a link type"));
+        }
+        let rotation = [
+            ("-C", &self.file_size),
+            ("-G", &self.file_seconds),
+            ("-W", &self.files),
+        ];
         for (option, value) in rotation {
             if let Some(value) = value {
                 let failure = format_args!("{option}: the packets go to one file");
@@ -106,6 +138,17 @@ pub(super) fn write_filter(args: &super::Args, form: ClassicForm) -> Result<Answ
         let first = first.map_err(|error| inputs::unreadable(&input.name, &error))?;
         interface = first.unwrap_or(Interface::UNKNOWN);
         place = input.name;
+    }
+    if let Some(name) = &args.tcpdump.linktype {
+        let link_type = LinkType::named(name).ok_or_else(|| {
+            Failure::new(format_args!("-y {name}: no such link type")).hint("beebox filter -L")
+        })?;
+        interface = Interface {
+            link_type,
+            snaplen: link_type.max_captured(),
+            ..interface
+        };
+        place.clone_from(name);
     }
     let filter = programs.for_interface(&interface);
     let filter = filter.map_err(|error| programs.refused(&error, &place))?;

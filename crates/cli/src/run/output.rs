@@ -19,7 +19,7 @@ use super::RunFormat;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
 use crate::limits::TIMED_OUT;
-use crate::stdout::{streamed_output, written};
+use crate::stdout::{SCHEMA, streamed_output, written};
 
 /// Names the limit that ended a run, with its option.
 pub(super) fn limit_text(error: &RunError) -> String {
@@ -231,6 +231,7 @@ impl Serialize for Report<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(None)?;
         let mut put = |name: &str, value: Value| members.serialize_entry(name, &value);
+        put("schema", json!(SCHEMA))?;
         put("prog", json!(self.prog))?;
         put("engine", json!(self.engine.name()))?;
         if let Some(what) = &self.fallback_reason {

@@ -41,6 +41,11 @@ impl Loading<'_, '_> {
             LoadError::Memory { map, .. } => {
                 json!({ "map": map, "trap": limit_json("memory", &error.to_string()) })
             }
+            LoadError::Unsupported { program, why } => {
+                let record = json!({ "prog": program, "verdict": "unsupported", "reason": why });
+                print_record(&record, self.format)?;
+                return Err(self.failure(error));
+            }
             _ => return Err(self.failure(error)),
         };
         let failure = match &error {
@@ -114,8 +119,14 @@ pub(super) fn not_filled(
 /// Says why the answer is no: on standard error, and as JSON if that is the format.
 fn no(why: &Failure, record: &Value, format: RunFormat) -> Result<Answer, Failure> {
     why.report();
-    if format == RunFormat::Json {
-        write_json(format!("{record:#}\n").as_bytes())?;
-    }
+    print_record(record, format)?;
     Ok(Answer::No)
+}
+
+/// Prints the answer if JSON is the format.
+fn print_record(record: &Value, format: RunFormat) -> Result<(), Failure> {
+    match format {
+        RunFormat::Json => write_json(format!("{record:#}\n").as_bytes()),
+        _ => Ok(()),
+    }
 }

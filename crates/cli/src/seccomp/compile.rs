@@ -9,7 +9,7 @@ use super::input::{ProfileOptions, note_text, read_bytes};
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::program_output::{ProgramFormat, write_program};
+use crate::program_output::{ProgramFormat, filter_format, format_program, text_as, write_program};
 
 /// Compile a container profile (OCI or Docker JSON, or YAML) to a filter
 ///
@@ -30,8 +30,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Form of the filter [default: raw into a file, d on standard output]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<ClassicForm>,
+    #[arg(long, value_name = "FORMAT", value_parser = text_as(ProgramFormat::Form(ClassicForm::D), ProgramFormat::is_classic))]
+    format: Option<ProgramFormat>,
+    /// Same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
     #[command(flatten)]
     options: ProfileOptions,
     /// Find numbers by a balanced tree of comparisons (the default)
@@ -55,19 +58,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     for note in &compiled.notes {
         diagnostic!("{name}: note: {}", note_text(note));
     }
-    let default = if args.output.is_some() {
-        ClassicForm::Raw
-    } else {
-        ClassicForm::D
+    let format = filter_format(args.format, args.json, args.output.is_some());
+    let code = match format {
+        ProgramFormat::Form(ClassicForm::Raw) => {
+            // In the byte order of the machine that installs it.
+            beebox::internal::text::write(&compiled.program, Form::Raw(args.options.byte_order()?))
+        }
+        format => format_program(&compiled.program, format)?,
     };
-    let format = args.format.unwrap_or(default);
-    let form = match format {
-        // In the byte order of the machine that installs it.
-        ClassicForm::Raw => Form::Raw(args.options.byte_order()?),
-        other => other.form(),
-    };
-    let code = beebox::internal::text::write(&compiled.program, form);
-    write_program(&code, ProgramFormat::Form(format), output)?;
+    write_program(&code, format, output)?;
     let archs: Vec<_> = compiled
         .architectures
         .iter()

@@ -78,7 +78,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let differences = first.diff(&second).map_err(too_complex)?;
     let text = match args.format.format() {
         AnswerFormat::Text => differences_text(&differences, [&names[0], &names[1]]),
-        AnswerFormat::Json => format!("{:#}\n", differences_json(&differences)),
+        AnswerFormat::Json => {
+            let differences = differences_json(&differences);
+            format!("{:#}\n", serde_json::json!({ "differences": differences }))
+        }
     };
     print_answer(args.format.format(), &text)?;
     let contrasts = || {

@@ -6,7 +6,7 @@ use super::input::of_process;
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
 use crate::program_input::ClassicForm;
-use crate::program_output::{ProgramFormat, format_program, write_program};
+use crate::program_output::{ProgramFormat, filter_format, format_program, text_as, write_program};
 
 /// Write the filters of a running process to files
 ///
@@ -29,8 +29,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Form of the filters [default: raw into a file, d on standard output]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<ClassicForm>,
+    #[arg(long, value_name = "FORMAT", value_parser = text_as(ProgramFormat::Form(ClassicForm::D), ProgramFormat::is_classic))]
+    format: Option<ProgramFormat>,
+    /// Same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -53,10 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             count - 1
         )));
     }
-    let format = ProgramFormat::Form(args.format.unwrap_or(match args.output {
-        Some(_) => ClassicForm::Raw,
-        None => ClassicForm::D,
-    }));
+    let format = filter_format(args.format, args.json, args.output.is_some());
     let several = chosen.len() > 1;
     for (index, program) in &chosen {
         let bytes = format_program(&program.insns, format)?;

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     args: Vec<Argument>,
     /// The instruction pointer
     #[arg(long, value_name = "ADDRESS", value_parser = parse_number, default_value = "0")]
-    ip: u64,
+    instruction_pointer: u64,
     /// Show every instruction of the run
     #[arg(long)]
     trace: bool,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut data = SeccompData {
         nr: nr as i32,
         arch: audit,
-        instruction_pointer: args.ip,
+        instruction_pointer: args.instruction_pointer,
         args: [0; 6],
     };
     for (index, value) in &args.args {
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 "nr": nr,
                 "syscall": arch.and_then(|arch| calls::name(arch, nr)),
                 "args": data.args,
-                "ip": data.instruction_pointer,
+                "instruction_pointer": data.instruction_pointer,
                 "filters": filters.collect::<Vec<_>>(),
             });
             format!("{answer:#}\n")

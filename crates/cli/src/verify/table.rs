@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use beebox::internal::verify::results::{Row, with_heading, write_top_lines};
-use report::veristat::{Column, Emit, ResultVerdict, push_columns};
+use report::terminal::fold;
+use report::veristat::{Column, Emit, ResultVerdict, push_columns, push_columns_within};
 
 /// Numbers of programs by verdict, of all that were verified.
 pub(super) struct Counts {
@@ -23,14 +24,9 @@ impl Counts {
     }
 }
 
-/// Columns of text, which `fit` makes fit, with the logs of programs that have one in front; rows
-/// may be fewer than the counts say.
-pub(super) fn table(
-    rows: &[Row],
-    emit: &Emit,
-    counts: &Counts,
-    fit: impl Fn(&str) -> String,
-) -> String {
+/// Columns of text, in lines of at most `width` columns, with the logs of programs that have one in
+/// front; rows may be fewer than the counts say.
+pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<usize>) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
         let name = format!("{}/{}", row.file_name, row.prog_name);
@@ -62,9 +58,15 @@ pub(super) fn table(
     for row in rows {
         cells.push(columns.iter().map(|&column| row.text(column)).collect());
     }
-    let mut results = String::new();
-    push_columns(&mut results, columns, &cells);
-    text.push_str(&fit(&results));
+    match width {
+        None => push_columns(&mut text, columns, &cells),
+        Some(width) => {
+            let mut results = String::new();
+            let may_omit = emit.columns().is_none();
+            push_columns_within(&mut results, columns, &cells, width, may_omit);
+            text.push_str(&fold(&results, width));
+        }
+    }
     for row in rows {
         text.extend(
             row.recorded

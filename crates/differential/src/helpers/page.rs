@@ -51,7 +51,7 @@ pub fn page(registry: &Registry, runs: &str) -> String {
     let mut page = format!(
         "# Helpers\n\n\
          Helpers that Linux 6.18 offers to the {} program types that it test-runs: Beebox runs\n\
-         {built} of {all}, of which {absent} are about what does not exist here and return what Linux\n\
+         {built} of {all}, of which {absent} are stubs that return what Linux\n\
          returns where it does not exist; {working} work as in Linux.\n\n\
          Results, error numbers, packets and contexts are compared with the running kernel's\n\
          (`cargo differential compare helpers`). The page is made by `cargo xtask helpers`, from the\n\

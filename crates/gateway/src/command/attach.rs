@@ -44,12 +44,12 @@ pub(super) struct Args {
     /// Rules that later sets may have [default: as many as now, at least 1024]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
-    rules_room: Option<u32>,
+    max_rules: Option<u32>,
 
     /// MiB that tables of later sets may have, a power of two [default: twice those of now]
     #[arg(long, value_name = "MIB")]
-    #[arg(value_parser = table_room)]
-    table_room: Option<u32>,
+    #[arg(value_parser = max_table_size)]
+    max_table_size: Option<u32>,
 
     /// Print hits every so many seconds, besides at the end
     #[arg(long, value_name = "SECONDS")]
@@ -65,7 +65,7 @@ pub(super) struct Args {
     duration: Option<u64>,
 }
 
-fn table_room(text: &str) -> Result<u32, String> {
+fn max_table_size(text: &str) -> Result<u32, String> {
     let room = text.parse().ok();
     let room = room.filter(|room: &u32| room.is_power_of_two() && *room <= 256);
     room.ok_or_else(|| "expected a power of two from 1 to 256".to_owned())
@@ -82,20 +82,20 @@ impl Args {
             let what = format_args!("{option} is too small: {} has {needed}", name(&self.rules));
             Failure::new(what)
         };
-        let rules = match self.rules_room {
+        let rules = match self.max_rules {
             None => own.rules.max(1024),
             Some(room) if (room as usize) < own.rules => {
-                let failure = too_small("--rules-room", count(own.rules, "rule"));
-                return Err(failure.hint(format_args!("--rules-room {} or more", own.rules)));
+                let failure = too_small("--max-rules", count(own.rules, "rule"));
+                return Err(failure.hint(format_args!("--max-rules {} or more", own.rules)));
             }
             Some(room) => room as usize,
         };
-        let table = match self.table_room.map(|mib| (mib as usize) << 20) {
+        let table = match self.max_table_size.map(|mib| (mib as usize) << 20) {
             None => (own.table * 2).next_power_of_two(),
             Some(room) if room < own.table => {
                 let mib = own.table.div_ceil(1 << 20).next_power_of_two();
-                let failure = too_small("--table-room", format!("a table of {mib} MiB"));
-                return Err(failure.hint(format_args!("--table-room {mib} or more")));
+                let failure = too_small("--max-table-size", format!("a table of {mib} MiB"));
+                return Err(failure.hint(format_args!("--max-table-size {mib} or more")));
             }
             Some(room) => room,
         };

@@ -102,6 +102,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let path = &args.file;
     let output = OutputPath::optional(args.output.as_deref(), [path.as_path()])?;
     let text = read_text(path, LONGEST_TEXT)?;
+    if text.trim().is_empty() {
+        let tool = match args.from {
+            Source::IptablesSave => "iptables-save, as root",
+            Source::NftJson => "nft -j list ruleset, as root",
+        };
+        let failure = Failure::new("the file is empty").within(name(path));
+        return Err(failure.hint(format_args!("what is printed by {tool}")));
+    }
     let chain = args.chain.as_deref();
     let assumptions = Assumptions {
         in_interface: args.in_interface,

@@ -17,7 +17,7 @@ use command::input::check_streams;
 use command::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use command::output_file::OutputFile;
 use command::output_path::PacketOutputArg;
-use command::stdout::{print_answer, streamed_output, written};
+use command::stdout::{SCHEMA, print_answer, streamed_output, written};
 
 /// Run the gateway's program on the packets of a capture
 #[derive(clap::Args)]
@@ -116,7 +116,7 @@ impl<W: Write> PacketLines<W> {
             AnswerFormat::Text => writeln!(out, "{packet:>8}  {verdict:<8}  {rule}"),
             AnswerFormat::Json => writeln!(
                 out,
-                "{{\"packet\":{packet},\"verdict\":\"{verdict}\",\"rule\":{rule}}}"
+                "{{\"schema\":{SCHEMA},\"packet\":{packet},\"verdict\":\"{verdict}\",\"rule\":{rule}}}"
             ),
         };
     }

@@ -62,10 +62,12 @@ pub fn iptables_save(
         let known = chains.policies.into_keys().collect();
         return Err(ImportError::NoChain(chain.to_owned(), known));
     };
+    let elsewhere = chains.elsewhere.into_iter();
+    let elsewhere = elsewhere.filter(|(other, _)| may_pass(chain, other));
     let mut found = Imported {
         chain: chain.to_owned(),
         set: RuleSet::default(),
-        remarks: chains.elsewhere,
+        remarks: elsewhere.map(|(_, remark)| remark).collect(),
         reads_ports_of_fragments: false,
     };
     let mut all = Rule::new(policy.clone());
@@ -98,23 +100,48 @@ struct Chains {
     /// Those of the kernel with their policies.
     policies: BTreeMap<String, Action>,
     rules: BTreeMap<String, Vec<ChainRule>>,
-    /// What drops packets in other tables.
-    elsewhere: Vec<Remark>,
+    /// What drops packets in other tables, by chain.
+    elsewhere: Vec<(String, Remark)>,
 }
 
 /// What drops packets in a table that is not imported: a rule, or the policy of a chain.
-fn dropped_in(table: &str, place: &str, line: &str) -> Option<Remark> {
+fn dropped_in(table: &str, place: &str, line: &str) -> Option<(String, Remark)> {
     let words: Vec<&str> = line.split_whitespace().collect();
+    let declared = line.strip_prefix(':').and_then(|_| words.first());
+    let declared = declared.map(|name| name.trim_start_matches(':'));
+    let added = words
+        .windows(2)
+        .find(|pair| matches!(pair[0], "-A" | "--append"));
+    let chain = declared.or(added.map(|pair| pair[1])).unwrap_or_default();
     let is_policy = line.starts_with(':') && words.get(1) == Some(&"DROP");
     let is_rule = words
         .windows(2)
         .any(|pair| matches!(pair[0], "-j" | "--jump" | "-g" | "--goto") && pair[1] == "DROP");
-    (is_policy || is_rule).then(|| Remark {
-        place: place.to_owned(),
-        rule: line.to_owned(),
-        reason: format!("of table {table}, which is not imported"),
-        fate: Fate::LeftOut,
+    (is_policy || is_rule).then(|| {
+        let remark = Remark {
+            place: place.to_owned(),
+            rule: line.to_owned(),
+            reason: format!("of table {table}, which is not imported"),
+            fate: Fate::LeftOut,
+        };
+        (chain.to_owned(), remark)
     })
+}
+
+/// False if packets of a chain of the table filter never pass a chain of another table; those of
+/// users may be reached from any chain.
+fn may_pass(filter: &str, other: &str) -> bool {
+    match other {
+        "PREROUTING" => filter != "OUTPUT",
+        "INPUT" | "FORWARD" | "OUTPUT" => filter == other || !is_built_in(filter),
+        "POSTROUTING" => filter != "INPUT",
+        _ => true,
+    }
+}
+
+/// True for the chains of the table filter that the kernel has.
+fn is_built_in(chain: &str) -> bool {
+    matches!(chain, "INPUT" | "FORWARD" | "OUTPUT")
 }
 
 impl Chains {

@@ -9,7 +9,7 @@ use std::{fs, thread};
 use sys::network::OwnNamespace;
 use sys::socket::{PacketLayer, PacketSocket};
 
-use super::{CAPTURE, GATEWAY, RULES, run, said_by, text};
+use super::{CAPTURE, GATEWAY, RULES, run, stderr_of, text};
 
 #[oracle::test]
 fn verdicts_of_packets_are_those_of_the_first_rule() {
@@ -75,7 +75,7 @@ fn wrong_packets_are_named() {
         ("proto tcp from nowhere", "column 16: `nowhere`"),
     ] {
         let output = run(&["explain", RULES, "--packet", packet]);
-        let said = said_by(&output);
+        let said = stderr_of(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
             said.starts_with("beebox-gateway: --packet: ") && said.contains(what),
@@ -174,7 +174,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             };
             let updated = update("drop proto tcp from any to any port 82\n");
             assert_eq!(updated.status.code(), Some(0), "{updated:?}");
-            assert!(said_by(&updated).starts_with("1 rule at bee0 (index "));
+            assert!(stderr_of(&updated).starts_with("1 rule at bee0 (index "));
             let hits = "rule 1: drop proto tcp to any port 81";
             assert!(text(&updated).contains(hits), "{hook}: {updated:?}");
             assert!(next_line().starts_with("1 rule at bee0 (index "));
@@ -200,13 +200,13 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             ] {
                 let refused = update(&rules);
                 assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-                assert!(said_by(&refused).contains(said), "{refused:?}");
+                assert!(stderr_of(&refused).contains(said), "{refused:?}");
             }
             fs::write(&other, "pass\n").unwrap();
             let second = run(&["attach", "bee0", other.to_str().unwrap()]);
             assert_eq!(second.status.code(), Some(2), "{second:?}");
             let said = "another `beebox-gateway attach` filters bee0";
-            assert!(said_by(&second).contains(said), "{second:?}");
+            assert!(stderr_of(&second).contains(said), "{second:?}");
             assert_eq!(arrives(&from, &to, 82), !is_xdp);
             signal(&child, "-TERM");
             let output = child.wait_with_output().unwrap();
@@ -220,7 +220,7 @@ fn packets_at_a_device_are_filtered_until_the_command_ends() {
             let late = update("pass\n");
             assert_eq!(late.status.code(), Some(2), "{late:?}");
             let said = "no `beebox-gateway attach` filters bee0";
-            assert!(said_by(&late).contains(said), "{late:?}");
+            assert!(stderr_of(&late).contains(said), "{late:?}");
         }
     });
     thread.join().unwrap();
@@ -288,7 +288,7 @@ fn changes_of_the_interface_are_noticed() {
             let output = run(words);
             assert!(start.elapsed() < Duration::from_secs(10));
             assert_eq!(output.status.code(), Some(2), "{output:?}");
-            assert!(said_by(&output).contains(said), "{output:?}");
+            assert!(stderr_of(&output).contains(said), "{output:?}");
         };
         let directory = tempfile::tempdir().unwrap();
         let rules = directory.path().join("rules");

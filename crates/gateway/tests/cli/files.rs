@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use super::{CAPTURE, GATEWAY, RULES, run, said_by, text};
+use super::{CAPTURE, GATEWAY, RULES, run, stderr_of, text};
 use command_tests::root;
 
 /// Runs the command with the rules as standard input.
@@ -24,12 +24,12 @@ fn rules_come_from_standard_input() {
         let mut words = words.to_vec();
         words[1] = "-";
         let read = with_rules(&words);
-        assert_eq!(said_by(&read), "", "{words:?}");
+        assert_eq!(stderr_of(&read), "", "{words:?}");
         assert_eq!(read.status.code(), named.status.code(), "{words:?}");
         assert_eq!(text(&read), text(&named), "{words:?}");
     }
     let read = with_rules(&["compile", "-", "--no-analysis"]);
-    assert_eq!(read.status.code(), Some(0), "{}", said_by(&read));
+    assert_eq!(read.status.code(), Some(0), "{}", stderr_of(&read));
     for words in [
         &["diff", "-", "-"][..],
         &["run", "-", "--pcap", "-"],
@@ -38,6 +38,6 @@ fn rules_come_from_standard_input() {
         let read = with_rules(words);
         assert_eq!(read.status.code(), Some(2), "{words:?}");
         let expected = "beebox-gateway: standard input can be read only once\n";
-        assert_eq!(said_by(&read), expected);
+        assert_eq!(stderr_of(&read), expected);
     }
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use command_tests::json::{Sample, check_keys};
 use command_tests::modes::{Place, check_all};
 use command_tests::{Executable, documents, root, vocabulary};
 
@@ -29,15 +30,15 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn said_by(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// What a command that fails says.
-fn told(words: &[&str]) -> String {
+fn failure_of(words: &[&str]) -> String {
     let output = run(words);
     assert_eq!(output.status.code(), Some(2), "{words:?}");
-    said_by(&output)
+    stderr_of(&output)
 }
 
 /// Path of a file of a directory, with these contents.
@@ -67,7 +68,7 @@ fn every_option_acts_or_is_refused() {
 #[oracle::test]
 fn letters_stand_for_one_option_and_formats_are_text_and_json() {
     vocabulary::check_letters(GATEWAY, &[]);
-    vocabulary::check_formats(GATEWAY, &[]);
+    vocabulary::check_formats(GATEWAY);
 }
 
 #[oracle::test]
@@ -122,4 +123,22 @@ fn examples_work_in_the_repository() {
             );
         }
     }
+}
+
+#[oracle::test]
+fn keys_of_json_are_those_of_the_page() {
+    let office = "examples/gateway/office.rules";
+    let packet = "'proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80'";
+    let samples = [
+        ("compile", office.to_owned()),
+        ("run", format!("{office} --pcap {CAPTURE}")),
+        ("run", format!("{office} --pcap {CAPTURE} --per-packet")),
+        ("explain", format!("{office} --packet {packet}")),
+        ("diff", format!("{office} examples/gateway/new.rules")),
+    ];
+    let samples: Vec<Sample<'_>> = samples
+        .iter()
+        .map(|(command, words)| Sample { command, words })
+        .collect();
+    check_keys(GATEWAY, &samples, &["compile: classes"]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use super::{CAPTURE, GATEWAY, RULES, file, said_by, told};
+use super::{CAPTURE, GATEWAY, RULES, failure_of, file, stderr_of};
 use command_tests::root;
 
 #[oracle::test]
@@ -28,7 +28,7 @@ fn no_command_writes_over_its_input() {
         ),
     ] {
         let before = fs::read(input).unwrap();
-        let told = told(words);
+        let told = failure_of(words);
         let expected = format!("output is also an input (read as {input})\n");
         assert!(told.contains(&expected), "{words:?}: {told}");
         assert_eq!(fs::read(input).unwrap(), before, "{words:?}");
@@ -37,7 +37,7 @@ fn no_command_writes_over_its_input() {
 
 #[oracle::test]
 fn outputs_that_do_not_fit_leave_the_old_file() {
-    let full = told(&["run", RULES, "--pcap", CAPTURE, "-w", "/dev/full"]);
+    let full = failure_of(&["run", RULES, "--pcap", CAPTURE, "-w", "/dev/full"]);
     let expected = "beebox-gateway: /dev/full: No space left";
     assert!(full.starts_with(expected), "{full}");
     for words in [
@@ -54,7 +54,7 @@ fn outputs_that_do_not_fit_leave_the_old_file() {
             .arg(&out)
             .output()
             .unwrap();
-        let told = said_by(&output);
+        let told = stderr_of(&output);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
         assert!(told.contains("out.pcap: File too large"), "{told}");
         assert_eq!(fs::read(&out).unwrap(), b"old", "{words:?}");
@@ -71,7 +71,7 @@ fn control_characters_of_rules_are_escaped() {
         &["compile", &rules][..],
         &["run", &rules, "--pcap", CAPTURE],
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         let raw = told
             .chars()
             .find(|c| c.is_control() && !matches!(c, '\n' | '\t'));

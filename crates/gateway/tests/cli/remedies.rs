@@ -1,6 +1,6 @@
 //! Messages, and what they propose.
 
-use super::{CAPTURE, RULES, file, run, text, told};
+use super::{CAPTURE, RULES, failure_of, file, run, text};
 
 #[oracle::test]
 fn options_that_state_too_little_or_do_nothing_are_named() {
@@ -11,9 +11,9 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
             "captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2",
         ),
         (
-            &["attach", "lo", RULES, "--rules-room", "1"],
-            "--rules-room is too small: examples/gateway/office.rules has 7 rules",
-            "--rules-room 7 or more",
+            &["attach", "lo", RULES, "--max-rules", "1"],
+            "--max-rules is too small: examples/gateway/office.rules has 7 rules",
+            "--max-rules 7 or more",
         ),
         (
             &[
@@ -29,13 +29,13 @@ fn options_that_state_too_little_or_do_nothing_are_named() {
             "no --top, or no --per-packet",
         ),
     ] {
-        let told = told(words);
+        let told = failure_of(words);
         let lines: Vec<&str> = told.lines().collect();
         assert!(lines[0].starts_with("beebox-gateway: "), "{told}");
         assert!(told.contains(what), "{told}");
         assert_eq!(lines.last(), Some(&&*format!("  try: {remedy}")), "{told}");
     }
-    let told = told(&["attach", "lo", RULES, "--table-room", "3"]);
+    let told = failure_of(&["attach", "lo", RULES, "--max-table-size", "3"]);
     assert!(told.starts_with("error: invalid value '3'"), "{told}");
 }
 
@@ -44,7 +44,7 @@ fn an_answer_names_what_it_assumes_of_the_kernel() {
     let words = ["run", RULES, "--pcap", CAPTURE, "--kernel-version", "5.15"];
     let expected =
         "beebox-gateway: verified for Linux 5.15, assumed as in Linux 6.18: BTF, modules, ";
-    let noted = super::said_by(&run(&words));
+    let noted = super::stderr_of(&run(&words));
     assert_eq!(noted.matches(expected).count(), 1, "{noted}");
 }
 
@@ -68,13 +68,13 @@ fn rules_that_decide_nothing_say_why() {
         (&1.into(), &"IPv4".into())
     );
     let wrong = &*file(directory.path(), "wrong.rules", "default foo\n");
-    let wrong = told(&["compile", wrong]);
+    let wrong = failure_of(&["compile", wrong]);
     assert!(
         wrong.contains("expected pass, drop, redirect, count or sample\n"),
         "{wrong}"
     );
     let wrong = &*file(directory.path(), "wrong.rules", "foo\n");
-    let wrong = told(&["compile", wrong]);
+    let wrong = failure_of(&["compile", wrong]);
     assert!(
         wrong.contains("expected default, other, malformed, pass,"),
         "{wrong}"
@@ -85,4 +85,15 @@ fn rules_that_decide_nothing_say_why() {
     let warning =
         format!("beebox-gateway: warning: {empty}: no rules, so that every packet passes\n");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), warning);
+}
+
+#[oracle::test]
+fn an_empty_file_of_rules_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "empty", "\n");
+    for (from, hint) in [("iptables-save", "iptables-save"), ("nft-json", "nft -j")] {
+        let error = failure_of(&["import", "--from", from, &path]);
+        let is_told = error.contains("the file is empty") && error.contains(hint);
+        assert!(is_told, "{error}");
+    }
 }

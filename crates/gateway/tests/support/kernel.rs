@@ -11,15 +11,15 @@ pub(crate) const CAPACITY: Capacity = Capacity {
 };
 
 /// The data plane in the kernel.
-pub(crate) struct Theirs {
+pub(crate) struct KernelProgram {
     pub(crate) program: LoadedProgram,
     names: Vec<String>,
     maps: Vec<Option<Map>>,
 }
 
-impl Theirs {
+impl KernelProgram {
     /// `None` if the kernel takes no programs from this process.
-    pub(crate) fn load(hook: Hook) -> Option<Theirs> {
+    pub(crate) fn load(hook: Hook) -> Option<KernelProgram> {
         let mut object = set_up(OBJECT, CAPACITY, true).unwrap();
         object.set_autoload(|program| program.name == hook.program());
         let kernel = kernel_data::linux_6_18();
@@ -41,7 +41,7 @@ impl Theirs {
         let program_in = answer
             .result
             .unwrap_or_else(|errno| panic!("{errno}: {log}"));
-        Some(Theirs {
+        Some(KernelProgram {
             program: program_in,
             names: program.maps().iter().map(|map| map.name.clone()).collect(),
             maps,

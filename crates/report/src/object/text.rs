@@ -17,6 +17,8 @@ use spec::since::Release;
 const ROWS: usize = 16;
 /// Relocations and needs, which are many.
 const FEW: usize = 8;
+/// Heading of the feature that needs a release.
+const BECAUSE: &str = "because of";
 
 /// An object as text.
 pub fn object_text(shown: &Shown<'_, '_>) -> String {
@@ -89,11 +91,14 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
         ("stack", Side::Right),
         ("core", Side::Right),
         ("linux", Side::Left),
-    ]);
+        (BECAUSE, Side::Left),
+    ])
+    .fit(shown.width, &[BECAUSE, "core", "subprogs", "attach_type"]);
     for program in &overview.programs {
         let Some(code) = object.program_defs().get(program.id) else {
             continue;
         };
+        let need = latest(overview.needs_of(program));
         table.row([
             code.name.to_string(),
             section(code),
@@ -103,7 +108,8 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
             program.functions.len().to_string(),
             program.stack.to_string(),
             program.relocations.to_string(),
-            because(shown, latest(overview.needs_of(program))),
+            release(need),
+            because(shown, need),
         ]);
     }
     heading(text, "programs");
@@ -116,16 +122,16 @@ pub(super) fn section(code: &ProgramDef<'_>) -> String {
     format!("{mark}{}", code.section_name)
 }
 
-/// A release, and the features that need it.
+/// The release that has what is needed.
+fn release(need: Option<&Requirement>) -> String {
+    let since = need.and_then(|need| need.since);
+    since.map_or_else(|| "-".to_owned(), |since| since.release.to_string())
+}
+
+/// The feature that needs the release.
 fn because(shown: &Shown<'_, '_>, need: Option<&Requirement>) -> String {
-    let Some((need, since)) = need.and_then(|need| Some((need, need.since?))) else {
-        return "-".to_owned();
-    };
-    format!(
-        "{:<4}  {}",
-        since.release.to_string(),
-        words(shown.object, need)
-    )
+    let need = need.filter(|need| need.since.is_some());
+    need.map_or_else(String::new, |need| words(shown.object, need))
 }
 
 fn maps(shown: &Shown<'_, '_>, text: &mut String) {
@@ -143,11 +149,14 @@ fn maps(shown: &Shown<'_, '_>, text: &mut String) {
         ("max_entries", Side::Right),
         ("flags", Side::Right),
         ("linux", Side::Left),
-    ]);
+        (BECAUSE, Side::Left),
+    ])
+    .fit(shown.width, &[BECAUSE, "flags"]);
     for ((_, map), needs) in object.maps().iter().zip(&overview.maps) {
         let params = map.params();
         let number = || format!("type {}", params.map_type);
         let kind = params.kind();
+        let need = latest(needs.iter());
         table.row([
             named(map),
             kind.map_or_else(number, |kind| kind.name().to_owned()),
@@ -155,7 +164,8 @@ fn maps(shown: &Shown<'_, '_>, text: &mut String) {
             format!("{}B", params.value_size),
             params.max_entries.to_string(),
             format!("{:#x}", params.flags.0),
-            because(shown, latest(needs.iter())),
+            release(need),
+            because(shown, need),
         ]);
     }
     heading(text, "maps");
@@ -256,7 +266,8 @@ fn needs(shown: &Shown<'_, '_>, text: &mut String) {
         ("has", Side::Left),
         ("used at", Side::Left),
         ("source", Side::Left),
-    ]);
+    ])
+    .fit(shown.width, &["source"]);
     let known = needs.iter().filter(|need| need.since.is_some());
     let unknown = needs.iter().filter(|need| need.since.is_none());
     for need in known.chain(unknown) {

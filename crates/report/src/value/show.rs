@@ -3,25 +3,38 @@
 use btf::{Btf, Encoding, Int, Shape, Type, TypeId};
 use serde_json::Value;
 
-use super::{DEEPEST, Ordered, field_bits};
+use super::format::of_type;
+use super::{DEEPEST, Format, Formats, Ordered, field_bits};
 
-/// Bytes of no known type: each as a string in hexadecimal.
+/// Bytes of no known type: a string in hexadecimal.
 pub fn bytes_to_json(bytes: &[u8]) -> Ordered {
-    let byte = |byte: &u8| Ordered::Scalar(format!("{byte:#04x}").into());
-    Ordered::List(bytes.iter().map(byte).collect())
+    Ordered::Scalar(Format::Hex.show(bytes).unwrap_or_default())
+}
+
+/// As [`bytes_to_json`], in the form that is chosen for the value.
+pub fn bytes_to_json_as(bytes: &[u8], formats: &Formats) -> Ordered {
+    let chosen = formats.of_value().and_then(|format| format.show(bytes));
+    chosen.map_or_else(|| bytes_to_json(bytes), Ordered::Scalar)
 }
 
 /// The value of a type; what has no JSON form, or no bytes, is null. Values beyond 64 for each
 /// byte are left out, and the array or object that would have them ends with a line that says so.
 pub fn to_json(types: &Btf<'_>, ty: TypeId, bytes: &[u8]) -> Ordered {
+    to_json_as(types, ty, bytes, Formats::NONE)
+}
+
+/// As [`to_json`], with chosen forms.
+pub fn to_json_as(types: &Btf<'_>, ty: TypeId, bytes: &[u8], formats: &Formats) -> Ordered {
     let left = VALUES_OF_BYTE.saturating_mul(bytes.len().saturating_add(8));
     let mut reader = Reader {
         types,
+        formats,
+        path: Vec::new(),
         depth: 0,
         left,
         is_cut: false,
     };
-    reader.value(ty, bytes)
+    reader.value(ty, None, bytes)
 }
 
 /// Values within values that are shown for a byte, on average: unions in unions, and structures
@@ -33,6 +46,9 @@ const LEFT_OUT: &str = "values beyond the limit of 64 for each byte are left out
 
 struct Reader<'b> {
     types: &'b Btf<'b>,
+    formats: &'b Formats,
+    /// Names of the members that lead to a value, if forms are chosen.
+    path: Vec<String>,
     depth: u32,
     /// Values that may still be shown.
     left: usize,
@@ -43,14 +59,39 @@ struct Reader<'b> {
 const NULL: Ordered = Ordered::Scalar(Value::Null);
 
 impl Reader<'_> {
-    fn value(&mut self, ty: TypeId, bytes: &[u8]) -> Ordered {
+    /// The value of a type, which is that of a member of a name or of its elements.
+    fn value(&mut self, ty: TypeId, name: Option<&str>, bytes: &[u8]) -> Ordered {
+        if let Some(value) = self.formatted(ty, name, bytes) {
+            return Ordered::Scalar(value);
+        }
         self.depth += 1;
         let value = match self.depth > DEEPEST {
             true => None,
-            false => self.shape(ty, bytes),
+            false => self.shape(ty, name, bytes),
         };
         self.depth -= 1;
         value.unwrap_or(NULL)
+    }
+
+    /// A value that has a form of its own.
+    fn formatted(&self, ty: TypeId, name: Option<&str>, bytes: &[u8]) -> Option<Value> {
+        let size = self.types.size_of(ty)? as usize;
+        let chosen = (!self.formats.is_empty()).then(|| self.formats.at(&self.path));
+        let bytes = bytes.get(..size)?;
+        let chosen = chosen.flatten().and_then(|format| format.show(bytes));
+        chosen.or_else(|| of_type(self.types, ty, name)?.show(bytes))
+    }
+
+    fn member(&mut self, ty: TypeId, name: &str, bytes: &[u8]) -> Ordered {
+        let has_path = !self.formats.is_empty() && !name.is_empty();
+        if has_path {
+            self.path.push(name.to_owned());
+        }
+        let value = self.value(ty, Some(name), bytes);
+        if has_path {
+            self.path.pop();
+        }
+        value
     }
 
     /// Counts a value; false if it is beyond the limit.
@@ -66,7 +107,7 @@ impl Reader<'_> {
         is_first.then(|| Ordered::Scalar(LEFT_OUT.into()))
     }
 
-    fn shape(&mut self, ty: TypeId, bytes: &[u8]) -> Option<Ordered> {
+    fn shape(&mut self, ty: TypeId, of_member: Option<&str>, bytes: &[u8]) -> Option<Ordered> {
         let types = self.types;
         let ty = types.skip_modifiers(ty)?;
         let name = |offset| types.string(offset).to_string();
@@ -96,7 +137,7 @@ impl Reader<'_> {
                         elements.extend(self.left_out());
                         break;
                     }
-                    elements.push(self.value(array.element, bytes));
+                    elements.push(self.value(array.element, of_member, bytes));
                 }
                 Ordered::List(elements)
             }
@@ -109,11 +150,15 @@ impl Reader<'_> {
                     }
                     let start = (member.bit_offset / 8) as usize;
                     let bits = field_bits(types, member.ty, member.bits);
+                    let name = name(member.name);
                     let value = match bits {
                         Some(bits) => bit_field(bytes, member.bit_offset, bits).unwrap_or(NULL),
-                        None => self.value(member.ty, bytes.get(start..).unwrap_or(&[])),
+                        None => {
+                            let bytes = bytes.get(start..).unwrap_or(&[]);
+                            self.member(member.ty, &name, bytes)
+                        }
                     };
-                    members.push((name(member.name), value));
+                    members.push((name, value));
                 }
                 Ordered::Object(members)
             }
@@ -128,7 +173,7 @@ impl Reader<'_> {
                     let bytes = bytes.get(at..at + var.size as usize).unwrap_or(&[]);
                     let variable = types.at(var.var);
                     let value = match variable.shape() {
-                        Shape::Var(of) => self.value(of.ty, bytes),
+                        Shape::Var(of) => self.value(of.ty, None, bytes),
                         _ => NULL,
                     };
                     let variable = (variable.name().to_string(), value);
@@ -192,7 +237,7 @@ fn int_to_json(int: Int, bytes: &[u8]) -> Value {
         return format!("{:#x}", u128::from_le_bytes(wide)).into();
     }
     let value = little(bytes);
-    if int.encoding.is_bool() {
+    if int.encoding.is_bool() && value <= 1 {
         return (value != 0).into();
     }
     if int.encoding == Encoding::CHAR {

@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::*;
 
+mod forms;
+
 /// A type of every kind that has a JSON form, and the section of a variable of it.
 fn types() -> (Vec<u8>, TypeId, TypeId) {
     let mut it = Builder::new();

@@ -3,7 +3,8 @@
 use btf::{Btf, Composite, Encoding, Member, Shape, TypeId};
 use serde_json::{Map, Value};
 
-use super::{DEEPEST, field_bits};
+use super::format::{hex, of_type};
+use super::{DEEPEST, Formats, field_bits};
 use crate::terminal::cut;
 
 /// Writes a value into the bytes of a type. Members that are not named keep their bytes; arrays
@@ -17,12 +18,28 @@ pub fn from_json(
     value: &Value,
     into: &mut [u8],
 ) -> Result<(), String> {
+    from_json_as(types, ty, value, into, Formats::NONE)
+}
+
+/// As [`from_json`], with chosen forms.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn from_json_as(
+    types: &Btf<'_>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+    formats: &Formats,
+) -> Result<(), String> {
     let mut writer = Writer {
         types,
+        formats,
+        path: Vec::new(),
         depth: 0,
         is_checking: false,
     };
-    writer.value(ty, value, into)
+    writer.value(ty, None, value, into)
 }
 
 /// Writes a whole value into the bytes of a type, which are zero, and returns the members that it
@@ -36,7 +53,21 @@ pub fn fill_from_json(
     value: &Value,
     into: &mut [u8],
 ) -> Result<Vec<String>, String> {
-    from_json(types, ty, value, into)?;
+    fill_from_json_as(types, ty, value, into, Formats::NONE)
+}
+
+/// As [`fill_from_json`], with chosen forms.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn fill_from_json_as(
+    types: &Btf<'_>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+    formats: &Formats,
+) -> Result<Vec<String>, String> {
+    from_json_as(types, ty, value, into, formats)?;
     let mut left_out = LeftOut {
         types,
         names: Vec::new(),
@@ -171,8 +202,17 @@ fn quoted(value: &Value) -> String {
     cut(&value.to_string(), LONGEST).into_owned()
 }
 
-/// Writes bytes as [`bytes_to_json`](super::bytes_to_json) shows them, or as numbers.
+/// Writes bytes as [`bytes_to_json`](super::bytes_to_json) shows them, or a list of numbers or of
+/// strings in hexadecimal, as bpftool has them.
 pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
+    if let Some(bytes) = value.as_str().and_then(hex) {
+        if bytes.len() != into.len() {
+            let (given, size) = (bytes.len(), into.len());
+            return Err(format!("{} has {given} bytes of {size}", quoted(value)));
+        }
+        into.copy_from_slice(&bytes);
+        return Ok(());
+    }
     let items = value.as_array().filter(|items| items.len() == into.len());
     let items =
         items.ok_or_else(|| format!("{} is no array of {} bytes", quoted(value), into.len()))?;
@@ -183,15 +223,42 @@ pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// As [`bytes_from_json`], in the form that is chosen for the value.
+///
+/// # Errors
+/// As [`bytes_from_json`].
+pub fn bytes_from_json_as(value: &Value, into: &mut [u8], formats: &Formats) -> Result<(), String> {
+    match formats
+        .of_value()
+        .and_then(|format| format.read_exactly(value, into))
+    {
+        Some(()) => Ok(()),
+        None => bytes_from_json(value, into),
+    }
+}
+
 struct Writer<'b> {
     types: &'b Btf<'b>,
+    formats: &'b Formats,
+    /// Names of the members that lead to a value, if forms are chosen.
+    path: Vec<String>,
     depth: u32,
     /// True while members that may overlap are compared: those inside them have been.
     is_checking: bool,
 }
 
 impl Writer<'_> {
-    fn value(&mut self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
+    /// Writes the value of a type, which is that of a member of a name or of its elements.
+    fn value(
+        &mut self,
+        ty: TypeId,
+        of_member: Option<&str>,
+        value: &Value,
+        into: &mut [u8],
+    ) -> Result<(), String> {
+        if self.formatted(ty, of_member, value, into)? {
+            return Ok(());
+        }
         let types = self.types;
         let no_form = || "values of this type cannot be written".to_owned();
         if self.depth > DEEPEST {
@@ -255,7 +322,7 @@ impl Writer<'_> {
                     for (at, item) in items.iter().enumerate() {
                         let place = into.get_mut(at * size..(at + 1) * size);
                         let place = place.ok_or_else(no_form)?;
-                        let written = self.value(array.element, item, place);
+                        let written = self.value(array.element, of_member, item, place);
                         written.map_err(|error| format!("[{at}]: {error}"))?;
                     }
                 }
@@ -285,7 +352,7 @@ impl Writer<'_> {
                         let (start, size, ty) =
                             found.ok_or_else(|| format!("there is no variable {name:?}"))?;
                         let place = into.get_mut(start..start + size).ok_or_else(no_form)?;
-                        let written = self.value(ty, value, place);
+                        let written = self.value(ty, None, value, place);
                         written.map_err(|error| format!("{name}: {error}"))?;
                     }
                 }
@@ -294,6 +361,30 @@ impl Writer<'_> {
         }
         self.depth -= 1;
         Ok(())
+    }
+
+    /// Writes a value that has a form of its own; false if it is read by its type.
+    fn formatted(
+        &self,
+        ty: TypeId,
+        name: Option<&str>,
+        value: &Value,
+        into: &mut [u8],
+    ) -> Result<bool, String> {
+        let size = self.types.size_of(ty).unwrap_or(0) as usize;
+        let Some(place) = into.get_mut(..size) else {
+            return Ok(false);
+        };
+        let chosen = (!self.formats.is_empty()).then(|| self.formats.at(&self.path));
+        let chosen = chosen.flatten().filter(|format| format.fits(size));
+        let Some(format) = chosen.or_else(|| of_type(self.types, ty, name)) else {
+            return Ok(false);
+        };
+        let is_read = format.read_exactly(value, place).is_some();
+        match is_read || !value.is_string() || number(value).is_some() {
+            true => Ok(is_read),
+            false => Err(format!("{} is no {}", quoted(value), format.name())),
+        }
     }
 
     fn members(
@@ -355,7 +446,7 @@ impl Writer<'_> {
             };
             let place = into.get_mut((member.bit_offset / 8) as usize..);
             let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
-            return self.value(member.ty, &inner, place);
+            return self.value(member.ty, None, &inner, place);
         };
         if let Some(bits) = field_bits(types, member.ty, member.bits) {
             let put = put_bits(value, member.bit_offset, bits, into);
@@ -363,7 +454,14 @@ impl Writer<'_> {
         }
         let place = into.get_mut((member.bit_offset / 8) as usize..);
         let place = place.ok_or_else(|| format!("{key}: it lies outside of its type"))?;
-        let written = self.value(member.ty, value, place);
+        let has_path = !self.formats.is_empty();
+        if has_path {
+            self.path.push(key.to_owned());
+        }
+        let written = self.value(member.ty, Some(key), value, place);
+        if has_path {
+            self.path.pop();
+        }
         written.map_err(|error| format!("{key}: {error}"))
     }
 }
@@ -463,7 +561,7 @@ fn put_float(value: &Value, into: Option<&mut [u8]>) -> Option<()> {
 }
 
 /// A number, or one as a string, in decimal or after `0x`.
-fn number(value: &Value) -> Option<i128> {
+pub(super) fn number(value: &Value) -> Option<i128> {
     if let Some(text) = value.as_str() {
         return match text.strip_prefix("0x") {
             Some(digits) => i128::from_str_radix(digits, 16).ok(),

@@ -23,7 +23,7 @@ mod joined;
 mod row;
 mod spec;
 
-pub use columns::push_columns;
+pub use columns::{push_columns, push_columns_within};
 pub use compare::differences;
 pub use error::VeristatError;
 pub use filter::Filters;

@@ -7,7 +7,7 @@ use report::value::Ordered;
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use spec::maps::MapKind;
 
-use super::{Types, arena, is_percpu, storage};
+use super::{Part, Types, arena, is_percpu, storage};
 use crate::internal::run::{DataError, LoadedObject, ObjectMap};
 
 /// True if the elements of a map have keys, by which they can be read.
@@ -117,18 +117,18 @@ impl Entries<'_> {
         let mut members = Vec::new();
         let index = <[u8; 4]>::try_from(key).map(u32::from_le_bytes);
         match index {
-            _ if is_data && of.is_known(of.value) => {}
+            _ if is_data && of.is_known(Part::Value) => {}
             Ok(index) if map.map.kind() == MapKind::ProgArray => {
                 members.push(("key".to_owned(), Ordered::Scalar(index.into())));
             }
-            _ => members.push(("key".to_owned(), of.show(of.key, key))),
+            _ => members.push(("key".to_owned(), of.show(Part::Key, key))),
         }
         if is_percpu(map) {
             let values = value.chunks(size.next_multiple_of(8)).enumerate();
             let values = values.map(|(cpu, value)| {
                 Ordered::Object(vec![
                     ("cpu".to_owned(), Ordered::Scalar(cpu.into())),
-                    ("value".to_owned(), of.show(of.value, &value[..size])),
+                    ("value".to_owned(), of.show(Part::Value, &value[..size])),
                 ])
             });
             members.push(("values".to_owned(), Ordered::List(values.collect())));
@@ -137,7 +137,7 @@ impl Entries<'_> {
         } else if let Some(cookie) = self.loaded.socket_at(map, key) {
             members.push(("value".to_owned(), Ordered::Scalar(cookie.into())));
         } else {
-            members.push(("value".to_owned(), of.show(of.value, value)));
+            members.push(("value".to_owned(), of.show(Part::Value, value)));
         }
         Ordered::Object(members)
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use spec::Errno;
 
 use super::fill::{cookie_of, none, put_socket, refused};
-use super::{Types, compact, find, is_percpu, left_out};
+use super::{Part, Types, compact, find, is_percpu};
 use crate::internal::run::{LoadedObject, ObjectMap};
 
 /// An element of a map that is named in a file; of a per-CPU map that of one CPU.
@@ -36,7 +36,7 @@ impl<'a> Element<'a> {
         }
         let types = Types::of(map, types);
         let mut bytes = vec![0; map.def.params.key_size as usize];
-        let left_out = types.fill(types.key, key, &mut bytes);
+        let left_out = types.fill(Part::Key, key, &mut bytes);
         let left_out = left_out.map_err(|error| format!("map {name}: key: {error}"))?;
         let size = map.def.params.value_size as usize;
         let start = match is_percpu(map) {
@@ -71,7 +71,7 @@ impl<'a> Element<'a> {
             bytes.copy_from_slice(&cookie[..bytes.len()]);
             return Ok(());
         }
-        let read = self.types.read(self.types.value, value, bytes);
+        let read = self.types.read(Part::Value, value, bytes);
         read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
     }
 
@@ -84,7 +84,7 @@ impl<'a> Element<'a> {
     pub(crate) fn left_out(&self, value: &Value) -> Vec<String> {
         match self.map.holds_sockets() {
             true => Vec::new(),
-            false => left_out(self.types.types, self.types.value, value, self.place.len()),
+            false => self.types.left_out(Part::Value, value, self.place.len()),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Element<'a> {
         }
         let mut all = vec![0; self.map.map.value_len()];
         let place = &mut all[self.place.clone()];
-        let left_out = self.types.fill(self.types.value, value, place)?;
+        let left_out = self.types.fill(Part::Value, value, place)?;
         let updated = self.map.map.update(&self.key, &all, 0);
         updated.map_err(|errno| refused(self.map, &self.key, errno))?;
         Ok(left_out)
@@ -122,6 +122,6 @@ impl<'a> Element<'a> {
             cookie[..bytes.len()].copy_from_slice(bytes);
             return u64::from_le_bytes(cookie).to_string();
         }
-        compact(&self.types.show(self.types.value, bytes))
+        compact(&self.types.show(Part::Value, bytes))
     }
 }

@@ -35,6 +35,13 @@ pub enum MapsJsonFault {
         /// Name of the map.
         map: String,
     },
+    /// A form does not fit a field of a map.
+    Format {
+        /// Name of the map.
+        map: String,
+        /// The fact, in one line.
+        what: String,
+    },
     /// An entry does not fit its map, or the map does not take it. The entries before it are
     /// in the map.
     Entry {
@@ -78,6 +85,7 @@ impl fmt::Display for MapsJsonFault {
                 "no program uses a map {name:?}; there are {}",
                 known.join(", ")
             ),
+            MapsJsonFault::Format { map, what } => write!(f, "map {map}: {what}"),
             MapsJsonFault::NoList { map } => write!(f, "map {map}: no list of entries"),
             MapsJsonFault::Entry {
                 map, entry, what, ..

@@ -8,7 +8,9 @@ use serde_json::Value;
 use spec::Errno;
 use spec::maps::MapKind;
 
-use super::{FORM, LeftOut, MapsJsonError, MapsJsonFault, Types, arena, find, is_percpu, storage};
+use super::{
+    FORM, LeftOut, MapsJsonError, MapsJsonFault, Part, Types, arena, find, is_percpu, storage,
+};
 use crate::failure::{Cause, Error};
 use crate::internal::run::{LoadedObject, ObjectMap};
 
@@ -173,7 +175,7 @@ fn put_variables(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), S
     read.map_err(|errno| format!("the map is not read: {errno}"))?;
     let mut new = old.clone();
     let value = entry.get("value").ok_or("it has no value")?;
-    of.read(of.value, value, &mut new)
+    of.read(Part::Value, value, &mut new)
         .map_err(|error| format!("value: {error}"))?;
     if new == old {
         return Ok(());
@@ -236,7 +238,7 @@ fn put_socket_of(
 ) -> Result<(), String> {
     let mut key = vec![0; map.def.params.key_size as usize];
     let given = entry.get("key").ok_or("it has no key")?;
-    of.read(of.key, given, &mut key)
+    of.read(Part::Key, given, &mut key)
         .map_err(|error| format!("key: {error}"))?;
     let value = entry.get("value").ok_or("it has no value")?;
     put_socket(loaded, map, &key, value)
@@ -272,7 +274,7 @@ fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, St
     let mut left_out = Vec::new();
     let mut key = vec![0; map.def.params.key_size as usize];
     if !key.is_empty() {
-        let names = of.fill(of.key, member("key")?, &mut key);
+        let names = of.fill(Part::Key, member("key")?, &mut key);
         let names = names.map_err(|error| format!("key: {error}"))?;
         left_out.extend(names.into_iter().map(|name| format!("key {name}")));
     }
@@ -297,13 +299,13 @@ fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, St
             }
             let start = cpu * size.next_multiple_of(8);
             let given = given.get("value").ok_or("values: one has no value")?;
-            let names = of.fill(of.value, given, &mut value[start..start + size]);
+            let names = of.fill(Part::Value, given, &mut value[start..start + size]);
             left_out.extend(names.map_err(|error| format!("values: {error}"))?);
         }
         let absent = (0..cpus).filter(|cpu| !is_given[*cpu]);
         left_out.extend(absent.map(|cpu| format!("value of CPU {cpu}")));
     } else {
-        let names = of.fill(of.value, member("value")?, &mut value[..size]);
+        let names = of.fill(Part::Value, member("value")?, &mut value[..size]);
         left_out.extend(names.map_err(|error| format!("value: {error}"))?);
     }
     let updated = map.map.update(&key, &value, 0);

@@ -5,6 +5,7 @@ mod dump;
 mod element;
 mod error;
 mod fill;
+mod formats;
 mod records;
 mod storage;
 
@@ -12,12 +13,16 @@ pub use dump::MapsDump;
 pub(crate) use element::Element;
 pub use error::{LeftOut, MapsJsonError, MapsJsonFault};
 pub use fill::MapsJson;
+pub use formats::{FieldFormat, MapFormats};
 pub use records::{RecordTypeError, RecordTypes};
 pub use report::value::Ordered;
 
 use btf::{Btf, TypeId};
 use object::Object;
-use report::value::{bytes_from_json, bytes_to_json, fill_from_json, from_json, to_json};
+use report::value::{
+    Formats, bytes_from_json, bytes_from_json_as, bytes_to_json, bytes_to_json_as, fill_from_json,
+    fill_from_json_as, from_json, from_json_as, to_json, to_json_as,
+};
 use serde_json::Value;
 use spec::maps::MapKind;
 
@@ -26,60 +31,87 @@ use crate::internal::run::{LoadedObject, ObjectMap};
 /// Form of the entries of maps.
 const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#;
 
-/// The types of keys and values.
+/// A key or a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Key,
+    Value,
+}
+
+/// The types of keys and values, and the forms of their fields.
 struct Types<'a> {
     types: Option<&'a Btf<'a>>,
     key: TypeId,
     value: TypeId,
+    formats: &'a MapFormats,
 }
 
 impl<'a> Types<'a> {
-    fn of(map: &ObjectMap, types: Option<&'a Btf<'a>>) -> Types<'a> {
+    fn of(map: &'a ObjectMap, types: Option<&'a Btf<'a>>) -> Types<'a> {
         let params = &map.def.params;
         Types {
             types: types.filter(|_| map.def.has_btf),
             key: params.key_type,
             value: params.value_type,
+            formats: map.formats(),
         }
     }
 
     /// The types that an object declares for a map: of maps without keys the kernel keeps none.
-    fn declared(map: &ObjectMap, object: &'a Object<'_>) -> Types<'a> {
+    fn declared(map: &'a ObjectMap, object: &'a Object<'_>) -> Types<'a> {
         let mut maps = object.maps().iter().map(|(_, map)| map);
         let declared = maps.find(|declared| declared.name() == map.def.name);
         Types {
             types: object.btf(),
             key: TypeId::VOID,
             value: declared.map_or(TypeId::VOID, |map| map.params().value_type),
+            formats: map.formats(),
         }
     }
 
-    /// True if values of a type are shown by it.
-    fn is_known(&self, ty: TypeId) -> bool {
-        self.types.is_some() && ty != TypeId::VOID
+    fn of_part(&self, part: Part) -> (Option<(&'a Btf<'a>, TypeId)>, &'a Formats) {
+        let ty = match part {
+            Part::Key => self.key,
+            Part::Value => self.value,
+        };
+        let types = self.types.filter(|_| ty != TypeId::VOID);
+        (types.map(|types| (types, ty)), self.formats.of(part))
     }
 
-    fn show(&self, ty: TypeId, bytes: &[u8]) -> Ordered {
-        match self.types.filter(|_| ty != TypeId::VOID) {
-            Some(types) => to_json(types, ty, bytes),
-            None => bytes_to_json(bytes),
+    /// True if parts are shown by a type.
+    fn is_known(&self, part: Part) -> bool {
+        self.of_part(part).0.is_some()
+    }
+
+    fn show(&self, part: Part, bytes: &[u8]) -> Ordered {
+        match self.of_part(part) {
+            (Some((types, ty)), formats) => to_json_as(types, ty, bytes, formats),
+            (None, formats) => bytes_to_json_as(bytes, formats),
         }
     }
 
-    /// Reads a whole value into zeros; the members that it leaves out.
-    fn fill(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<Vec<String>, String> {
-        match self.types.filter(|_| ty != TypeId::VOID) {
-            Some(types) => fill_from_json(types, ty, value, into),
-            None => bytes_from_json(value, into).map(|()| Vec::new()),
+    /// Reads a whole part into zeros; the members that it leaves out.
+    fn fill(&self, part: Part, value: &Value, into: &mut [u8]) -> Result<Vec<String>, String> {
+        match self.of_part(part) {
+            (Some((types, ty)), formats) => fill_from_json_as(types, ty, value, into, formats),
+            (None, formats) => bytes_from_json_as(value, into, formats).map(|()| Vec::new()),
         }
     }
 
-    /// Reads a value over another one.
-    fn read(&self, ty: TypeId, value: &Value, into: &mut [u8]) -> Result<(), String> {
-        match self.types.filter(|_| ty != TypeId::VOID) {
-            Some(types) => from_json(types, ty, value, into),
-            None => bytes_from_json(value, into),
+    /// Reads a part over another one.
+    fn read(&self, part: Part, value: &Value, into: &mut [u8]) -> Result<(), String> {
+        match self.of_part(part) {
+            (Some((types, ty)), formats) => from_json_as(types, ty, value, into, formats),
+            (None, formats) => bytes_from_json_as(value, into, formats),
         }
+    }
+
+    /// Members that a part of so many bytes leaves out; none if it does not fit its type.
+    fn left_out(&self, part: Part, value: &Value, size: usize) -> Vec<String> {
+        let (Some((types, ty)), formats) = self.of_part(part) else {
+            return Vec::new();
+        };
+        fill_from_json_as(types, ty, value, &mut vec![0; size], formats).unwrap_or_default()
     }
 }
 

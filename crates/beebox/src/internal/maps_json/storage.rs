@@ -5,7 +5,7 @@ use report::value::Ordered;
 use serde_json::Value;
 use spec::maps::MapKind;
 
-use super::Types;
+use super::{Part, Types};
 use crate::internal::run::{ObjectMap, StorageOwner};
 
 /// Form of the entries of local storage.
@@ -33,7 +33,7 @@ pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Or
         };
         Ordered::Object(vec![
             ("owner".to_owned(), Ordered::Scalar(owner)),
-            ("value".to_owned(), of.show(of.value, &value)),
+            ("value".to_owned(), of.show(Part::Value, &value)),
         ])
     })
 }
@@ -50,7 +50,7 @@ pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<
     };
     let mut value = vec![0; map.def.params.value_size as usize];
     let given = entry.get("value").ok_or("it has no value")?;
-    let left_out = of.fill(of.value, given, &mut value);
+    let left_out = of.fill(Part::Value, given, &mut value);
     let left_out = left_out.map_err(|error| format!("value: {error}"))?;
     let put = map.set_owned_value(owner, &value);
     put.map_err(|errno| format!("the map does not take it: {errno}"))?;

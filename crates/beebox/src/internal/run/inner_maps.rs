@@ -8,6 +8,7 @@ use program::MapEntry;
 use spec::Errno;
 
 use super::{DataError, LoadError, LoadedObject, ObjectMap};
+use crate::internal::maps_json::MapFormats;
 
 /// Descriptors of maps of an object are their places; that of another map follows those.
 struct Maps(Vec<Option<Arc<StoredMap>>>);
@@ -76,6 +77,7 @@ impl LoadedObject {
             def,
             perf_buffers: Vec::new(),
             inner_has_timers: false,
+            formats: MapFormats::default(),
         })
     }
 

@@ -17,6 +17,7 @@ use super::prepared::Prepared;
 use super::random::{RunRandom, SharedRandom};
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram, UnwrittenRead, tail_calls};
+use crate::internal::maps_json::MapFormats;
 
 /// The programs and maps of an object, ready to run. The maps last over all runs.
 #[derive(Debug)]
@@ -45,6 +46,14 @@ impl LoadedObject {
         let cpus = self.host.cpus;
         let mut maps = self.shared.maps.iter_mut().flatten();
         maps.try_for_each(|map| map.open_perf_buffers(cpus, bytes))
+    }
+
+    /// Chooses the forms of fields of a map.
+    pub(crate) fn set_map_formats(&mut self, name: &str, formats: MapFormats) {
+        let maps = self.shared.maps.iter_mut().flatten();
+        for map in maps.filter(|map| map.def.name == name) {
+            map.formats = formats.clone();
+        }
     }
 
     /// Number of possible CPUs, on which programs run.

@@ -15,6 +15,7 @@ use vm::{ArenaObject as _, MapObject as _};
 use interp::checked::Permission;
 
 use super::{LoadError, ReusedMaps, RunRecord, records};
+use crate::internal::maps_json::MapFormats;
 
 /// What the maps of an object are created with.
 #[derive(Clone, Copy)]
@@ -78,6 +79,8 @@ pub struct ObjectMap {
     pub(super) perf_buffers: Vec<Arc<PerfBuffer>>,
     /// Values of the maps that it holds have timers.
     pub(super) inner_has_timers: bool,
+    /// Forms of fields of its keys and values that are chosen.
+    pub(super) formats: MapFormats,
 }
 
 /// Perf buffers by descriptor, which is the CPU.
@@ -90,6 +93,11 @@ impl Resources for PerfBuffers<'_> {
 }
 
 impl ObjectMap {
+    /// Forms of fields that are chosen.
+    pub(crate) fn formats(&self) -> &MapFormats {
+        &self.formats
+    }
+
     /// Creates a map and fills it as its object says.
     pub(super) fn create(
         def: &Arc<MapDef>,
@@ -129,6 +137,7 @@ impl ObjectMap {
             map: Arc::new(map),
             perf_buffers: Vec::new(),
             inner_has_timers: template.is_some_and(|template| template.has_timers()),
+            formats: MapFormats::default(),
         };
         if let (InitialContents::Arena { image, .. }, Some((arena, start))) =
             (&def.contents, made.arena_variables())

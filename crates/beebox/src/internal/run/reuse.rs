@@ -11,6 +11,7 @@ use spec::maps::MapKind;
 use vm::MapObject as _;
 
 use super::{LoadError, ObjectMap};
+use crate::internal::maps_json::MapFormats;
 
 /// Maps to use in place of an object's own, by their names there.
 #[derive(Debug, Default)]
@@ -103,6 +104,7 @@ impl ReusedMaps {
             map: reused.map.clone(),
             perf_buffers: reused.perf_buffers.clone(),
             inner_has_timers: false,
+            formats: MapFormats::default(),
         }))
     }
 }

@@ -397,7 +397,7 @@ impl Reader<'_> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let mut prefixes = Vec::new();
         values::range(first, last, self.dialect.is_v6, &mut prefixes)
-            .ok_or_else(|| format!("the range {text}"))?;
+            .ok_or_else(|| format!("{text} is no range of addresses in order"))?;
         Ok(Addresses {
             is_negated,
             prefixes,
@@ -421,12 +421,12 @@ impl Reader<'_> {
 fn protocol(name: &str, is_negated: bool) -> Result<Protocols, String> {
     if name == "all" || name == "0" {
         return match is_negated {
-            true => Err("! -p all".to_owned()),
+            true => Err("! -p all matches no packet".to_owned()),
             false => Ok(Protocols::default()),
         };
     }
     let number = name.parse().ok().or_else(|| protocol_number(name));
-    let number = number.ok_or_else(|| format!("the protocol {name}"))?;
+    let number = number.ok_or_else(|| format!("the protocol {name} is unknown"))?;
     Ok(Protocols {
         is_negated,
         list: vec![number],
@@ -434,7 +434,8 @@ fn protocol(name: &str, is_negated: bool) -> Result<Protocols, String> {
 }
 
 fn ports(text: &str, is_negated: bool) -> Result<Ports, String> {
-    let unknown = || format!("the ports {text}");
+    let unknown =
+        || format!("ports {text}: no numbers or ranges from the lower to the higher port");
     let ranges = text.split(',').map(|part| {
         let (first, last) = part.split_once(':').unwrap_or((part, part));
         let first = if first.is_empty() { "0" } else { first };
@@ -464,7 +465,7 @@ fn icmp(text: &str, protocol: u8) -> Result<Rule, String> {
     };
     let number = |text: &str| match text.parse::<u8>() {
         Ok(number) => Ok(u16::from(number)),
-        Err(_) => Err(format!("the ICMP type {text}")),
+        Err(_) => Err(format!("the ICMP type {text} is no number from 0 to 255")),
     };
     let kind = number(kind)?;
     rule.source_ports.ranges.push((kind, kind));

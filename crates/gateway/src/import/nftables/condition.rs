@@ -384,7 +384,7 @@ fn protocols(items: &[Value], is_negated: bool) -> Result<Protocols, String> {
             Value::String(name) => name.parse().ok().or_else(|| protocol_number(name)),
             _ => None,
         };
-        number.ok_or_else(|| format!("the protocol {item}"))
+        number.ok_or_else(|| format!("the protocol {item} is unknown"))
     };
     let list: Result<Vec<u8>, String> = items.iter().map(number).collect();
     Ok(Protocols {
@@ -410,9 +410,9 @@ fn ports(
         Some(range) => match &range[..] {
             [first, last] => match (port(first)?, port(last)?) {
                 (first, last) if first <= last => Ok((first, last)),
-                _ => Err(format!("the range {item}")),
+                _ => Err(format!("{item} is no range in order")),
             },
-            _ => Err(format!("the range {item}")),
+            _ => Err(format!("{item} is no range in order")),
         },
         None => port(item).map(|port| (port, port)),
     };

@@ -159,7 +159,7 @@ pub struct Results<E> {
     /// Programs that names and filters leave out, as `FILE/PROG`.
     pub left_out: Vec<String>,
     /// True if a program has no verdict because the kernel lacks a part.
-    pub is_lacking: bool,
+    pub kernel_lacks_feature: bool,
     /// Errors of files.
     pub failures: Vec<E>,
 }
@@ -169,7 +169,7 @@ pub struct Results<E> {
 struct FileResults {
     rows: Vec<Row>,
     left_out: Vec<String>,
-    is_lacking: bool,
+    kernel_lacks_feature: bool,
 }
 
 impl<E> Results<E> {
@@ -178,7 +178,7 @@ impl<E> Results<E> {
             Ok(found) => {
                 self.rows.extend(found.rows);
                 self.left_out.extend(found.left_out);
-                self.is_lacking |= found.is_lacking;
+                self.kernel_lacks_feature |= found.kernel_lacks_feature;
             }
             Err(failure) => self.failures.push(failure),
         }
@@ -196,7 +196,7 @@ pub fn verify_files<F: Files>(
     let mut all = Results {
         rows: Vec::new(),
         left_out: Vec::new(),
-        is_lacking: false,
+        kernel_lacks_feature: false,
         failures: Vec::new(),
     };
     let verify_at = |at: usize| verify_file(files, at, job, kernel, registry);
@@ -274,7 +274,7 @@ fn verify_file<F: Files>(
                 row.recorded = recorded::compare(&answers, &row, kernel, &log);
             }
             return Ok(FileResults {
-                is_lacking: is_lacking(&loaded, registry),
+                kernel_lacks_feature: kernel_lacks_feature(&loaded, registry),
                 rows: vec![row],
                 ..FileResults::default()
             });
@@ -305,7 +305,7 @@ fn verify_file<F: Files>(
         if !is_noted {
             is_noted = note_btf(files, at, &loaded);
         }
-        is_file_lacking |= is_lacking(&loaded, registry);
+        is_file_lacking |= kernel_lacks_feature(&loaded, registry);
         if refused.borrow().is_none() {
             rows.push(verify_one(files, at, name, &loaded, job, kernel, registry));
         }
@@ -328,7 +328,7 @@ fn verify_file<F: Files>(
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),
-            is_lacking: is_file_lacking,
+            kernel_lacks_feature: is_file_lacking,
         }),
     }
 }
@@ -362,7 +362,7 @@ fn note_btf<F: Files>(files: &F, at: usize, loaded: &StandaloneProgram) -> bool 
 }
 
 /// True if the kernel lacks something to load a program with, or programs of its type.
-fn is_lacking(loaded: &StandaloneProgram, registry: &Registry) -> bool {
+fn kernel_lacks_feature(loaded: &StandaloneProgram, registry: &Registry) -> bool {
     match &loaded.program {
         Ok(program) => {
             let mut known = registry.programs.keys();
