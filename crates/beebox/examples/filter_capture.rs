@@ -3,8 +3,7 @@
 use std::error::Error;
 
 use beebox::Expression;
-use beebox::captures::Input;
-use beebox::internal::captures;
+use beebox::captures::{self, Input};
 
 /// Matching packets, and all packets.
 pub(crate) fn count(path: &str, expression: &str) -> Result<(u64, u64), Box<dyn Error>> {

@@ -10,7 +10,7 @@ use isa::classic::SockFilter;
 use crate::internal::text::ReadError;
 
 /// Error of building a filter, by kind.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {
     /// The text is not a program.
@@ -110,23 +110,3 @@ impl From<ReadError> for FilterError {
         FilterError::Text(error)
     }
 }
-
-/// Has `Debug` print the text of `Display`: a `main` that returns an error prints its `Debug`.
-macro_rules! debug_as_display {
-    ($($error:ty),* $(,)?) => {
-        $(impl fmt::Debug for $error {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        })*
-    };
-}
-
-debug_as_display!(
-    FilterError,
-    crate::internal::captures::FilterCaptureError,
-    crate::internal::run::RunCaptureError,
-    crate::internal::run::DataError,
-    crate::internal::run::LoadError,
-    crate::internal::run::RunError,
-);

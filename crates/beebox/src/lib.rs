@@ -81,43 +81,81 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Features
+//!
+//! All are on by default; each adds items, and none changes what others do.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
+//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
+//! | `capture` | [`Filter`], [`Expression`], [`captures`] |
+//! | `seccomp` | [`seccomp`] |
+//! | `decompress` | BTF in kernel images and compressed sections |
+//! | `kernel-data` | [`kernel::linux_6_18`], [`kernel::open`], [`kernel::running`], `Loader::default` |
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "run"),
+    allow(dead_code, reason = "what runs of programs use of other parts")
+)]
 
+#[cfg(feature = "capture")]
 pub mod captures;
+#[cfg(any(feature = "capture", feature = "seccomp"))]
 mod engine;
+#[cfg(any(feature = "capture", feature = "seccomp"))]
 mod error;
+#[cfg(feature = "run")]
 pub mod expect;
+#[cfg(feature = "capture")]
 mod expression;
 mod failure;
+#[cfg(feature = "capture")]
 mod filter;
+#[cfg(feature = "run")]
 pub mod host;
 mod instance;
 #[doc(hidden)]
 pub mod internal;
 pub mod kernel;
+#[cfg(feature = "run")]
 pub mod maps_json;
+#[cfg(feature = "run")]
 pub mod network;
+#[cfg(feature = "seccomp")]
 pub mod seccomp;
 pub mod variables;
 pub mod verify;
 
+#[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use engine::{Engine, UnknownEngine};
+#[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use error::FilterError;
+#[cfg(feature = "capture")]
 pub use expression::Expression;
 pub use failure::{Error, ErrorKind};
+#[cfg(feature = "capture")]
 pub use filter::{Filter, FilterBuilder, FilterRunner};
+pub use instance::Object;
+#[cfg(feature = "run")]
 pub use instance::{
-    CgroupVerdict, Instance, Loader, Map, NetfilterVerdict, Object, PacketResult, Program,
-    ReturnCode, Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
+    CgroupVerdict, Instance, Loader, Map, NetfilterVerdict, PacketResult, Program, ReturnCode,
+    Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
 };
+#[cfg(feature = "run")]
 pub use internal::pod::Pod;
+#[cfg(feature = "run")]
 pub use internal::run::{
     CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunEngine, RunRecord,
     VerdictCount,
 };
+#[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};
+#[cfg(feature = "capture")]
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use spec::maps::MapKind;
 pub use spec::programs::ProgramType;
 pub use spec::{Errno, Kernel};
+#[cfg(feature = "run")]
 pub use vm::Redirect;

@@ -17,7 +17,7 @@
 //!
 //! [`Loader::system`](crate::Loader::system) gives it to programs.
 
-use crate::failure::{Cause, Error};
+use crate::failure::{Error, RunCause};
 
 pub use crate::internal::network::{NetDevice, NetSocket, Network, Route, RoutePrefix, System};
 
@@ -26,5 +26,5 @@ pub use crate::internal::network::{NetDevice, NetSocket, Network, Route, RoutePr
 /// # Errors
 /// [`ErrorKind::Format`](crate::ErrorKind::Format) with the place in the text.
 pub fn read(text: &str) -> Result<System, Error> {
-    crate::internal::network::read(text).map_err(|error| Cause::Network(error).into())
+    crate::internal::network::read(text).map_err(|error| RunCause::Network(error).into())
 }

@@ -11,8 +11,6 @@ mod filter_capture;
 #[path = "../examples/host_function.rs"]
 mod host_function;
 #[allow(dead_code)]
-#[path = "../examples/object_needs.rs"]
-mod object_needs;
 #[allow(dead_code)]
 #[path = "../examples/run_object.rs"]
 mod run_object;
@@ -92,14 +90,6 @@ fn a_seccomp_filter_decides_a_call() {
         table.iter().any(|line| line.contains("ALLOW when")),
         "{table:?}"
     );
-}
-
-#[oracle::test]
-fn an_object_lists_what_it_needs() {
-    let file = fs::read(repository().join("examples/traffic/traffic.bpf.o")).unwrap();
-    let needs = object_needs::needs(&file).unwrap();
-    assert_eq!(needs[0], "Linux 5.8: helper bpf_ringbuf_reserve");
-    assert!(object_needs::needs(b"no object").is_err());
 }
 
 #[oracle::test]

@@ -3,6 +3,7 @@
 use std::{error, fmt, io};
 
 /// Error that ended the reading of a capture, after everything before it was read.
+#[derive(Debug)]
 pub enum Error {
     /// The source could not be read or decompressed.
     Io {
@@ -105,13 +106,6 @@ pub enum Problem {
     /// The time resolution exceeds 64 bits, or the option of a time resolution or offset
     /// has a wrong length.
     TimeResolution,
-}
-
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 impl fmt::Display for Error {

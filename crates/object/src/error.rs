@@ -29,7 +29,7 @@ pub(crate) const ENDIAN: Errno = Errno(4003);
 pub(crate) const RELOC: Errno = Errno(4005);
 
 /// Error with its place.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,13 +257,6 @@ impl fmt::Display for Place {
             )?;
         }
         Ok(())
-    }
-}
-
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use interp::checked::Limits;
 
 use super::{Map, Object, Program};
-use crate::failure::{Cause, Error};
+use crate::failure::{Error, RunCause};
 use crate::internal::expect::{CheckReport, ExpectCheck, ExpectFile};
 use crate::internal::maps_json::{LeftOut, MapsDump, MapsJson, RecordTypes};
 use crate::internal::pod::Pod;
@@ -34,7 +34,7 @@ impl Instance {
             Some(place) => Ok(Program::new(self.clone(), place)),
             None => {
                 let known = self.0.loaded.program_names().map(str::to_owned).collect();
-                Err(Cause::NoProgram(name.to_owned(), known).into())
+                Err(RunCause::NoProgram(name.to_owned(), known).into())
             }
         }
     }
@@ -102,7 +102,7 @@ impl Instance {
         let opened = object.opened()?;
         let dump = MapsDump::new(&self.0.loaded, opened.btf())?;
         let json = serde_json::to_string_pretty(&dump);
-        json.map_err(|error| Cause::Json(error.to_string()).into())
+        json.map_err(|error| RunCause::Json(error.to_string()).into())
     }
 
     /// Runs an expectation file over the maps of the instance, on CPU 0. Records need buffers

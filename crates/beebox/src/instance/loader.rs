@@ -10,7 +10,7 @@ use vm::{HostFunction, System};
 
 use super::handle::Shared;
 use super::{Instance, Map, Object};
-use crate::failure::{Cause, Error};
+use crate::failure::{Cause, Error, RunCause};
 use crate::internal::pod::{self, Pod};
 use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps, RunEngine};
 use crate::internal::variables::Assignment;
@@ -234,7 +234,7 @@ impl Loader {
         if let Some(chosen) = &self.programs {
             let known = object.program_names();
             if let Some(name) = chosen.iter().find(|name| !known.contains(name)) {
-                return Err(Cause::NoProgram(name.clone(), known.to_vec()).into());
+                return Err(RunCause::NoProgram(name.clone(), known.to_vec()).into());
             }
             opened.set_autoload(|program| {
                 let name = program.name.to_string();
@@ -250,6 +250,6 @@ fn check_map(object: &Object, name: &str) -> Result<(), Error> {
     let known = object.map_names();
     match known.iter().any(|known| known == name) {
         true => Ok(()),
-        false => Err(Cause::NoMap(name.to_owned(), known.to_vec()).into()),
+        false => Err(RunCause::NoMap(name.to_owned(), known.to_vec()).into()),
     }
 }

@@ -53,6 +53,7 @@ impl Object {
     }
 
     /// The object, opened again.
+    #[cfg(feature = "run")]
     pub(super) fn opened(&self) -> Result<::object::Object<'_>, Error> {
         open(&self.file, self.path.as_deref())
     }

@@ -8,7 +8,7 @@ use vm::Redirect;
 use vm::network::Network;
 
 use super::Verdict;
-use crate::failure::{Cause, Error};
+use crate::failure::{Error, RunCause};
 use crate::internal::run::{PrintedText, RunClock, RunRecord, TestRunOutput};
 
 /// Options of [`Program::test_run`](super::Program::test_run):
@@ -145,7 +145,7 @@ impl<'d> TestRun<'d> {
             kind,
             ProgramType::RawTracepoint | ProgramType::RawTracepointWritable
         );
-        let unsupported = |option| Err(Cause::UnsupportedOption(option).into());
+        let unsupported = |option| Err(RunCause::UnsupportedOption(option).into());
         match self.flags {
             0 => {}
             // Of these Linux looks at BPF_F_TEST_RUN_ON_CPU alone.
@@ -158,14 +158,14 @@ impl<'d> TestRun<'d> {
             }
             _ => {
                 let rule = "flags: not those of programs of this type";
-                return Err(Cause::Option(rule, Errno::EINVAL).into());
+                return Err(RunCause::Option(rule, Errno::EINVAL).into());
             }
         }
         match self.batch_size {
             0 => Ok(()),
             _ => {
                 let rule = "batch_size: only live frames have batches";
-                Err(Cause::Option(rule, Errno::EINVAL).into())
+                Err(RunCause::Option(rule, Errno::EINVAL).into())
             }
         }
     }

@@ -15,10 +15,10 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use crate::internal::captures::Input;
+use crate::internal::name_of;
 use crate::internal::raw::{ProgramReadError, parse_hex};
 
-/// The most bytes that are taken from a file, or that `zero:N` makes.
-pub const MOST_BYTES: u64 = 1 << 30;
+pub use super::MOST_BYTES;
 
 /// Bytes of a file that are looked at for the header of a capture, compressed ones too.
 const HEAD: usize = 1 << 20;
@@ -156,14 +156,6 @@ impl Error for ByteSourceError {
             ByteSourceError::File { error, .. } => Some(error),
             ByteSourceError::Zeros | ByteSourceError::Capture { .. } => None,
         }
-    }
-}
-
-/// The name of a path in messages.
-pub(crate) fn name_of(path: &Path) -> String {
-    match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Descriptions of kernels, for which objects are linked and programs verified.
 
+#[cfg(feature = "decompress")]
 pub use crate::internal::kernel_image::{ImageFault, KernelImage};
 pub use spec::kernel::{
     Features, InvalidPrivileges, InvalidVersion, Kernel, KernelConfig, KernelField, KernelVersion,

@@ -16,8 +16,8 @@ use spec::kernel::{
 use spec::since::{Release, newest_in};
 use verifier::RULES;
 
-use crate::internal::bytes::{MOST_BYTES, name_of};
 use crate::internal::type_file::{TypeFile, TypeFileError};
+use crate::internal::{MOST_BYTES, name_of};
 
 /// Names of files with BTF in a directory that describes a kernel: a build directory, or what was
 /// copied from a machine.

@@ -11,7 +11,8 @@ use elf_file::{Object, ObjectSection};
 use spec::kernel::KernelVersion;
 use sys::mapping::KernelFile;
 
-use crate::internal::bytes::MOST_BYTES;
+use crate::internal::MOST_BYTES;
+#[cfg(feature = "decompress")]
 use crate::internal::kernel_image::{ImageFault, KernelImage};
 
 /// The directory of the running kernel's BTF.
@@ -53,11 +54,19 @@ impl TypeFile {
     /// # Errors
     /// If they have no valid BTF.
     pub fn parse(bytes: Vec<u8>) -> Result<TypeFile, TypeFileError> {
-        let image = KernelImage::read(&bytes).map_err(TypeFileError::Image)?;
-        let stated = image.as_ref().and_then(|image| image.release.as_deref());
-        let stated = stated.and_then(|release| release.parse().ok());
-        let is_image = image.is_some();
-        let bytes = image.map_or(bytes, |image| image.elf);
+        #[cfg(not(feature = "decompress"))]
+        let (stated, is_image, bytes) = (None, false, bytes);
+        #[cfg(feature = "decompress")]
+        let (stated, is_image, bytes) = {
+            let image = KernelImage::read(&bytes).map_err(TypeFileError::Image)?;
+            let stated = image.as_ref().and_then(|image| image.release.as_deref());
+            let stated = stated.and_then(|release| release.parse().ok());
+            (
+                stated,
+                image.is_some(),
+                image.map_or(bytes, |image| image.elf),
+            )
+        };
         let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = elf_file::File::parse(&*bytes)
@@ -111,6 +120,7 @@ pub enum TypeFileError {
     /// The file cannot be read.
     File(io::Error),
     /// The kernel in an image cannot be read.
+    #[cfg(feature = "decompress")]
     Image(ImageFault),
     /// The ELF file is damaged, for the reason in the text.
     Elf(String),
@@ -133,6 +143,7 @@ impl fmt::Display for TypeFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TypeFileError::File(error) => error.fmt(f),
+            #[cfg(feature = "decompress")]
             TypeFileError::Image(fault) => fault.fmt(f),
             TypeFileError::Elf(error) => write!(f, "the ELF file is damaged: {error}"),
             TypeFileError::BigEndian => write!(
@@ -156,6 +167,7 @@ impl Error for TypeFileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             TypeFileError::File(error) => Some(error),
+            #[cfg(feature = "decompress")]
             TypeFileError::Image(fault) => Some(fault),
             TypeFileError::Btf(error) => Some(error),
             TypeFileError::Ext(error) => Some(error),

@@ -32,8 +32,8 @@ pub(super) fn router(object: Object, router: IpAddr) -> Result<(), Box<dyn Error
     let network = &mut system.network;
     network.add_device(NetDevice::ethernet(2, "lan".into()));
     let route = Route::via(RoutePrefix::ALL_IPV4, router, 2);
-    network.routes.add(route);
-    network.neighbours.add(2, router, [2, 0, 0, 0, 1, 1]);
+    network.add_route(route);
+    network.add_neighbour(2, router, [2, 0, 0, 0, 1, 1]);
     let instance = Loader::default().system(system).load(&object)?;
     assert!(instance.program("route").is_ok());
     Ok(())
@@ -41,23 +41,15 @@ pub(super) fn router(object: Object, router: IpAddr) -> Result<(), Box<dyn Error
 
 fn sockets(object: Object) -> Result<(), Box<dyn Error>> {
     use beebox::Loader;
-    use beebox::internal::network::{TcpFigures, XdpSocket};
     use beebox::network::{NetSocket, System};
 
     let mut system = System::default();
-    let sockets = &mut system.network.sockets;
-    sockets.add(NetSocket::listener("[::]:22".parse()?));
-    sockets.add(NetSocket {
-        tcp: TcpFigures {
-            snd_cwnd: 10,
-            ..TcpFigures::NONE
-        },
-        ..NetSocket::connection("192.0.2.2:22".parse()?, "192.0.2.1:52956".parse()?)
-    });
-    let queue = sockets.add_xdp(XdpSocket::bound(2, 0));
+    let network = &mut system.network;
+    network.add_socket(NetSocket::listener("[::]:22".parse()?));
+    let peer = "192.0.2.1:52956".parse()?;
+    network.add_socket(NetSocket::connection("192.0.2.2:22".parse()?, peer));
     let instance = Loader::default().system(system).load(&object)?;
     instance.map("servers")?.set_socket(&0u32, 1)?;
-    instance.map("queues")?.set_socket(&0u32, queue)?;
     Ok(())
 }
 

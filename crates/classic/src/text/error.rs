@@ -5,7 +5,7 @@ use std::fmt;
 use super::Form;
 
 /// An error of a reader and its position.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
     /// Form of the input; `None` if it was not recognised.
     pub form: Option<Form>,
@@ -136,13 +136,6 @@ pub enum Problem {
         /// Line of the first definition.
         first_line: usize,
     },
-}
-
-/// The same as [`Display`](fmt::Display): a `main` that returns the error prints it.
-impl fmt::Debug for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 impl fmt::Display for ReadError {

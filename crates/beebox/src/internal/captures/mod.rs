@@ -37,6 +37,7 @@ pub use capture::{
 pub use input::Input;
 pub use merge::{Merged, merge};
 pub use packet_path::{PacketPath, PathRecord};
+#[cfg(feature = "run")]
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;
 
@@ -93,6 +94,7 @@ impl AddAssign for PacketCounts {
 }
 
 /// Reason why filtering stopped before the end of a capture. Packets before it were delivered.
+#[derive(Debug)]
 pub enum FilterCaptureError {
     /// The capture could not be read on.
     Capture(capture::Error),

@@ -5,8 +5,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::internal::bytes::{ByteSourceError, name_of};
+use crate::internal::bytes::ByteSourceError;
 use crate::internal::maps_json::LeftOut;
+use crate::internal::name_of;
 use crate::internal::run::{RunCaptureError, RunError};
 
 /// Reason why an expectation file is not read or not checked: the file, the line and the fact.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::statement::{Line, Statement, statement};
 use super::{ExpectError, ExpectProblem};
-use crate::internal::bytes::{ByteSource, name_of};
+use crate::internal::bytes::ByteSource;
+use crate::internal::name_of;
 
 /// The statements of expectation files, one a line, for help and errors.
 pub const FORM: &str = "  set MAP KEY = VALUE          write an element, in the JSON of --dump-maps

@@ -11,7 +11,7 @@ use spec::maps::MapKind;
 use super::{
     FORM, LeftOut, MapsJsonError, MapsJsonFault, Part, Types, arena, find, is_percpu, storage,
 };
-use crate::failure::{Cause, Error};
+use crate::failure::{Cause, Error, RunCause};
 use crate::internal::run::{LoadedObject, ObjectMap};
 
 /// Contents of maps: a list of entries for each map, by name.
@@ -32,7 +32,7 @@ impl MapsJson {
         let path = path.as_ref();
         let read = sys::input::read(path, MapsJson::MOST_BYTES);
         let bytes = read.map_err(|error| Cause::File(path.to_owned(), error))?;
-        MapsJson::parse(&bytes).map_err(|error| Cause::MapsFile(path.to_owned(), error).into())
+        MapsJson::parse(&bytes).map_err(|error| RunCause::MapsFile(path.to_owned(), error).into())
     }
 
     /// Reads JSON text: maps by name, or an object with these as its member `maps`, as

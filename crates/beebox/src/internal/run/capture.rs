@@ -44,6 +44,7 @@ pub struct PacketRun<'r> {
 }
 
 /// Reason why runs stopped before the end of a capture. Packets before it were written.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum RunCaptureError {
     /// The capture cannot be read on.

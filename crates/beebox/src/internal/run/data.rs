@@ -11,7 +11,7 @@ use super::{LoadedObject, ObjectMap};
 use crate::internal::pod::{Pod, bytes};
 
 /// Reason why an element or a variable cannot be read or written.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataError {
     /// No map has this name.

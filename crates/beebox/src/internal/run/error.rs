@@ -19,7 +19,7 @@ use verifier::reason::Explanation;
 use super::ReuseFault;
 
 /// Reason why an object cannot be loaded.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum LoadError {
     /// It cannot be linked.
@@ -215,7 +215,7 @@ impl Error for LoadError {
 }
 
 /// Reason why a run ends without a return value.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
     /// Test runs of programs of this type take no such context.

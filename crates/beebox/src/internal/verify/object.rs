@@ -8,7 +8,6 @@ use verifier::{Options, Verdict, Verification, explain, verify};
 use super::{MapNote, ProgramLoader, Registry, StandaloneProgram};
 use crate::Object;
 use crate::failure::{Cause, Error};
-use crate::internal::run::LoadError;
 
 /// The verification of a program of an object.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub fn verify_object(
     kernel: &Kernel,
     options: &Options,
 ) -> Result<Vec<ProgramVerification>, Error> {
-    let registry = kernel.registry().ok_or(LoadError::NoRegistry)?;
+    let registry = kernel.registry().ok_or(Cause::NoRegistry)?;
     let mut results = Vec::new();
     let loaded =
         ProgramLoader::new(kernel).load_each(object.bytes(), object.place(), &mut |loaded| {
