@@ -45,7 +45,13 @@ pub(super) fn measure(
         report.add_row(TITLE, engine, Unit::NsPerRun, nanoseconds);
     }
     add_ratio(report, TITLE, TO_KERNEL, (BEEBOX, KERNEL), Unit::NsPerRun);
-    add_ratio(report, TITLE, INTERP_TO_BEEBOX, (INTERP, BEEBOX), Unit::NsPerRun);
+    add_ratio(
+        report,
+        TITLE,
+        INTERP_TO_BEEBOX,
+        (INTERP, BEEBOX),
+        Unit::NsPerRun,
+    );
     if let Some(ratio) = report.value(TITLE, TO_KERNEL, Unit::Ratio) {
         report.add_figure(
             "firewall_vs_kernel",

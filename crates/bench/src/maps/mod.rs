@@ -124,10 +124,22 @@ fn measure(
         report.add_row(workload.title, engine, Unit::NsPerOperation, each);
     }
     for (name, other) in [(TO_KERNEL, KERNEL), (TO_TABLE, TABLE)] {
-        add_ratio(report, workload.title, name, (BEEBOX, other), Unit::NsPerOperation);
+        add_ratio(
+            report,
+            workload.title,
+            name,
+            (BEEBOX, other),
+            Unit::NsPerOperation,
+        );
     }
     let pair = (INTERP, BEEBOX);
-    add_ratio(report, workload.title, INTERP_TO_BEEBOX, pair, Unit::NsPerOperation);
+    add_ratio(
+        report,
+        workload.title,
+        INTERP_TO_BEEBOX,
+        pair,
+        Unit::NsPerOperation,
+    );
     Ok(())
 }
 

@@ -43,7 +43,13 @@ impl Chain {
             features: Features::detect(),
             ..*compiler
         };
-        let native = Direct::load(&self.codes, &kernel, &registry, Passes::ALL, (DirectEngine::Native, &compiler));
+        let native = Direct::load(
+            &self.codes,
+            &kernel,
+            &registry,
+            Passes::ALL,
+            (DirectEngine::Native, &compiler),
+        );
         let native = native.map_err(failed)?;
         for slot in 0..SLOTS {
             let set = native.set(slot, Some(slot));
