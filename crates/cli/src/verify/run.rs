@@ -12,9 +12,7 @@ use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note
 use super::{globals, single};
 use crate::answer::{Failure, note};
 use crate::input::name;
-use crate::object_input::{
-    ObjectFile, no_programs, refused_beside, short_names, starts_as_object,
-};
+use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names, starts_as_object};
 use crate::type_file::read_types;
 
 /// Files of the command line.
