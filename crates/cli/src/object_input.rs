@@ -224,7 +224,8 @@ pub(crate) fn program_type(name: &str) -> Result<ProgramType, String> {
     })
 }
 
-fn starts_as_object(bytes: &[u8]) -> bool {
+/// True for the bytes of an ELF file, or of an archive of such.
+pub(crate) fn starts_as_object(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"!<arch>\n")
 }
 

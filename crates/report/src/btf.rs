@@ -1,5 +1,6 @@
-//! Types as text and JSON: layouts, summaries, differences. Lists of types are JSON with the keys of `bpftool -j btf dump`. Unsigned values of 32-bit
-//! enumerations are numbers of 32 bits, which bpftool extends by their sign.
+//! Types as text and JSON: layouts, summaries, differences; lists of types with the keys of
+//! `bpftool -j btf dump`. Unsigned values of 32-bit enumerations are numbers of 32 bits there, which
+//! bpftool extends by their sign.
 
 use ::btf::{Btf, FwdKind, Shape, StrOffset, Type, TypeId};
 use serde_json::{Map, Value, json};

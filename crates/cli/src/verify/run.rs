@@ -12,7 +12,7 @@ use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note
 use super::{globals, single};
 use crate::answer::{Failure, note};
 use crate::input::name;
-use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names};
+use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names, starts_as_object};
 use crate::type_file::read_types;
 
 /// Files of the command line.
@@ -80,13 +80,11 @@ impl results::Files for Files<'_> {
     fn fault(&self, at: usize, fault: FileFault) -> Failure {
         let path: &Path = &self.paths[at];
         match fault {
-            FileFault::Object(error) => {
+            FileFault::Object(error, bytes) => {
                 let failure = refused_beside(error, Some(self.kernel), path, self.paths);
-                match ObjectFile::read(path) {
-                    Ok(file) if !file.is_object() && !single::is_source(path) => {
-                        single::unreadable_file(path, file.bytes(), failure)
-                    }
-                    _ => failure,
+                match starts_as_object(&bytes) || single::is_source(path) {
+                    true => failure,
+                    false => single::unreadable_file(path, &bytes, failure),
                 }
             }
             FileFault::Variable(error) => globals::failure(error).within(name(path)),

@@ -1,4 +1,4 @@
-//! Costs of verification by function, call chain and source line, for `--cost`.
+//! Costs of verification by function, call chain and source line.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Facts that hold at each instruction in every run, for `--facts`.
+//! Facts that hold at each instruction in every run.
 
 use std::fmt::Write as _;
 

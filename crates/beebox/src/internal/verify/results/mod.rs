@@ -51,8 +51,8 @@ pub enum FileContents {
 /// Why the programs of a file have no results.
 #[derive(Debug)]
 pub enum FileFault {
-    /// The object cannot be opened.
-    Object(Error),
+    /// These bytes cannot be opened as an object.
+    Object(Error, Vec<u8>),
     /// A global variable cannot be set.
     Variable(VariableError),
     /// The object has no programs.
@@ -319,7 +319,9 @@ fn verify_file<F: Files>(
         loader = loader.with_test_tags(&read_btf);
     }
     let loaded = loader.load_each(&bytes, &files.given_name(at), &mut verify);
-    loaded.map_err(|error| files.fault(at, FileFault::Object(error)))?;
+    if let Err(error) = loaded {
+        return Err(files.fault(at, FileFault::Object(error, bytes)));
+    }
     if rows.is_empty() && left_out.borrow().is_empty() && refused.borrow().is_none() {
         return Err(files.fault(at, FileFault::NoPrograms));
     }

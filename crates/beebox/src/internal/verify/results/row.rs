@@ -72,13 +72,13 @@ pub struct Row {
     /// Comparison with the answers that a text case records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<Agreement>,
-    /// Explanation of the refusal, with `--explain`.
+    /// Explanation of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explained>,
-    /// Costs of verification, with `--cost`.
+    /// Costs of verification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<ProgramCost>,
-    /// Facts of an accepted program, with `--facts`.
+    /// Facts of an accepted program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<FactTable>,
     /// The source lines that the log names most often, if that was asked for.
