@@ -217,8 +217,8 @@ fn wrong_input_is_named() {
             &["global nothing", "one of "],
         ),
         (
-            &[FIREWALL, "--packet", "zero:60", "--engine", "interp"],
-            &["engine interp", "native or checked"],
+            &[FIREWALL, "--packet", "zero:60", "--engine", "classic"],
+            &["'classic'", "native, interp, checked"],
         ),
         (
             &[FIREWALL, "--packet", "zero:60", "--clock", "fixed"],
