@@ -299,7 +299,10 @@ fn tests_with_oracles_are_registered_with_their_harness() {
 
 /// Features that leave items out and change none, by crate.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("beebox", &["capture", "decompress", "kernel-data", "run", "seccomp"]),
+    (
+        "beebox",
+        &["capture", "decompress", "kernel-data", "run", "seccomp"],
+    ),
     ("gateway", &["command"]),
 ];
 
