@@ -69,7 +69,7 @@ fn the_page_of_options_is_what_help_prints() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-options.md");
     let text = fs::read_to_string(page).unwrap();
     let start = text.find("\n## ").unwrap_or(text.len());
-    if text[start..] != printed && std::env::var_os("BEEBOX_WRITE").is_some() {
+    if text[start..] != printed && std::env::var_os("UPDATE_EXPECT").is_some() {
         return fs::write(page, text[..start].to_owned() + &printed).unwrap();
     }
     let differs = text[start..]
@@ -78,6 +78,6 @@ fn the_page_of_options_is_what_help_prints() {
         .find(|(a, b)| a != b);
     assert!(
         text[start..] == printed,
-        "{differs:?} (BEEBOX_WRITE=1 writes the page)"
+        "{differs:?} (UPDATE_EXPECT=1 writes the page)"
     );
 }

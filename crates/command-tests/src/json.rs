@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Executable, root};
 
-/// The page of keys, which BEEBOX_WRITE=1 writes.
+/// The page of keys, which UPDATE_EXPECT=1 writes.
 const PAGE: &str = "docs/json-keys.md";
 
 /// Words of a command and its output, in the root of the repository.
@@ -52,7 +52,7 @@ pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&st
     if page[start..end] == section {
         return;
     }
-    if env::var_os("BEEBOX_WRITE").is_some() {
+    if env::var_os("UPDATE_EXPECT").is_some() {
         let new = [&page[..start], &section, &page[end..]].concat();
         return fs::write(root().join(PAGE), new).expect("the page is written");
     }
@@ -61,7 +61,7 @@ pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&st
     let more: Vec<_> = printed.difference(&page).collect();
     let absent: Vec<_> = page.difference(&printed).collect();
     panic!(
-        "{PAGE}: not in the page: {more:#?}\nnot printed: {absent:#?}\n(BEEBOX_WRITE=1 writes it)"
+        "{PAGE}: not in the page: {more:#?}\nnot printed: {absent:#?}\n(UPDATE_EXPECT=1 writes it)"
     );
 }
 
