@@ -13,6 +13,15 @@
 //!
 //! A benchmark is one entry of [`BENCHES`]: it makes a [`Report`], which
 //! [`render`] writes for people and for programs.
+//!
+//! # Modules
+//!
+//! `engines/` runs one XDP program on every engine, the kernel included: `workload.rs` lists the
+//! programs, `unchecked.rs` is the one file that asserts their safety, `summary.rs` computes
+//! ratios. `race.rs` compares every answer and takes samples in turns, `fresh.rs` repeats that in
+//! new processes, `report.rs` and `render.rs` hold and print the report. `maps/` has programs with
+//! maps, here (`native.rs`), in the kernel and on a hash table. A benchmark is one entry of a list
+//! and a module (`classic/`, `load/`).
 #![deny(unsafe_code)]
 
 mod classic;

@@ -32,6 +32,20 @@
 //! # assert_eq!(members[0].name, StrOffset(5));
 //! # Ok::<(), beebox_btf::ParseError>(())
 //! ```
+//!
+//! # Modules
+//!
+//! `btf.rs` keeps the blob, two bytes for each type (`starts.rs`), and a module's base; `parse.rs`
+//! finds where types start, `lookup.rs` builds indexes by name on demand; `types.rs` reads each
+//! type in place, `edit.rs` changes types in place; `validate/` is Linux's check in Linux's order,
+//! with its log (`validate/log.rs`); `fields/` finds special fields, `saved_index.rs` an index as
+//! bytes, `typed_walk.rs` what lies at an offset of a structure; `dump_c/` orders types, then
+//! writes declarations, `dump_rust/` writes Rust with explicit padding; `show/` prints objects as
+//! `bpf_snprintf_btf` does; `dedup/` merges equal types; `ext/` is `.BTF.ext`. `core/` answers
+//! CO-RE relocations: `path.rs` (the access path), `name.rs` (flavours), `matching.rs`,
+//! `compatible.rs`, `alike.rs` (the same path in the target), `value.rs` (the value of the
+//! instruction), `resolver.rs` (an object's relocations in order), `minimal.rs` (the types that
+//! they need).
 #![forbid(unsafe_code)]
 
 mod btf;

@@ -10,6 +10,13 @@
 //! returns records without copying them. Fields of a record are decoded by its
 //! accessors. Memory is bounded by the longest record that the formats allow: the buffer
 //! grows with the bytes that arrive, never by a stated length alone.
+//!
+//! # Modules
+//!
+//! `window.rs` is the buffer or the mapping; `framing.rs` with `pcap.rs` and `pcapng.rs` computes
+//! where records end; `reader.rs` returns records in place; `writer.rs` copies them; `merge.rs`
+//! puts packets of several captures into one section; `split.rs` guesses where a record starts in
+//! the middle of a file, for threads. A wrong guess costs time only.
 #![forbid(unsafe_code)]
 
 mod compress;

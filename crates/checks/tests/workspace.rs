@@ -583,9 +583,9 @@ fn every_link_of_the_documents_leads_somewhere() {
     }
 }
 
-/// Files and directories are code spans that end in `.rs` or `/`. A paragraph about a crate
-/// names them by the end of their path in it, or by their path below `crates`; any other text by
-/// the end of their path in the repository.
+/// Files and directories are code spans that end in `.rs` or `/`. The list of modules in the header of
+/// a file names them by the end of their path in its crate, or by their path below `crates`;
+/// ARCHITECTURE.md by the end of their path in the repository.
 #[test]
 fn every_file_that_the_architecture_names_exists() {
     let mut faults = Faults::default();
@@ -603,26 +603,29 @@ fn every_file_that_the_architecture_names_exists() {
         let end = format!("/{name}");
         paths.any(|path| path.starts_with(within) && path.ends_with(&end))
     };
-    let text = read("ARCHITECTURE.md");
-    let (mut within, mut named) = (String::from("/"), 0);
-    for paragraph in text.split("\n\n") {
-        if paragraph.starts_with('#') {
-            within = String::from("/");
+    let mut texts = vec![("/".to_owned(), read("ARCHITECTURE.md"))];
+    for path in files(&root)
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|it| it == "rs"))
+    {
+        let text = fs::read_to_string(&path).unwrap();
+        let header: String = text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .collect();
+        let path = path.strip_prefix(&root).unwrap();
+        let name = path.iter().nth(1).map(|name| name.display().to_string());
+        if let (Some((_, list)), Some(name)) = (header.split_once("//! # Modules"), name) {
+            texts.push((format!("/crates/{name}/"), list.to_owned()));
         }
-        for line in paragraph.lines() {
-            if let Some(about) = line.strip_prefix("**`") {
-                let about = about.split(['`', '/']).next().unwrap();
-                within = format!("/crates/{about}/");
-            }
-            for name in line.split('`').skip(1).step_by(2) {
-                if name.ends_with(".rs") || name.ends_with('/') && name.len() > 1 {
-                    named += 1;
-                    let is_there =
-                        exists(&within, name) || paths.contains(&format!("/crates/{name}"));
-                    faults.note(is_there, || {
-                        format!("ARCHITECTURE.md: no {name} in {within}")
-                    });
-                }
+    }
+    let mut named = 0;
+    for (within, text) in &texts {
+        for name in text.split('`').skip(1).step_by(2) {
+            if name.ends_with(".rs") || name.ends_with('/') && name.len() > 1 {
+                named += 1;
+                let is_there = exists(within, name) || paths.contains(&format!("/crates/{name}"));
+                faults.note(is_there, || format!("no {name} in {within}"));
             }
         }
     }

@@ -7,6 +7,17 @@
 //! ```
 //!
 //! A [`Checked`] is only constructed by [`check`], so it obeys the rules that it names.
+//!
+//! # Modules
+//!
+//! `text/` has a reader and a writer for each form, and one table of operands; `check.rs` has the
+//! rules in the kernel's order, `screen.rs` a table that accepts most instructions at once;
+//! `run.rs` is the plain interpreter (`run/op.rs` its operations, `run/input.rs` its inputs,
+//! `run/trace.rs` its observer); `ancillary.rs` has the values of ancillary loads; `convert.rs` is
+//! the conversion, with `convert/forms.rs` (a template for each opcode), `liveness.rs`, `code.rs`
+//! (the pass that emits code) and `special.rs` (opcodes that need several instructions);
+//! `kernel_limits.rs` computes the length of the kernel's own conversion, which decides about
+//! EINVAL and ENOMEM.
 #![forbid(unsafe_code)]
 
 pub mod ancillary;

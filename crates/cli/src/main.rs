@@ -1,5 +1,11 @@
 //! The `beebox` command: one module per subcommand, each with its arguments and
 //! a `run` that answers yes, no, or why it could not answer.
+//!
+//! # Modules
+//!
+//! `object_input.rs` opens objects, `dis/native.rs` shows native code beside the instructions that
+//! it comes from, `exec/trusted.rs` passes on the user's assertion of safety, `filter/profile.rs`
+//! writes for the profiler.
 #![deny(unsafe_code)]
 
 #[macro_use]

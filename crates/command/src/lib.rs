@@ -1,6 +1,12 @@
 //! What the commands `beebox` and `beebox-gateway` share: options and their checks, inputs,
 //! outputs that are complete or absent, text and JSON on standard output, messages and exit
 //! codes.
+//!
+//! # Modules
+//!
+//! `answer.rs` is exit code, message and remedy, `file_hint.rs` remedies for files,
+//! `kernel_input.rs` the options that name a kernel, `unused_options.rs` the check for options that
+//! do nothing, `output_file.rs` files that are complete or absent, `stdout.rs` text and JSON.
 #![forbid(unsafe_code)]
 
 /// Writes a line to standard error.

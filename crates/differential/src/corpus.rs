@@ -9,6 +9,10 @@
 //!   our compiler knows, for the architectures that they name.
 //!
 //! Parts that are not on the machine are omitted and reported.
+//!
+//! # Modules
+//!
+//! Programs of others, on which optimizations are counted.
 
 pub mod page;
 

@@ -22,6 +22,17 @@
 //! assert_eq!(compiled.table().lookup(&header).rule, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Modules
+//!
+//! `rules/` reads and writes rule files, `import/` what iptables and nftables print (`chains.rs`
+//! makes one list of chains, `conditions.rs` has unions of products, `assumptions.rs` what is known
+//! of all packets); `header.rs` reads packets as the data plane does. `classes.rs` finds the
+//! classes of a field by a sweep over its ranges, `bitmap.rs` stores each block of 512 rules once,
+//! `trie.rs` and `ports.rs` build lookups, `compile.rs` writes the table, whose places `layout.rs`
+//! names; `table.rs` is the data plane's lookup in Rust, `plane.rs` the object
+//! `crates/gateway/bpf/gateway.bpf.o` with a table. `space.rs` has sets of packets as products of
+//! ranges, `analysis.rs` rules without packets and differences of sets.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

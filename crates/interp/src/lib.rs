@@ -15,6 +15,19 @@
 //!
 //! A budget limits the backward jumps of a run; the deadline is checked when a slice of it
 //! is used up (`vm::Meter`).
+//!
+//! # Modules
+//!
+//! `checked/` runs any instructions: `engine.rs` is the interpreter loop, `frequent.rs` its fast
+//! rows, `engine/call_stack.rs` calls and returns, `memory.rs` and `maps.rs` the virtual address
+//! space, `engine/watch.rs` with `memory/watch.rs` notice reads of stack that was not written,
+//! `engine/arena.rs` pointers into arenas, `calls.rs` the helpers, `tail.rs` tail calls, `model.rs`
+//! what a run opened and holds, `trap.rs` the traps. The rest is the threaded interpreter; threaded
+//! code is built only where tail calls are certain (`build.rs`): `compile.rs` compiles lowered
+//! programs to operations, `threaded.rs` runs them, with the entries of each kind of program,
+//! `verified.rs` verified ones, in the memory of native code; `fusion.rs` lists the fusions,
+//! `fuse.rs` recognises sequences, `ops/` has the handlers, `ops/linked.rs` and `ops/pairs.rs`
+//! those of linked operations.
 
 pub mod checked;
 mod compile;

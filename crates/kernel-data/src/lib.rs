@@ -18,6 +18,12 @@
 //! assert!(btf.find(Kind::Struct, "task_struct").is_some());
 //! assert!(kernel.config().is_some_and(|config| config.is_set("CONFIG_BPF_SYSCALL")));
 //! ```
+//!
+//! # Modules
+//!
+//! What `xtask/src/kernel_data.rs` extracted from a running kernel. `build.rs` unpacks its BTF and
+//! computes the index (`btf::saved_index`), which are mapped with the program; `lib.rs`
+//! decompresses the rest, `symbols.rs` looks up symbols.
 #![forbid(unsafe_code)]
 
 mod symbols;

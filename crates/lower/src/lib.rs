@@ -14,6 +14,27 @@
 //!
 //! Analyses that several engines need are here too: the control-flow graph with definitions
 //! and uses ([`flow`]), and comparison trees ([`trees`]).
+//!
+//! # Modules
+//!
+//! `structure.rs` checks the structure of programs whose safety the caller asserts, in one pass;
+//! `scratch.rs` moves scratch words of classic programs to free registers; `verified.rs` rewrites
+//! programs that the verifier accepted (`verifier::Proof`): map references become addresses,
+//! accesses to the context those of `vm::DirectContext`; `premises.rs` compares what a proof takes
+//! from the registry with the code that runs; `passes/` has the passes over them, each of which can
+//! be left out (constants and decided branches in `facts.rs`, operations on maps in `accesses.rs`,
+//! with how keys were stored in `key_stores.rs`; loops in place of helpers in `loops.rs`, zero
+//! extensions and masks in `masks.rs`; `bits.rs` writes out the reversal of bits), `construct.rs`
+//! makes instructions, `callbacks.rs` writes the loops of helpers that call functions of the
+//! program, `packet_loads.rs` the calls for packet loads of classic BPF, and `patch.rs` replaces
+//! instructions by sequences. `flow/` is the control-flow graph with definitions and uses that
+//! passes and engines share: `graph.rs` the edges, `transfer.rs` what an instruction reads and
+//! writes of both halves of every register, `node.rs` what is known of a slot, `liveness.rs` the
+//! fixpoint over loops, `definitions.rs` the definitions that reach a slot. It is computed once,
+//! when `code.rs` has applied the passes that rest on it (`passes/unused.rs`). `trees.rs` finds
+//! comparison trees for all engines. `kind.rs` has the kinds of programs, which are types
+//! (`Lowered<K>`), `lowered_code.rs` what they share, `lowered_call.rs` what a call calls, with the
+//! only table of its numbers, `proved.rs` the lowering of verified programs.
 #![forbid(unsafe_code)]
 
 mod callbacks;

@@ -49,6 +49,21 @@
 //! | `unlinked` | objects of the other byte order or with legacy maps, for listings |
 //! | `linker/` | static linking of several objects into one |
 //! | `container` | files that are not objects, and objects embedded in them |
+//!
+//! # Modules
+//!
+//! `elf.rs` makes tables of the file; `sections.rs` and `programs.rs` classify them; `maps/`
+//! collects maps (declared, data, struct_ops) with initial contents; `externs/` collects and
+//! resolves externs; `datasec.rs` completes types that compilers leave open; `relocate/` resolves
+//! the file's relocations (`patches.rs`), CO-RE (`core.rs`), called functions (`assemble.rs`,
+//! `info.rs`, `callback.rs`) and data (`data.rs`); `object.rs` and `linked.rs` are the steps in
+//! libbpf's order; `container.rs` recognises files that contain objects. `linker/` makes one object
+//! of several: `input.rs` is one checked file, `output.rs` the result and its ELF layout (libelf's,
+//! so that the bytes are libbpf's); `symbols.rs` resolves symbols, `agreement.rs` and `maps.rs`
+//! compare declarations; `relocations.rs`, `types.rs` and `info.rs` adjust relocations, types and
+//! `.BTF.ext`. `overview/` lists what an object contains and needs without linking;
+//! `overview/trial.rs` links program by program, `overview/reach.rs` finds what runs may reach
+//! where constants decide branches.
 #![forbid(unsafe_code)]
 
 mod attach;

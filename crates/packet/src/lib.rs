@@ -1,5 +1,10 @@
 //! Packets as filters see them: bytes, captured and wire length, header offsets, and
 //! metadata of the device.
+//!
+//! # Modules
+//!
+//! `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
+//! `netlink.rs` finds netlink attributes.
 #![forbid(unsafe_code)]
 
 mod header_walk;

@@ -19,6 +19,11 @@
 //! | `image` | initial contents as sparse bytes |
 //! | `externs` | extern symbols and their resolution |
 //! | `case` | text form of programs, with recorded answers of kernels |
+//!
+//! # Modules
+//!
+//! `program.rs` and `builder.rs` are the checked, owned program, `map_def.rs` its maps with initial
+//! contents, `externs.rs` its externs.
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -1,5 +1,12 @@
 //! Renders objects, seccomp tables, findings and explanations as text and JSON, and
 //! bindings of objects as C and Rust.
+//!
+//! # Modules
+//!
+//! `object/` is an object as text and as JSON, `explain/` explanations of refusals (`words/` by
+//! cause), `bindings/` C headers and Rust bindings of objects, `value.rs` values of a type as JSON
+//! and back, `veristat/` results of verification (columns, filters, order, comparison), `btf/`
+//! layouts, summaries and differences of types, `table.rs` aligned columns.
 #![forbid(unsafe_code)]
 
 pub mod bindings;

@@ -10,6 +10,14 @@
 //! tables, differences and proofs are queries on it, and printed conditions are exact. Time
 //! and memory are limited; beyond the limit the result is [`TooComplex`], which names an
 //! instruction.
+//!
+//! # Modules
+//!
+//! `filter.rs` and `action.rs` decide one call as the kernel does. `symbolic/` decides all calls at
+//! once: `diagram.rs` (decision diagrams over the bits of the call), `bits.rs` and `value.rs`
+//! (arithmetic on them), `explore.rs` (symbolic execution), `solver.rs` (satisfiability), `set.rs`
+//! and `condition.rs` (diagrams to text). `table.rs`, `diff.rs`, `expect.rs` and `lint.rs` query
+//! it. `profile/` reads container profiles and compiles them.
 #![forbid(unsafe_code)]
 
 mod action;

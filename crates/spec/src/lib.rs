@@ -3,6 +3,19 @@
 //! introduced each; kfuncs, bit operations among them, and prototypes of functions of a host;
 //! the description of a kernel ([`Kernel`]); the registry of helper
 //! prototypes, context accesses and kfuncs; traits for clock and random numbers.
+//!
+//! # Modules
+//!
+//! Tables of Linux's names with the release that introduced each: program types and section names,
+//! map kinds, helpers, kfuncs, features of instructions. `kernel/` is the description of one
+//! kernel, each fact with its source; `registry/` is what a kernel offers to programs: prototypes,
+//! context and socket accesses, how many instructions Linux makes of accesses and calls
+//! (`rewriting.rs`), return ranges, targets of iterators, map traits, kfuncs, lists; `signature.rs`
+//! writes a prototype in one line, as implementations declare it; `registry/text/` reads and writes
+//! its text form, a file for each kind of line. A `Registry` is made of its text alone. `bits.rs`
+//! has the bit operations: kfuncs of a module that descriptions of kernels may have. `host/` has
+//! the prototypes of functions of a host, their module and their helpers; `kfuncs.rs` numbers the
+//! functions that programs call as kfuncs, and finds them by BTF id.
 #![forbid(unsafe_code)]
 
 pub mod bits;

@@ -24,6 +24,19 @@
 //! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
 //! | [`reason`] | explanations of refusals |
 //! | [`log`] | the log's text |
+//!
+//! # Modules
+//!
+//! `facts/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
+//! the walk and its pruning, `state/` registers, stack slots and frames, `domain/` numbers,
+//! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
+//! map references; `rewrite/` removes dead code and makes the kernel's form of a program; `log/`
+//! writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a row for
+//! each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
+//! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
+//! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records
+//! the path, `values.rs` finds definitions along it, `rules/` has one rule for each class,
+//! `cause.rs` and `cause/` what they find.
 #![forbid(unsafe_code)]
 
 pub mod alu;

@@ -5,6 +5,30 @@
 //! made once and used for any number of runs, so that starting one costs a few stores.
 //! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
 //! values of maps are [`Cells`].
+//!
+//! # Modules
+//!
+//! `addresses.rs` is the address space of checked runs, `machine.rs` the state of a run and its
+//! `RunContext`, `system.rs` the machine and process that helpers report, `network/` its network
+//! (devices, routes, rules, neighbours, sockets with the memory in which programs read them),
+//! `unchecked.rs` the one assertion of safety, `meter.rs` and `deadline.rs` the limits. Helpers are
+//! written against the memory port of `helper.rs`; `direct.rs` implements it for verified programs,
+//! as the checked engine does for its model memory, with `stack_frames.rs`, the list of stack
+//! frames in which helpers find the program's stack; `direct_call.rs` makes C functions of helpers
+//! over it, and `implementation.rs` is one with the signatures that it declares. `calls.rs` has the
+//! helpers of unverified programs (with the platform's C calling convention, so that native code
+//! calls them directly), `iteration.rs` helpers with callbacks (they return the next call, engines
+//! make it), `host_function.rs` functions of the host, `model.rs` what functions need of the
+//! checked engine beyond the memory port. Of maps, `map_object.rs` is the interface that programs
+//! use, `guard.rs` the epoch that keeps values, `lock.rs` spin locks and `timers.rs` timers in
+//! values (`beebox::internal::run` fires them between runs), `arena_object.rs` arenas as engines
+//! reach them, `objects/` the objects that programs allocate with their lists and trees,
+//! `program_streams.rs` the streams of a program. Native code and the threaded interpreter use
+//! `verified_run.rs` (what runs have in common), `direct_context.rs` (the context of verified
+//! programs), `direct_access.rs` and `map_function.rs` (operations on one map without the helper),
+//! `hash_lookup.rs` (the layout of hash tables that it searches by itself) and `tail_table.rs`
+//! (program arrays). `packet_buffer.rs` is a packet with headroom and tailroom, `packet_state.rs`
+//! its metadata outside the context, `packet_context.rs` the offsets of its addresses in contexts.
 
 pub mod addresses;
 mod arena_object;

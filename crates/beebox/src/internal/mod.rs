@@ -1,5 +1,28 @@
 //! What is behind the promised items: for the command, the gateway and the tools of this
 //! repository. Nothing here is promised; a name may change or go with any version.
+//!
+//! # Modules
+//!
+//! The crate promises what its pages show (`public-api.txt` lists it; about 115 items); the hidden
+//! module `internal` has everything else that the command, the gateway and the tools use, and
+//! hidden fields and methods belong to it: without promise. At the root: `filter.rs` and
+//! `expression.rs`, `engine.rs` with the engines of filters, `instance/` with the handles of loaded
+//! objects, `failure.rs` with their error, `host.rs` with `kfunc!`, and modules that export the
+//! promised items of one subject. In `internal/`: `captures/` filters files and streams; `run/` is
+//! what handles stand on and runs programs of objects: `load.rs` loads an object, `loaded.rs` is
+//! it, `shared.rs` what its runs share, `reuse.rs` takes maps of others, `prepared.rs` a program of
+//! it, `program.rs` its runs, `checked.rs` those in the checked engine, `parallel/` those over
+//! captures in threads; `raw/` runs unverified instructions and those whose safety the caller
+//! asserts; `native.rs` is native code for inspection; `pod.rs` has the types of keys and values;
+//! `kernel_image.rs` unpacks kernel images; `kernel_files.rs` reads kernels from files and
+//! directories, `type_file.rs` BTF in files; `variables.rs` sets global variables by path;
+//! `bytes.rs` has sources of bytes, `maps_json/` maps and records as JSON and back, `expect/`
+//! expectation files (`statement.rs` reads statements, `check.rs` runs them, `compare.rs` finds
+//! differences, `report.rs` is the result as text, JSON and XML); `listing/` lists instructions: of
+//! objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic ones, and as
+//! Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
+//! parallel, one row each. The commands use no crate beside it but `command`, `report` and `sys`;
+//! `command` also `kernel-data`.
 
 pub mod btf;
 #[cfg(feature = "run")]

@@ -1,6 +1,13 @@
 //! Verified programs with maps, run as native code and in the threaded interpreter with and
 //! without each pass, in the checked engine and in the running kernel: equal results, packets, contexts and maps, those
 //! of the programs that they call and of the timers that they start included.
+//!
+//! # Modules
+//!
+//! Generated programs with maps, timers, sockets, tail calls and changes of packets (`generate.rs`,
+//! `generate/`, `maps.rs`) as native code with and without each pass, in the checked engine
+//! (`engines.rs`) and in the kernel (`in_kernel.rs`), on a machine whose sockets are real there
+//! (`machine.rs`).
 
 mod engines;
 mod generate;

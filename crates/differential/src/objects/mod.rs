@@ -3,6 +3,10 @@
 //!
 //! libbpf runs as it is, with a stand-in for the kernel behind it (see `harness`);
 //! so what is compared is a loader with a loader, and no kernel has a say.
+//!
+//! # Modules
+//!
+//! Libbpf with a stand-in for the kernel beside our loader, field by field.
 
 pub mod class;
 pub mod compare;

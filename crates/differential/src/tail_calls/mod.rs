@@ -3,6 +3,12 @@
 //!
 //! Every program leaves a trace of what ran in a counter, so that equal counters mean equal
 //! sequences of programs and functions.
+//!
+//! # Modules
+//!
+//! Generated chains of programs that call each other (`generate.rs`) in both engines (`engines.rs`)
+//! and in the kernel (`in_kernel.rs`), and what the kernel's own tests of tail calls do and expect
+//! (`selftests.rs`).
 
 mod engines;
 mod generate;

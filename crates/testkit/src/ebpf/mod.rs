@@ -12,6 +12,12 @@
 //!   read checked: it says what is right, and whether a program is safe at all;
 //! - [`shrink`] makes a program that shows a difference small;
 //! - [`reach`] counts what was generated and executed.
+//!
+//! # Modules
+//!
+//! `generate.rs`, `statements.rs` and `memory.rs` generate programs that are safe by construction;
+//! `idioms/` has compiler idioms, `twist.rs` near misses of them; `reference.rs` is the reference
+//! evaluator, which checks safety by the provenance of values (`origin.rs`).
 
 mod choices;
 mod draft;
