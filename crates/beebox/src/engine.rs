@@ -40,6 +40,7 @@ impl Engine {
     }
 }
 
+#[doc(hidden)]
 impl FromStr for Engine {
     type Err = UnknownEngine;
 

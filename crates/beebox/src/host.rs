@@ -65,7 +65,7 @@
 //! }
 //! ```
 
-pub use crate::internal::host::{HELPER_NUMBERS, HostFunction};
+pub use crate::internal::host::HostFunction;
 
 /// Declarations of functions in C, for the source of programs that call them.
 pub fn header(functions: &[HostFunction]) -> String {

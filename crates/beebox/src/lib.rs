@@ -129,7 +129,7 @@ pub mod variables;
 pub mod verify;
 
 #[cfg(any(feature = "capture", feature = "seccomp"))]
-pub use engine::{Engine, UnknownEngine};
+pub use engine::Engine;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use error::FilterError;
 #[cfg(feature = "capture")]

@@ -43,7 +43,7 @@ errors! {
     beebox::JumpLimitExceeded,
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
-    beebox::UnknownEngine,
+    beebox::internal::UnknownEngine,
     btf::AccessFault<'static>,
     btf::core::CoreError,
     btf::DedupError,

@@ -75,3 +75,30 @@ fn blocks_of_the_pages_do_what_they_say() {
     let router = Object::from_bytes(file("packets/router.bpf.o")).unwrap();
     blocks::router(router, "192.0.2.1".parse().unwrap()).unwrap();
 }
+
+#[oracle::test]
+fn the_features_of_the_pages_are_those_of_the_crate() {
+    let manifest = include_str!("../Cargo.toml");
+    let (_, features) = manifest.split_once("\n[features]\n").unwrap();
+    let (features, _) = features.split_once("\n[").unwrap();
+    let declared: Vec<&str> = features
+        .lines()
+        .filter_map(|line| line.split_once(" = ").map(|(name, _)| name))
+        .filter(|name| *name != "default")
+        .collect();
+    assert!(declared.contains(&"run"), "{declared:?}");
+    let listed = |page: &str, row: &str| -> Vec<String> {
+        let (_, table) = page.split_once("| feature | adds |").unwrap();
+        let rows = table.lines().skip(1).take_while(|line| line.contains('|'));
+        let names = rows.filter_map(|line| line.trim_start_matches(row).strip_prefix("| `"));
+        let names = names.filter_map(|line| line.split_once('`'));
+        names.map(|(name, _)| name.to_owned()).collect()
+    };
+    let page = fs::read_to_string(repository().join("docs/embed.md")).unwrap();
+    assert_eq!(listed(&page, ""), declared);
+    assert_eq!(listed(include_str!("../src/lib.rs"), "//! "), declared);
+    // Each is built alone by a step of `.ci/extended`.
+    let steps = fs::read_to_string(repository().join(".ci/common")).unwrap();
+    let alone = format!("for feature in '' {}; do", declared.join(" "));
+    assert!(steps.contains(&alone), "{alone}");
+}

@@ -174,8 +174,8 @@ impl fmt::Display for ExternFault {
             ExternFault::NoKernelTypes => write!(f, "BTF of the kernel is unknown"),
             ExternFault::NoSymbols => write!(
                 f,
-                "the data of the kernel leave out its symbols (System.map or kallsyms in --kernel \
-                 DIRECTORY, or --kernel running, has them)"
+                "the data of the kernel leave out its symbols (System.map, kallsyms or the running \
+                 kernel has them)"
             ),
             ExternFault::Ambiguous { first, second } => {
                 write!(

@@ -244,8 +244,7 @@ impl fmt::Display for RelocationFault {
             ),
             Fault::LeftOut { what } => write!(
                 f,
-                "the types given leave out {what}; the kernel's own types decide (--btf FILE, \
-                 --kernel running)"
+                "the types given leave out {what}; the kernel's own types decide"
             ),
             Fault::NoKernelTypes => write!(f, "BTF of the kernel is required and unknown"),
             Fault::TooLarge { limit } => write!(

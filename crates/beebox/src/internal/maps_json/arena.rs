@@ -8,7 +8,7 @@ use spec::Errno;
 
 /// Form of the entries of an arena.
 pub(super) const FORM: &str =
-    r#"{"MAP": [{"address": "0x7f0000000000", "value": [1, 2]}]}, as --dump-maps prints it"#;
+    r#"{"MAP": [{"address": "0x7f0000000000", "value": [1, 2]}]}, as in dumps of maps"#;
 
 /// The pages of an arena that hold something.
 pub(super) fn pages(arena: &Arena) -> impl Iterator<Item = Ordered> {

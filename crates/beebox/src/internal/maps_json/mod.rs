@@ -29,7 +29,7 @@ use spec::maps::MapKind;
 use crate::internal::run::{LoadedObject, ObjectMap};
 
 /// Form of the entries of maps.
-const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as --dump-maps prints it"#;
+const FORM: &str = r#"{"MAP": [{"key": KEY, "value": VALUE}]}, as in dumps of maps"#;
 
 /// A key or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
