@@ -8,7 +8,8 @@ use crate::internal::bytes::ByteSource;
 use crate::internal::name_of;
 
 /// The statements of expectation files, one a line, for help and errors.
-pub const FORM: &str = "  set MAP KEY = VALUE          write an element, in the JSON of dumps of maps
+pub const FORM: &str =
+    "  set MAP KEY = VALUE          write an element, in the JSON of dumps of maps
   run PROGRAM PACKET [ctx=CONTEXT] [xTIMES]
                                run on a packet, none for types without packets, and a
                                context: hexadecimal, zero:N or a file

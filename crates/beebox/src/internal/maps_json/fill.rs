@@ -164,7 +164,8 @@ pub(super) fn none((): ()) -> Vec<String> {
 const KEYLESS_FORM: &str = r#"{"MAP": [{"value": VALUE}]}"#;
 
 /// Forms of setting variables.
-const VARIABLES_FORM: &str = "an assignment NAME=VALUE, or the entry of the map as in dumps of maps";
+const VARIABLES_FORM: &str =
+    "an assignment NAME=VALUE, or the entry of the map as in dumps of maps";
 
 /// Sets the variables of an entry of a map that holds global variables. Those that the program
 /// only reads have been set before it was verified, and keep their values.
@@ -260,9 +261,9 @@ pub(super) fn put_socket(
     let cookie = cookie_of(value)?;
     let put = loaded.set_socket(&map.def.name, key, cookie);
     put.map_err(|errno| match errno {
-        Errno::EBADF => format!(
-            "value: cookie {cookie}: the description of the network has no such socket"
-        ),
+        Errno::EBADF => {
+            format!("value: cookie {cookie}: the description of the network has no such socket")
+        }
         Errno::E2BIG => format!("key: the map has {} elements", map.def.params.max_entries),
         errno => format!("the map does not take the socket of cookie {cookie}: {errno}"),
     })
