@@ -44,8 +44,7 @@
 //!
 //! ```
 //! use beebox::Expression;
-//! use beebox::captures::Input;
-//! use beebox::internal::captures;
+//! use beebox::captures::{self, Input};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
