@@ -168,8 +168,19 @@ fn words(bytes: &[u8]) -> Found {
     words.collect()
 }
 
+/// The distances of the frame around whose start a program searches. Below it, at distances that
+/// depend on the engine, are the frames of the functions that search.
+fn frame(name: &str) -> Option<Range<i64>> {
+    match name {
+        "stack" => Some(0..32),
+        "caller" => Some(0..8),
+        "pointers" => Some(0..24),
+        _ => None,
+    }
+}
+
 /// The distances at which the object lies around which a program searches, with what is in
-/// front of it in its allocation; `None` for the stack, near which nothing else of the run is.
+/// front of it in its allocation.
 fn object(name: &str) -> Option<Range<i64>> {
     match name {
         "context" => Some(-40..272),
@@ -195,6 +206,19 @@ fn programs_that_search_memory_find_nothing_of_the_process() {
             let (mut found, mut again) = (run(), deeper(reader + 1, run));
             let mut threaded = search(RunEngine::Interp);
             let mut theirs = search(RunEngine::Checked);
+            if let Some(frame) = frame(name) {
+                // The functions that search have nothing but zeros when they read, so that
+                // nothing of the process is there; how far below they are is the engine's choice.
+                for found in [&mut found, &mut again, &mut threaded] {
+                    let below = found.extract_if(.., |distance, _| !frame.contains(distance));
+                    let below: Found = below.collect();
+                    let is_zero = |(distance, word): (&i64, &u64)| *distance < 0 && *word == 0;
+                    assert!(
+                        below.iter().all(is_zero),
+                        "{name}, {reader_name}: {below:x?}"
+                    );
+                }
+            }
             if let Some(object) = object(name) {
                 // What lies behind is other memory of the run, where the allocator put it.
                 for found in [&mut found, &mut again, &mut threaded, &mut theirs] {

@@ -24,10 +24,10 @@
 //! `engine/arena.rs` pointers into arenas, `calls.rs` the helpers, `tail.rs` tail calls, `model.rs`
 //! what a run opened and holds, `trap.rs` the traps. The rest is the threaded interpreter; threaded
 //! code is built only where tail calls are certain (`build.rs`): `compile.rs` compiles lowered
-//! programs to operations, `threaded.rs` runs them, with the entries of each kind of program,
-//! `verified.rs` verified ones, in the memory of native code; `fusion.rs` lists the fusions,
-//! `fuse.rs` recognises sequences, `ops/` has the handlers, `ops/linked.rs` and `ops/pairs.rs`
-//! those of linked operations.
+//! programs to operations, `compile/single.rs` instructions that are one operation each;
+//! `threaded.rs` runs them, with the entries of each kind of program, `verified.rs` verified ones,
+//! in the memory of native code; `fusion.rs` lists the fusions, `fuse.rs` recognises sequences,
+//! `ops/` has the handlers, `ops/linked.rs` and `ops/pairs.rs` those of linked operations.
 
 pub mod checked;
 mod compile;

@@ -428,11 +428,13 @@ struct FrameRoom(
 );
 
 /// Runs a function of a verified program to its end, in a frame of its own; returns its result.
+/// The frames of a run, the entry's among them, are all on the host's stack, so that those of
+/// callees are below those of callers.
 ///
 /// # Safety
 /// The invariants of [`Run`] hold for these fields of it.
 #[inline(never)]
-unsafe fn complete_in_frame(
+pub(crate) unsafe fn complete_in_frame(
     op: *const Op,
     m: *mut Machine,
     cx: *mut RunContext<'static>,

@@ -6,7 +6,6 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use isa::ebpf::Reg;
 use lower::{
     ContextKind, ContextProgram, EntryFunction, EntrySizes, PacketProgram, Verified,
     VerifiedProgram,
@@ -17,7 +16,7 @@ use vm::{
 };
 
 use crate::compile::Unsupported;
-use crate::op::{Run, TailEntry};
+use crate::op::{TailEntry, complete_in_frame};
 use crate::threaded::set_context;
 use crate::{Threaded, ThreadedCode, ThreadedProgram};
 
@@ -107,17 +106,16 @@ impl ThreadedCode {
         let m = machine.enter();
         // SAFETY: the verifier proved that the program accesses its context, laid out as lowering
         // assumes, the packet, its stack, and values of its maps, which the guard and the
-        // references keep. `m` is unique for this run, and its stack has room for the frame of the
-        // entry; no operation keeps the run context, whose lifetime is extended in type only.
+        // references keep. `m` is unique for this run; no operation keeps the run context, whose
+        // lifetime is extended in type only.
         unsafe {
             self.references.run(r1, guard, cx, |cx| {
                 (*m).may_goto = MAY_GOTO_LOOPS;
                 (*m).tail_calls = 0;
                 (*m).meter = Meter::new(u64::MAX, deadline);
                 set_context(m, r1);
-                self.layouts[0].enter((*m).regs[Reg::R10.index()], &mut cx.frames);
                 let cx: *mut RunContext<'_> = cx;
-                let r0 = Run::new(self.ops.as_ptr(), m, &[], cx.cast()).complete();
+                let r0 = complete_in_frame(self.ops.as_ptr(), m, cx.cast(), &self.layouts[0]);
                 (*m).meter.outcome(r0)
             })
         }
