@@ -11,7 +11,6 @@ mod filter_capture;
 #[path = "../examples/host_function.rs"]
 mod host_function;
 #[allow(dead_code)]
-#[allow(dead_code)]
 #[path = "../examples/run_object.rs"]
 mod run_object;
 #[allow(dead_code)]

@@ -5,25 +5,10 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox::captures::Input;
 use beebox::internal::{
     btf, bytes, captures, ebpf, expect, host, kernel, maps, maps_json, network, object, program,
     raw, run, seccomp, text, variables, verify,
 };
-
-/// A `main` that returns an error prints it by `Debug`.
-#[oracle::test]
-fn errors_are_printed_as_text_by_main() {
-    let capture = Input::open_path("no/such.pcap").err().expect("no file");
-    let told = capture.to_string();
-    assert!(told.starts_with("no/such.pcap: No such file"), "{told}");
-    let object = object::Object::open(b"").expect_err("no object");
-    let program = text::read(b"", None).expect_err("no program");
-    let errors: [&dyn Error; 3] = [&capture, &object, &program];
-    for error in errors {
-        assert_eq!(format!("{error:?}"), error.to_string());
-    }
-}
 
 /// Checks at compile time that the types are errors, and lists their paths.
 macro_rules! errors {
@@ -98,6 +83,7 @@ errors! {
     raw::CallFault,
     raw::CompileError,
     raw::ElfError,
+    raw::ListingReadError,
     raw::NoRoom,
     raw::Problem,
     raw::ProgramReadError,
@@ -122,6 +108,7 @@ errors! {
     verify::MapRefusal,
     verify::Refusal,
     verify::registry::CtxRefused,
+    verify::results::FileFault,
     verify::veristat::VeristatError,
 }
 
@@ -134,19 +121,28 @@ const ENDS: &[&str] = &[
 /// Exported types with such a name that are no errors: the outcome of a step of the verifier.
 const OTHERS: &[(&str, &str)] = &[("verify", "Stop")];
 
-/// What the sources export by such a name is in the list above, by module of the crate and name.
+/// What the sources export by such a name is in the list above, by name and module of the crate or of
+/// `internal`.
 #[oracle::test]
 fn the_list_of_errors_is_complete() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let root = fs::read_to_string(source.join("lib.rs")).unwrap();
-    let mut exported = exports("beebox", &root);
-    for module in root
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod "))
-    {
-        let module = module.trim_end_matches(';');
-        for file in files_of(&source, module) {
-            exported.extend(exports(module, &fs::read_to_string(file).unwrap()));
+    let internal = source.join("internal");
+    let roots = [
+        (&source, source.join("lib.rs")),
+        (&internal, internal.join("mod.rs")),
+    ];
+    let mut exported = BTreeSet::new();
+    for (directory, root) in roots {
+        let root = fs::read_to_string(root).unwrap();
+        exported.extend(exports("beebox", &root));
+        let modules = root
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub mod "));
+        let modules = modules.map(|module| module.trim_end_matches(';'));
+        for module in modules.filter(|module| *module != "internal") {
+            for file in files_of(directory, module) {
+                exported.extend(exports(module, &fs::read_to_string(file).unwrap()));
+            }
         }
     }
     let is_error = |name: &str| ENDS.iter().any(|end| name.ends_with(end));

@@ -419,7 +419,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(system) = system {
         loaded.set_system(system);
     }
-    let filled = fill(&mut loaded, &object, filling.as_ref(), &args, &name);
+    let filled = fill(&mut loaded, &object, filling.as_ref(), args, &name);
     if let Err(failure) = filled {
         return refused::not_filled(failure, &loaded, &name, args.format());
     }

@@ -8,7 +8,7 @@ use crate::{Applied, Optimizations, Options};
 /// inspection only.
 pub(crate) use crate::x64::X64 as Host;
 
-/// True if this processor runs the code of [`Host`], and this system has pages for it.
+/// True if this processor runs the code that is generated, and this system has pages for it.
 pub const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// A code generator. The rest of the crate does not depend on the processor.

@@ -159,9 +159,9 @@ impl Report<'_> {
 
     fn write_texts(&self, out: &mut impl Write) -> io::Result<()> {
         let texts = &self.outputs.texts;
-        let printed = texts.len() + texts.lost;
-        if printed > SHOWN_TEXTS.min(texts.len()) {
-            let shown = SHOWN_TEXTS.min(texts.len());
+        let printed = texts.count() + texts.lost;
+        if printed > SHOWN_TEXTS.min(texts.count()) {
+            let shown = SHOWN_TEXTS.min(texts.count());
             write!(
                 out,
                 "printk: {printed} texts, of which the first {shown} follow"
@@ -181,8 +181,8 @@ impl Report<'_> {
 
     fn write_records(&self, out: &mut impl Write) -> io::Result<()> {
         let records = &self.outputs.records;
-        let all = records.len() + records.lost;
-        let shown = SHOWN_RECORDS.min(records.len());
+        let all = records.count() + records.lost;
+        let shown = SHOWN_RECORDS.min(records.count());
         if all > shown {
             write!(out, "{all} records, of which the first {shown} follow")?;
             writeln!(out, "{}", all_in_json(records, shown))?;
@@ -214,9 +214,9 @@ impl Report<'_> {
 
 /// Where the items are that text leaves out.
 fn all_in_json(items: &Spool, shown: u64) -> String {
-    match (items.len() > shown, items.lost) {
+    match (items.count() > shown, items.lost) {
         (true, 0) => "; --format json has all".to_owned(),
-        (true, _) => format!("; --format json has {}", items.len()),
+        (true, _) => format!("; --format json has {}", items.count()),
         (false, _) => String::new(),
     }
 }
@@ -314,7 +314,7 @@ impl Serialize for Report<'_> {
                 members.serialize_entry(stream.name(), written)?;
             }
         }
-        if outputs.records.len() > 0 {
+        if outputs.records.count() > 0 {
             let types = &self.types;
             members.serialize_entry("records", &RecordList { outputs, types })?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::internal::btf::Btf;
-use beebox::internal::program::{LoadFlags, MapKind, ProgramType};
+use beebox::internal::program::{LoadFlags, ProgramType};
 use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
 
 use super::{globals, single};
@@ -89,11 +89,7 @@ impl results::Files for Files<'_> {
             }
             FileFault::Variable(error) => globals::failure(error).within(name(path)),
             FileFault::NoPrograms => no_programs().within(name(path)),
-            FileFault::MapKind(map) => {
-                let kind = map.kind().map_or("that is unknown", MapKind::name);
-                let what = "the kernel has no maps of type";
-                Failure::new(format_args!("map {:?}: {what} {kind}", map.name)).within(name(path))
-            }
+            FileFault::MapKind(_) => Failure::new(fault).within(name(path)),
         }
     }
 

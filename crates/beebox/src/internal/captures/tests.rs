@@ -55,7 +55,8 @@ fn answer(bytes: &[u8], options: Options, segment: u64) -> Answer {
         &mut progress,
         segment,
     );
-    (tally, format!("{result:?}"), kept)
+    let end = result.map_or_else(|error| error.to_string(), |end| format!("{end:?}"));
+    (tally, end, kept)
 }
 
 fn assert_one_answer(bytes: &[u8]) {

@@ -88,7 +88,7 @@ pub use selection::{fallback_reason, leave_out_struct_ops, programs_in_arrays};
 pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
-pub use spool::{Item, Spool};
+pub use spool::{Spool, SpoolItem};
 pub use summary::{CaptureSummary, VerdictCount};
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};

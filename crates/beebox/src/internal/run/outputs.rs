@@ -5,7 +5,7 @@ use std::io;
 use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 use serde_json::json;
 
-use super::spool::{Item, Spool};
+use super::spool::{Spool, SpoolItem};
 use super::{PacketRun, PrintedText, RunRecord};
 use crate::internal::maps_json::{Ordered, RecordTypes};
 
@@ -48,7 +48,7 @@ impl RunOutputs {
     }
 
     /// A record, with the number of its packet.
-    pub fn record_of(&self, item: Item) -> (u64, RunRecord) {
+    pub fn record_of(&self, item: SpoolItem) -> (u64, RunRecord) {
         let record = RunRecord {
             map: self.maps[item.map as usize].clone(),
             bytes: item.bytes,
@@ -99,9 +99,9 @@ impl Serialize for RecordList<'_> {
 }
 
 fn serialize_items<S: Serializer, T: Serialize>(
-    items: impl Iterator<Item = io::Result<Item>>,
+    items: impl Iterator<Item = io::Result<SpoolItem>>,
     serializer: S,
-    show: impl Fn(Item) -> T,
+    show: impl Fn(SpoolItem) -> T,
 ) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
     for item in items {

@@ -30,7 +30,7 @@ pub struct Spool {
 }
 
 /// A printed text, or a record.
-pub struct Item {
+pub struct SpoolItem {
     /// Number of the packet; 0 if the run was on no capture.
     pub packet: u64,
     /// Number of the map that a record is of.
@@ -76,7 +76,7 @@ impl Spool {
     }
 
     /// Number of items that are kept.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.items
     }
 
@@ -86,7 +86,7 @@ impl Spool {
     }
 
     /// The items that are kept.
-    pub fn items(&self) -> impl Iterator<Item = io::Result<Item>> {
+    pub fn items(&self) -> impl Iterator<Item = io::Result<SpoolItem>> {
         let file = self.file.as_ref().map(|mut file| {
             let rewound = file.rewind();
             rewound.map(|()| file)
@@ -108,7 +108,7 @@ impl Spool {
     }
 }
 
-fn read_item(from: &mut impl Read) -> io::Result<Item> {
+fn read_item(from: &mut impl Read) -> io::Result<SpoolItem> {
     let mut head = [0; HEAD];
     from.read_exact(&mut head)?;
     let number = |range: std::ops::Range<usize>| {
@@ -118,7 +118,7 @@ fn read_item(from: &mut impl Read) -> io::Result<Item> {
     };
     let mut bytes = vec![0; number(12..16) as usize];
     from.read_exact(&mut bytes)?;
-    Ok(Item {
+    Ok(SpoolItem {
         packet: number(0..8),
         map: number(8..12) as u32,
         bytes,
@@ -165,7 +165,7 @@ mod tests {
             spool.add(number, number as u32 % 7, &item(number));
         }
         assert!(spool.file.is_some() && !spool.memory.is_empty());
-        assert_eq!((spool.len(), spool.lost), (ITEMS, 0));
+        assert_eq!((spool.count(), spool.lost), (ITEMS, 0));
         assert!(spool.fault().is_none());
         for _ in 0..2 {
             let mut count = 0;

@@ -10,7 +10,7 @@ struct Types(Builder);
 
 impl Types {
     fn int(&mut self, size: u32, encoding: Encoding) -> TypeId {
-        let name = self.0.string(&format!("int{size}"));
+        let name = self.0.string(format!("int{size}"));
         let (bits, offset) = (size * 8, 0);
         self.0.int(
             name,

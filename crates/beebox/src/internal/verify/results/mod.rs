@@ -10,6 +10,7 @@ mod top_lines;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use program::case::KernelAnswer;
 use program::{MapDef, Program};
 use report::count;
 use report::veristat::{Filters, ResultVerdict};
+use spec::maps::MapKind;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::registry::Registry;
 use verifier::{LogOutput, Options, Verdict, Verification};
@@ -60,6 +62,23 @@ pub enum FileFault {
     /// The kernel has no maps of the kind of one that a program uses.
     MapKind(Arc<MapDef>),
 }
+
+impl fmt::Display for FileFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileFault::Object(error, _) => error.fmt(f),
+            FileFault::Variable(error) => error.fmt(f),
+            FileFault::NoPrograms => f.write_str("no programs: functions in .text are subprograms"),
+            FileFault::MapKind(map) => {
+                let kind = map.kind().map_or("that is unknown", MapKind::name);
+                let what = "the kernel has no maps of type";
+                write!(f, "map {:?}: {what} {kind}", map.name)
+            }
+        }
+    }
+}
+
+impl error::Error for FileFault {}
 
 /// What is to be known about how programs are loaded.
 pub enum Note<'n> {
