@@ -3,6 +3,7 @@
 mod chains;
 mod compute;
 mod flow;
+mod frames;
 mod memory;
 mod random;
 
