@@ -270,11 +270,9 @@ fn snaplen_cuts_what_is_written_not_what_is_seen() {
     let cut = packets(&desk.run(&words).1);
     assert_eq!(cut.len(), desk.matching());
     assert!(cut.iter().all(|data| data.len() == 20));
-    assert_eq!(
-        desk.run(&["-F", "tcp.ddd", "day.pcap", "--snaplen", "20"])
-            .0,
-        2
-    );
+    // As in tcpdump, it may stand where nothing is written.
+    let words = ["-F", "tcp.ddd", "day.pcap", "--snaplen", "20"];
+    assert_eq!(desk.run(&words).0, 0);
 }
 
 #[oracle::test]

@@ -2,7 +2,6 @@
 
 mod asm_dis;
 mod bindings;
-mod bounds;
 mod btf;
 mod captures;
 mod documents;

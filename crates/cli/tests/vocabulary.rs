@@ -36,6 +36,10 @@ const OF_TOOLS: &[OfTool] = &[
             "-F --filter",
             "-C -C",
             "-G -G",
+            "-D --list-interfaces",
+            "-W -W",
+            "-v -v",
+            "-y --linktype",
         ],
     ),
 ];

@@ -2,6 +2,7 @@
 //! vocabulary of options, JSON, commands shown in documents.
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod documents;
 pub mod json;
 pub mod modes;

@@ -70,6 +70,9 @@ pub const KERNEL: &[&str] = &[
     "host_functions",
 ];
 
+/// Heading of these options in help texts.
+pub const KERNEL_HEADING: &str = "Kernel";
+
 /// A kernel by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelName {
@@ -97,7 +100,12 @@ pub struct KernelNameArg {
     /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as
     /// /sys/kernel/btf/vmlinux, or a kernel image), or a directory with vmlinux, config,
     /// System.map, btf/
-    #[arg(long = "kernel", value_name = "6.18|running|PATH", value_parser = KernelName::parse)]
+    #[arg(
+        long = "kernel",
+        value_name = "6.18|running|PATH",
+        value_parser = KernelName::parse,
+        help_heading = KERNEL_HEADING
+    )]
     kernel: Option<KernelName>,
 }
 
@@ -137,7 +145,8 @@ impl KernelNameArg {
             Some(KernelName::Path(path)) => {
                 let kernel = with_version_of_types(files::open(path).map_err(failure)?);
                 let place = format_args!("--kernel {}", path.display());
-                let version = kernel.version();
+                let is_stated = *kernel.source(KernelField::Version) != Source::Assumed;
+                let version = kernel.version().filter(|_| is_stated);
                 let missing = || unknown(&"nothing there states the kernel's version", &place);
                 version.map(Some).ok_or_else(missing)
             }
@@ -147,7 +156,7 @@ impl KernelNameArg {
 
 /// The kernel that answers are given for.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Kernel")]
+#[command(next_help_heading = KERNEL_HEADING)]
 pub struct KernelArgs {
     #[command(flatten)]
     kernel: KernelNameArg,

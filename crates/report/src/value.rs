@@ -19,8 +19,8 @@ use serde_json::Value;
 pub use format::{ADDRESSES, Format, Formats, HARDWARE, OTHER_BE32, PORTS};
 pub use show::{bytes_to_json, bytes_to_json_as, to_json, to_json_as};
 pub use write::{
-    MOST_LEFT_OUT, bytes_from_json, bytes_from_json_as, fill_from_json, fill_from_json_as,
-    from_json, from_json_as,
+    MOST_LEFT_OUT, all_bytes_from_json, bytes_from_json, bytes_from_json_as, fill_from_json,
+    fill_from_json_as, from_json, from_json_as,
 };
 
 /// Depth of types within types.

@@ -17,7 +17,7 @@ use beebox::{Engine, FilterError, SockFilter};
 use super::value::parse_arch;
 
 use crate::answer::Failure;
-use crate::kernel_input::KernelNameArg;
+use crate::kernel_input::{KERNEL_HEADING, KernelNameArg};
 use crate::program_input;
 
 /// Source of the filters.
@@ -87,10 +87,10 @@ pub(crate) struct ProfileOptions {
     /// commas, or a set: all, none, docker, containerd, podman [default: none]
     #[arg(long = "cap", value_name = "CAPS", help_heading = MACHINE)]
     caps: Vec<String>,
-    #[command(flatten, next_help_heading = MACHINE)]
+    #[command(flatten)]
     kernel: KernelNameArg,
     /// The kernel's version, as 4.19, which decides rules with minKernel
-    #[arg(long, value_name = "VERSION", conflicts_with = "kernel", help_heading = MACHINE)]
+    #[arg(long, value_name = "VERSION", conflicts_with = "kernel", help_heading = KERNEL_HEADING)]
     kernel_version: Option<KernelVersion>,
     /// The program that installs the filter: runc, whose filters give ENOSYS to calls with
     /// greater numbers than any that the profile names, unless the default action is ALLOW,

@@ -41,8 +41,9 @@ fn verdicts_of_packets_are_those_of_the_first_rule() {
             } else {
                 found
             };
-            let expected =
-                format!("{{\"packet\":{number},\"verdict\":\"{verdict}\",\"rule\":{rule}}}");
+            let expected = format!(
+                "{{\"schema\":1,\"packet\":{number},\"verdict\":\"{verdict}\",\"rule\":{rule}}}"
+            );
             assert_eq!(lines.next(), Some(&*expected));
         }
         assert_eq!(lines.next(), None);

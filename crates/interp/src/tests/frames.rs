@@ -58,7 +58,11 @@ fn frames_of_callees_are_zero_and_below_those_of_callers() {
             ((*m).regs[Reg::R7.index()], second)
         };
         for distance in [first, second] {
-            assert!((16..1 << 16).contains(&distance), "{first:#x}, {second:#x}");
+            // Under Miri variables are anywhere; it checks the accesses.
+            assert!(
+                cfg!(miri) || (16..1 << 16).contains(&distance),
+                "{first:#x}, {second:#x}"
+            );
         }
     }
 }

@@ -223,6 +223,17 @@ pub fn bytes_from_json(value: &Value, into: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Bytes of any number, in the forms of [`bytes_from_json`].
+///
+/// # Errors
+/// As [`bytes_from_json`].
+pub fn all_bytes_from_json(value: &Value) -> Result<Vec<u8>, String> {
+    let of_text = value.as_str().and_then(hex).map(|bytes| bytes.len());
+    let len = of_text.or_else(|| value.as_array().map(Vec::len));
+    let mut bytes = vec![0; len.unwrap_or_default()];
+    bytes_from_json(value, &mut bytes).map(|()| bytes)
+}
+
 /// As [`bytes_from_json`], in the form that is chosen for the value.
 ///
 /// # Errors
@@ -315,7 +326,8 @@ impl Writer<'_> {
                     if items.len() > count {
                         return Err(too_long());
                     }
-                    if items.len() < count {
+                    // Elements without bytes are not shown.
+                    if items.len() < count && size > 0 {
                         let (value, given) = (quoted(value), items.len());
                         return Err(format!("{value} has {given} of {count} elements"));
                     }

@@ -152,7 +152,7 @@ mod tests {
         let narrow = table(70, true);
         assert_eq!(
             narrow.last().unwrap(),
-            "without Program size, States (-e names columns)"
+            "without Program size (-e names columns)"
         );
         // Columns that are named stay.
         assert!(table(70, false)[0].ends_with("Insns  States  Program size"));

@@ -2,13 +2,13 @@
 //! not zero.
 
 use ::kernel::maps::Arena;
-use report::value::{Ordered, bytes_to_json};
+use report::value::{Ordered, all_bytes_from_json, bytes_to_json};
 use serde_json::Value;
 use spec::Errno;
 
 /// Form of the entries of an arena.
 pub(super) const FORM: &str =
-    r#"{"MAP": [{"address": "0x7f0000000000", "value": [1, 2]}]}, as in dumps of maps"#;
+    r#"{"MAP": [{"address": "0x7f0000000000", "value": "01 02"}]}, as in dumps of maps"#;
 
 /// The pages of an arena that hold something.
 pub(super) fn pages(arena: &Arena) -> impl Iterator<Item = Ordered> {
@@ -37,15 +37,14 @@ pub(super) fn put(arena: Option<&Arena>, entry: &Value) -> Result<(), String> {
     };
     let address = address.ok_or("address: no number, as 7 or \"0x7\"")?;
     let list = entry.get("value").ok_or("it has no value")?;
-    let len = list.as_array().map_or(0, Vec::len);
-    let mut bytes = vec![0; len];
-    report::value::bytes_from_json(list, &mut bytes).map_err(|error| format!("value: {error}"))?;
+    let bytes = all_bytes_from_json(list).map_err(|error| format!("value: {error}"))?;
     arena.write_as_user(address, &bytes).map_err(|errno| {
         let (start, end) = (arena.start(), arena.end());
         match errno {
             Errno::EFAULT => format!(
-                "{len} bytes at {address:#x} are not all in the arena, {start:#x} to {end:#x}, or \
-                 on pages that only programs allocate"
+                "{} bytes at {address:#x} are not all in the arena, {start:#x} to {end:#x}, or \
+                 on pages that only programs allocate",
+                bytes.len()
             ),
             errno => format!("the arena does not take it: {errno}"),
         }
