@@ -1,9 +1,9 @@
 //! Descriptions of kernels, for which objects are linked and programs verified.
 //!
 //! ```
-//! use beebox::internal::kernel;
+//! use beebox::kernel;
 //!
-//! assert_eq!(kernel::linux_6_18().version().unwrap().to_string(), "6.18.0");
+//! assert_eq!(kernel::linux_6_18().version().unwrap().to_string(), "6.18.44");
 //! let missing = kernel::open("no-such-directory").unwrap_err();
 //! assert!(missing.to_string().starts_with("no-such-directory: "));
 //! ```

@@ -35,7 +35,8 @@ fn page() -> Outcome<String> {
     }
     let text = String::from_utf8(output.stdout)?;
     let mut rows = BTreeSet::new();
-    for line in text.lines() {
+    // The trees of two packages have an empty line between them.
+    for line in text.lines().filter(|line| !line.is_empty()) {
         let (package, license) = line.split_once('|').ok_or("cargo tree prints no licence")?;
         let mut words = package.split(' ');
         let (name, version) = (words.next().unwrap_or_default(), words.next());

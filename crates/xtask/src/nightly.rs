@@ -67,6 +67,7 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
         &[
             "tests::chains",
             "tests::random",
+            "tests::frames::frames_of_callees_are_zero_and_below_those_of_callers",
             "loads_return_what_was_stored",
             "a_failed_exchange_leaves_the_source",
             "an_unchecked_program_runs_on_memory",
