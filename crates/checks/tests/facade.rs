@@ -116,10 +116,11 @@ fn faults(page: &str, declared: &BTreeSet<String>) -> BTreeSet<String> {
     for signature in items.chain(members) {
         let names = unlinked(signature).into_iter();
         found.extend(names.filter(|name| declared.contains(name)));
-        // Links to the pages of other crates, where those are beside these.
+        // Links to types on the pages of other crates, where those are beside these.
         for link in between(signature, "<a ", "</a>") {
-            if link.contains("../beebox_") {
-                found.extend(link.rsplit('>').next().map(str::to_owned));
+            let name = link.rsplit('>').next().unwrap_or_default();
+            if link.contains("../beebox_") && name.starts_with(char::is_uppercase) {
+                found.insert(name.to_owned());
             }
         }
     }
