@@ -228,8 +228,8 @@ impl Formats {
     ) -> Result<(), String> {
         let place = path.join(".");
         let misfit = |size| {
-            let name = format.name();
-            format!("{place}: {size} bytes are no {name}")
+            let (name, own) = (format.name(), format.size().unwrap_or(size));
+            format!("{place}: it has {size} bytes, {name} takes {own}")
                 .trim_start_matches(": ")
                 .to_owned()
         };

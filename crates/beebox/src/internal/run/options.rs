@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use ::kernel::maps::MapMemory;
 
-/// The limit that the kernel's maps have by themselves, in bytes.
-const MAP_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
-
 /// Engine that runs verified programs. The first two run them without checks; programs that these
 /// do not support run in the checked engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +87,7 @@ pub struct LoadOptions {
 
 impl LoadOptions {
     /// Most bytes of maps, if nothing else is given.
-    pub const DEFAULT_MEMORY: u64 = MAP_MEMORY;
+    pub const DEFAULT_MEMORY: u64 = MapMemory::DEFAULT_LIMIT;
 
     /// Most time of a run, if nothing else is given.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,8 +99,8 @@ impl LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Verified, in the fastest engine, on the CPUs of the kernel's description, seed 0, 10 s for a run, 1 GiB
-    /// for maps.
+    /// Verified, in the fastest engine, on the CPUs of the kernel's description, seed 0, 10 s for a
+    /// run, 1 GiB for maps.
     fn default() -> LoadOptions {
         LoadOptions {
             unverified: false,
@@ -113,7 +110,7 @@ impl Default for LoadOptions {
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,
             entry_slots: false,
-            memory: MapMemory::DEFAULT_LIMIT,
+            memory: LoadOptions::DEFAULT_MEMORY,
             cpus: 1,
             cpu: 0,
             seed: 0,
