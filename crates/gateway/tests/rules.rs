@@ -107,3 +107,12 @@ fn compiled_sets_are_read_as_they_were_written() {
         assert!(read_state(&damaged).is_err(), "{at}");
     }
 }
+
+#[oracle::test]
+fn general_lines_are_given_once() {
+    assert!(RuleSet::parse("default pass\nother drop\nmalformed drop\n").is_ok());
+    for line in ["default", "other", "malformed"] {
+        let error = RuleSet::parse(&format!("{line} pass\n{line} drop\n")).unwrap_err();
+        assert!(error.to_string().contains("an earlier line"), "{error}");
+    }
+}

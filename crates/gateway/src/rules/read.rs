@@ -20,6 +20,7 @@ impl RuleSet {
     /// The first line that is no rule, with what was expected.
     pub fn parse(text: &str) -> Result<RuleSet, RuleError> {
         let mut set = RuleSet::default();
+        let mut given = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let (code, comment) = line.split_once('#').unwrap_or((line, ""));
             let mut words = Words::new(number + 1, code);
@@ -34,6 +35,10 @@ impl RuleSet {
             };
             match general {
                 Some(action) => {
+                    if given.contains(&first) {
+                        return Err(words.unexpected("a rule: an earlier line says this already"));
+                    }
+                    given.push(first);
                     words.word("")?;
                     *action = read_action(&mut words, ACTIONS)?;
                     if !words.is_at_end() {
