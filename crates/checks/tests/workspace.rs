@@ -583,6 +583,27 @@ fn every_link_of_the_documents_leads_somewhere() {
     }
 }
 
+/// The book shows these files of the root in `docs/`, from where a relative link leads elsewhere.
+#[test]
+fn files_of_the_root_that_the_book_shows_have_no_relative_links() {
+    let mut faults = Faults::default();
+    let mut shown = 0;
+    for page in files(&root().join("docs")) {
+        let text = fs::read_to_string(&page).unwrap_or_default();
+        let Some((_, include)) = text.split_once("{{#include ../") else {
+            continue;
+        };
+        let name = include.split('}').next().unwrap();
+        shown += 1;
+        for link in fs::read_to_string(root().join(name)).unwrap().split("](").skip(1) {
+            faults.note(link.starts_with("https://") || link.starts_with('#'), || {
+                format!("{name}: ({})", link.split(')').next().unwrap())
+            });
+        }
+    }
+    assert_eq!(shown, 3);
+}
+
 /// Files and directories are code spans that end in `.rs` or `/`. The list of modules in the header of
 /// a file names them by the end of their path in its crate, or by their path below `crates`;
 /// ARCHITECTURE.md by the end of their path in the repository.

@@ -6,7 +6,7 @@ use crate::Errno;
 use isa::classic::SockFilter;
 
 /// `PTRACE_SECCOMP_GET_FILTER` (linux/ptrace.h), not named by libc.
-const GET_FILTER: libc::c_uint = 0x420c;
+const GET_FILTER: Request = 0x420c;
 
 /// Seccomp filters of the main thread of a process, in the order of their installation.
 ///
@@ -66,8 +66,14 @@ impl Drop for Stopped {
     }
 }
 
+/// The type of requests in the C library's declaration of ptrace(2).
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 fn request(
-    what: libc::c_uint,
+    what: Request,
     pid: i32,
     address: usize,
     data: *mut libc::c_void,
