@@ -1,8 +1,7 @@
-//! The engines that run filters.
+//! The engines of programs, and what classic filters are prepared to for them.
 
 use std::error::Error;
 use std::fmt;
-use std::str::FromStr;
 
 use classic::{Checked, PlainProgram, Semantics, convert};
 use interp::{Threaded, ThreadedProgram};
@@ -12,62 +11,98 @@ use jit::{Entered, Native, OnPackets, Options};
 use lower::{ClassicFilter, Lowered, PacketFilter, SyscallFilter};
 
 /// Engine that runs a program. All engines return the same values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
-    /// A plain switch over the classic instructions.
-    Classic,
-    /// The threaded interpreter over the converted program.
-    Interp,
-    /// Native code, compiled from the converted program. The threaded interpreter runs
-    /// instead where there is no native code (another processor, no executable memory).
-    /// A child made by `fork` can't run what its parent compiled, unless the pool gives
-    /// each program pages of its own (`PoolOptions::writing`).
-    #[default]
+    /// Native code, of verified programs and of classic filters (x86-64 Linux). A child made by
+    /// `fork` can't run what its parent compiled.
     Native,
+    /// The threaded interpreter, of verified programs (on little-endian machines) and of classic
+    /// filters.
+    Interp,
+    /// The interpreter that checks every access, of any program; of classic filters a plain switch
+    /// over their instructions.
+    Checked,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp, Engine::Native];
+    pub const ALL: &[Engine] = &[Engine::Native, Engine::Interp, Engine::Checked];
 
-    /// Its name in options.
+    /// Its name in options and output.
     pub const fn name(self) -> &'static str {
         match self {
-            Engine::Classic => "classic",
-            Engine::Interp => "interp",
             Engine::Native => "native",
+            Engine::Interp => "interp",
+            Engine::Checked => "checked",
+        }
+    }
+
+    /// The engine that runs verified programs for which this one is requested, on this machine.
+    #[cfg(feature = "run")]
+    pub(crate) const fn of_objects(self) -> Engine {
+        match self {
+            // Programs are of a little-endian machine.
+            Engine::Native | Engine::Interp if cfg!(target_endian = "big") => Engine::Checked,
+            Engine::Native if !jit::RUNS_HERE => Engine::Interp,
+            engine => engine,
         }
     }
 }
 
-#[doc(hidden)]
-impl FromStr for Engine {
-    type Err = UnknownEngine;
-
-    fn from_str(name: &str) -> Result<Engine, UnknownEngine> {
-        let mut engines = Engine::ALL.iter().copied();
-        let found = engines.find(|engine| engine.name() == name);
-        found.ok_or_else(|| UnknownEngine(name.to_owned()))
+impl Default for Engine {
+    /// The fastest one for classic filters on this machine.
+    fn default() -> Engine {
+        match jit::RUNS_HERE {
+            true => Engine::Native,
+            false => Engine::Interp,
+        }
     }
 }
 
-/// A name that no engine has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownEngine(pub String);
-
-impl fmt::Display for UnknownEngine {
+impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<_> = Engine::ALL.iter().map(|engine| engine.name()).collect();
-        let known = known.join(", ");
-        write!(
-            f,
-            "no engine has the name {:?}; the names are {known}",
-            self.0
-        )
+        f.pad(self.name())
     }
 }
 
-impl Error for UnknownEngine {}
+/// Reason why an engine does not run a program, so that another one does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EngineRefusal {
+    /// The engine does not run on this machine.
+    Machine(Engine),
+    /// The program has a construct that neither native code nor the threaded interpreter supports.
+    Construct {
+        /// Index of the instruction, if it is one.
+        insn: Option<usize>,
+        /// The construct, in one line with its instruction.
+        what: String,
+    },
+    /// Tail calls stay in one engine, and they reach a program that only the checked engine runs.
+    TailCalls {
+        /// The name of that program.
+        program: String,
+        /// Why no other engine runs it.
+        refusal: Box<EngineRefusal>,
+    },
+}
+
+impl fmt::Display for EngineRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineRefusal::Machine(engine) => {
+                write!(f, "this machine has no engine {engine} for it")
+            }
+            EngineRefusal::Construct { what, .. } => f.write_str(what),
+            EngineRefusal::TailCalls { program, refusal } => write!(
+                f,
+                "tail calls reach {program}, which runs in the checked engine: {refusal}"
+            ),
+        }
+    }
+}
+
+impl Error for EngineRefusal {}
 
 /// Kinds of classic filters.
 pub(crate) trait FilterKind: Entered + Threaded {
@@ -91,7 +126,7 @@ impl FilterKind for SyscallFilter {
 
 /// A filter of a kind in the form that its engine runs.
 pub(crate) enum Prepared<K: FilterKind> {
-    Classic(PlainProgram),
+    Checked(PlainProgram),
     Interp(ThreadedProgram<K>),
     Native(Native<K>),
 }
@@ -107,8 +142,8 @@ impl<K: FilterKind> Prepared<K> {
         pool: &Pool,
     ) -> Option<Prepared<K>> {
         let lowered = K::of(ClassicFilter::from_converted(convert(program, semantics)))?;
-        if engine == Engine::Classic {
-            return Some(Prepared::Classic(PlainProgram::prepare(program, semantics)));
+        if engine == Engine::Checked {
+            return Some(Prepared::Checked(PlainProgram::prepare(program, semantics)));
         }
         if engine == Engine::Native
             && let Ok(code) = Native::compile(&lowered, &Options::default(), pool)
@@ -124,14 +159,14 @@ impl<K: FilterKind> Prepared<K> {
     pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::CodeRegion<'a>> {
         match self {
             Prepared::Native(code) => Some(code.code_region(name)),
-            Prepared::Classic(_) | Prepared::Interp(_) => None,
+            Prepared::Checked(_) | Prepared::Interp(_) => None,
         }
     }
 
     /// The engine that runs it.
     pub(crate) fn engine(&self) -> Engine {
         match self {
-            Prepared::Classic(_) => Engine::Classic,
+            Prepared::Checked(_) => Engine::Checked,
             Prepared::Interp(_) => Engine::Interp,
             Prepared::Native(_) => Engine::Native,
         }
@@ -143,7 +178,7 @@ impl Prepared<PacketFilter> {
     pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
         match self {
             Prepared::Native(code) => code.on_packets(),
-            Prepared::Classic(_) | Prepared::Interp(_) => None,
+            Prepared::Checked(_) | Prepared::Interp(_) => None,
         }
     }
 }

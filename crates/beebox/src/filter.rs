@@ -228,7 +228,7 @@ impl FilterRunner<'_> {
         let (machine, random) = (&mut self.machine, &mut self.random);
         let budget = classic::BACKWARD_JUMPS;
         match &self.filter.prepared {
-            Prepared::Classic(program) => program.run(&{ packet }, random),
+            Prepared::Checked(program) => program.run(&{ packet }, random),
             Prepared::Interp(code) => answer(code.run(machine, &{ packet }, random, budget)),
             Prepared::Native(code) => answer(code.run(machine, &{ packet }, random, budget)),
         }

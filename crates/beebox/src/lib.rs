@@ -128,7 +128,7 @@ pub mod variables;
 pub mod verify;
 
 #[cfg(any(feature = "capture", feature = "seccomp"))]
-pub use engine::Engine;
+pub use engine::{Engine, EngineRefusal};
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use error::FilterError;
 #[cfg(feature = "capture")]
@@ -146,8 +146,7 @@ pub use instance::{
 pub use internal::pod::Pod;
 #[cfg(feature = "run")]
 pub use internal::run::{
-    CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunEngine, RunRecord,
-    VerdictCount,
+    CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunRecord, VerdictCount,
 };
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};

@@ -2,8 +2,9 @@
 //! that programs leave, and how the host reads and writes them.
 
 use crate::support::file;
+use beebox::Engine;
 use beebox::internal::object::Object;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, Stream};
+use beebox::internal::run::{LoadOptions, LoadedObject, Stream};
 use kernel_client::arena::{pages, read_pages};
 use kernel_client::object::ObjectInKernel;
 use spec::SplitMix;
@@ -28,7 +29,7 @@ fn load() -> (LoadedObject, Option<ObjectInKernel>) {
 
 fn run(loaded: &mut LoadedObject, name: &str, value: u64) -> u32 {
     let mut program = loaded.program(name).expect(name);
-    assert_eq!(program.engine(), RunEngine::Checked, "{name}");
+    assert_eq!(program.engine(), Engine::Checked, "{name}");
     let run = program.test_run_with_context(&[], Some(&value.to_le_bytes()), 1);
     run.unwrap_or_else(|error| panic!("{name}: {error}")).retval
 }

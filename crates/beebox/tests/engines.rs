@@ -57,7 +57,7 @@ fn compare(semantics: Semantics, dialect: Dialect, first_seed: u64) {
     };
     for (number, engine) in COMPARED.into_iter().enumerate() {
         let seeds = seeds(first_seed + ((number as u64) << 40));
-        let engines = (values(Engine::Classic), values(engine));
+        let engines = (values(Engine::Checked), values(engine));
         let (pairs, difference) = compare_engines(seeds, dialect, engines.0, engines.1);
         let name = engine.name();
         assert!(
@@ -96,7 +96,7 @@ fn all_are_classic_on_system_calls() {
     };
     for (number, engine) in COMPARED.into_iter().enumerate() {
         let seeds = seeds(1 << 33 | (number as u64) << 40);
-        let engines = (values(Engine::Classic), values(engine));
+        let engines = (values(Engine::Checked), values(engine));
         let (pairs, difference) = compare_engines(seeds, Dialect::Seccomp, engines.0, engines.1);
         let name = engine.name();
         assert!(difference.is_none(), "{name}, seccomp: {difference:#x?}");
@@ -189,7 +189,7 @@ fn a_return_may_be_entered_behind_its_constant() {
     let packets = data
         .each_ref()
         .map(|data| Packet::whole(data, &Metadata::UNKNOWN));
-    for engine in [Engine::Classic, Engine::Interp, Engine::Native] {
+    for engine in [Engine::Checked, Engine::Interp, Engine::Native] {
         for semantics in [Semantics::Capture, Semantics::Kernel] {
             let answers = run_all(&program, &packets, semantics, engine);
             assert_eq!(answers, [Ok(9), Ok(7), Ok(5)], "{}", engine.name());

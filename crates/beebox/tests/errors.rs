@@ -28,7 +28,7 @@ errors! {
     beebox::JumpLimitExceeded,
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
-    beebox::internal::UnknownEngine,
+    beebox::EngineRefusal,
     btf::AccessFault<'static>,
     btf::core::CoreError,
     btf::DedupError,

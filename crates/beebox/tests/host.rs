@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use beebox::Engine;
 use beebox::host::{HostFunction, header};
 use beebox::internal::host::KfuncFlags;
 use beebox::internal::host::{BadFunctions, Prototype};
 use beebox::internal::object::Object;
-use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
 use beebox::{kfunc, kfunc_struct};
 
 kfunc_struct! {
@@ -76,7 +77,7 @@ fn file() -> Vec<u8> {
 
 fn load(
     program: &str,
-    engine: RunEngine,
+    engine: Engine,
     functions: &[HostFunction],
 ) -> Result<LoadedObject, LoadError> {
     let file = file();

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{ENGINES, file, native_code, packets};
-use beebox::internal::run::RunEngine;
+use beebox::Engine;
 use beebox::{
     Error, ErrorKind, Instance, Loader, Map, Object, Program, TestRun, UpdateMode, Verdict,
     XdpAction,
@@ -398,7 +398,7 @@ fn runs_end_at_their_limits() {
         let time = Loader::default().time_limit(Duration::from_millis(20));
         assert_eq!(run(time, "endless"), Err(ErrorKind::Limit));
     }
-    let checked = Loader::default().engine(RunEngine::Checked);
+    let checked = Loader::default().engine(Engine::Checked);
     let few = checked.clone().instruction_limit(1000);
     assert_eq!(run(few, "endless"), Err(ErrorKind::Limit));
     assert_eq!(run(checked, "evict"), Ok(()));

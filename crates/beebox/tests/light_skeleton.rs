@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use beebox::Engine;
 use beebox::internal::object::Object;
-use beebox::internal::run::{Descriptor, LoadOptions, LoadedObject, LoadedProgram, RunEngine};
+use beebox::internal::run::{Descriptor, LoadOptions, LoadedObject, LoadedProgram};
 use program::{Image, InitialContents, MapDef, MapParams, Program};
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
@@ -78,7 +79,7 @@ fn loaded_program(descriptors: &[Descriptor]) -> &LoadedProgram {
 fn a_loader_makes_maps_and_programs_which_run() {
     let kernel = kernel_data::linux_6_18();
     let checked = LoadOptions {
-        engine: RunEngine::Checked,
+        engine: Engine::Checked,
         ..LoadOptions::default()
     };
     for options in [LoadOptions::default(), checked] {

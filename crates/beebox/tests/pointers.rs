@@ -3,8 +3,9 @@
 
 use crate::support::three::Three;
 use crate::support::{file, packets};
+use beebox::Engine;
 use beebox::internal::object::Object;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::run::{LoadOptions, LoadedObject};
 use spec::kernel::{Privileges, Source};
 
 const OBJECT: &str = "tests/run/pointers.bpf.o";
@@ -61,7 +62,7 @@ fn equal_runs_see_equal_addresses() {
 fn seeded(path: &str, seed: u64) -> LoadedObject {
     let bytes = std::fs::read(file(path)).expect("a committed object");
     let options = LoadOptions {
-        engine: RunEngine::Checked,
+        engine: Engine::Checked,
         seed,
         ..LoadOptions::default()
     };

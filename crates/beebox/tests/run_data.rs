@@ -4,9 +4,10 @@ use crate::support::NATIVE;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use beebox::Engine;
 use beebox::internal::object::Object;
 use beebox::internal::program::AttachType;
-use beebox::internal::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine, RunError};
+use beebox::internal::run::{DataError, LoadOptions, LoadedObject, RunClock, RunError};
 use kernel_client::load::{LoadRequest, load as load_in_kernel};
 use sys::bpf::TestRun;
 
@@ -68,7 +69,7 @@ fn equal_seeds_give_equal_runs() {
     };
     let first = random(1, NATIVE);
     assert_eq!(random(1, NATIVE), first);
-    assert_eq!(random(1, RunEngine::Checked), first);
+    assert_eq!(random(1, Engine::Checked), first);
     assert_ne!(random(2, NATIVE), first);
 }
 

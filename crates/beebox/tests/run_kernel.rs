@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use crate::support::{INTERP, NATIVE, file, packets};
+use beebox::Engine;
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use beebox::internal::run::{LoadOptions, LoadedObject, RunError};
 use kernel_client::load::{LoadRequest, load};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -56,8 +57,8 @@ impl Both {
             let loaded = LoadedObject::load(&object, &kernel, &options);
             let mut loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
             let program = loaded.program(name).expect("it is loaded");
-            let left_out = program.fallback_reason().unwrap_or_default();
-            assert_eq!(program.engine(), engine, "{name}: {left_out}");
+            let left_out = program.fallback_reason();
+            assert_eq!(program.engine(), engine, "{name}: {left_out:?}");
             loaded
         };
         Some(Both {
@@ -65,7 +66,7 @@ impl Both {
             kind: program.kind(),
             ours: ours(NATIVE),
             interp: ours(INTERP),
-            checked: ours(RunEngine::Checked),
+            checked: ours(Engine::Checked),
             theirs,
             maps: loaded.maps,
         })

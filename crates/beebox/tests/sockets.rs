@@ -3,9 +3,10 @@
 use crate::support::{ENGINES, NATIVE};
 use std::sync::Arc;
 
+use beebox::Engine;
 use beebox::internal::network::{SocketState, TcpFigures};
 use beebox::internal::program::{MapDef, MapKind, MapParams, Program, ProgramType};
-use beebox::internal::run::{Errno, LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::run::{Errno, LoadOptions, LoadedObject};
 use beebox::network::{NetSocket, System};
 use isa::ebpf::{assemble, encode};
 
@@ -53,7 +54,7 @@ fn program(text: &str, maps: Vec<Arc<MapDef>>) -> Program {
     built.expect("a program")
 }
 
-fn loaded(program: &Program, engine: RunEngine) -> LoadedObject {
+fn loaded(program: &Program, engine: Engine) -> LoadedObject {
     let kernel = kernel_data::linux_6_18();
     let options = LoadOptions {
         engine,
@@ -66,7 +67,7 @@ fn loaded(program: &Program, engine: RunEngine) -> LoadedObject {
 }
 
 /// What a program returns in an engine, and the engine that it ran in.
-fn run(program: &Program, engine: RunEngine) -> (u32, RunEngine) {
+fn run(program: &Program, engine: Engine) -> (u32, Engine) {
     let mut loaded = loaded(program, engine);
     let mut program = loaded.program("find").expect("the program");
     let output = program.test_run(&[0; 64]).expect("a run");
@@ -112,7 +113,7 @@ fn structures_of_the_kernel_are_read_in_the_checked_engine() {
          r1 = *(u32 *)(r0 + {cwnd})\nr8 += r1"
     );
     let found = run(&finding(84, 5000, &then), NATIVE);
-    assert_eq!(found, (2 << 8 | 10, RunEngine::Checked));
+    assert_eq!(found, (2 << 8 | 10, Engine::Checked));
 }
 
 #[oracle::test]

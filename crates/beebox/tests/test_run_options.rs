@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use beebox::internal::run::RunEngine;
+use beebox::Engine;
 use beebox::{ErrorKind, Loader, Object, TestRun};
 use kernel_client::object::ObjectInKernel;
 use spec::programs::ProgramType;
@@ -37,7 +37,7 @@ fn options_are_refused_as_the_kernel_refuses_them() {
     };
     let ours = Object::from_bytes(&bytes).expect("an object");
     let ours = Loader::default()
-        .engine(RunEngine::Checked)
+        .engine(Engine::Checked)
         .cpus(2)
         .load(&ours);
     let ours = ours.expect("it loads");

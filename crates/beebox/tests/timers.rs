@@ -5,9 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{ENGINES, file};
+use beebox::Engine;
 use beebox::internal::object::Object;
 use beebox::internal::raw::System;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunClock, RunEngine, RunError, SplitMix};
+use beebox::internal::run::{LoadOptions, LoadedObject, RunClock, RunError, SplitMix};
 use kernel_client::load::{LoadRequest, load};
 use spec::Random;
 use sys::bpf::{LoadedProgram, Map, TestRun};
@@ -27,7 +28,7 @@ fn packet(behind: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn loaded(name: &str, engine: RunEngine) -> LoadedObject {
+fn loaded(name: &str, engine: Engine) -> LoadedObject {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let mut object = Object::open(&bytes).expect("an object");
     object.set_autoload(|program| program.name == name);

@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use beebox::Engine;
 use beebox::internal::object::Object;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::run::{LoadOptions, LoadedObject};
 use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage, Param};
 use lower::{UnsupportedConstruct, VerifiedProgram};
 use program::Program;
@@ -45,7 +46,7 @@ struct Search {
 }
 
 impl Search {
-    fn load(engine: RunEngine) -> Search {
+    fn load(engine: Engine) -> Search {
         let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(OBJECT))
             .expect("a committed object");
         let object = Object::open(&bytes).expect("an object");
@@ -59,7 +60,7 @@ impl Search {
     }
 
     /// Runs a program with a reader; every word is compared with the memory of the process.
-    fn run(&mut self, name: &str, reader: usize, engine: RunEngine) -> Found {
+    fn run(&mut self, name: &str, reader: usize, engine: Engine) -> Found {
         self.loaded.set_global("reader", &(reader as u32)).unwrap();
         let mut program = self.loaded.program(name).expect(name);
         assert_eq!(
@@ -202,10 +203,10 @@ fn programs_that_search_memory_find_nothing_of_the_process() {
         for name in programs.iter().chain(&["arguments"]) {
             // Maps keep what earlier runs left in them.
             let search = |engine| Search::load(engine).run(name, reader, engine);
-            let run = &mut || search(RunEngine::Native);
+            let run = &mut || search(Engine::Native);
             let (mut found, mut again) = (run(), deeper(reader + 1, run));
-            let mut threaded = search(RunEngine::Interp);
-            let mut theirs = search(RunEngine::Checked);
+            let mut threaded = search(Engine::Interp);
+            let mut theirs = search(Engine::Checked);
             if let Some(frame) = frame(name) {
                 // The functions that search have nothing but zeros when they read, so that
                 // nothing of the process is there; how far below they are is the engine's choice.
@@ -436,11 +437,11 @@ fn programs_that_need_barriers_do_not_run_as_native_code() {
     let loaded = LoadedObject::from_program(program, &kernel, &LoadOptions::default());
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
     let mut program = loaded.program("passes").expect("it is loaded");
-    assert_eq!(program.engine(), RunEngine::Checked);
+    assert_eq!(program.engine(), Engine::Checked);
     assert!(
         program
             .fallback_reason()
-            .is_some_and(|why| why.contains("CAP_PERFMON"))
+            .is_some_and(|why| why.to_string().contains("CAP_PERFMON"))
     );
     assert_eq!(program.test_run(&[0; 64]).expect("a run").retval, 2);
 }

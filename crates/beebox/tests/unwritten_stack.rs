@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::{file, native_code};
+use beebox::Engine;
 use beebox::internal::object::Object;
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, UnwrittenRead};
+use beebox::internal::run::{LoadOptions, LoadedObject, UnwrittenRead};
 use verifier::Proof;
 
 const OBJECT: &str = "tests/run/unwritten.bpf.o";
@@ -15,7 +16,7 @@ const READING: [&str; 9] = [
     "direct", "half", "padding", "record", "probe", "text", "callee", "callback", "entered",
 ];
 
-fn load(engine: RunEngine) -> LoadedObject {
+fn load(engine: Engine) -> LoadedObject {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");
     let options = LoadOptions {
@@ -43,7 +44,7 @@ fn names(reads: &[UnwrittenRead]) -> Vec<&str> {
 #[oracle::test]
 fn the_checked_engine_notices_each_way_of_reading() {
     for name in READING {
-        let mut loaded = load(RunEngine::Checked);
+        let mut loaded = load(Engine::Checked);
         assert_eq!(loaded.unwritten_stack_reads(), []);
         run(&mut loaded, name, 0, 0);
         let reads = loaded.unwritten_stack_reads();
@@ -55,7 +56,7 @@ fn the_checked_engine_notices_each_way_of_reading() {
         );
         assert!(reads[0].is_certain, "{name}");
     }
-    let mut loaded = load(RunEngine::Checked);
+    let mut loaded = load(Engine::Checked);
     run(&mut loaded, "direct", 0, 0);
     let text = loaded.unwritten_stack_reads()[0].to_string();
     let expected = "direct: not comparable with Linux: instruction 0 (./unwritten.bpf.c:58) reads \
@@ -75,7 +76,7 @@ fn only_reads_that_happen_are_noticed() {
         ("written", 0, 0, false),
         ("written", 1, 1, false),
     ] {
-        let mut loaded = load(RunEngine::Checked);
+        let mut loaded = load(Engine::Checked);
         run(&mut loaded, name, mark, priority);
         let reads = loaded.unwritten_stack_reads();
         assert_eq!(
@@ -88,7 +89,7 @@ fn only_reads_that_happen_are_noticed() {
 
 #[oracle::test]
 fn a_program_that_a_tail_call_enters_is_named() {
-    let mut loaded = load(RunEngine::Checked);
+    let mut loaded = load(Engine::Checked);
     loaded
         .set_tail_call("programs", 0, Some("entered"))
         .expect("it takes it");
@@ -101,7 +102,7 @@ fn native_code_may_read_what_its_proof_names() {
     if !native_code("reads of native code by its proof") {
         return;
     }
-    let loaded = load(RunEngine::Native);
+    let loaded = load(Engine::Native);
     let reads = loaded.unwritten_stack_reads();
     let mut found = names(&reads);
     found.sort_unstable();

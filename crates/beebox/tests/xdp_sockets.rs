@@ -9,9 +9,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 
+use beebox::Engine;
 use beebox::internal::network::{DeviceQueue, XdpSocket};
 use beebox::internal::program::{MapDef, MapKind, MapParams, Program, ProgramType};
-use beebox::internal::run::{Errno, LoadOptions, LoadedObject, Redirect, RunEngine, SplitMix};
+use beebox::internal::run::{Errno, LoadOptions, LoadedObject, Redirect, SplitMix};
 use beebox::network::{NetDevice, NetSocket, System};
 use isa::ebpf::{assemble, encode};
 use kernel_client::load::{LoadRequest, load};
@@ -54,7 +55,7 @@ fn program() -> Program {
     built.expect("a program")
 }
 
-fn loaded(program: &Program, engine: RunEngine, system: &System) -> LoadedObject {
+fn loaded(program: &Program, engine: Engine, system: &System) -> LoadedObject {
     let options = LoadOptions {
         engine,
         ..LoadOptions::default()

@@ -10,7 +10,7 @@ fn a_sample_holds_every_engine_on_every_workload() {
     let with_libpcap = sys::libpcap::Libpcap::load().is_ok();
     for filter in ["port 22", "tcp port 22 with payload"] {
         for set in ["one packet", "16,384 packets"] {
-            for engine in ["classic", "interp", "libpcap", "rbpf", "native"] {
+            for engine in ["checked", "interp", "libpcap", "rbpf", "native", "compiled"] {
                 let workload = format!("{filter}, {set}");
                 let value = report.value(&workload, engine, Unit::NsPerRun);
                 let expected = engine != "libpcap" || with_libpcap;
@@ -22,7 +22,7 @@ fn a_sample_holds_every_engine_on_every_workload() {
     let figures: Vec<&str> = report.summary.iter().map(|f| f.name.as_str()).collect();
     assert!(figures.contains(&"interp_vs_rbpf"), "{figures:?}");
     for figure in [
-        "classic_vs_libpcap",
+        "checked_vs_libpcap",
         "interp_vs_libpcap",
         "seccomp2_vs_libpcap",
         "seccomp200_vs_libpcap",

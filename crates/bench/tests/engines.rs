@@ -26,7 +26,7 @@ fn a_sample_holds_our_engines_and_rbpf_on_every_workload() {
         ]
     );
     for workload in workloads.iter().filter(|title| title.starts_with('W')) {
-        for engine in ["jit", "interp", "rbpf"] {
+        for engine in ["native", "interp", "rbpf"] {
             let value = report.value(workload, engine, Unit::NsPerRun);
             assert!(
                 value.is_some_and(|value| value > 0.0),
@@ -53,6 +53,6 @@ fn one_workload_can_be_chosen_and_others_are_named() {
     let timed = report
         .rows
         .iter()
-        .filter(|row| row.engine == "jit" && row.unit == Unit::NsPerRun);
+        .filter(|row| row.engine == "native" && row.unit == Unit::NsPerRun);
     assert_eq!(timed.count(), 1);
 }

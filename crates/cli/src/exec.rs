@@ -13,10 +13,11 @@ use beebox::internal::bytes::ByteSource;
 use beebox::internal::raw::{
     Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
 };
-use beebox::{Metadata, Packet};
+use beebox::{Engine, Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::FormatArgs;
+use crate::engine;
 use crate::input::source_failure;
 use crate::limits::LimitArgs;
 use crate::output_path::OutputPath;
@@ -56,8 +57,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
 
-    /// Engine
-    #[arg(long, value_enum, default_value = "checked")]
+    /// Engine; native and interp need --trust
+    #[arg(long, value_name = "NAME", value_parser = engine::parser(), default_value = "checked")]
     engine: Engine,
 
     /// Assume that the instructions are safe, which every engine but checked needs: an unsafe
@@ -106,17 +107,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     format: FormatArgs,
-}
-
-/// Engine of a run of instructions.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Engine {
-    /// Native code, for programs assumed safe (--trust)
-    Native,
-    /// The threaded interpreter, for programs assumed safe (--trust)
-    Interp,
-    /// The checked interpreter, for any program
-    Checked,
 }
 
 impl Args {

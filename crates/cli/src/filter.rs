@@ -19,6 +19,7 @@ use sys::interruptible::Interruption;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
+use crate::engine;
 use crate::output_path::PacketOutputArg;
 use profile::ProfilerOutput;
 use programs::{Chosen, Settings};
@@ -94,8 +95,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "capture")]
     semantics: SemanticsName,
 
-    /// Engine: native (interp on other processors), interp or classic
-    #[arg(long, value_name = "NAME", default_value = Engine::default().name())]
+    /// Engine [default: native; interp where there is no native code]
+    #[arg(long, value_name = "NAME", value_parser = engine::parser(), default_value = Engine::default().name(), hide_default_value = true)]
     engine: Engine,
 
     /// Threads to use [default: one for each core]

@@ -15,6 +15,7 @@ mod asm;
 mod btf;
 mod case_input;
 mod dis;
+mod engine;
 mod exec;
 mod filter;
 mod generate;

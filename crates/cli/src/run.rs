@@ -21,14 +21,16 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, RunClock, RunEngine, RunOutputs, RunnableProgram, Stream,
-    fallback_reason, leave_out_struct_ops, programs_in_arrays,
+    LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, fallback_reason,
+    leave_out_struct_ops, programs_in_arrays,
 };
 
+use beebox::Engine;
 use beebox::internal::network;
 use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
+use crate::engine;
 use crate::input::{read_file, read_source, source_failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
 use crate::limits::LimitArgs;
@@ -73,7 +75,7 @@ pub(crate) struct Args {
     prog: Option<String>,
 
     /// Engine [default: native; interp where there is no native code]
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "NAME", value_parser = engine::parser())]
     engine: Option<Engine>,
 
     /// The packet
@@ -216,17 +218,6 @@ pub(crate) struct Args {
     kernel: KernelArgs,
 }
 
-/// Engine of a run of a program.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Engine {
-    /// Native code of verified programs
-    Native,
-    /// The threaded interpreter, for the programs that native code takes
-    Interp,
-    /// The checked interpreter
-    Checked,
-}
-
 /// The form of the answer of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum RunFormat {
@@ -290,12 +281,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
     }
     let clock = clock(args.clock, args.time)?;
-    let engine = match args.engine {
-        None => RunEngine::default(),
-        Some(Engine::Native) => RunEngine::Native,
-        Some(Engine::Interp) => RunEngine::Interp,
-        Some(Engine::Checked) => RunEngine::Checked,
-    };
+    let engine = args.engine.unwrap_or(LoadOptions::default().engine);
     let output = args.output.path(args.inputs())?;
     let file = ObjectFile::read(&args.file)?;
     let name = crate::input::name(file.path());

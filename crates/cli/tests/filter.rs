@@ -156,7 +156,7 @@ fn engines_semantics_and_threads_agree() {
     let desk = TestDir::new();
     let expected = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]).1;
     for more in [
-        ["--engine", "classic"],
+        ["--engine", "checked"],
         ["--semantics", "kernel"],
         ["-J", "1"],
         ["-J", "3"],
@@ -396,7 +396,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
     (&["-F", "tcp.ddd", "empty"], "the capture is empty"),
     (
         &["-F", "tcp.ddd", "day.pcap", "--engine", "steam"],
-        "no engine has the name",
+        "[possible values: native, interp, checked]",
     ),
 ];
 

@@ -2,7 +2,8 @@
 
 use crate::support;
 use crate::support::Dice;
-use beebox::internal::run::{LoadOptions, RunEngine, SplitMix};
+use beebox::Engine;
+use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox_gateway::{Action, Capacity, Compiled, Header, Hook, Plane, RuleSet};
 
 /// Names of verdicts of XDP and tc.
@@ -37,18 +38,14 @@ fn tables_find_the_first_rule_that_matches() {
 fn programs_find_the_first_rule_that_matches() {
     let kernel = kernel_data::linux_6_18();
     for (seed, hook, engine) in [
-        (1, Hook::Xdp, RunEngine::Native),
-        (2, Hook::Tc, RunEngine::Native),
-        (3, Hook::Xdp, RunEngine::Checked),
-        (4, Hook::Tc, RunEngine::Checked),
+        (1, Hook::Xdp, Engine::Native),
+        (2, Hook::Tc, Engine::Native),
+        (3, Hook::Xdp, Engine::Checked),
+        (4, Hook::Tc, Engine::Checked),
     ] {
         let mut dice = Dice::new(seed);
-        let sets = if engine == RunEngine::Native { 6 } else { 2 };
-        let packets = if engine == RunEngine::Native {
-            2_000
-        } else {
-            200
-        };
+        let sets = if engine == Engine::Native { 6 } else { 2 };
+        let packets = if engine == Engine::Native { 2_000 } else { 200 };
         let first = support::rules(&mut dice, 300);
         let capacity = Capacity {
             table: 1 << 20,

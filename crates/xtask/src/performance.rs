@@ -45,11 +45,11 @@ const SECTIONS: &[(&str, &str)] = &[
 eBPF programs, and classic filters as native code. Every workload is one XDP program
 in C (`crates/bench/workloads`); short work is repeated in a loop.
 
-- `native` is the same source compiled for this processor by clang when the benchmark
+- `compiled` is the same source compiled for this processor by clang when the benchmark
   runs (for the filters, the same logic in Rust). Where clang reports that it uses vector
   instructions, the comparison has a column of its own and is left out of the mean.
-- `jit`, `interp` and `checked` are ours: native code, the threaded interpreter, and
-  the interpreter that checks every access.
+- `native`, `interp` and `checked` are ours: native code, the threaded interpreter, and
+  the interpreter that checks every access (for filters, the plain interpreter).
 - `kernel` is Linux's compiler on this machine: the time of BPF_PROG_TEST_RUN, in whole
   nanoseconds, less the time of an empty program (`a test run of nothing`).
 - `rbpf jit` and `rbpf` are the compiler and the interpreter of rbpf. Its compiler
@@ -60,11 +60,11 @@ in C (`crates/bench/workloads`); short work is repeated in a loop.
   untrusted programs.
 - `dpdk jit` and `dpdk` are those of DPDK's librte_bpf, which runs filters only: its
   verifier refuses loops and 32-bit jumps.
-- `lower + jit` and `check + rbpf jit` go from bytes to executable native code, with the
+- `lower + native` and `check + rbpf jit` go from bytes to executable native code, with the
   structural check of the program: in rbpf when the program is set, in Beebox when it is
-  lowered. `decode + jit` and `rbpf jit` are the same without the check.
+  lowered. `decode + native` and `rbpf jit` are the same without the check.
 
-Where `jit` takes more than 1.3 times what native code takes, and why:
+Where `native` takes more than 1.3 times what `compiled` takes, and why:
 
 - W4a, on Intel's Golden Cove (not on Zen 4): its loop has nine instructions, the same as
   clang's, but clang unrolls it twice. One iteration takes 0.67 ns at any alignment of the

@@ -10,9 +10,10 @@ use vm::{HostFunction, System};
 
 use super::handle::Shared;
 use super::{Instance, Map, Object};
+use crate::engine::Engine;
 use crate::failure::{Cause, Error, RunCause};
 use crate::internal::pod::{self, Pod};
-use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps, RunEngine};
+use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps};
 use crate::internal::variables::Assignment;
 
 /// Loads objects: links them for a kernel, verifies their programs, creates their maps and
@@ -65,9 +66,10 @@ impl Loader {
         }
     }
 
-    /// Sets the engine.
+    /// Sets the engine of verified programs [default: the fastest of this machine]. A program that
+    /// it does not run has another one ([`Program::fallback_reason`](super::Program::fallback_reason)).
     #[must_use]
-    pub fn engine(mut self, engine: RunEngine) -> Loader {
+    pub fn engine(mut self, engine: Engine) -> Loader {
         self.options.engine = engine;
         self
     }

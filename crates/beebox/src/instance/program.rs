@@ -6,10 +6,11 @@ use spec::programs::ProgramType;
 use vm::Stream;
 
 use super::{Instance, Runner, TestRun, TestRunResult};
+use crate::engine::{Engine, EngineRefusal};
 use crate::failure::Error;
 use crate::internal::captures::Input;
 use crate::internal::run::{
-    CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunEngine, RunError, RunnableProgram,
+    CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunError, RunnableProgram,
 };
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
@@ -43,14 +44,14 @@ impl Program {
     }
 
     /// The engine that runs it.
-    pub fn engine(&self) -> RunEngine {
+    pub fn engine(&self) -> Engine {
         self.runnable(0).engine()
     }
 
-    /// The construct that native code does not support, in one line, if the program runs in the
-    /// checked engine for that reason.
-    pub fn fallback_reason(&self) -> Option<String> {
-        self.runnable(0).fallback_reason().map(str::to_owned)
+    /// Why the requested engine does not run it, if another one does for that reason. Programs
+    /// that are not verified run in the checked engine without a reason.
+    pub fn fallback_reason(&self) -> Option<EngineRefusal> {
+        self.runnable(0).fallback_reason().cloned()
     }
 
     /// Runs it as `BPF_PROG_TEST_RUN` does.

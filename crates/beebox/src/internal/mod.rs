@@ -68,8 +68,6 @@ pub mod variables;
 pub mod verify;
 
 #[cfg(any(feature = "capture", feature = "seccomp"))]
-pub use crate::engine::UnknownEngine;
-#[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use ::classic::run::{Next, Step};
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use ::classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};

@@ -64,7 +64,7 @@ pub use jit::CompileError;
 pub use lower::{Malformed, Problem};
 pub use spec::{Clock, Printk, Random, SplitMix};
 pub use trap_json::{limit_json, trap_json, trap_text};
-pub use unchecked::{UncheckedEngine, UncheckedError, UncheckedProgram};
+pub use unchecked::{UncheckedError, UncheckedProgram};
 pub use vm::{
     Addresses, BpfCall, Checksum, ClonedPacket, ModelPort, ModelPrograms, ObjectLayout, Objects,
     Opened, Outcome, Owned, OwningField, PacketBuffer, PacketContext, PacketState, Redirect,

@@ -176,7 +176,7 @@ impl SeccompRunner<'_> {
             ByteOrder::Big => call.with_halves_exchanged(),
         };
         match &self.filter.prepared {
-            Prepared::Classic(program) => program
+            Prepared::Checked(program) => program
                 .run_seccomp(call)
                 .expect("a seccomp filter has no loops"),
             Prepared::Interp(code) => answer(code.run(&mut self.machine, &call.to_bytes())),

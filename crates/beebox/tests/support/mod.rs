@@ -4,28 +4,28 @@ pub(crate) mod three;
 
 use std::path::{Path, PathBuf};
 
+use beebox::Engine;
 use beebox::captures::Input;
 use beebox::internal::captures::Event;
-use beebox::internal::run::RunEngine;
 
 /// True where Beebox generates native code that runs.
 pub(crate) const HAS_NATIVE_CODE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// The threaded interpreter, which runs verified programs on little-endian machines.
-pub(crate) const INTERP: RunEngine = match cfg!(target_endian = "little") {
-    true => RunEngine::Interp,
-    false => RunEngine::Checked,
+pub(crate) const INTERP: Engine = match cfg!(target_endian = "little") {
+    true => Engine::Interp,
+    false => Engine::Checked,
 };
 
 /// The engine for which native code is requested.
-pub(crate) const NATIVE: RunEngine = match HAS_NATIVE_CODE {
-    true => RunEngine::Native,
+pub(crate) const NATIVE: Engine = match HAS_NATIVE_CODE {
+    true => Engine::Native,
     false => INTERP,
 };
 
 /// All engines; where one of them does not run, another is there twice, and [`native_code`]
 /// reports it.
-pub(crate) const ENGINES: [RunEngine; 3] = [NATIVE, INTERP, RunEngine::Checked];
+pub(crate) const ENGINES: [Engine; 3] = [NATIVE, INTERP, Engine::Checked];
 
 /// True where native code runs; elsewhere what needs it is reported as skipped.
 pub(crate) fn native_code(what: &str) -> bool {

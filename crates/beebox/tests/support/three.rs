@@ -1,8 +1,9 @@
 //! An object on all engines and in the running kernel, all of which have to agree.
 
+use beebox::Engine;
 use beebox::Kernel;
 use beebox::internal::object::{Global, Object};
-use beebox::internal::run::{LoadOptions, LoadedObject, RunEngine, RunError};
+use beebox::internal::run::{LoadOptions, LoadedObject, RunError};
 use kernel_client::object::ObjectInKernel;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, TestRun};
@@ -43,7 +44,7 @@ impl Three {
         Three {
             native: ours(NATIVE),
             interp: ours(INTERP),
-            checked: ours(RunEngine::Checked),
+            checked: ours(Engine::Checked),
             theirs,
             globals: object.globals().collect(),
         }
@@ -74,12 +75,12 @@ impl Three {
         packet: &[u8],
         context: &[u8],
     ) -> Result<u32, i32> {
-        self.run_in([RunEngine::Checked; 3], name, packet, context)
+        self.run_in([Engine::Checked; 3], name, packet, context)
     }
 
     fn run_in(
         &mut self,
-        expected: [RunEngine; 3],
+        expected: [Engine; 3],
         name: &str,
         packet: &[u8],
         context: &[u8],
@@ -98,7 +99,10 @@ impl Three {
                 };
                 (run.retval, run.data_out, context_out)
             });
-            let why = program.fallback_reason().unwrap_or_default().to_owned();
+            let why = program
+                .fallback_reason()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             (program.engine(), run.map_err(|error| errno(&error)), why)
         });
         let engines = [native.0, interp.0, checked.0];

@@ -11,7 +11,7 @@ use spec::context::{LEN, SK_BUFF_SIZE};
 use sys::dpdk::Dpdk;
 use sys::libpcap::Libpcap;
 
-use super::{CLASSIC, DPDK, DPDK_JIT, INTERP, LIBPCAP, NATIVE, RBPF};
+use super::{CHECKED, COMPILED, DPDK, DPDK_JIT, INTERP, LIBPCAP, RBPF};
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Target, Unit};
 use crate::traffic::{Frame, MANY, Traffic};
@@ -141,9 +141,9 @@ fn summarise(workloads: &[String], report: &mut Report) {
     };
     let figures = [
         (
-            "classic_vs_libpcap",
-            "classic's speed over libpcap's: the least of 2 filters on 2 sets of packets",
-            least(CLASSIC, LIBPCAP, ""),
+            "checked_vs_libpcap",
+            "checked's speed over libpcap's: the least of 2 filters on 2 sets of packets",
+            least(CHECKED, LIBPCAP, ""),
             Target::AtLeast(0.9),
         ),
         (
@@ -301,7 +301,7 @@ impl<'c> Prepared<'c> {
                 value.map_or(NO_ANSWER, |value| value as u32)
             });
         }
-        race.add(NATIVE, move |frame: &Frame<'_>| native(frame.data));
+        race.add(COMPILED, move |frame: &Frame<'_>| native(frame.data));
         for (engine, nanoseconds) in race.run(samples)? {
             report.add_row(workload, engine, Unit::NsPerRun, nanoseconds);
         }
@@ -330,7 +330,7 @@ impl<'c> Prepared<'c> {
             swapped += u64::from(count.insns + count.wide_packet_loads);
         }
         for (engine, insns) in [
-            (CLASSIC, classic),
+            (CHECKED, classic),
             (INTERP, ebpf),
             (LIBPCAP, classic),
             (RBPF, swapped),
@@ -392,7 +392,7 @@ fn race_one_ancillary(
             });
         }
         if let Some(native) = native {
-            race.add(NATIVE, move |packet: &Packet<'_>| native(packet));
+            race.add(COMPILED, move |packet: &Packet<'_>| native(packet));
         }
         for (engine, nanoseconds) in race.run(samples)? {
             report.add_row(&workload, engine, Unit::NsPerRun, nanoseconds);

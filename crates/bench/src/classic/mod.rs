@@ -22,18 +22,18 @@ pub(crate) const BENCH: Bench = Bench {
 };
 
 // The engines, as tables name them.
-pub(crate) const CLASSIC: &str = "classic";
+pub(crate) const CHECKED: &str = "checked";
 const INTERP: &str = "interp";
 pub(crate) const LIBPCAP: &str = "libpcap";
 const RBPF: &str = "rbpf";
 pub(crate) const DPDK: &str = "dpdk";
 pub(crate) const DPDK_JIT: &str = "dpdk jit";
-const NATIVE: &str = "native";
+const COMPILED: &str = "compiled";
 
 fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
-        baselines: [LIBPCAP, files::TCPDUMP, CLASSIC]
+        baselines: [LIBPCAP, files::TCPDUMP, CHECKED]
             .map(String::from)
             .to_vec(),
         ..Report::default()

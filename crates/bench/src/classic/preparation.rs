@@ -21,7 +21,7 @@ const CHECK: &str = "check";
 const CONVERT: &str = "convert";
 const BOTH: &str = "check + convert";
 const COMPILE: &str = "compile for interp";
-const TO_NATIVE: &str = "compile for jit";
+const TO_NATIVE: &str = "compile for native";
 
 pub(super) fn measure(samples: u32, report: &mut Report) {
     let mut worst: f64 = 0.0;

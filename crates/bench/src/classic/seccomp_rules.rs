@@ -6,7 +6,7 @@ use beebox::{Engine, SockFilter};
 use classic::{Rules, Semantics, check, convert};
 use sys::libpcap::Libpcap;
 
-use super::{INTERP, LIBPCAP, NATIVE, RBPF};
+use super::{COMPILED, INTERP, LIBPCAP, RBPF};
 use crate::race::Race;
 use crate::report::{Report, Target, Unit};
 use crate::{Failure, native, peer};
@@ -134,7 +134,7 @@ fn race_on_call(
         race.add(LIBPCAP, |call: &Call| theirs.run(&call.swapped, 64));
     }
     race.add(RBPF, |call: &Call| peer::answer(&rbpf, &call.bytes));
-    race.add(NATIVE, |call: &Call| {
+    race.add(COMPILED, |call: &Call| {
         native::allow_list(&call.data, allowed)
     });
     for (engine, nanoseconds) in race.run(samples)? {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn the_filter_allows_the_list_and_nothing_else() {
         let allowed = allowed(200);
-        let settings = SeccompFilter::builder().engine(Engine::Classic);
+        let settings = SeccompFilter::builder().engine(Engine::Checked);
         let filter = settings.build(&compare_one_by_one(&allowed));
         let filter = filter.expect("the program is valid");
         let mut filter = filter.runner();

@@ -3,9 +3,9 @@
 
 use sys::libpcap::Libpcap;
 
-use super::{INTERP, JIT, NATIVE, summary};
+use super::{CHECKED, COMPILED, INTERP, NATIVE, summary};
 use crate::Failure;
-use crate::classic::{CLASSIC, LIBPCAP, filters, seccomp_rules};
+use crate::classic::{LIBPCAP, filters, seccomp_rules};
 use crate::report::{Report, Target, Unit};
 
 /// By what name they are chosen.
@@ -37,28 +37,28 @@ fn summarise(workloads: &[String], report: &mut Report) {
     let ancillary = filters::ancillary_workloads();
     let figures = [
         (
-            "port_22_vs_native",
-            "jit's time over native code's on `port 22`: the greater of one packet and many",
-            least(&port_22, JIT, NATIVE).map(f64::recip),
+            "port_22_vs_compiled",
+            "native's time over compiled code's on `port 22`: the greater of one packet and many",
+            least(&port_22, NATIVE, COMPILED).map(f64::recip),
             Target::AtMost(1.2),
         ),
         (
-            "ancillary_jit_vs_interp",
-            "jit's speed over interp's on ancillary loads: the lesser of one packet and many",
-            least(&ancillary, JIT, INTERP),
+            "ancillary_native_vs_interp",
+            "native's speed over interp's on ancillary loads: the lesser of one packet and many",
+            least(&ancillary, NATIVE, INTERP),
             Target::AtLeast(4.0),
         ),
         (
-            "ancillary_jit_vs_classic",
+            "ancillary_native_vs_checked",
             "the same over the plain interpreter's",
-            least(&ancillary, JIT, CLASSIC),
+            least(&ancillary, NATIVE, CHECKED),
             Target::AtLeast(10.0),
         ),
         (
-            "seccomp200_jit_vs_libpcap",
-            "jit's speed over libpcap's, a seccomp filter of 200 rules: the lesser of a call that \
+            "seccomp200_native_vs_libpcap",
+            "native's speed over libpcap's, a seccomp filter of 200 rules: the lesser of a call that \
              matches the last and one that matches none",
-            seccomp_rules::least_speed_up(RULES, JIT, LIBPCAP, report),
+            seccomp_rules::least_speed_up(RULES, NATIVE, LIBPCAP, report),
             Target::AtLeast(20.0),
         ),
     ];

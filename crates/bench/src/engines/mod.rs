@@ -24,7 +24,7 @@ pub use object::Unreadable;
 use setting::Setting;
 use workload::WORKLOADS;
 
-use crate::classic::{CLASSIC, DPDK, DPDK_JIT, LIBPCAP};
+use crate::classic::{DPDK, DPDK_JIT, LIBPCAP};
 use crate::report::Report;
 use crate::{Bench, Failure, Options, Progress};
 
@@ -47,24 +47,26 @@ pub(crate) const BENCH: Bench = Bench {
 // The engines, as tables name them.
 const INTERP: &str = "interp";
 const CHECKED: &str = "checked";
-const JIT: &str = "jit";
+const NATIVE: &str = "native";
 const KERNEL: &str = "kernel";
 const RBPF: &str = "rbpf";
 const RBPF_JIT: &str = "rbpf jit";
 const SOLANA: &str = "solana";
 const SOLANA_JIT: &str = "solana jit";
-const NATIVE: &str = "native";
+const COMPILED: &str = "compiled";
 
 /// In which order tables show the engines.
 const COLUMNS: &[&str] = &[
-    NATIVE, JIT, KERNEL, RBPF_JIT, SOLANA_JIT, DPDK_JIT, INTERP, CHECKED, RBPF, SOLANA, DPDK,
-    CLASSIC, LIBPCAP,
+    COMPILED, NATIVE, KERNEL, RBPF_JIT, SOLANA_JIT, DPDK_JIT, INTERP, CHECKED, RBPF, SOLANA, DPDK,
+    LIBPCAP,
 ];
 
 fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
-        baselines: [NATIVE, KERNEL, RBPF_JIT, RBPF].map(String::from).to_vec(),
+        baselines: [COMPILED, KERNEL, RBPF_JIT, RBPF]
+            .map(String::from)
+            .to_vec(),
         columns: COLUMNS
             .iter()
             .chain(summary::COLUMNS)

@@ -14,16 +14,16 @@ use jit::memory::Pool;
 use lower::{Lowered, MemoryProgram};
 
 use super::workload::Workload;
-use super::{INTERP, JIT, RBPF_JIT, unchecked};
+use super::{INTERP, NATIVE, RBPF_JIT, unchecked};
 use crate::report::{Report, Unit};
 use crate::{Failure, peer, race};
 
 /// From bytes to a program that an engine takes: decoded and checked.
 const LOWER: &str = "lower";
 /// From bytes to native code.
-pub(super) const LOWER_AND_JIT: &str = "lower + jit";
+pub(super) const LOWER_AND_JIT: &str = "lower + native";
 /// From bytes to native code, without the check.
-pub(super) const DECODE_AND_JIT: &str = "decode + jit";
+pub(super) const DECODE_AND_JIT: &str = "decode + native";
 /// rbpf's way from bytes to native code.
 pub(super) const CHECK_AND_RBPF_JIT: &str = "check + rbpf jit";
 
@@ -49,7 +49,7 @@ pub(super) fn measure(
         let native = Native::compile(lowered, &jit::Options::default(), pool);
         native.expect("it was compiled before")
     };
-    let mut names = vec![LOWER, INTERP, JIT, LOWER_AND_JIT, DECODE_AND_JIT];
+    let mut names = vec![LOWER, INTERP, NATIVE, LOWER_AND_JIT, DECODE_AND_JIT];
     let mut alone = || drop(black_box(lower()));
     let mut interp = || drop(black_box(ThreadedProgram::compile(black_box(&lowered))));
     let mut jit = || drop(black_box(compile(black_box(&lowered))));

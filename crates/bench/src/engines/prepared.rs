@@ -19,7 +19,8 @@ use super::region::{CONTEXT, Region};
 use super::solana::{Mode, Solana};
 use super::workload::Workload;
 use super::{
-    CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, SOLANA, SOLANA_JIT, object, unchecked,
+    CHECKED, COMPILED, INTERP, KERNEL, NATIVE, RBPF, RBPF_JIT, SOLANA, SOLANA_JIT, object,
+    unchecked,
 };
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Unit};
@@ -105,15 +106,15 @@ impl<'w> Prepared<'w> {
         let mut race = Race::new(self.workload.title(), &[()]);
         if let Some(native) = &self.native {
             let memory = native_region.memory();
-            race.add(NATIVE, move |_| unchecked::native(&native.entry, memory));
+            race.add(COMPILED, move |_| unchecked::native(&native.entry, memory));
         }
         let memory = jit_region.memory();
         match self.jit.on_memory() {
-            Some(code) => race.add(JIT, move |_| code.run(memory) as u32),
+            Some(code) => race.add(NATIVE, move |_| code.run(memory) as u32),
             None => {
                 let mut random = SplitMix::new(0);
                 race.add(
-                    JIT,
+                    NATIVE,
                     on_memory(memory, move |machine, memory| {
                         self.jit.run(machine, memory, &mut random)
                     }),
@@ -192,7 +193,7 @@ impl<'w> Prepared<'w> {
     }
 
     fn images(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
-        let mut images = vec![(JIT, self.jit.image().to_vec())];
+        let mut images = vec![(NATIVE, self.jit.image().to_vec())];
         if let Some(kernel) = &self.kernel {
             images.push((KERNEL, kernel.image()?));
         }

@@ -38,7 +38,7 @@ impl<'o> Setting<'o> {
         let clang = Clang::find()?;
         report.notes.push(match &clang {
             Some(clang) => format!(
-                "native is the source of each workload, compiled by {} -O2 when the benchmark \
+                "compiled is the source of each workload, compiled by {} -O2 when the benchmark \
                  ran.",
                 clang.version
             ),

@@ -5,27 +5,27 @@
 
 use super::preparation::{CHECK_AND_RBPF_JIT, DECODE_AND_JIT, LOWER_AND_JIT};
 use super::workload::{Kind, WORKLOADS};
-use super::{CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT};
+use super::{CHECKED, COMPILED, INTERP, KERNEL, NATIVE, RBPF, RBPF_JIT};
 use crate::report::{Report, Row, Target, Unit};
 
 // Ratios, as columns name them.
-const JIT_TO_NATIVE: &str = "jit / native";
-const JIT_TO_VECTORS: &str = "jit / vectorised native";
-const KERNEL_TO_NATIVE: &str = "kernel / native";
-const JIT_TO_KERNEL: &str = "jit / kernel";
-const JIT_TO_RBPF: &str = "jit / rbpf jit";
+const NATIVE_TO_COMPILED: &str = "native / compiled";
+const NATIVE_TO_VECTORISED: &str = "native / vectorised";
+const KERNEL_TO_COMPILED: &str = "kernel / compiled";
+const NATIVE_TO_KERNEL: &str = "native / kernel";
+const NATIVE_TO_RBPF: &str = "native / rbpf jit";
 const RBPF_TO_INTERP: &str = "rbpf / interp";
-const COMPILE: &str = "check and compile: jit / rbpf jit";
-const COMPILE_ALONE: &str = "compile: jit / rbpf jit";
-const IMAGE: &str = "image: jit / kernel";
+const COMPILE: &str = "check and compile: native / rbpf jit";
+const COMPILE_ALONE: &str = "compile: native / rbpf jit";
+const IMAGE: &str = "image: native / kernel";
 
 /// In which order tables show them.
 pub(super) const COLUMNS: &[&str] = &[
-    JIT_TO_NATIVE,
-    JIT_TO_VECTORS,
-    KERNEL_TO_NATIVE,
-    JIT_TO_KERNEL,
-    JIT_TO_RBPF,
+    NATIVE_TO_COMPILED,
+    NATIVE_TO_VECTORISED,
+    KERNEL_TO_COMPILED,
+    NATIVE_TO_KERNEL,
+    NATIVE_TO_RBPF,
     RBPF_TO_INTERP,
     COMPILE,
     COMPILE_ALONE,
@@ -34,22 +34,22 @@ pub(super) const COLUMNS: &[&str] = &[
 
 /// Adds the ratios of a workload whose figures are in the report.
 pub(super) fn compare(workload: &str, vectorised: bool, report: &mut Report) {
-    let to_native = if vectorised {
-        JIT_TO_VECTORS
+    let to_compiled = if vectorised {
+        NATIVE_TO_VECTORISED
     } else {
-        JIT_TO_NATIVE
+        NATIVE_TO_COMPILED
     };
     const RUN: Unit = Unit::NsPerRun;
-    const COMPILED: Unit = Unit::MicrosPerThousandInsns;
+    const TO_COMPILE: Unit = Unit::MicrosPerThousandInsns;
     for (name, unit, engine, other) in [
-        (to_native, RUN, JIT, NATIVE),
-        (KERNEL_TO_NATIVE, RUN, KERNEL, NATIVE),
-        (JIT_TO_KERNEL, RUN, JIT, KERNEL),
-        (JIT_TO_RBPF, RUN, JIT, RBPF_JIT),
+        (to_compiled, RUN, NATIVE, COMPILED),
+        (KERNEL_TO_COMPILED, RUN, KERNEL, COMPILED),
+        (NATIVE_TO_KERNEL, RUN, NATIVE, KERNEL),
+        (NATIVE_TO_RBPF, RUN, NATIVE, RBPF_JIT),
         (RBPF_TO_INTERP, RUN, RBPF, INTERP),
-        (COMPILE, COMPILED, LOWER_AND_JIT, CHECK_AND_RBPF_JIT),
-        (COMPILE_ALONE, COMPILED, DECODE_AND_JIT, RBPF_JIT),
-        (IMAGE, Unit::BytesPerInsn, JIT, KERNEL),
+        (COMPILE, TO_COMPILE, LOWER_AND_JIT, CHECK_AND_RBPF_JIT),
+        (COMPILE_ALONE, TO_COMPILE, DECODE_AND_JIT, RBPF_JIT),
+        (IMAGE, Unit::BytesPerInsn, NATIVE, KERNEL),
     ] {
         let needs = |engine| report.value(workload, engine, unit);
         if let (Some(mine), Some(theirs)) = (needs(engine), needs(other)) {
@@ -62,10 +62,10 @@ pub(super) fn compare(workload: &str, vectorised: bool, report: &mut Report) {
 pub(super) fn of_process(report: &mut Report) {
     for (name, meaning, column, least, target) in [
         (
-            "jit_vs_native_geomean",
-            "jit's time over native code's: geometric mean of the workloads that clang does not \
+            "native_vs_compiled_geomean",
+            "native's time over compiled code's: geometric mean of the workloads that clang does not \
              vectorise, none counted below 1",
-            JIT_TO_NATIVE,
+            NATIVE_TO_COMPILED,
             1.0,
             Some(Target::AtMost(1.2)),
         ),
@@ -104,16 +104,16 @@ pub(super) fn of_all(report: &mut Report) {
 fn worst_ratios(report: &mut Report) {
     for (name, meaning, column, kind, target) in [
         (
-            "jit_vs_kernel_worst",
-            "jit's time over that of the kernel's native code",
-            JIT_TO_KERNEL,
+            "native_vs_kernel_worst",
+            "native's time over that of the kernel's code",
+            NATIVE_TO_KERNEL,
             None,
             Target::AtMost(1.0),
         ),
         (
-            "jit_vs_native_worst",
-            "jit's time over native code's, where clang does not vectorise",
-            JIT_TO_NATIVE,
+            "native_vs_compiled_worst",
+            "native's time over compiled code's, where clang does not vectorise",
+            NATIVE_TO_COMPILED,
             None,
             Target::AtMost(1.3),
         ),
@@ -133,8 +133,8 @@ fn worst_ratios(report: &mut Report) {
         ),
         (
             "empty_vs_rbpf_jit",
-            "jit's time for the empty program over that of rbpf's compiler",
-            JIT_TO_RBPF,
+            "native's time for the empty program over that of rbpf's compiler",
+            NATIVE_TO_RBPF,
             Some(Kind::Empty),
             Target::AtMost(0.5),
         ),
@@ -200,8 +200,8 @@ mod tests {
         for (workload, jit, vectorised) in
             [("a", 5.0, false), ("b", 40.0, false), ("c", 90.0, true)]
         {
-            report.add_row(workload, JIT, Unit::NsPerRun, jit);
-            report.add_row(workload, NATIVE, Unit::NsPerRun, 10.0);
+            report.add_row(workload, NATIVE, Unit::NsPerRun, jit);
+            report.add_row(workload, COMPILED, Unit::NsPerRun, 10.0);
             compare(workload, vectorised, &mut report);
         }
         of_process(&mut report);
@@ -217,7 +217,7 @@ mod tests {
         let mut report = Report::default();
         let [first, second] = [&WORKLOADS[3], &WORKLOADS[4]];
         for (workload, jit) in [(first, 11.0), (second, 15.0)] {
-            report.add_row(workload.title(), JIT, Unit::NsPerRun, jit);
+            report.add_row(workload.title(), NATIVE, Unit::NsPerRun, jit);
             report.add_row(workload.title(), KERNEL, Unit::NsPerRun, 10.0);
             compare(&workload.title(), false, &mut report);
         }
@@ -225,7 +225,7 @@ mod tests {
         let [figure] = &report.summary[..] else {
             panic!("{:?}", report.summary);
         };
-        assert_eq!(figure.name, "jit_vs_kernel_worst");
+        assert_eq!(figure.name, "native_vs_kernel_worst");
         assert!((figure.value - 1.5).abs() < 1e-9);
         assert!(figure.meaning.ends_with(&second.title()), "{figure:?}");
     }

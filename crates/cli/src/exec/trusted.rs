@@ -5,12 +5,11 @@
 use std::time::Duration;
 
 use beebox::internal::raw::{
-    CheckedProgram, Clock, Outcome, SplitMix, Unchecked, UncheckedEngine, UncheckedError,
-    UncheckedProgram,
+    CheckedProgram, Clock, Outcome, SplitMix, Unchecked, UncheckedError, UncheckedProgram,
 };
 
-use super::Engine;
 use crate::answer::Failure;
+use beebox::Engine;
 
 /// Fault of `--trust` for the engine that needs none, and its remedy.
 pub(crate) const NEEDLESS_TRUST: &str = "--trust is for engines that do not check";
@@ -29,8 +28,7 @@ pub(crate) fn check_trust(trust: bool) -> Result<(), Failure> {
 }
 
 /// Runs a program that the user asserts to be safe, with the address of `memory` in `r1`
-/// and its length in `r2`; returns `r0`, or `None` if the time limit passed. [`Engine::Checked`] stands for the threaded
-/// interpreter here.
+/// and its length in `r2`; returns `r0`, or `None` if the time limit passed.
 pub(crate) fn run(
     engine: Engine,
     program: &CheckedProgram,
@@ -39,10 +37,6 @@ pub(crate) fn run(
     clock: impl Clock + Send + 'static,
     timeout: Option<Duration>,
 ) -> Result<Option<u64>, Failure> {
-    let engine = match engine {
-        Engine::Checked | Engine::Interp => UncheckedEngine::Interp,
-        Engine::Native => UncheckedEngine::Native,
-    };
     let program = UncheckedProgram::compile(assume_safe(program), engine, timeout);
     let program = program.map_err(|error| match &error {
         UncheckedError::Malformed(malformed) => Failure::new(format_args!(
@@ -56,6 +50,7 @@ pub(crate) fn run(
         UncheckedError::Native(error) => {
             Failure::new(error).hint("--engine interp, which needs no executable memory")
         }
+        UncheckedError::Checked => Failure::new(NEEDLESS_TRUST).hint(OTHER_ENGINES),
     })?;
     let outcome = program.run(memory, &mut random, clock);
     match outcome {

@@ -3,13 +3,13 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
+use beebox::Engine;
 use beebox::internal::maps_json::{MapsDump, RecordTypes};
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw::{limit_json, trap_json};
 use beebox::internal::run::{
-    CaptureSummary, PrintedText, RecordList, RunEngine, RunError, RunOutputs, Spool, Stream,
-    TestRunOutput, TextList, UnwrittenRead, VerdictCount, redirect_json, redirect_text,
-    takes_packet,
+    CaptureSummary, PrintedText, RecordList, RunError, RunOutputs, Spool, Stream, TestRunOutput,
+    TextList, UnwrittenRead, VerdictCount, redirect_json, redirect_text, takes_packet,
 };
 use report::run::{hex, hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -62,7 +62,7 @@ pub(super) enum Ran {
 pub(super) struct Report<'a> {
     pub(super) prog: String,
     pub(super) kind: ProgramType,
-    pub(super) engine: RunEngine,
+    pub(super) engine: Engine,
     /// The feature that native code does not support, if the engine is another for that reason.
     pub(super) fallback_reason: Option<String>,
     /// The types of records.

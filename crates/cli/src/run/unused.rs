@@ -1,6 +1,8 @@
 //! Options that the engine of a run of an object would ignore, which are refused.
 
-use super::{Args, ClockKind, Engine};
+use beebox::Engine;
+
+use super::{Args, ClockKind};
 use crate::answer::Failure;
 
 /// Fails for an option that does nothing beside the others.
@@ -25,9 +27,9 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
             limits,
         ),
         (
-            args.unverified && args.engine == Some(Engine::Native),
-            "engine native runs verified programs only",
-            "--unverified without --engine native",
+            args.unverified && matches!(args.engine, Some(Engine::Native | Engine::Interp)),
+            "engines native and interp run verified programs only",
+            "--unverified without --engine",
         ),
         (
             args.unverified && args.engine == Some(Engine::Checked),

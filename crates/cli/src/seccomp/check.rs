@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let mut stack = FilterStack::default();
     let install = |program| Installation {
         program,
-        refusal: install_one(program, Engine::Classic, order, &mut stack)
+        refusal: install_one(program, Engine::Checked, order, &mut stack)
             .err()
             .map(|refusal| refusal_text(program, &refusal)),
     };

@@ -14,6 +14,7 @@ use super::value::{
 };
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::engine;
 use crate::stdout::print_answer;
 
 /// Show the action for one system call, and why
@@ -45,8 +46,8 @@ pub(crate) struct Args {
     /// Show every instruction of the run
     #[arg(long)]
     trace: bool,
-    /// Engine: native, interp or classic
-    #[arg(long, default_value = Engine::default().name())]
+    /// Engine [default: native; interp where there is no native code]
+    #[arg(long, value_name = "NAME", value_parser = engine::parser(), default_value = Engine::default().name(), hide_default_value = true)]
     engine: Engine,
     #[command(flatten)]
     format: FormatArgs,

@@ -68,7 +68,7 @@ impl Source<'_> {
     pub(crate) fn stack(&self, profiles: &ProfileOptions) -> Result<FilterStack, Failure> {
         let programs = self.programs(profiles)?;
         programs.iter().for_each(Program::print_notes);
-        install(&programs, Engine::Classic, profiles.byte_order()?)
+        install(&programs, Engine::Checked, profiles.byte_order()?)
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let (programs, stack) = args
         .inputs
-        .stack(Engine::Classic, args.inputs.byte_order()?)?;
+        .stack(Engine::Checked, args.inputs.byte_order()?)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
     let archs = shown(&mut analysis, given).map_err(too_complex)?;
     if !args.syscall.is_empty() {

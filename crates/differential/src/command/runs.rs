@@ -28,8 +28,9 @@ use sys::network::{OwnNamespace, pin_to_cpu};
 
 use crate::command::Outcome;
 use crate::command::verifier::selftests::{Options, Selection, Target, name_of};
+use beebox::Engine;
 use compare::{Left, Others, differences};
-use ours::Engine;
+use ours::Setting;
 
 /// Results of runs, input by input.
 type Runs = Vec<Left>;
@@ -40,7 +41,7 @@ struct Counts {
     /// Programs that the kernel runs.
     programs: usize,
     /// Those that run here, by engine.
-    by_engine: BTreeMap<Engine, usize>,
+    by_engine: BTreeMap<Setting, usize>,
     equal: usize,
     /// Those of which something depends on addresses, on memory that the program has not
     /// written, or on the kernel's own stack.
@@ -102,9 +103,9 @@ fn compare_sets(options: &Options) -> Outcome<String> {
             table,
             "| {title} | {} | {run} | {} | {} | {} | {} | {} | {} | {} of {} |",
             counts.programs,
-            of(Engine::Native),
-            of(Engine::Checked),
-            of(Engine::Unverified),
+            of(Setting::Verified(Engine::Native)),
+            of(Setting::Verified(Engine::Checked)),
+            of(Setting::Unverified),
             counts.equal - counts.incomparable,
             counts.incomparable,
             counts.varying,
@@ -165,8 +166,8 @@ impl Counts {
         self.as_declared += usize::from(runs.iter().all(|(_, runs)| returns(runs)));
         // Where something differs, both sides are asked again whether they always say so.
         let mut others = Others::default();
-        let compare = |others: &Others| -> Vec<(Engine, String)> {
-            let of_engine = |(engine, ours): &(Engine, Runs)| {
+        let compare = |others: &Others| -> Vec<(Setting, String)> {
+            let of_engine = |(engine, ours): &(Setting, Runs)| {
                 let found = differences(ours, &theirs, others).into_iter();
                 found.map(|what| (*engine, what)).collect::<Vec<_>>()
             };

@@ -10,9 +10,10 @@ use std::error::Error;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
+use beebox::Engine;
 use beebox::internal::raw::{
     self, Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Outcome, SplitMix,
-    Unchecked, UncheckedEngine, UncheckedProgram,
+    Unchecked, UncheckedProgram,
 };
 
 const USAGE: &str = "\
@@ -34,7 +35,7 @@ struct Arguments {
     is_elf: bool,
     is_debug: bool,
     /// `None` for the checked interpreter.
-    engine: Option<UncheckedEngine>,
+    engine: Option<Engine>,
 }
 
 fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, Box<dyn Error>> {
@@ -49,8 +50,8 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, Box<dyn Error
             "--engine" => {
                 parsed.engine = match value()?.as_str() {
                     "checked" => None,
-                    "interp" => Some(UncheckedEngine::Interp),
-                    "native" => Some(UncheckedEngine::Native),
+                    "interp" => Some(Engine::Interp),
+                    "native" => Some(Engine::Native),
                     other => return Err(format!("no engine {other:?}\n{USAGE}").into()),
                 }
             }

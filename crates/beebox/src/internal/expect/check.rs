@@ -50,7 +50,7 @@ impl ExpectCheck<'_, '_> {
         self.resolve()?;
         let fallback_reason = self.file.programs().find_map(|(_, name)| {
             let program = self.loaded.program_of(name)?;
-            Some((name.to_owned(), program.fallback_reason()?.to_owned()))
+            Some((name.to_owned(), program.fallback_reason()?.to_string()))
         });
         let mut state = State {
             report: CheckReport {

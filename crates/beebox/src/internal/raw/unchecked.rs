@@ -11,14 +11,7 @@ use lower::{Lowered, Malformed, MemoryProgram};
 use spec::{Clock, Random};
 use vm::{Deadline, Machine, Outcome, Unchecked};
 
-/// Engine that runs a program without checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UncheckedEngine {
-    /// The threaded interpreter.
-    Interp,
-    /// Native code.
-    Native,
-}
+use crate::Engine;
 
 /// A program whose safety the caller asserts, compiled for an engine.
 ///
@@ -38,19 +31,19 @@ impl UncheckedProgram {
     ///
     /// # Errors
     /// The program's structure is malformed, the interpreter does not support an
-    /// instruction, or there is no executable memory.
+    /// instruction, there is no executable memory, or the engine is the checked one.
     pub fn compile(
         program: Unchecked,
-        engine: UncheckedEngine,
+        engine: Engine,
         timeout: Option<Duration>,
     ) -> Result<UncheckedProgram, UncheckedError> {
         let lowered = Lowered::from_unchecked(program).map_err(UncheckedError::Malformed)?;
         let code = match engine {
-            UncheckedEngine::Interp => {
+            Engine::Interp => {
                 let code = ThreadedProgram::compile(&lowered);
                 Code::Interp(code.map_err(UncheckedError::Unsupported)?)
             }
-            UncheckedEngine::Native => {
+            Engine::Native => {
                 let options = Options {
                     deadline: timeout.is_some(),
                     ..Options::default()
@@ -58,6 +51,7 @@ impl UncheckedProgram {
                 let code = Native::compile(&lowered, &options, &Pool::new());
                 Code::Native(code.map_err(UncheckedError::Native)?)
             }
+            Engine::Checked => return Err(UncheckedError::Checked),
         };
         Ok(UncheckedProgram { code, timeout })
     }
@@ -97,6 +91,9 @@ pub enum UncheckedError {
     Unsupported(interp::Unsupported),
     /// It did not become native code.
     Native(CompileError),
+    /// The checked engine runs it without an assertion
+    /// ([`CheckedProgram`](super::CheckedProgram)).
+    Checked,
 }
 
 impl fmt::Display for UncheckedError {
@@ -105,6 +102,7 @@ impl fmt::Display for UncheckedError {
             UncheckedError::Malformed(malformed) => write!(f, "{malformed}"),
             UncheckedError::Unsupported(unsupported) => write!(f, "{unsupported}"),
             UncheckedError::Native(error) => write!(f, "{error}"),
+            UncheckedError::Checked => f.write_str("engine checked rests on no assertion"),
         }
     }
 }
@@ -115,6 +113,7 @@ impl Error for UncheckedError {
             UncheckedError::Malformed(malformed) => Some(malformed),
             UncheckedError::Unsupported(unsupported) => Some(unsupported),
             UncheckedError::Native(error) => Some(error),
+            UncheckedError::Checked => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Verified programs in the engines without checks, and why some of them run in the checked engine.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use interp::{ThreadedProgram, VerifiedThreaded};
@@ -18,7 +19,7 @@ use vm::{
     PacketBuffer, RunContext, RunGuard, TailTarget,
 };
 
-use super::RunEngine;
+use crate::{Engine, EngineRefusal};
 
 /// A verified program for an engine without checks.
 #[derive(Clone)]
@@ -29,10 +30,10 @@ pub(super) enum Code {
 
 impl Code {
     /// Its engine.
-    pub(super) fn engine(&self) -> RunEngine {
+    pub(super) fn engine(&self) -> Engine {
         match self {
-            Code::Native(_) => RunEngine::Native,
-            Code::Interp(_) => RunEngine::Interp,
+            Code::Native(_) => Engine::Native,
+            Code::Interp(_) => Engine::Interp,
         }
     }
 
@@ -119,8 +120,8 @@ impl Scratch {
     }
 }
 
-impl std::fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scratch")
     }
 }
@@ -139,28 +140,28 @@ pub(super) enum Compiler {
 }
 
 impl Compiler {
-    fn program(&self, program: &VerifiedProgram) -> Result<Code, String> {
+    fn program(&self, program: &VerifiedProgram) -> Result<Code, EngineRefusal> {
         Ok(match self {
             Compiler::Native(options, pool) => {
                 let native = VerifiedNative::compile(program, options, pool);
-                Code::Native(native.map_err(|error| error.to_string())?)
+                Code::Native(native.map_err(|error| refusal(&error))?)
             }
             Compiler::Interp => {
                 let threaded = VerifiedThreaded::compile(program);
-                Code::Interp(threaded.map_err(|error| error.to_string())?)
+                Code::Interp(threaded.map_err(|error| refusal(&error))?)
             }
         })
     }
 
-    fn function(&self, function: &Lowered<EntryFunction>) -> Result<FunctionCode, String> {
+    fn function(&self, function: &Lowered<EntryFunction>) -> Result<FunctionCode, EngineRefusal> {
         Ok(match self {
             Compiler::Native(options, pool) => {
                 let native = Native::compile(function, options, pool);
-                FunctionCode::Native(native.map_err(|error| error.to_string())?)
+                FunctionCode::Native(native.map_err(|error| refusal(&error))?)
             }
             Compiler::Interp => {
                 let threaded = ThreadedProgram::compile(function);
-                FunctionCode::Interp(threaded.map_err(|error| error.to_string())?)
+                FunctionCode::Interp(threaded.map_err(|error| refusal(&error))?)
             }
         })
     }
@@ -173,7 +174,7 @@ pub(super) fn compile(
     maps: &[Option<MapHandle>],
     host: &Arc<[HostFunction]>,
     compiler: &Compiler,
-) -> Result<Compiled, String> {
+) -> Result<Compiled, EngineRefusal> {
     let find_call = ::kernel::find_call;
     let unfit = |unfit| describe(&unfit, proof.program());
     let callback = |slot| {
@@ -186,21 +187,23 @@ pub(super) fn compile(
     let callbacks = timer_callbacks(proof).into_iter().map(callback);
     Ok(Compiled {
         program,
-        callbacks: callbacks.collect::<Result<_, String>>()?,
+        callbacks: callbacks.collect::<Result<_, EngineRefusal>>()?,
     })
 }
 
-fn describe(unfit: &UnsupportedConstruct, program: &Program) -> String {
+fn describe(unfit: &UnsupportedConstruct, program: &Program) -> EngineRefusal {
     match unfit {
-        UnsupportedConstruct::ProgramType(kind) => format!("programs of type {}", kind.name()),
+        UnsupportedConstruct::ProgramType(kind) => {
+            refusal(&format_args!("programs of type {}", kind.name()))
+        }
         UnsupportedConstruct::Map(index) => match program.maps().get(*index) {
-            Some(map) => format!("map {}", map.name),
-            None => format!("map {index}"),
+            Some(map) => refusal(&format_args!("map {}", map.name)),
+            None => refusal(&format_args!("map {index}")),
         },
         UnsupportedConstruct::TailCalls(index) => {
             let map = program.maps().get(*index);
             let name = map.map_or("a program array", |map| &*map.name);
-            format!("{name} holds programs of another engine")
+            refusal(&format_args!("{name} holds programs of another engine"))
         }
         UnsupportedConstruct::KernelObject(slot) => {
             let what = "it uses an object of the kernel";
@@ -219,7 +222,7 @@ fn describe(unfit: &UnsupportedConstruct, program: &Program) -> String {
         | UnsupportedConstruct::TooLong
         | UnsupportedConstruct::HostFunctions
         | UnsupportedConstruct::Signature(_)
-        | UnsupportedConstruct::Speculation => unfit.to_string(),
+        | UnsupportedConstruct::Speculation => refusal(unfit),
         UnsupportedConstruct::Malformed(malformed) => {
             let what = match malformed.problem {
                 Problem::UnknownHelper(number) => {
@@ -237,9 +240,22 @@ fn describe(unfit: &UnsupportedConstruct, program: &Program) -> String {
     }
 }
 
-fn at(program: &Program, slot: usize, what: &str) -> String {
-    match program.decode().get(slot) {
-        Some(insn) => format!("instruction {slot} ({insn}): {what}"),
-        None => what.to_owned(),
+/// The refusal of an instruction.
+fn at(program: &Program, slot: usize, what: &str) -> EngineRefusal {
+    let insn = program.decode().get(slot).copied();
+    EngineRefusal::Construct {
+        insn: insn.map(|_| slot),
+        what: match insn {
+            Some(insn) => format!("instruction {slot} ({insn}): {what}"),
+            None => what.to_owned(),
+        },
+    }
+}
+
+/// The refusal of a program as a whole.
+fn refusal(what: &dyn fmt::Display) -> EngineRefusal {
+    EngineRefusal::Construct {
+        insn: None,
+        what: what.to_string(),
     }
 }

@@ -29,9 +29,10 @@ use super::random::SharedRandom;
 use super::shared::Shared;
 use super::task::TaskLayout;
 use super::{
-    LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, RunEngine, compiled, inner_maps,
-    process, tail_calls,
+    LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, compiled, inner_maps, process,
+    tail_calls,
 };
+use crate::{Engine, EngineRefusal};
 
 impl LoadedObject {
     /// Links an object for a kernel, verifies its programs that are to be loaded
@@ -178,10 +179,15 @@ impl LoadedObject {
             tail_target: tail_calls::are_used(&shared.maps),
             ..jit::Options::default()
         };
-        let compiler = match options.engine.here() {
-            RunEngine::Native => Some(Compiler::Native(native_options(), Pool::new())),
-            RunEngine::Interp => Some(Compiler::Interp),
-            RunEngine::Checked => None,
+        let engine = options.engine.of_objects();
+        let on_machine = match engine == options.engine {
+            true => None,
+            false => Some(EngineRefusal::Machine(options.engine)),
+        };
+        let compiler = match engine {
+            Engine::Native => Some(Compiler::Native(native_options(), Pool::new())),
+            Engine::Interp => Some(Compiler::Interp),
+            Engine::Checked => None,
         };
         for ((program, rules, proof), number) in programs.into_iter().zip(0..) {
             let context_bytes = proof.as_ref().map(|proof| proof.facts().context_bytes);
@@ -201,7 +207,8 @@ impl LoadedObject {
                 probing,
                 unwritten_reads,
             };
-            let prepared = Prepared::new(source, rules, compiled, &shared.maps, host);
+            let mut prepared = Prepared::new(source, rules, compiled, &shared.maps, host);
+            prepared.fallback_reason = prepared.fallback_reason.or_else(|| on_machine.clone());
             shared.programs.push(prepared);
         }
         shared.handles = handles.into_iter().flatten().collect();

@@ -77,7 +77,7 @@ pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap, StorageOwner};
-pub use options::{LoadOptions, RunEngine};
+pub use options::LoadOptions;
 pub use outputs::{RecordList, RunOutputs, TextList};
 pub use printed::PrintedText;
 pub use program::{RunnableProgram, TestRunOutput};

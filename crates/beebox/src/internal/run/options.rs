@@ -4,47 +4,7 @@ use std::time::Duration;
 
 use ::kernel::maps::MapMemory;
 
-/// Engine that runs verified programs. The first two run them without checks; programs that these
-/// do not support run in the checked engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunEngine {
-    /// Native code; the threaded interpreter where there is none (x86-64 Linux has some).
-    Native,
-    /// The threaded interpreter; on big-endian machines the checked engine.
-    Interp,
-    /// The interpreter that checks every access.
-    Checked,
-}
-
-impl RunEngine {
-    /// Its name in options and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RunEngine::Native => "native",
-            RunEngine::Interp => "interp",
-            RunEngine::Checked => "checked",
-        }
-    }
-
-    /// The engine that runs programs for which this one is requested, on this machine.
-    pub(super) const fn here(self) -> RunEngine {
-        match self {
-            // Programs are of a little-endian machine.
-            RunEngine::Native | RunEngine::Interp if cfg!(target_endian = "big") => {
-                RunEngine::Checked
-            }
-            RunEngine::Native if !jit::RUNS_HERE => RunEngine::Interp,
-            engine => engine,
-        }
-    }
-}
-
-impl Default for RunEngine {
-    /// The fastest one of this machine.
-    fn default() -> RunEngine {
-        RunEngine::Native.here()
-    }
-}
+use crate::Engine;
 
 /// Options of [`LoadedObject::load`](super::LoadedObject::load).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +15,9 @@ pub struct LoadOptions {
     /// Explain a refusal ([`LoadError::Refused`](super::LoadError::Refused)): the program is
     /// verified a second time, with its path recorded.
     pub explains: bool,
-    /// Engine of verified programs.
-    pub engine: RunEngine,
+    /// Engine of verified programs. Those that it does not run, or that run unverified, have
+    /// another one ([`RunnableProgram::fallback_reason`](super::RunnableProgram::fallback_reason)).
+    pub engine: Engine,
     /// Native code checks the deadline of
     /// [`RunnableProgram::set_limits`](super::RunnableProgram::set_limits), also without
     /// `timeout`; its loops are slower then.
@@ -105,7 +66,7 @@ impl Default for LoadOptions {
         LoadOptions {
             unverified: false,
             explains: false,
-            engine: RunEngine::default(),
+            engine: Engine::default().of_objects(),
             checks_deadline: false,
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,

@@ -18,6 +18,7 @@ use vm::{HostFunction, Streams};
 use super::compiled::{Code, Compiled, FunctionCode};
 use super::unwritten::UnwrittenRead;
 use super::{ObjectMap, RunError};
+use crate::EngineRefusal;
 
 /// `bpf_get_current_task` and `bpf_get_current_task_btf`.
 const TASK_HELPERS: [i32; 2] = [35, 158];
@@ -35,7 +36,7 @@ pub(super) struct Prepared {
     /// It calls a helper that returns the task that runs.
     pub(super) uses_current_task: bool,
     /// Reason why the checked engine runs it although another one was requested.
-    fallback_reason: Option<String>,
+    pub(super) fallback_reason: Option<EngineRefusal>,
     /// The functions of the host that it may call.
     pub(super) host: Arc<[HostFunction]>,
     /// Its standard output and error.
@@ -64,7 +65,7 @@ impl Prepared {
     pub(super) fn new(
         source: Source<'_>,
         rules: TestProgram,
-        compiled: Option<Result<Compiled, String>>,
+        compiled: Option<Result<Compiled, EngineRefusal>>,
         maps: &[Option<ObjectMap>],
         host: Arc<[HostFunction]>,
     ) -> Prepared {
@@ -143,16 +144,11 @@ impl Prepared {
     }
 
     /// Has it run in the checked engine after all, for this reason.
-    pub(super) fn drop_code(&mut self, why: String) {
+    pub(super) fn drop_code(&mut self, why: EngineRefusal) {
         self.callbacks.clear();
         if self.code.take().is_some() {
             self.fallback_reason = Some(why);
         }
-    }
-
-    /// The construct that the requested engine does not support, in one line.
-    pub(super) fn fallback_reason(&self) -> Option<&str> {
-        self.fallback_reason.as_deref()
     }
 
     /// Notes that an instruction read stack memory which the program never wrote.

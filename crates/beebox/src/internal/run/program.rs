@@ -15,7 +15,8 @@ use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
-use super::{ObjectMap, PrintedText, RunEngine, RunError, RunRecord, records};
+use super::{ObjectMap, PrintedText, RunError, RunRecord, records};
+use crate::{Engine, EngineRefusal};
 
 /// Runs from one comparison of the deadline with the clock to the next.
 const RUNS_UNCHECKED: u32 = 1024;
@@ -131,15 +132,15 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// The engine that runs it.
-    pub fn engine(&self) -> RunEngine {
+    pub fn engine(&self) -> Engine {
         let code = self.prepared.code.as_ref();
-        code.map_or(RunEngine::Checked, Code::engine)
+        code.map_or(Engine::Checked, Code::engine)
     }
 
-    /// The construct that the engine of the load options does not support, in one line, if the
-    /// program runs in the checked engine for that reason.
-    pub fn fallback_reason(&self) -> Option<&str> {
-        self.prepared.fallback_reason()
+    /// Why the engine of the load options does not run the program, if another one does for that
+    /// reason.
+    pub fn fallback_reason(&self) -> Option<&EngineRefusal> {
+        self.prepared.fallback_reason.as_ref()
     }
 
     /// Runs the program on a packet as `BPF_PROG_TEST_RUN` does.

@@ -42,6 +42,6 @@ pub fn leave_out_struct_ops(object: &mut Object<'_>) {
 pub fn fallback_reason(loaded: &mut LoadedObject, programs: &[String]) -> Option<(String, String)> {
     programs.iter().find_map(|name| {
         let program = loaded.program(name)?;
-        Some((name.clone(), program.fallback_reason()?.to_owned()))
+        Some((name.clone(), program.fallback_reason()?.to_string()))
     })
 }

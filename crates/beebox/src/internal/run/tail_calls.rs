@@ -10,6 +10,7 @@ use spec::programs::{LoadFlags, ProgramType};
 
 use super::prepared::Prepared;
 use super::{LoadError, ObjectMap};
+use crate::EngineRefusal;
 
 /// The programs of an object by descriptor, which is their place here.
 #[derive(Debug, Default)]
@@ -58,12 +59,15 @@ pub(super) fn choose_engine(maps: &[Option<ObjectMap>], programs: &mut [Prepared
     let kinds: Vec<ProgramType> = users.map(|prepared| prepared.program.kind()).collect();
     let takes_part = |prepared: &Prepared| kinds.contains(&prepared.program.kind());
     let linked = programs.iter().filter(|prepared| takes_part(prepared));
-    let mut reasons =
-        linked.filter_map(|prepared| Some((prepared.program.name(), prepared.fallback_reason()?)));
+    let mut reasons = linked
+        .filter_map(|prepared| Some((prepared.program.name(), prepared.fallback_reason.clone()?)));
     let Some((name, why)) = reasons.next() else {
         return;
     };
-    let why = format!("tail calls reach {name}, which runs in the checked engine: {why}");
+    let why = EngineRefusal::TailCalls {
+        program: name.to_owned(),
+        refusal: Box::new(why),
+    };
     for prepared in programs.iter_mut() {
         if takes_part(prepared) {
             prepared.drop_code(why.clone());

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use beebox::Engine;
 use beebox::internal::program::{InitialContents, MapDef, MapEntry, Program};
 use beebox::internal::raw::Limits;
-use beebox::internal::run::{
-    LoadError, LoadOptions, LoadedObject, ObjectMap, RunClock, RunEngine, RunError,
-};
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, ObjectMap, RunClock, RunError};
 use beebox_differential::helpers::own_system;
 use spec::maps::MapKind;
 
@@ -16,15 +15,11 @@ use super::compare::{Left, MapLeft, Returned};
 use super::inputs::RunInput;
 use crate::command::verifier::selftests::Target;
 
-/// Engine of a program here.
+/// Setting of a program here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Engine {
-    /// As native code, and in the other engines.
-    Native,
-    /// In the threaded interpreter.
-    Interp,
-    /// Verified, in the checked engine only.
-    Checked,
+pub(super) enum Setting {
+    /// Verified, in an engine.
+    Verified(Engine),
     /// In the checked engine without having been judged.
     Unverified,
 }
@@ -86,7 +81,7 @@ pub(super) fn run_all(
     program: &Program,
     target: &Target,
     inputs: &[RunInput],
-) -> Result<(Engine, Vec<(Engine, Runs)>), String> {
+) -> Result<(Setting, Vec<(Setting, Runs)>), String> {
     let load = |engine, unverified| {
         let options = LoadOptions {
             engine,
@@ -98,32 +93,33 @@ pub(super) fn run_all(
         LoadedObject::from_program(program.clone(), &target.kernel, &options)
     };
     let name = program.name();
-    let mut loaded = match load(RunEngine::Native, false) {
+    let mut loaded = match load(Engine::Native, false) {
         Ok(loaded) => loaded,
         Err(LoadError::Unsupported { why, .. }) => {
-            let unverified = load(RunEngine::Checked, true);
+            let unverified = load(Engine::Checked, true);
             let mut unverified = unverified.map_err(|error| without_name(&error, name))?;
             let runs = run(&mut unverified, name, inputs, 0);
             let runs = runs.map_err(|error| format!("{error} (unsupported: {why})"))?;
-            return Ok((Engine::Unverified, vec![(Engine::Unverified, runs)]));
+            return Ok((Setting::Unverified, vec![(Setting::Unverified, runs)]));
         }
         Err(error) => return Err(without_name(&error, name)),
     };
     let engine = loaded.program(name).map(|program| program.engine());
     let first = run(&mut loaded, name, inputs, 0)?;
-    if engine != Some(RunEngine::Native) {
-        return Ok((Engine::Checked, vec![(Engine::Checked, first)]));
+    if engine != Some(Engine::Native) {
+        let checked = Setting::Verified(Engine::Checked);
+        return Ok((checked, vec![(checked, first)]));
     }
-    let mut checked = load(RunEngine::Checked, false).map_err(|error| error.to_string())?;
+    let mut checked = load(Engine::Checked, false).map_err(|error| error.to_string())?;
     let second = run(&mut checked, name, inputs, 0)?;
-    let mut threaded = load(RunEngine::Interp, false).map_err(|error| error.to_string())?;
+    let mut threaded = load(Engine::Interp, false).map_err(|error| error.to_string())?;
     let threaded = run(&mut threaded, name, inputs, 0)?;
     let runs = vec![
-        (Engine::Native, first),
-        (Engine::Interp, threaded),
-        (Engine::Checked, second),
+        (Setting::Verified(Engine::Native), first),
+        (Setting::Verified(Engine::Interp), threaded),
+        (Setting::Verified(Engine::Checked), second),
     ];
-    Ok((Engine::Native, runs))
+    Ok((Setting::Verified(Engine::Native), runs))
 }
 
 /// Runs of native code at other addresses, with other random numbers.
@@ -149,10 +145,10 @@ pub(super) fn run_elsewhere(program: &Program, target: &Target, inputs: &[RunInp
     let mut held: Vec<Vec<u8>> = Vec::new();
     let natives = (0..REPETITIONS).map(|at| {
         held.extend(inputs.iter().map(|input| vec![0; 64 + input.data.len()]));
-        run_on(RunEngine::Native, at + 1, 0)
+        run_on(Engine::Native, at + 1, 0)
     });
     let mut all: Vec<Runs> = natives.flatten().collect();
-    all.extend(run_on(RunEngine::Checked, 0, FILL));
+    all.extend(run_on(Engine::Checked, 0, FILL));
     all
 }
 

@@ -5,8 +5,9 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use std::fs;
 
+use beebox::Engine;
 use beebox::internal::object::{Global, Object};
-use beebox::internal::run::{LoadError, LoadOptions, LoadedObject, RunEngine};
+use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
 use beebox_differential::objects::selftests::{SETS, Set};
 use beebox_differential::tail_calls::selftests::{ARRAY, LEFT_OUT, SELFTESTS, Selftest, Step};
 use kernel_client::object::ObjectInKernel;
@@ -18,36 +19,34 @@ use beebox_differential::page;
 
 const PAGE: &str = "docs/tail-calls.md";
 
-/// Engine that runs the tests.
+/// What runs the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    Native,
-    /// With retpolines, slots at entries and deadline checks.
+enum Setting {
+    Ours(Engine),
+    /// Native code with retpolines, slots at entries and deadline checks.
     Guarded,
-    Interp,
-    Checked,
     Kernel,
 }
 
-const ENGINES: [(Engine, &str); 5] = [
-    (Engine::Native, "native code"),
-    (Engine::Guarded, "with retpolines, slots and deadlines"),
-    (Engine::Interp, "threaded interpreter"),
-    (Engine::Checked, "checked engine"),
-    (Engine::Kernel, "running kernel"),
+const SETTINGS: [(Setting, &str); 5] = [
+    (Setting::Ours(Engine::Native), "native code"),
+    (Setting::Guarded, "with retpolines, slots and deadlines"),
+    (Setting::Ours(Engine::Interp), "threaded interpreter"),
+    (Setting::Ours(Engine::Checked), "checked engine"),
+    (Setting::Kernel, "running kernel"),
 ];
 
 /// Runs all tests, prints which fail, and writes the table.
 pub(crate) fn compare() -> Outcome {
     let mut table = String::from("| tests |");
-    for (_, name) in ENGINES {
+    for (_, name) in SETTINGS {
         write!(table, " {name} |")?;
     }
     table += "\n|---|---:|---:|---:|---:|\n";
     let mut failures = 0;
     for set in SETS {
-        let mut passed = [0; ENGINES.len()];
-        let mut unsupported = [0; ENGINES.len()];
+        let mut passed = [0; SETTINGS.len()];
+        let mut unsupported = [0; SETTINGS.len()];
         let mut there = 0;
         for test in SELFTESTS {
             let Some(bytes) = object_of(set, test.object)? else {
@@ -55,8 +54,8 @@ pub(crate) fn compare() -> Outcome {
             };
             there += 1;
             let counts = passed.iter_mut().zip(&mut unsupported);
-            for ((engine, name), (passed, unsupported)) in ENGINES.into_iter().zip(counts) {
-                let why = match run(test, &bytes, engine) {
+            for ((setting, name), (passed, unsupported)) in SETTINGS.into_iter().zip(counts) {
+                let why = match run(test, &bytes, setting) {
                     Ok(()) => {
                         *passed += 1;
                         continue;
@@ -112,13 +111,13 @@ fn object_of(set: &Set, name: &str) -> Outcome<Option<Vec<u8>>> {
 }
 
 /// Runs a test on an engine; what is otherwise than expected.
-fn run(test: &Selftest, bytes: &[u8], engine: Engine) -> Outcome {
+fn run(test: &Selftest, bytes: &[u8], setting: Setting) -> Outcome {
     let refused = |step: &Step| match *step {
         Step::IsRefused(program, why) => Some((program, why)),
         _ => None,
     };
     for (program, why) in test.steps.iter().filter_map(refused) {
-        let said = match Subject::load(bytes, engine, Some(program)) {
+        let said = match Subject::load(bytes, setting, Some(program)) {
             Err(said) if said.is::<Unsupported>() => return Err(said),
             Err(said) => said.to_string(),
             Ok(_) => return Err(format!("{program} is not refused").into()),
@@ -130,7 +129,7 @@ fn run(test: &Selftest, bytes: &[u8], engine: Engine) -> Outcome {
     if test.steps.iter().all(|step| refused(step).is_some()) {
         return Ok(());
     }
-    let mut subject = Subject::load(bytes, engine, None)?;
+    let mut subject = Subject::load(bytes, setting, None)?;
     for (at, step) in test.steps.iter().enumerate() {
         subject
             .take(step)
@@ -152,26 +151,25 @@ enum Side {
 
 impl Subject {
     /// Loads all programs, or one.
-    fn load(bytes: &[u8], engine: Engine, only: Option<&str>) -> Outcome<Subject> {
+    fn load(bytes: &[u8], setting: Setting, only: Option<&str>) -> Outcome<Subject> {
         let mut object = Object::open(bytes)?;
         if let Some(only) = only {
             object.set_autoload(|program| program.name == only);
         }
-        let sides = match engine {
-            Engine::Kernel => {
+        let sides = match setting {
+            Setting::Kernel => {
                 let kernel = sys::kernel::running()?;
                 let linked = object.link(&kernel)?;
                 let programs = linked.programs.iter().map(|linked| &linked.program);
                 Side::Kernel(Box::new(ObjectInKernel::load(programs)?))
             }
-            Engine::Native | Engine::Guarded | Engine::Interp | Engine::Checked => {
+            Setting::Ours(_) | Setting::Guarded => {
                 let kernel = kernel_data::linux_6_18();
-                let is_guarded = engine == Engine::Guarded;
+                let is_guarded = setting == Setting::Guarded;
                 let options = LoadOptions {
-                    engine: match engine {
-                        Engine::Checked => RunEngine::Checked,
-                        Engine::Interp => RunEngine::Interp,
-                        _ => RunEngine::Native,
+                    engine: match setting {
+                        Setting::Ours(engine) => engine,
+                        _ => Engine::Native,
                     },
                     retpoline: is_guarded,
                     entry_slots: is_guarded,
