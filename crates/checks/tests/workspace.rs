@@ -595,10 +595,15 @@ fn files_of_the_root_that_the_book_shows_have_no_relative_links() {
         };
         let name = include.split('}').next().unwrap();
         shown += 1;
-        for link in fs::read_to_string(root().join(name)).unwrap().split("](").skip(1) {
-            faults.note(link.starts_with("https://") || link.starts_with('#'), || {
-                format!("{name}: ({})", link.split(')').next().unwrap())
-            });
+        for link in fs::read_to_string(root().join(name))
+            .unwrap()
+            .split("](")
+            .skip(1)
+        {
+            faults.note(
+                link.starts_with("https://") || link.starts_with('#'),
+                || format!("{name}: ({})", link.split(')').next().unwrap()),
+            );
         }
     }
     assert_eq!(shown, 3);

@@ -191,17 +191,12 @@ fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
     })
 }
 
-/// True for maps that may have more entries than they are declared with: as many for each CPU.
-fn is_lru(kind: MapKind) -> bool {
-    matches!(kind, MapKind::LruHash | MapKind::LruPercpuHash)
-}
-
 fn is_as_declared(handle: &MapHandle, def: &MapDef) -> bool {
     let (map, params) = (handle.map(), &def.params);
     params.kind() == Some(map.kind())
         && map.key_size() == params.key_size as usize
         && map.value_size() == params.value_size as usize
-        && (map.max_entries() == params.max_entries || is_lru(map.kind()))
+        && (map.max_entries() == params.max_entries || map.kind().is_lru())
         && (!def.is_frozen() || has_initial_value(handle, def))
 }
 

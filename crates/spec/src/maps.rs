@@ -54,6 +54,8 @@ enum Trait {
     ForEach,
     /// Values are sockets.
     Sockets,
+    /// The least recently used entry is evicted when the map is full.
+    Lru,
 }
 
 // Number, name and traits.
@@ -75,9 +77,9 @@ kinds! {
     /// Control groups by index.
     CgroupArray = 8, "cgroup_array", [];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", [Btf ForEach];
+    LruHash = 9, "lru_hash", [Btf ForEach Lru];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu ForEach];
+    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu ForEach Lru];
     /// Trie: values by longest matching prefix.
     LpmTrie = 11, "lpm_trie", [Btf];
     /// Maps by index.
@@ -186,6 +188,12 @@ impl MapKind {
     /// True for maps of sockets, from which programs look up references.
     pub const fn holds_sockets(self) -> bool {
         self.has(Trait::Sockets)
+    }
+
+    /// True for maps that evict the least recently used entry when they are full. They may have more
+    /// entries than they are declared with: as many for each CPU.
+    pub const fn is_lru(self) -> bool {
+        self.has(Trait::Lru)
     }
 
     /// True for ring buffers, whose `max_entries` is a size in bytes.

@@ -1,7 +1,6 @@
 //! Helpers that call functions of the program.
 
 use spec::Errno;
-use spec::maps::MapKind;
 use vm::{
     Cursor, Iteration, IterationStep, MemoryPort, RunContext, Samples, SamplesReader, ValueOf,
 };
@@ -70,7 +69,7 @@ pub(super) fn for_each_map_elem<M: MemoryPort>(
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let kind = memory.map(map)?.kind();
-    if !is_visited(kind) {
+    if !kind.has_for_each() {
         return Ok(Errno::ENOTSUPP.negated());
     }
     if flags != 0 {
@@ -162,15 +161,6 @@ impl<M: MemoryPort> Iteration<M> for Drain {
             arguments: [self.dynptr, self.context, 0, 0, 0],
         })
     }
-}
-
-/// True for kinds of maps whose entries programs visit.
-fn is_visited(kind: MapKind) -> bool {
-    use MapKind::{Array, Hash, LruHash, LruPercpuHash, PercpuArray, PercpuHash};
-    matches!(
-        kind,
-        Array | PercpuArray | Hash | PercpuHash | LruHash | LruPercpuHash
-    )
 }
 
 /// The calls of `bpf_for_each_map_elem`.

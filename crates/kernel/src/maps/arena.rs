@@ -12,24 +12,26 @@ mod free_ranges;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
+use spec::maps::MapFlags;
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells};
 
 use self::free_ranges::FreeRanges;
 use super::memory::Charge;
 use super::resources::Resources;
 use super::slots::Slots;
-use super::{Definition, Host, Operations, flags};
+use super::{Definition, Host, Operations};
 
 const PAGE: u64 = ARENA_PAGE;
 /// Most pages that an arena has at a time, 1 GiB: a further allocation fails as one for which
 /// the kernel finds no memory.
 const MOST_PAGES: u32 = 1 << 18;
+
 /// An arena.
 #[derive(Debug)]
 pub struct Arena {
     user_start: u64,
     pages: u32,
-    flags: u32,
+    flags: MapFlags,
     /// The pages that are there.
     present: Slots<Cells>,
     charge: Charge,
@@ -55,7 +57,7 @@ impl Arena {
         Ok(Arena {
             user_start: map.params.arena_start(),
             pages,
-            flags: map.params.flags.0,
+            flags: map.params.flags,
             present: Slots::new(pages)?,
             charge: Charge::new(&host.memory),
             space: Mutex::new(Space { free, present: 0 }),
@@ -130,7 +132,7 @@ impl Arena {
         if self.present.get(page).is_some() {
             return Ok(());
         }
-        if self.flags & flags::SEGV_ON_FAULT != 0 {
+        if self.flags.has(MapFlags::SEGV_ON_FAULT) {
             return Err(Errno::EFAULT);
         }
         let is_made = self.make(&mut space, page, 1);
@@ -206,7 +208,7 @@ impl ArenaObject for Arena {
     }
 
     fn keeps_offsets(&self) -> bool {
-        self.flags & flags::NO_USER_CONV != 0
+        self.flags.has(MapFlags::NO_USER_CONV)
     }
 
     fn read(&self, address: u32, into: &mut [u8]) -> bool {
@@ -327,7 +329,7 @@ impl Operations for Arena {
 #[cfg(test)]
 mod tests {
     use program::MapParams;
-    use spec::maps::{MapFlags, MapKind};
+    use spec::maps::MapKind;
 
     use super::*;
     use crate::maps::{Host, Map, ValueLayout};
@@ -407,7 +409,7 @@ mod tests {
             Err(Errno::EFAULT)
         );
         assert_eq!(arena.read_as_user(start - 1, &mut byte), Err(Errno::EFAULT));
-        let map = self::arena(4, 0, flags::SEGV_ON_FAULT);
+        let map = self::arena(4, 0, MapFlags::SEGV_ON_FAULT.0);
         let arena = map.operations().arena().unwrap();
         assert_eq!(arena.read_as_user(start, &mut byte), Err(Errno::EFAULT));
         assert_eq!(arena.allocate(0, 1), start);

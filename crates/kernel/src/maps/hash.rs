@@ -28,7 +28,7 @@ use vm::{
     OutOfMemory, WordLookup, hash_start, hash_words,
 };
 
-use super::flags::{self, EXIST, LOCK, NOEXIST};
+use super::flags::{EXIST, LOCK, NOEXIST};
 use super::pool::{Layout, Line, Pool};
 use super::resources::Resources;
 use super::special::SpecialFields;
@@ -73,8 +73,8 @@ impl Hash {
     pub(super) fn new(map: &Definition, host: &Host) -> Result<Hash, Errno> {
         let entries = map.params.max_entries;
         let is_percpu = map.is_percpu();
-        let is_preallocated = map.params.flags.0 & flags::NO_PREALLOC == 0;
-        let is_common = map.params.flags.0 & MapFlags::NO_COMMON_LRU.0 == 0;
+        let is_preallocated = !map.params.flags.has(MapFlags::NO_PREALLOC);
+        let is_common = !map.params.flags.has(MapFlags::NO_COMMON_LRU);
         let copies = if is_percpu { host.cpus } else { 1 };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
@@ -89,7 +89,7 @@ impl Hash {
         };
         let rounded = entries.checked_next_power_of_two().ok_or(Errno::E2BIG)?;
         // Per-CPU values are updated in place.
-        let spares = match is_preallocated && !is_percpu && !map.is_lru() {
+        let spares = match is_preallocated && !is_percpu && !map.kind.is_lru() {
             true => Buckets::spares(rounded),
             false => 0,
         };
@@ -117,7 +117,7 @@ impl Hash {
             copies,
             is_percpu,
             has_lines: layout.stride == LINE_CELLS && !is_percpu,
-            limit: match (map.is_lru(), is_preallocated) {
+            limit: match (map.kind.is_lru(), is_preallocated) {
                 (true, _) => {
                     Limit::Evict(Lru::new(entries, host.cpus, is_common).map_err(no_memory)?)
                 }
@@ -132,11 +132,8 @@ impl Hash {
 
     /// The entries of a map with these parameters, as the kernel counts them.
     pub(super) fn entries(params: &MapParams, host: &Host) -> u32 {
-        let is_lru = matches!(
-            params.kind(),
-            Some(MapKind::LruHash | MapKind::LruPercpuHash)
-        );
-        match is_lru && params.flags.0 & MapFlags::NO_COMMON_LRU.0 != 0 {
+        let is_lru = params.kind().is_some_and(MapKind::is_lru);
+        match is_lru && params.flags.has(MapFlags::NO_COMMON_LRU) {
             true => Lru::entries(params.max_entries, host.cpus),
             false => params.max_entries,
         }

@@ -85,15 +85,11 @@ impl Definition {
         self.kind.is_percpu()
     }
 
-    fn is_lru(&self) -> bool {
-        matches!(self.kind, MapKind::LruHash | MapKind::LruPercpuHash)
-    }
-
     /// Seed of the map's hash function.
     fn seed(&self, host: &Host) -> u64 {
-        match self.params.flags.0 & flags::ZERO_SEED {
-            0 => host.seed,
-            _ => 0,
+        match self.params.flags.has(MapFlags::ZERO_SEED) {
+            true => 0,
+            false => host.seed,
         }
     }
 }
@@ -275,7 +271,7 @@ impl Map {
     /// `BPF_MAP_FREEZE`: bpf(2) no longer changes it, only programs do. EPERM if users cannot
     /// write to it, or it is frozen already.
     pub fn freeze(&self) -> Result<(), Errno> {
-        let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
+        let is_read_only = self.params().flags.has(MapFlags::RDONLY);
         match is_read_only || self.is_frozen.swap(true, Ordering::AcqRel) {
             true => Err(Errno::EPERM),
             false => Ok(()),
@@ -284,8 +280,7 @@ impl Map {
 
     /// True if neither programs nor users change its values again.
     pub fn is_constant(&self) -> bool {
-        self.params().flags.0 & MapFlags::RDONLY_PROG.0 != 0
-            && self.is_frozen.load(Ordering::Acquire)
+        self.params().flags.has(MapFlags::RDONLY_PROG) && self.is_frozen.load(Ordering::Acquire)
     }
 
     /// Frees the objects that values own.
@@ -303,14 +298,14 @@ impl Map {
     }
 
     fn check_read(&self) -> Result<(), Errno> {
-        match self.params().flags.0 & flags::WRONLY {
-            0 => Ok(()),
-            _ => Err(Errno::EPERM),
+        match self.params().flags.has(MapFlags::WRONLY) {
+            false => Ok(()),
+            true => Err(Errno::EPERM),
         }
     }
 
     fn check_write(&self) -> Result<(), Errno> {
-        let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
+        let is_read_only = self.params().flags.has(MapFlags::RDONLY);
         match is_read_only || self.is_frozen.load(Ordering::Acquire) {
             true => Err(Errno::EPERM),
             false => Ok(()),

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use program::MapParams;
 use program::creation::check_template;
 use spec::Errno;
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 
-use super::flags;
 use super::resources::{Resources, StoredMap};
 use super::{Map, ValueLayout};
 
@@ -49,7 +48,7 @@ impl Template {
         let any_size = match map.kind() {
             // Programs inline lookups, with the template's bound.
             MapKind::Array | MapKind::PercpuArray => {
-                map.kind() == MapKind::Array && params.flags.0 & flags::INNER_MAP != 0
+                map.kind() == MapKind::Array && params.flags.has(MapFlags::INNER_MAP)
             }
             MapKind::Xskmap => false,
             _ => true,

@@ -135,11 +135,10 @@ fn hash(kind: MapKind, params: &MapParams, machine: &Machine, value: u64) -> u64
     let cpus = u64::from(machine.cpus);
     let key = u64::from(params.key_size).next_multiple_of(8);
     let element = u64::from(HASH_ELEMENT) + key;
-    let is_lru = matches!(kind, MapKind::LruHash | MapKind::LruPercpuHash);
     let elements = match kind.is_percpu() {
         true => entries.saturating_mul(element + POINTER + value * cpus),
         // Each CPU has an element for updates.
-        false if !is_lru => (entries + cpus).saturating_mul(element + value),
+        false if !kind.is_lru() => (entries + cpus).saturating_mul(element + value),
         false => entries.saturating_mul(element + value),
     };
     buckets.saturating_add(elements)

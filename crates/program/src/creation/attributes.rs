@@ -333,17 +333,16 @@ fn hash(request: &Request<'_>, privileges: Privileges) -> Outcome {
     if params.flags.has(MapFlags::ZERO_SEED) && !privileges.sys_admin {
         return request.refuse(Errno::EPERM, MapFault::ZeroSeed);
     }
-    let is_lru = matches!(kind, MapKind::LruHash | MapKind::LruPercpuHash);
     let node = match kind.is_percpu() || params.flags.has(MapFlags::NO_COMMON_LRU) {
         true => MapFlags::default(),
         false => MapFlags::NUMA_NODE,
     };
-    let lists = match is_lru {
+    let lists = match kind.is_lru() {
         true => MapFlags::NO_COMMON_LRU,
         false => MapFlags::default(),
     };
     let allowed = ALL_ACCESS.with(MapFlags::ZERO_SEED).with(lists);
-    if !is_lru {
+    if !kind.is_lru() {
         request.flags(allowed.with(MapFlags::NO_PREALLOC).with(node))?;
     } else {
         // The node of lists of CPUs is checked behind the preallocation.

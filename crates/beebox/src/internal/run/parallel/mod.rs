@@ -105,7 +105,7 @@ trait Work: Send {
 }
 
 fn is_shared(map: &ObjectMap) -> bool {
-    let is_read_only = map.def.params.flags.0 & MapFlags::RDONLY_PROG.0 != 0;
+    let is_read_only = map.def.params.flags.has(MapFlags::RDONLY_PROG);
     let is_apart = matches!(
         map.map.kind(),
         MapKind::PercpuArray
