@@ -7,8 +7,8 @@ mod object;
 use beebox::internal::classic::convert;
 use beebox::internal::ebpf::{Insn, decode};
 use beebox::internal::listing::{
-    ConvertedRecord, LineForm, Slot, converted_slots, converted_text, slots, unlinked_json,
-    unlinked_text,
+    ConvertedRecord, LineForm, NativeListing, Slot, converted_slots, converted_text, native_record,
+    native_text, slots, unlinked_json, unlinked_text,
 };
 use beebox::internal::native::{CodeOptions, NativeDraft};
 use beebox::internal::object::UnlinkedObject;
@@ -313,10 +313,10 @@ fn show_sides(
     draft: &NativeDraft,
     format: ProgramFormat,
 ) -> Result<Vec<u8>, Failure> {
-    let sides = native::Sides::of(classic, slots, draft);
+    let sides = NativeListing::new(classic, slots, draft, native::disassemble);
     match format {
-        ProgramFormat::Json => Ok(native::json(&sides)),
-        format if format.is_listing() => Ok(native::listing(&sides).into_bytes()),
+        ProgramFormat::Json => Ok(crate::stdout::json(&native_record(&sides))),
+        format if format.is_listing() => Ok(native_text(&sides).into_bytes()),
         _ => Err(only_listing("native")),
     }
 }

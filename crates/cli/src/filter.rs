@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// The format of OUT [default: by its name, else pcap if all captures are pcap with
     /// one link type, else pcapng]
     #[arg(long, value_enum, value_name = "FORMAT", requires = "output")]
-    output_format: Option<output::FileFormat>,
+    output_format: Option<output::FormatArg>,
 
     /// Order the packets of several captures by time
     #[arg(long)]

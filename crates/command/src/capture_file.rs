@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Input};
-use beebox::internal::captures::{Fault, Format, Problem};
+use beebox::internal::captures::{Fault, FileFormat, Format, OutputFormatError, Problem};
 use beebox::internal::run::RunCaptureError;
 
 use crate::answer::Failure;
@@ -70,14 +70,9 @@ pub fn unreadable(path: &Path, error: CaptureError) -> Failure {
 
 /// The format of a name that ends in `.pcap` or `.pcapng`, else that of the input.
 pub fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
-    let suffix = out.extension().and_then(|suffix| suffix.to_str());
-    match (suffix, input.format()) {
-        (Some("pcapng"), _) => Ok(Format::Pcapng),
-        (Some("pcap"), Format::Pcapng) => {
-            let first = input.first_interface();
-            let first = first.map_err(|error| unreadable(path, error))?;
-            Format::pcap_of(first.as_slice()).map_err(Failure::new)
-        }
-        (_, format) => Ok(format),
-    }
+    let format = FileFormat::for_inputs(FileFormat::from_name(out), &mut [input]);
+    format.map_err(|error| match error {
+        OutputFormatError::Input { error, .. } => unreadable(path, error),
+        OutputFormatError::LinkTypes(error) => Failure::new(error),
+    })
 }

@@ -3,8 +3,8 @@
 use beebox::Kernel;
 use beebox::internal::ebpf::decode;
 use beebox::internal::listing::{
-    Beside, Labels, LineForm, Listed, Outcome, Slot, UnknownProgram, Xlated, linked_json,
-    linked_text, xlated_json, xlated_text,
+    Beside, Labels, LineForm, Listed, NativeListing, Outcome, Slot, UnknownProgram, Xlated,
+    linked_json, linked_text, native_record, native_text, xlated_json, xlated_text,
 };
 use beebox::internal::native::{CodeOptions, NativeDraft};
 use beebox::internal::object::Object;
@@ -13,8 +13,8 @@ use beebox::internal::program::case::Case;
 use beebox::internal::verify::ProgramLoader;
 use serde_json::{Value, json};
 
-use super::native::Sides;
-use super::{ebpf, native};
+use super::ebpf;
+use super::native::disassemble;
 use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
 use crate::object_input::{ObjectFile, kernel_lacks_feature, no_programs, refused};
@@ -48,10 +48,10 @@ pub(super) fn show(
 ) -> Result<Shown, Failure> {
     let object = &file.open()?;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
-    let trial = object.try_link(&chosen, kernel);
-    let outcomes = trial.programs.iter().filter_map(|trial| {
-        let name = object.program_defs().get(trial.id)?.name.to_string();
-        Some((name, Listed::of(trial)))
+    let link_report = object.try_link(&chosen, kernel);
+    let outcomes = link_report.programs.iter().filter_map(|link_report| {
+        let name = object.program_defs().get(link_report.id)?.name.to_string();
+        Some((name, Listed::of(link_report)))
     });
     let outcomes: Vec<Outcome<'_>> = outcomes.collect();
     if outcomes.iter().all(|(_, outcome)| outcome.is_err())
@@ -59,8 +59,12 @@ pub(super) fn show(
     {
         return Err(refused((*error).clone(), Some(kernel)));
     }
-    let complete = !trial.weak_externs && outcomes.iter().all(|(_, outcome)| outcome.is_ok());
-    if let Some(error) = trial.refusal.as_ref().filter(|_| trial.weak_externs) {
+    let complete = !link_report.weak_externs && outcomes.iter().all(|(_, outcome)| outcome.is_ok());
+    if let Some(error) = link_report
+        .refusal
+        .as_ref()
+        .filter(|_| link_report.weak_externs)
+    {
         diagnostic!(
             "beebox: {}: {error}; linked with externs that the kernel lacks as weak ones",
             file.path().display()
@@ -77,7 +81,7 @@ pub(super) fn show(
     if !is_listing {
         note_assumed(kernel, fields, answered);
     }
-    if kernel_lacks_feature(&trial) {
+    if kernel_lacks_feature(&link_report) {
         note_built_in(kernel);
     }
     let note = assumed(kernel, fields).filter(|_| is_listing);
@@ -85,7 +89,7 @@ pub(super) fn show(
     let note = note.unwrap_or_default().into_bytes();
     let labels = Labels::of(object, kernel);
     if view.xlated {
-        let programs = Xlated::of_all(&trial, &outcomes, kernel).ok_or_else(|| {
+        let programs = Xlated::of_all(&link_report, &outcomes, kernel).ok_or_else(|| {
             Failure::new(format_args!(
                 "{} has no registry to verify by",
                 kernel.name()
@@ -201,7 +205,12 @@ impl Beside for Native<'_> {
 
     fn text(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<String, Failure> {
         let draft = self.draft(program)?;
-        Ok(native::listing(&Sides::of(None, slots, &draft)))
+        Ok(native_text(&NativeListing::new(
+            None,
+            slots,
+            &draft,
+            disassemble,
+        )))
     }
 
     fn json(
@@ -210,7 +219,12 @@ impl Beside for Native<'_> {
         slots: Vec<Slot>,
     ) -> Result<(&'static str, Value), Failure> {
         let draft = self.draft(program)?;
-        let record = json!(native::record(&Sides::of(None, slots, &draft)));
+        let record = json!(native_record(&NativeListing::new(
+            None,
+            slots,
+            &draft,
+            disassemble
+        )));
         Ok(("native", record))
     }
 }

@@ -6,7 +6,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{Format, Output};
-use beebox::internal::captures::{Compressor, OtherLinkType, OutputCompression};
+use beebox::internal::captures::{
+    Compressor, FileFormat, OtherLinkType, OutputCompression, OutputFormatError,
+};
 use sys::interruptible::Interruption;
 
 use super::inputs::{NamedInput, unreadable};
@@ -15,27 +17,29 @@ use crate::answer::Failure;
 use crate::output_file::Unfinished;
 use crate::output_path::OutputPath;
 
-/// The formats of captures.
+/// The formats of captures, as options name them.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum FileFormat {
+pub(super) enum FormatArg {
     /// One link type; no comments, no interface names
     Pcap,
     /// Several interfaces, options, other blocks
     Pcapng,
 }
 
-impl FileFormat {
-    /// The format of a file name's suffix, ignoring a further `.gz` or `.zst`.
-    fn of_name(path: &Path) -> Option<FileFormat> {
-        let name = match OutputCompression::of_name(path) {
-            Ok(OutputCompression::None) => path,
-            _ => Path::new(path.file_stem()?),
-        };
-        match name.extension()?.to_str()? {
-            "pcap" => Some(FileFormat::Pcap),
-            "pcapng" => Some(FileFormat::Pcapng),
-            _ => None,
+impl From<FormatArg> for FileFormat {
+    fn from(given: FormatArg) -> FileFormat {
+        match given {
+            FormatArg::Pcap => FileFormat::Pcap,
+            FormatArg::Pcapng => FileFormat::Pcapng,
         }
+    }
+}
+
+/// The format of a file name's suffix, ignoring a further `.gz` or `.zst`.
+fn format_of_name(path: &Path) -> Option<FileFormat> {
+    match OutputCompression::from_name(path) {
+        Ok(OutputCompression::None) => FileFormat::from_name(path),
+        _ => FileFormat::from_name(Path::new(path.file_stem()?)),
     }
 }
 
@@ -53,17 +57,20 @@ impl Target {
     /// complete, signals end the reading of captures that go on.
     pub(super) fn create(
         out: OutputPath<'_>,
-        format: Option<FileFormat>,
+        format: Option<FormatArg>,
         inputs: &mut [NamedInput],
         stopwatch: &Stopwatch,
         interruption: &Interruption,
     ) -> Result<Target, Failure> {
         let path = out.path();
-        let compression = OutputCompression::of_name(path).map_err(|error| {
+        let compression = OutputCompression::from_name(path).map_err(|error| {
             Failure::new(format_args!("{}: {error}", path.display()))
                 .hint("an output name that ends in .gz or .zst")
         })?;
-        let format = output_format(format.or(FileFormat::of_name(path)), inputs)?;
+        let format = output_format(
+            format.map(FileFormat::from).or(format_of_name(path)),
+            inputs,
+        )?;
         let (file, unfinished) = if out.is_standard() {
             let stdout = io::stdout();
             if stdout.is_terminal() {
@@ -109,20 +116,11 @@ impl Target {
 
 /// The format of the output for these captures.
 fn output_format(format: Option<FileFormat>, inputs: &mut [NamedInput]) -> Result<Format, Failure> {
-    let formats: Vec<_> = inputs.iter().map(|named| named.input.format()).collect();
-    let natural = Format::common(&formats);
-    match (format, natural) {
-        (None, natural) | (Some(FileFormat::Pcap), natural @ Format::Pcap(_)) => Ok(natural),
-        (Some(FileFormat::Pcapng), _) => Ok(Format::Pcapng),
-        (Some(FileFormat::Pcap), Format::Pcapng) => {
-            let mut interfaces = Vec::new();
-            for named in inputs {
-                let first = named.input.first_interface();
-                interfaces.extend(first.map_err(|error| unreadable(&named.name, &error))?);
-            }
-            Format::pcap_of(&interfaces).map_err(other_link_type)
-        }
-    }
+    let mut captures: Vec<_> = inputs.iter_mut().map(|named| &mut named.input).collect();
+    FileFormat::for_inputs(format, &mut captures).map_err(|error| match error {
+        OutputFormatError::Input { index, error } => unreadable(&inputs[index].name, &error),
+        OutputFormatError::LinkTypes(mismatch) => other_link_type(mismatch),
+    })
 }
 
 /// Error of packets with several link types for one pcap file.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use beebox::internal::Refusal;
 use beebox::internal::seccomp::ByteOrder;
 use beebox::internal::seccomp::profile::{
-    self, CompileError, Compiled, ContainerProfile, NEWEST_KERNEL, ProfileNote, ProgramShape,
-    Runtime, TargetMachine,
+    self, CompileError, Compiled, ContainerProfile, FilterFile, NEWEST_KERNEL, ProfileNote,
+    ProgramShape, Runtime, TargetMachine,
 };
 use beebox::kernel::KernelVersion;
 use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
@@ -206,31 +206,14 @@ fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {
     }
 }
 
-/// A note to the author of a profile, in a sentence.
+/// A note to the author of a profile, in a sentence, with the option or command that goes with it.
 pub(crate) fn note_text(note: &ProfileNote) -> String {
     match note {
-        ProfileNote::Ineffective {
-            rule,
-            call,
-            by,
-            action,
-        } => format!(
-            "syscalls[{rule}] has no effect on {call}: syscalls[{by}] decides it ({action})"
-        ),
         ProfileNote::NoCapabilities(skipped) => format!(
             "no capabilities are assumed (--cap names them); rules skipped that need some: {skipped}"
         ),
-        ProfileNote::UnknownCall(name) => {
-            format!("no supported architecture has a call {name}: its rules have no effect")
-        }
-        ProfileNote::UnknownArch(name) => {
-            format!("{name} is ignored: names of its calls are not built in")
-        }
-        ProfileNote::UnknownFlag(name) => format!("flag {name} is unknown to runc"),
-        ProfileNote::Conflict(name) => format!(
-            "rules for {name} have different actions; where the conditions of several hold, \
-             libseccomp's order decides (see `beebox seccomp table`)"
-        ),
+        ProfileNote::Conflict(_) => format!("{note} (see `beebox seccomp table`)"),
+        note => note.to_string(),
     }
 }
 
@@ -323,42 +306,25 @@ pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
 /// Reads one file: a profile if it looks like JSON or YAML, else a program.
 pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Failure> {
     let (name, bytes) = read_bytes(path)?;
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    let is_json = first == Some(&b'{') && !bytes.contains(&0) && !looks_like_c(&bytes);
-    if is_json || is_yaml(path, &bytes) {
-        let compiled = options.compile(&name, &bytes, ProgramShape::Tree)?;
-        return Ok(Program {
-            name,
-            insns: compiled.program,
-            notes: compiled.notes,
-        });
-    }
-    if first == Some(&b'[') && serde_json::from_slice::<Vec<serde_json::Value>>(&bytes).is_ok() {
-        return Err(Failure::new(format!(
+    match FilterFile::detect(path, &bytes) {
+        FilterFile::Profile => {
+            let compiled = options.compile(&name, &bytes, ProgramShape::Tree)?;
+            Ok(Program {
+                name,
+                insns: compiled.program,
+                notes: compiled.notes,
+            })
+        }
+        FilterFile::JsonArray => Err(Failure::new(format!(
             "{name}: this is a JSON array, and a container profile is a JSON object"
         ))
-        .hint("one of the profiles in it, as a file"));
+        .hint("one of the profiles in it, as a file")),
+        FilterFile::Program => Ok(Program {
+            name,
+            insns: program_input::parse_program(path, &bytes, None, false)?,
+            notes: Vec::new(),
+        }),
     }
-    Ok(Program {
-        name,
-        insns: program_input::parse_program(path, &bytes, None, false)?,
-        notes: Vec::new(),
-    })
-}
-
-/// True for a file with the suffix of YAML, or that begins as profiles in YAML do.
-fn is_yaml(path: &Path, bytes: &[u8]) -> bool {
-    const STARTS: [&[u8]; 4] = [b"---", b"apiVersion:", b"kind:", b"defaultAction:"];
-    let suffix = path.extension().and_then(|suffix| suffix.to_str());
-    let is_named = matches!(suffix, Some("yaml" | "yml"));
-    is_named || STARTS.iter().any(|start| bytes.starts_with(start))
-}
-
-/// A C array also begins with a brace, but continues with a number.
-fn looks_like_c(bytes: &[u8]) -> bool {
-    let mut rest = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
-    rest.nth(1)
-        .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'{')
 }
 
 /// The contents of a file and what to call it.

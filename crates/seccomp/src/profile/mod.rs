@@ -14,12 +14,14 @@
 mod capabilities;
 mod code;
 mod compile;
+mod filter_file;
 mod read;
 mod select;
 mod yaml;
 
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
 pub use compile::{CompileError, Compiled, ProgramShape, compile};
+pub use filter_file::FilterFile;
 pub use read::ProfileError;
 pub use select::{NEWEST_KERNEL, ProfileNote, Runtime, TargetMachine};
 

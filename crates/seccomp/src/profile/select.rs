@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use isa::classic::MAX_INSNS;
 use spec::kernel::KernelVersion;
@@ -90,6 +91,39 @@ pub enum ProfileNote {
     /// Rules of one call have different actions and overlapping conditions; libseccomp's
     /// order decides.
     Conflict(String),
+}
+
+impl fmt::Display for ProfileNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProfileNote::Ineffective {
+                rule,
+                call,
+                by,
+                action,
+            } => write!(
+                f,
+                "syscalls[{rule}] has no effect on {call}: syscalls[{by}] decides it ({action})"
+            ),
+            ProfileNote::NoCapabilities(skipped) => write!(
+                f,
+                "no capabilities are assumed; rules skipped that need some: {skipped}"
+            ),
+            ProfileNote::UnknownCall(name) => write!(
+                f,
+                "no supported architecture has a call {name}: its rules have no effect"
+            ),
+            ProfileNote::UnknownArch(name) => {
+                write!(f, "{name} is ignored: names of its calls are not built in")
+            }
+            ProfileNote::UnknownFlag(name) => write!(f, "flag {name} is unknown to runc"),
+            ProfileNote::Conflict(name) => write!(
+                f,
+                "rules for {name} have different actions; where the conditions of several hold, \
+                 libseccomp's order decides"
+            ),
+        }
+    }
 }
 
 /// A rule of one call: a conjunction of conditions and an action.

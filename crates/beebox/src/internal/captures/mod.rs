@@ -12,6 +12,7 @@
 
 mod input;
 mod merge;
+mod output_format;
 mod packet_path;
 mod parallel;
 mod part;
@@ -36,6 +37,7 @@ pub use capture::{
 
 pub use input::Input;
 pub use merge::{Merged, merge};
+pub use output_format::{FileFormat, OutputFormatError};
 pub use packet_path::{PacketPath, PathRecord};
 #[cfg(feature = "run")]
 pub(crate) use part::{Part, Place};

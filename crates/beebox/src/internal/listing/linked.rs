@@ -12,7 +12,7 @@ use crate::internal::btf::core::Path;
 use crate::internal::btf::ext::{CoreKind, CoreSpec};
 use crate::internal::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
 use crate::internal::object::reference_at;
-use crate::internal::object::{Error, Object, ProgramTrial, Reference, Referent, TrialOutcome};
+use crate::internal::object::{Error, LinkOutcome, Object, ProgramLinkReport, Reference, Referent};
 use crate::internal::program::{AttachType, LineInfo, MapId, ProgramType, Subprog};
 
 /// A linked program, loadable or not.
@@ -31,13 +31,13 @@ pub struct Listed<'t> {
 }
 
 impl<'t> Listed<'t> {
-    /// The program of a trial.
+    /// The program of a link_report.
     ///
     /// # Errors
     /// Why it is not linked.
-    pub fn of(trial: &'t ProgramTrial) -> Result<Listed<'t>, &'t Error> {
-        match &trial.outcome {
-            TrialOutcome::Linked(linked) => Ok(Listed {
+    pub fn of(link_report: &'t ProgramLinkReport) -> Result<Listed<'t>, &'t Error> {
+        match &link_report.outcome {
+            LinkOutcome::Linked(linked) => Ok(Listed {
                 name: linked.program.name(),
                 section: linked.program.section(),
                 kind: Some(linked.program.kind()),
@@ -47,7 +47,7 @@ impl<'t> Listed<'t> {
                 line_info: linked.program.line_info(),
                 references: &linked.references,
             }),
-            TrialOutcome::Unloadable(program) => Ok(Listed {
+            LinkOutcome::Unloadable(program) => Ok(Listed {
                 name: &program.name,
                 section: &program.section,
                 kind: program.kind,
@@ -57,7 +57,7 @@ impl<'t> Listed<'t> {
                 line_info: &program.line_info,
                 references: &program.references,
             }),
-            TrialOutcome::Refused(error) => Err(error),
+            LinkOutcome::Refused(error) => Err(error),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod converted;
 mod linked;
+mod native;
 mod plain;
 mod slot;
 mod unlinked;
@@ -12,6 +13,7 @@ use std::fmt;
 
 pub use converted::{ConvertedRecord, InsnRecord, converted_slots, converted_text, insn_records};
 pub use linked::{Beside, Labels, LineForm, Listed, Outcome, linked_json, linked_text};
+pub use native::{NativeInsn, NativeListing, native_record, native_text};
 pub use plain::{Record, hex, initializer, slots};
 pub use slot::{Slot, SlotRecord, Source};
 pub use unlinked::{unlinked_json, unlinked_text};

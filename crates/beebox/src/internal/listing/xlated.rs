@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::Kernel;
 use crate::internal::ebpf::{Callee, Insn, decode, helper_name};
-use crate::internal::object::{Trial, TrialOutcome};
+use crate::internal::object::{LinkOutcome, LinkReport};
 use crate::internal::program::Program;
 use crate::internal::verify::{KernelCode, Proof, Registry};
 use crate::verify::Verdict;
@@ -26,16 +26,16 @@ pub struct Xlated<'t> {
 impl<'t> Xlated<'t> {
     /// Verifies linked programs; `None` for a kernel without a registry.
     pub fn of_all(
-        trial: &Trial,
+        link_report: &LinkReport,
         outcomes: &'t [Outcome<'t>],
         kernel: &Kernel,
     ) -> Option<Vec<Xlated<'t>>> {
         let registry = kernel.registry()?;
-        let programs = outcomes.iter().zip(&trial.programs);
-        let programs = programs.map(|((name, outcome), trial)| Xlated {
+        let programs = outcomes.iter().zip(&link_report.programs);
+        let programs = programs.map(|((name, outcome), link_report)| Xlated {
             name,
-            code: match (outcome, &trial.outcome) {
-                (Ok(listed), TrialOutcome::Linked(linked)) => {
+            code: match (outcome, &link_report.outcome) {
+                (Ok(listed), LinkOutcome::Linked(linked)) => {
                     verified(&linked.program, kernel, registry).map(|code| (listed, code))
                 }
                 (Ok(_), _) => Err("Linux loads no program of its type".to_owned()),
