@@ -39,7 +39,7 @@ impl error::Error for ReadOnlySuffix {}
 
 impl OutputCompression {
     /// The compression that the suffix of a name stands for: `.gz`, `.zst` or none.
-    pub fn of_name(name: &Path) -> Result<OutputCompression, ReadOnlySuffix> {
+    pub fn from_name(name: &Path) -> Result<OutputCompression, ReadOnlySuffix> {
         let suffix = name.extension().and_then(|suffix| suffix.to_str());
         match suffix {
             Some("gz") => Ok(OutputCompression::Gzip),
@@ -150,7 +150,10 @@ mod tests {
                 Compression::Zstandard,
             ),
         ] {
-            assert_eq!(OutputCompression::of_name(Path::new(name)), Ok(compression));
+            assert_eq!(
+                OutputCompression::from_name(Path::new(name)),
+                Ok(compression)
+            );
             let mut bytes = Vec::new();
             let mut compressor = Compressor::new(&mut bytes, compression);
             for part in content.chunks(70_001) {
@@ -205,7 +208,7 @@ mod tests {
     fn read_only_compressions_are_refused() {
         for suffix in ["xz", "lz4", "bz2"] {
             let name = format!("out.pcap.{suffix}");
-            let refused = OutputCompression::of_name(Path::new(&name));
+            let refused = OutputCompression::from_name(Path::new(&name));
             assert_eq!(refused, Err(ReadOnlySuffix(suffix)));
         }
     }

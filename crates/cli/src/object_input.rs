@@ -9,8 +9,8 @@ use beebox::Kernel;
 use beebox::internal::btf::Linkage;
 use beebox::internal::object::elf::{Binding, Elf, ElfFault};
 use beebox::internal::object::{
-    AttachFault, Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem,
-    ProgramDefFault, ProgramTrial, RelocationFault, SectionFault, Trial, UnlinkedObject,
+    AttachFault, Blame, Error, ExternFault, LinkReport, MapFault, Object, OpenOptions, Problem,
+    ProgramDefFault, ProgramLinkReport, RelocationFault, SectionFault, UnlinkedObject,
 };
 
 use beebox::internal::program::ProgramType;
@@ -230,10 +230,13 @@ pub(crate) fn starts_as_object(bytes: &[u8]) -> bool {
 }
 
 /// True if the kernel lacks something that a program needs.
-pub(crate) fn kernel_lacks_feature(trial: &Trial) -> bool {
-    let programs = trial.programs.iter().filter_map(ProgramTrial::refusal);
+pub(crate) fn kernel_lacks_feature(link_report: &LinkReport) -> bool {
+    let programs = link_report
+        .programs
+        .iter()
+        .filter_map(ProgramLinkReport::refusal);
     programs
-        .chain(&trial.refusal)
+        .chain(&link_report.refusal)
         .any(|error| error.blame() == Blame::Target)
 }
 

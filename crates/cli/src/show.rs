@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use beebox::Kernel;
-use beebox::internal::object::{ProgramTrial, oldest};
+use beebox::internal::object::{ProgramLinkReport, oldest};
 use beebox::internal::program::Release;
 use report::object::{
     LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json, unlinked_text,
@@ -144,13 +144,14 @@ fn show(
     let object = file.open_beside(&args.files)?;
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
-    let trial = kernel.map(|kernel| object.try_link(&loaded, kernel));
-    let is_unresolved = |program: &ProgramTrial| {
+    let link_report = kernel.map(|kernel| object.try_link(&loaded, kernel));
+    let is_unresolved = |program: &ProgramLinkReport| {
         let is_whole = program.refusal().is_none() && program.missing().next().is_none();
         !is_whole && !program.is_undecided()
     };
-    let cannot_link = (trial.as_ref())
-        .is_some_and(|trial| trial.weak_externs || trial.programs.iter().any(is_unresolved));
+    let cannot_link = (link_report.as_ref()).is_some_and(|link_report| {
+        link_report.weak_externs || link_report.programs.iter().any(is_unresolved)
+    });
     let linked_for = kernel.map(|kernel| LinkedFor {
         kernel,
         assumed: assumed(kernel, FOR_LINKING),
@@ -160,7 +161,7 @@ fn show(
         size: file.len(),
         object: &object,
         overview: &overview,
-        trial: linked_for.as_ref().zip(trial.as_ref()),
+        link_report: linked_for.as_ref().zip(link_report.as_ref()),
         all: args.all,
         width,
     };
@@ -172,8 +173,8 @@ fn show(
         }
         (AnswerFormat::Text, None) => text.extend(object_text(&shown).into_bytes()),
     }
-    if let (Some(kernel), Some(trial)) = (kernel, &trial)
-        && kernel_lacks_feature(trial)
+    if let (Some(kernel), Some(link_report)) = (kernel, &link_report)
+        && kernel_lacks_feature(link_report)
     {
         note_built_in(kernel);
     }

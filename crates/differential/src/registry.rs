@@ -8,7 +8,6 @@
 //! makes of one, [`source`] adds what cannot be asked, and
 //! [`compare`](mod@compare) compares a registry with the kernel.
 
-pub mod ask;
 pub mod build;
 pub mod compare;
 pub mod fields;
@@ -17,6 +16,7 @@ mod map_requests;
 pub mod maps;
 pub mod memory;
 pub mod privilege;
+pub mod query;
 pub mod rewriting;
 pub mod source;
 pub mod tables;

@@ -151,7 +151,7 @@ fn compare(name: &str, is_v6: bool, load: &dyn Fn() -> Option<RuleSet>) -> bool 
     let mut frames = frames(&netfilter, is_v6);
     let count = frames.len();
     let arrived = ["netdev", "arrived", "seen"];
-    let seen = netfilter.judge(&mut frames, &arrived, |seen| seen.len() == count);
+    let seen = netfilter.verdict_of(&mut frames, &arrived, |seen| seen.len() == count);
     assert_eq!(seen.len(), count, "{name}: frames that arrived");
     let accepted = support::netfilter::read_set(&["inet", "probe", "seen"]);
     let compiled = Compiled::new(&set).unwrap();

@@ -54,7 +54,7 @@ fn compare(seed: u64, hook: Hook, sets: u64, packets: u64) {
                     Some(expected),
                     "{frame:02x?}\n{set}"
                 );
-                let other = theirs.judge(&frame, cpu as usize);
+                let other = theirs.verdict_of(&frame, cpu as usize);
                 assert_eq!((run.retval, expected), other, "{frame:02x?}\n{set}");
                 runs += 1;
             }

@@ -223,7 +223,7 @@ impl Case {
             })
             .collect();
         let arrived = ["netdev", "arrived", "seen"];
-        let seen = netfilter.judge(&mut frames, &arrived, |seen| seen.len() == PACKETS);
+        let seen = netfilter.verdict_of(&mut frames, &arrived, |seen| seen.len() == PACKETS);
         assert_eq!(seen.len(), PACKETS, "{}: frames that arrived", self.name);
         let accepted = support::netfilter::read_set(&["inet", "probe", "seen"]);
         let mut counts = [0; 2];

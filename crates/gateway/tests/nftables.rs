@@ -80,7 +80,7 @@ fn nftables_finds_the_same_rules() {
             run("nft", &["-f", "-"], &table_of(&set));
             let names = ["netdev", "gateway", "seen"];
             let count = frames.len();
-            let found = netfilter.judge(&mut frames, &names, |found| found.len() == count);
+            let found = netfilter.verdict_of(&mut frames, &names, |found| found.len() == count);
             run("nft", &["delete", "table", "netdev", "gateway"], "");
             for (number, frame) in (0u32..).zip(&frames) {
                 let header = Header::of(frame);

@@ -117,12 +117,12 @@ impl Rounds {
         }
     }
 
-    /// Matches packet after packet until the updates are over: `judge` returns the answer for a
+    /// Matches packet after packet until the updates are over: `verdict_of` returns the answer for a
     /// packet, which has to be `answer` of one of the sets that were in force meanwhile.
     fn filter<T: PartialEq + std::fmt::Debug>(
         &self,
         first: u32,
-        mut judge: impl FnMut(&[u8]) -> T,
+        mut verdict_of: impl FnMut(&[u8]) -> T,
         answer: impl Fn(&RuleSet, u32) -> T,
     ) {
         let answers: Vec<Vec<T>> = (self.sets.iter())
@@ -138,7 +138,7 @@ impl Rounds {
             let packet = number % self.packets.len();
             number += 1;
             let from = self.done.load(Ordering::SeqCst);
-            let found = judge(&self.packets[packet]);
+            let found = verdict_of(&self.packets[packet]);
             let mut sets: RangeInclusive<u64> = from..=self.begun.load(Ordering::SeqCst);
             let is_permitted =
                 sets.any(|update| answers[update as usize % self.sets.len()][packet] == found);
@@ -176,11 +176,11 @@ fn random_packets_meet_the_set_in_force() {
             scope.spawn(move || {
                 let mut random = SplitMix::new(cpu.into());
                 let mut program = plane.program(Hook::Tc, cpu, &mut random).unwrap();
-                let judge = |packet: &[u8]| {
+                let verdict_of = |packet: &[u8]| {
                     program.test_run(packet).unwrap();
                     plane.last_rule(cpu).unwrap()
                 };
-                rounds.filter(cpu, judge, |_, rule| Some(rule));
+                rounds.filter(cpu, verdict_of, |_, rule| Some(rule));
             });
         }
         rounds.update(|_, table| drop(plane.update(table).unwrap()));
@@ -198,12 +198,12 @@ fn the_kernel_matches_the_set_in_force() {
         for first in 0..THREADS {
             let (theirs, rounds) = (&theirs, &rounds);
             scope.spawn(move || {
-                let judge = |packet: &[u8]| {
+                let verdict_of = |packet: &[u8]| {
                     let request = TestRun::on(packet);
                     let ran = theirs.program.test_run(&request, &mut [], &mut []);
                     ran.unwrap().retval
                 };
-                rounds.filter(first, judge, |set, rule| match set.action(rule) {
+                rounds.filter(first, verdict_of, |set, rule| match set.action(rule) {
                     Action::Drop => 1,
                     Action::Redirect(_) => 4,
                     _ => 2,

@@ -42,7 +42,7 @@ impl Draft {
     }
 
     /// Compiles instructions without evidence of safety; the code is never run.
-    pub fn of_insns(insns: Vec<Insn>, options: &Options) -> Result<Draft, Malformed> {
+    pub fn from_insns(insns: Vec<Insn>, options: &Options) -> Result<Draft, Malformed> {
         // SAFETY: the assertion is about runs, and there are none: neither the program
         // nor its lowered form leaves this function.
         let program = unsafe { Unchecked::assume_safe(insns) };

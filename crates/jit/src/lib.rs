@@ -43,7 +43,7 @@ mod x64;
 pub use backend::RUNS_HERE;
 pub use draft::Draft;
 pub use native::{
-    CompileError, ENTRY_SLOT, Entered, Native, NativeCode, NoSuchCpu, OnMemory, OnPackets, Options,
+    CompileError, ENTRY_SLOT, EntryAbi, Native, NativeCode, NoSuchCpu, OnMemory, Options, PacketFn,
     VerifiedNative,
 };
 pub use optimization::{Applied, Optimization, Optimizations};

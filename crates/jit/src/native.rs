@@ -19,9 +19,9 @@ mod options;
 mod tests;
 mod verified;
 
-pub use classic::OnPackets;
+pub use classic::PacketFn;
 pub(crate) use context::{NativeContext, check_deadline};
-pub use entry::Entered;
+pub use entry::EntryAbi;
 use entry::{Alone, Entry, WithContext};
 pub use memory::OnMemory;
 pub use options::{CompileError, ENTRY_SLOT, Options};
@@ -87,12 +87,12 @@ pub use vm::NoSuchCpu;
 ///     program.run(packet, context, guard, cx)
 /// }
 /// ```
-pub struct Native<K: Entered> {
+pub struct Native<K: EntryAbi> {
     code: NativeCode,
     entry: K::Entry,
 }
 
-impl<K: Entered> Native<K> {
+impl<K: EntryAbi> Native<K> {
     /// Compiles a program for this machine and installs the code in the pool's memory.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<K: Entered> Native<K> {
     }
 }
 
-impl<K: Entered> Deref for Native<K> {
+impl<K: EntryAbi> Deref for Native<K> {
     type Target = NativeCode;
 
     fn deref(&self) -> &NativeCode {

@@ -338,7 +338,7 @@ fn divisions_by_registers() {
 
 fn count(text: &str, expected_result: &[Mnemonic]) -> usize {
     let insns = assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let draft = Draft::of_insns(insns, &Options::default()).unwrap();
+    let draft = Draft::from_insns(insns, &Options::default()).unwrap();
     let decoder = Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE);
     let insns = decoder.into_iter();
     insns

@@ -55,19 +55,19 @@ impl LoweredCall {
     pub const fn of(callee: Callee) -> Option<LoweredCall> {
         match callee {
             Callee::Local(distance) => Some(LoweredCall::Local(distance)),
-            Callee::Helper(number) => Some(LoweredCall::of_number(number)),
+            Callee::Helper(number) => Some(LoweredCall::from_number(number)),
             Callee::Kfunc { .. } => None,
         }
     }
 
     /// What a call by number calls.
-    pub const fn of_number(number: i32) -> LoweredCall {
+    pub const fn from_number(number: i32) -> LoweredCall {
         match number {
             GET_SMP_PROCESSOR_ID => return LoweredCall::ProcessorId,
             TAIL_CALL => return LoweredCall::TailCall,
             _ => {}
         }
-        match KernelFunction::of_number(number) {
+        match KernelFunction::from_number(number) {
             Some(KernelFunction::Bits(op)) => return LoweredCall::Bits(op),
             Some(KernelFunction::Linux(index)) => return LoweredCall::Kfunc(index),
             Some(KernelFunction::Host(index)) => return LoweredCall::Host(index),
@@ -150,7 +150,10 @@ mod tests {
     #[test]
     fn other_numbers_are_those_of_helpers() {
         for number in [i32::MIN, -1, 0, 1, 211, 0x7fff_0000, i32::MAX] {
-            assert_eq!(LoweredCall::of_number(number), LoweredCall::Helper(number));
+            assert_eq!(
+                LoweredCall::from_number(number),
+                LoweredCall::Helper(number)
+            );
         }
     }
 }

@@ -49,7 +49,7 @@ fn is_written_for(number: i32, used: &str, find_call: FindCall, host: &[HostFunc
     if number == TAIL_CALL {
         return used == TAIL_CALL_SIGNATURE;
     }
-    match KernelFunction::of_number(number) {
+    match KernelFunction::from_number(number) {
         Some(KernelFunction::Bits(op)) => used == op.signature(),
         Some(KernelFunction::Host(index)) => {
             let function = host.get(usize::from(index));

@@ -176,7 +176,7 @@ fn lower(
         tail_tables: used.tables.into_iter().flatten().collect(),
         host,
     };
-    let is_call = |number| lowered.makes(LoweredCall::of_number(number));
+    let is_call = |number| lowered.makes(LoweredCall::from_number(number));
     let functions = structure::check_structure(&patched.insns, is_call)
         .map_err(UnsupportedConstruct::Malformed)?;
     let code = Code {

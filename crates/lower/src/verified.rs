@@ -357,7 +357,7 @@ impl fmt::Display for UnsupportedConstruct {
             }
             UnsupportedConstruct::Signature(number) => {
                 let helper = spec::helpers::helper(*number).map(|helper| helper.name);
-                let kfunc = || KernelFunction::of_number(*number)?.name();
+                let kfunc = || KernelFunction::from_number(*number)?.name();
                 let name = helper.or_else(kfunc).unwrap_or("a function of the host");
                 write!(
                     f,

@@ -62,7 +62,7 @@
 //! so that the bytes are libbpf's); `symbols.rs` resolves symbols, `agreement.rs` and `maps.rs`
 //! compare declarations; `relocations.rs`, `types.rs` and `info.rs` adjust relocations, types and
 //! `.BTF.ext`. `overview/` lists what an object contains and needs without linking;
-//! `overview/trial.rs` links program by program, `overview/reach.rs` finds what runs may reach
+//! `overview/link_report.rs` links program by program, `overview/reach.rs` finds what runs may reach
 //! where constants decide branches.
 #![forbid(unsafe_code)]
 

@@ -67,10 +67,10 @@ fn check_object(path: &Path, kernel: &Kernel) -> io::Result<usize> {
         return Ok(0);
     };
     let chosen: Vec<_> = object.programs().map(|(id, _)| id).collect();
-    let trial = object.try_link(&chosen, kernel);
+    let link_report = object.try_link(&chosen, kernel);
     let mut count = 0;
-    for trial in trial.programs {
-        let beebox_object::overview::TrialOutcome::Linked(linked) = trial.outcome else {
+    for link_report in link_report.programs {
+        let beebox_object::overview::LinkOutcome::Linked(linked) = link_report.outcome else {
             continue;
         };
         let about = format!("{}: {}", path.display(), linked.program.name());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use beebox_object::Object;
-use beebox_object::overview::{Thing, oldest};
+use beebox_object::overview::{RequiredFeature, oldest};
 use spec::helpers;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
@@ -28,8 +28,8 @@ fn everything_that_is_used_is_needed() {
     assert_eq!(count.functions.len(), 1);
     assert!(count.stack > 0 && count.stack <= 64, "{}", count.stack);
     assert_eq!((count.relocations, exec.relocations), (0, 2));
-    let things = |needs: &[beebox_object::overview::Requirement]| -> Vec<Thing> {
-        needs.iter().map(|need| need.thing).collect()
+    let things = |needs: &[beebox_object::overview::Requirement]| -> Vec<RequiredFeature> {
+        needs.iter().map(|need| need.feature).collect()
     };
     let of_count = things(&count.needs);
     for name in [
@@ -38,21 +38,24 @@ fn everything_that_is_used_is_needed() {
         "bpf_ktime_get_ns",
     ] {
         let number = helpers::number(name).expect("a helper");
-        assert!(of_count.contains(&Thing::Helper(number)), "{name}");
+        assert!(
+            of_count.contains(&RequiredFeature::Helper(number)),
+            "{name}"
+        );
     }
-    assert!(of_count.contains(&Thing::Feature(Feature::LocalCalls)));
-    assert!(of_count.contains(&Thing::Feature(Feature::GlobalData)));
-    assert!(!of_count.contains(&Thing::Feature(Feature::Loops)));
+    assert!(of_count.contains(&RequiredFeature::Feature(Feature::LocalCalls)));
+    assert!(of_count.contains(&RequiredFeature::Feature(Feature::GlobalData)));
+    assert!(!of_count.contains(&RequiredFeature::Feature(Feature::Loops)));
     // libbpf omits this attach type where the kernel lacks it.
-    assert!(!of_count.contains(&Thing::AttachType(AttachType::Xdp)));
+    assert!(!of_count.contains(&RequiredFeature::AttachType(AttachType::Xdp)));
 
     let of_exec = things(&exec.needs);
-    assert!(of_exec.contains(&Thing::ProgramType(ProgramType::Tracing)));
-    assert!(of_exec.contains(&Thing::AttachType(AttachType::TraceRawTp)));
+    assert!(of_exec.contains(&RequiredFeature::ProgramType(ProgramType::Tracing)));
+    assert!(of_exec.contains(&RequiredFeature::AttachType(AttachType::TraceRawTp)));
     assert!(
         !of_exec
             .iter()
-            .any(|thing| matches!(thing, Thing::Helper(_)))
+            .any(|feature| matches!(feature, RequiredFeature::Helper(_)))
     );
 
     let release = |needs| oldest(needs).map(|release| release.to_string());
@@ -61,14 +64,14 @@ fn everything_that_is_used_is_needed() {
     assert_eq!(release(&all).as_deref(), Some("5.8"));
     assert!(
         all.iter()
-            .any(|need| need.thing == Thing::MapKind(MapKind::Ringbuf))
+            .any(|need| need.feature == RequiredFeature::MapKind(MapKind::Ringbuf))
     );
     assert!(all.is_sorted_by(|one, next| {
         one.since.map(|since| since.release) >= next.since.map(|since| since.release)
     }));
     for need in all
         .iter()
-        .filter(|need| matches!(need.thing, Thing::Helper(_)))
+        .filter(|need| matches!(need.feature, RequiredFeature::Helper(_)))
     {
         assert!(need.site.is_some(), "{need:?}");
     }

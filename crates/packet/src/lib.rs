@@ -70,7 +70,7 @@ impl Metadata {
     }
 
     /// Unknown metadata but for the CPU that the packet is on.
-    pub const fn of_cpu(cpu: u32) -> Metadata {
+    pub const fn from_cpu(cpu: u32) -> Metadata {
         let mut metadata = Metadata::UNKNOWN;
         metadata.cpu = cpu;
         metadata

@@ -13,7 +13,7 @@ use std::fmt;
 use btf::Kind;
 use btf::core::Path;
 use btf::ext::CoreSpec;
-use object::overview::{Overview, Requirement, Trial, UseSite};
+use object::overview::{LinkReport, Overview, Requirement, UseSite};
 use object::sections::Role;
 use object::{Object, Referent, SourceLine};
 use spec::Kernel;
@@ -43,21 +43,21 @@ pub struct Shown<'s, 'a> {
     /// Contents of the object.
     pub overview: &'s Overview,
     /// Result of linking, and the target kernel.
-    pub trial: Option<(&'s LinkedFor<'s>, &'s Trial)>,
+    pub link_report: Option<(&'s LinkedFor<'s>, &'s LinkReport)>,
     /// True to print all rows.
     pub all: bool,
     /// Columns of the terminal, for which tables leave out columns; `None` for all.
     pub width: Option<usize>,
 }
 
-/// A thing by its category and name.
-fn thing(object: &Object<'_>, need: &Requirement) -> (&'static str, String) {
+/// A required feature by its category and name.
+fn feature(object: &Object<'_>, need: &Requirement) -> (&'static str, String) {
     (need.category(), need.name_in(object))
 }
 
-/// A thing in words.
+/// A required feature in words.
 fn words(object: &Object<'_>, need: &Requirement) -> String {
-    let (category, name) = thing(object, need);
+    let (category, name) = feature(object, need);
     let guarded = match need.is_guarded {
         true => ", behind a check",
         false => "",

@@ -132,7 +132,7 @@ impl BitOp {
     }
 
     /// The operation with a number of resolved code.
-    pub const fn of_number(number: i32) -> Option<BitOp> {
+    pub const fn from_number(number: i32) -> Option<BitOp> {
         match number.wrapping_sub(FIRST) {
             index @ 0..8 => Some(BitOp::ALL[index as usize]),
             _ => None,
@@ -140,7 +140,7 @@ impl BitOp {
     }
 
     /// The operation that a function of a module is, by its BTF id.
-    pub fn of_func(module: &Module, id: i32) -> Option<BitOp> {
+    pub fn from_func(module: &Module, id: i32) -> Option<BitOp> {
         if module.name != MODULE {
             return None;
         }
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn numbers_name_operations() {
         for op in BitOp::ALL {
-            assert_eq!(BitOp::of_number(op.number()), Some(op));
+            assert_eq!(BitOp::from_number(op.number()), Some(op));
         }
-        assert_eq!(BitOp::of_number(1), None);
+        assert_eq!(BitOp::from_number(1), None);
     }
 
     #[test]

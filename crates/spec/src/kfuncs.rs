@@ -2,7 +2,7 @@
 //! helpers have.
 //!
 //! A program calls a kfunc by a BTF id and the number of the module that has it; what they
-//! stand for depends on the kernel that it was linked for. [`KernelFunction::of_insn`] looks
+//! stand for depends on the kernel that it was linked for. [`KernelFunction::from_insn`] looks
 //! that up, [`KernelFunction::resolved`] puts a number of a private range in its place.
 
 use isa::ebpf::{Callee, Imm64, Insn, Value64};
@@ -52,8 +52,8 @@ impl KernelFunction {
     }
 
     /// The function with a number of resolved code.
-    pub const fn of_number(number: i32) -> Option<KernelFunction> {
-        if let Some(op) = BitOp::of_number(number) {
+    pub const fn from_number(number: i32) -> Option<KernelFunction> {
+        if let Some(op) = BitOp::from_number(number) {
             return Some(KernelFunction::Bits(op));
         }
         match (
@@ -83,7 +83,7 @@ impl KernelFunction {
     /// The function that an instruction calls or loads the address of, in a program that was
     /// linked for a kernel; `None` for other instructions, helpers of Linux among them, and for
     /// functions that are unknown.
-    pub fn of_insn(kernel: &Kernel, insn: &Insn) -> Option<KernelFunction> {
+    pub fn from_insn(kernel: &Kernel, insn: &Insn) -> Option<KernelFunction> {
         let (id, module) = match *insn {
             Insn::Call(Callee::Helper(number)) => {
                 let mut functions = kernel.host_functions().iter();
@@ -100,7 +100,7 @@ impl KernelFunction {
             _ => return None,
         };
         match usize::try_from(module).ok()?.checked_sub(1) {
-            Some(at) => KernelFunction::of_module(kernel.modules().get(at)?, id),
+            Some(at) => KernelFunction::from_module(kernel.modules().get(at)?, id),
             None => {
                 let func = kernel.btf()?.get(TypeId(id as u32))?;
                 let name = func.name().to_str()?;
@@ -113,14 +113,14 @@ impl KernelFunction {
     }
 
     /// The function of a module with a BTF id, if it is one of those that are built.
-    pub fn of_module(module: &Module, id: i32) -> Option<KernelFunction> {
+    pub fn from_module(module: &Module, id: i32) -> Option<KernelFunction> {
         if module.name == host::MODULE {
             let functions = module.kfuncs.as_deref()?.iter();
             let mut functions = functions.zip(0..);
             let found = functions.find(|(function, _)| function.btf_id == id as u32);
             return found.map(|(_, index)| KernelFunction::Host(index));
         }
-        BitOp::of_func(module, id).map(KernelFunction::Bits)
+        BitOp::from_func(module, id).map(KernelFunction::Bits)
     }
 
     /// The instruction with the number or the address of the function in place of its BTF
@@ -186,10 +186,13 @@ mod tests {
             KernelFunction::Host(u16::MAX),
         ];
         for function in all {
-            assert_eq!(KernelFunction::of_number(function.number()), Some(function));
+            assert_eq!(
+                KernelFunction::from_number(function.number()),
+                Some(function)
+            );
         }
         assert_eq!(all[1].name(), Some("bpf_strcmp"));
-        assert_eq!(KernelFunction::of_number(1), None);
+        assert_eq!(KernelFunction::from_number(1), None);
         assert_eq!(KernelFunction::of_linux("bpf_no_such_function"), None);
     }
 }

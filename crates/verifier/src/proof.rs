@@ -136,7 +136,7 @@ fn signatures(
     let reached = insns.iter().zip(&facts.insns);
     let reached = reached.filter(|(_, fact)| fact.is_reached);
     let called = reached.filter_map(|(insn, _)| {
-        let function = KernelFunction::of_insn(kernel, insn).map(KernelFunction::number);
+        let function = KernelFunction::from_insn(kernel, insn).map(KernelFunction::number);
         match *insn {
             Insn::Call(Callee::Helper(number)) => {
                 let proto = registry.helper(&context, u32::try_from(number).ok()?);
@@ -179,6 +179,6 @@ fn functions(program: &Program, kernel: &Kernel) -> BTreeMap<usize, KernelFuncti
     let insns = program.decode();
     let named = insns.iter().enumerate();
     let named =
-        named.filter_map(|(slot, insn)| Some((slot, KernelFunction::of_insn(kernel, insn)?)));
+        named.filter_map(|(slot, insn)| Some((slot, KernelFunction::from_insn(kernel, insn)?)));
     named.collect()
 }

@@ -140,7 +140,7 @@ impl Ours {
         let program = &self.0;
         let mut packet = PacketBuffer::new(SKB, frame, HEADROOM, 0);
         let mut context = DirectContext::new(ContextKind::SkBuff, &[0; SKB.size]);
-        let (guard, metadata) = (RunGuard::new(), Metadata::of_cpu(0));
+        let (guard, metadata) = (RunGuard::new(), Metadata::from_cpu(0));
         let no_packet = Packet::whole(&[], &metadata);
         let mut random = SplitMix::new(1);
         let mut result = 0;

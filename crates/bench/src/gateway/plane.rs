@@ -121,7 +121,7 @@ impl Ours {
             ours: self,
             context: DirectContext::new(ContextKind::Xdp, &[]),
             random: SplitMix::new(1),
-            metadata: Metadata::of_cpu(0),
+            metadata: Metadata::from_cpu(0),
             guard: RunGuard::new(),
             runs: 0,
         }

@@ -122,7 +122,7 @@ impl Running<'_> {
         } = self.ours;
         let mut result = 0;
         let (mut guard, mut clock) = (RunGuard::new(), || 0);
-        let metadata = Metadata::of_cpu(CPU);
+        let metadata = Metadata::from_cpu(CPU);
         let no_packet = Packet::whole(&[], &metadata);
         for round in 0..rounds {
             if round % BATCH == 0 {

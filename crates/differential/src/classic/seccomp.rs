@@ -323,14 +323,14 @@ fn led_past_the_ladder(mut witness: Vec<SockFilter>) -> Vec<SockFilter> {
 /// The model's result for each filter, installed in this order.
 fn verdicts(filters: &[Vec<SockFilter>]) -> Vec<Result<Checked, Refusal>> {
     let mut installed: Vec<ConvertedLen> = Vec::new();
-    let mut judge = |filter: &Vec<SockFilter>| {
+    let mut verdict_of = |filter: &Vec<SockFilter>| {
         let checked = check(filter, Rules::Seccomp)?;
         let len = check_conversion(&checked)?;
         check_seccomp_memory(len, installed.iter().copied())?;
         installed.push(len);
         Ok(checked)
     };
-    filters.iter().map(&mut judge).collect()
+    filters.iter().map(&mut verdict_of).collect()
 }
 
 fn run(checked: &Checked, data: &SeccompData) -> u32 {

@@ -498,7 +498,7 @@ impl Engines {
         steps: u64,
     ) -> Option<EngineDifference> {
         let seed = seed_of(memory) ^ program.len() as u64;
-        let right = judge(program, memory, seed, steps)?;
+        let right = reference_answer(program, memory, seed, steps)?;
         let one = [memory.to_vec()];
         for engine in &self.engines {
             let answers = answers(engine.as_ref(), program, &one, seed, &mut self.arena);
@@ -629,7 +629,7 @@ fn evaluate(
 
 /// The expected result, if the program's structure is valid and the reference evaluator
 /// finds no fault within an instruction limit.
-fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answer> {
+fn reference_answer(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answer> {
     let limits = Limits {
         steps,
         ..Limits::default()
@@ -642,5 +642,5 @@ fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answe
 fn still_differs(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> bool {
     let one = [memory.to_vec()];
     let differs = |right| answers(engine, program, &one, seed, &mut Arena::new())[0] != right;
-    judge(program, memory, seed, STEPS_OF_SMALLER).is_some_and(differs)
+    reference_answer(program, memory, seed, STEPS_OF_SMALLER).is_some_and(differs)
 }

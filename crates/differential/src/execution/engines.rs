@@ -86,7 +86,7 @@ fn with_context<R>(
 ) -> R {
     let mut random = SplitMix::new(run);
     let mut clock = || timer.map_or(time(run), |timer| timer.time);
-    let metadata = Metadata::of_cpu(machine.cpu(run));
+    let metadata = Metadata::from_cpu(machine.cpu(run));
     let no_packet = Packet::whole(&[], &metadata);
     action(RunContext {
         system: &machine.system,

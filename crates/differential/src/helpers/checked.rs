@@ -119,7 +119,7 @@ pub(super) fn own_host() -> Host {
 
 /// The metadata of a run on a CPU.
 pub(super) fn metadata(cpu: Option<u32>) -> Metadata {
-    cpu.map_or(Metadata::UNKNOWN, Metadata::of_cpu)
+    cpu.map_or(Metadata::UNKNOWN, Metadata::from_cpu)
 }
 
 fn run(

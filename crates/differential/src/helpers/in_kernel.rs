@@ -64,7 +64,7 @@ fn kernel_map(Setup(params, value): &Setup, types: Option<&BtfObject>) -> Result
 fn put_kfuncs(slots: &mut [RawInsn], types: &Btf<'_>) {
     for slot in slots {
         let is_call = slot.pseudo_call() == Some(PseudoCall::Helper);
-        let function = KernelFunction::of_number(slot.imm).filter(|_| is_call);
+        let function = KernelFunction::from_number(slot.imm).filter(|_| is_call);
         if let Some(name) = function.and_then(KernelFunction::name) {
             let func = types.find(Kind::Func, name);
             slot.set_src(PseudoCall::Kfunc.number());

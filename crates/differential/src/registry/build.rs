@@ -12,12 +12,12 @@ use spec::registry::{
     SafeList, SpecialKfunc, TypeFlags,
 };
 
-use super::ask::{Asker, Subject, subjects};
 use super::layout;
-use super::maps::{self, MapAsker};
+use super::maps::{self, MapQuery};
 use super::memory::{KernelMemory, RawProto};
 use super::privilege::Privilege;
-use super::rewriting::{self, SocketAsker};
+use super::query::{KernelQuery, Subject, subjects};
+use super::rewriting::{self, SocketQuery};
 use super::source;
 use super::targets;
 use kernel_client::unprivileged::Unprivileged;
@@ -39,7 +39,7 @@ pub struct Built {
 pub fn build() -> io::Result<Built> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
-    let mut asker = Asker::new();
+    let mut kernel_query = KernelQuery::new();
     let mut not_asked = Vec::new();
     let unprivileged = Unprivileged::allow();
     if unprivileged.is_none() {
@@ -54,15 +54,15 @@ pub fn build() -> io::Result<Built> {
     };
     nullable_args(
         &mut registry.lists,
-        &mut asker,
+        &mut kernel_query,
         &btf,
         &memory,
         &mut not_asked,
     );
     let subjects = subjects(&btf);
-    let map_asker = MapAsker::new(&btf);
+    let map_query = MapQuery::new(&btf);
     for subject in &subjects {
-        if !asker.can_ask(subject) {
+        if !kernel_query.can_ask(subject) {
             not_asked.push(format!(
                 "{} {}: not verified by the kernel",
                 subject.kind, subject.attach
@@ -70,7 +70,7 @@ pub fn build() -> io::Result<Built> {
             continue;
         }
         let set = helper_set(
-            &mut asker,
+            &mut kernel_query,
             subject,
             &registry.protos,
             &memory,
@@ -78,16 +78,16 @@ pub fn build() -> io::Result<Built> {
         );
         let layout = match subject.kind {
             ProgramType::Tracing => Layout::Btf,
-            _ => layout::ask(&mut asker, subject),
+            _ => layout::ask(&mut kernel_query, subject),
         };
-        let returns = asker.return_range(subject);
+        let returns = kernel_query.return_range(subject);
         let least = returns.map_or(0, |range| range.min);
-        let prologue = rewriting::prologue(&mut asker, subject, &layout, least);
+        let prologue = rewriting::prologue(&mut kernel_query, subject, &layout, least);
         let rules = ProgramRules {
             helpers: index_of(&mut registry.helper_sets, set),
             layout: Some(index_of(&mut registry.layouts, layout)),
             returns,
-            refused_fields: map_asker.refused_fields(&mut asker, subject),
+            refused_fields: map_query.refused_fields(&mut kernel_query, subject),
             updates_sockmap: false,
             deletes_sockmap: false,
             prologue,
@@ -103,26 +103,32 @@ pub fn build() -> io::Result<Built> {
             ));
         }
     }
-    let answers = map_asker.ask(&mut asker, &registry, &subjects);
+    let answers = map_query.ask(&mut kernel_query, &registry, &subjects);
     registry.maps = answers.traits;
     not_asked.extend(answers.by_source);
-    registry.sockets = SocketAsker::new().ask(&mut asker);
-    registry.rewriting = rewriting::ask(&mut asker, &map_asker, &registry, &subjects);
+    registry.sockets = SocketQuery::new().ask(&mut kernel_query);
+    registry.rewriting = rewriting::ask(&mut kernel_query, &map_query, &registry, &subjects);
     rewriting::add_unasked(&mut registry.rewriting, &mut not_asked);
     sockmap_changes(
         &mut registry,
-        &mut asker,
-        &map_asker,
+        &mut kernel_query,
+        &map_query,
         &subjects,
         &mut not_asked,
     );
     merge_attach_types(&mut registry, &subjects);
     source::add_unasked(&mut registry, &mut not_asked);
-    iterators(&mut registry, &mut asker, &memory, &btf, &mut not_asked);
-    kfuncs(&mut registry, &mut asker, &memory, &btf, &subjects);
+    iterators(
+        &mut registry,
+        &mut kernel_query,
+        &memory,
+        &btf,
+        &mut not_asked,
+    );
+    kfuncs(&mut registry, &mut kernel_query, &memory, &btf, &subjects);
     Ok(Built {
         registry,
-        questions: asker.questions,
+        questions: kernel_query.questions,
         not_asked,
     })
 }
@@ -130,13 +136,13 @@ pub fn build() -> io::Result<Built> {
 /// Program types that change maps of sockets.
 fn sockmap_changes(
     registry: &mut RegistryData,
-    asker: &mut Asker,
-    maps: &MapAsker<'_>,
+    kernel_query: &mut KernelQuery,
+    maps: &MapQuery<'_>,
     subjects: &[Subject],
     not_asked: &mut Vec<String>,
 ) {
     for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
-        let mut ask = |helper| maps.may_change_sockmap(asker, registry, subject, helper);
+        let mut ask = |helper| maps.may_change_sockmap(kernel_query, registry, subject, helper);
         let (update, delete) = (ask(maps::MAP_UPDATE), ask(maps::MAP_DELETE));
         if update.is_none() {
             not_asked.push(format!(
@@ -250,22 +256,22 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
 
 /// The helpers of a kind of program, each with its prototype.
 fn helper_set(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     protos: &[HelperProto],
     memory: &KernelMemory,
     not_asked: &mut Vec<String>,
 ) -> Vec<HelperEntry> {
     let mut set = Vec::new();
-    let privilege = Privilege::of(asker, subject);
+    let privilege = Privilege::of(kernel_query, subject);
     for id in 1..=HELPERS {
-        if !asker.has_helper(subject, id) {
+        if !kernel_query.has_helper(subject, id) {
             continue;
         }
         let candidates: Vec<usize> = (0..protos.len())
             .filter(|&at| protos[at].id == id)
             .collect();
-        let Some(proto) = choose(asker, subject, protos, &candidates, memory) else {
+        let Some(proto) = choose(kernel_query, subject, protos, &candidates, memory) else {
             let functions: Vec<&str> = candidates.iter().map(|&at| &*protos[at].function).collect();
             not_asked.push(format!(
                 "{} {}: prototype of {} among {functions:?}",
@@ -278,7 +284,7 @@ fn helper_set(
         set.push(HelperEntry {
             id,
             proto: proto as u32,
-            capability: privilege.for_helper(asker, id),
+            capability: privilege.for_helper(kernel_query, id),
         });
     }
     set
@@ -286,7 +292,7 @@ fn helper_set(
 
 /// The one prototype of several that the kernel's answers fit.
 fn choose(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     protos: &[HelperProto],
     candidates: &[usize],
@@ -304,14 +310,14 @@ fn choose(
         left.iter().any(|&at| of(&protos[at])) && !left.iter().all(|&at| of(&protos[at]))
     };
     if differ(&left, &|proto| proto.gpl_only) {
-        let is_gpl = asker.is_gpl_only(subject, id);
+        let is_gpl = kernel_query.is_gpl_only(subject, id);
         left.retain(|&at| protos[at].gpl_only == is_gpl);
     }
-    if asker.is_refused_by_target(subject, id) {
+    if kernel_query.is_refused_by_target(subject, id) {
         left.retain(|&at| protos[at].restriction.is_some());
         return left.first().copied();
     }
-    let expected = asker.first_argument(subject, id);
+    let expected = kernel_query.first_argument(subject, id);
     left.retain(|&at| match (&expected, protos[at].args[0].base) {
         (None, base) => base == ArgBase::DontCare || base == ArgBase::Anything,
         (Some(words), base) => {
@@ -319,7 +325,7 @@ fn choose(
         }
     });
     if left.len() > 1 {
-        match asker.callee(subject, id) {
+        match kernel_query.callee(subject, id) {
             // The verifier replaces only calls of the fastcall kind by instructions.
             Some(None) => left.retain(|&at| protos[at].allow_fastcall),
             Some(Some(imm)) => {
@@ -339,7 +345,7 @@ fn choose(
 /// programs are given for every tracepoint that this kernel has.
 fn nullable_args(
     lists: &mut Lists,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     btf: &Btf<'_>,
     memory: &KernelMemory,
     not_asked: &mut Vec<String>,
@@ -356,7 +362,7 @@ fn nullable_args(
             if target.structure(btf, index).is_none() {
                 continue;
             }
-            let answer = target.ask(asker, offset);
+            let answer = target.ask(kernel_query, offset);
             let Some(theirs) = targets::nullness(answer.as_ref()) else {
                 continue;
             };
@@ -385,7 +391,7 @@ fn nullable_args(
 /// Arguments of every iterator target.
 fn iterators(
     registry: &mut RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     memory: &KernelMemory,
     btf: &Btf<'_>,
     not_asked: &mut Vec<String>,
@@ -395,11 +401,17 @@ fn iterators(
         .get(&(ProgramType::Tracing, Some(AttachType::TraceIter)))
         .copied();
     for target in targets::iterators(btf) {
-        if !asker.can_ask(&target.subject) {
+        if !kernel_query.can_ask(&target.subject) {
             continue;
         }
-        let args = targets::iterator_args(asker, btf, &target);
-        let set = helper_set(asker, &target.subject, &registry.protos, memory, not_asked);
+        let args = targets::iterator_args(kernel_query, btf, &target);
+        let set = helper_set(
+            kernel_query,
+            &target.subject,
+            &registry.protos,
+            memory,
+            not_asked,
+        );
         let set = index_of(&mut registry.helper_sets, set);
         let iterator = IteratorTarget {
             args,
@@ -413,7 +425,7 @@ fn iterators(
 /// loads.
 fn kfuncs(
     registry: &mut RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     memory: &KernelMemory,
     btf: &Btf<'_>,
     subjects: &[Subject],
@@ -433,7 +445,7 @@ fn kfuncs(
         let mut exceptions = Vec::new();
         let mut first: BTreeMap<ProgramType, bool> = BTreeMap::new();
         for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
-            let is_for = asker.has_kfunc(subject, id);
+            let is_for = kernel_query.has_kfunc(subject, id);
             let of_kind = *first.entry(subject.kind).or_insert(is_for);
             if of_kind {
                 program_types = program_types.with(subject.kind);

@@ -11,13 +11,13 @@ use spec::registry::{
     Capability, CtxQuery, HelperProto, Layout, ProgramContext, RegBase, RegistryData,
 };
 
-use super::ask::{Asker, Subject, subjects};
 use super::build::{HELPERS, protos};
 use super::layout::value;
-use super::maps::{self, MapAsker};
+use super::maps::{self, MapQuery};
 use super::memory::KernelMemory;
 use super::privilege::Privilege;
-use super::rewriting::{self, FieldAccess, SOCKETS, SocketAsker};
+use super::query::{KernelQuery, Subject, subjects};
+use super::rewriting::{self, FieldAccess, SOCKETS, SocketQuery};
 use super::targets;
 use kernel_client::unprivileged::Unprivileged;
 
@@ -64,7 +64,7 @@ impl Stride {
 pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryComparison> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
-    let mut asker = Asker::new();
+    let mut kernel_query = KernelQuery::new();
     // Only a whole comparison changes a setting of the machine, and sets it back.
     let _unprivileged = (every <= 1).then(Unprivileged::allow);
     let mut comparison = RegistryComparison::default();
@@ -78,7 +78,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
         let program = context(subject);
         compare_helpers(
             registry,
-            &mut asker,
+            &mut kernel_query,
             subject,
             &program,
             &mut stride,
@@ -86,13 +86,16 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
         );
         compare_context(
             registry,
-            &mut asker,
+            &mut kernel_query,
             subject,
             &program,
             &mut stride,
             &mut comparison,
         );
-        let (theirs, ours) = (asker.return_range(subject), registry.return_range(&program));
+        let (theirs, ours) = (
+            kernel_query.return_range(subject),
+            registry.return_range(&program),
+        );
         let differs = theirs != ours;
         let words = || {
             format!(
@@ -102,14 +105,26 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
         };
         comparison.count("return ranges", differs.then(words));
     }
-    compare_targets(registry, &mut asker, &btf, &mut stride, &mut comparison);
-    compare_sockets(registry, &mut asker, &mut stride, &mut comparison);
+    compare_targets(
+        registry,
+        &mut kernel_query,
+        &btf,
+        &mut stride,
+        &mut comparison,
+    );
+    compare_sockets(registry, &mut kernel_query, &mut stride, &mut comparison);
     if every <= 1 {
-        compare_rewriting(registry, &mut asker, &btf, &subjects, &mut comparison);
+        compare_rewriting(
+            registry,
+            &mut kernel_query,
+            &btf,
+            &subjects,
+            &mut comparison,
+        );
     }
     compare_maps(
         registry,
-        &mut asker,
+        &mut kernel_query,
         &btf,
         &subjects,
         every,
@@ -117,7 +132,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
     );
     compare_kfuncs(
         registry,
-        &mut asker,
+        &mut kernel_query,
         &btf,
         &subjects,
         &mut stride,
@@ -133,7 +148,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
             None => kind.to_string(),
         })
         .collect();
-    comparison.questions = asker.questions;
+    comparison.questions = kernel_query.questions;
     Ok(comparison)
 }
 
@@ -189,7 +204,7 @@ fn compare_protos(
 
 fn compare_helpers(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     program: &ProgramContext<'_>,
     stride: &mut Stride,
@@ -197,16 +212,16 @@ fn compare_helpers(
 ) {
     let set = registry.helper_set(program).map(|set| set as usize);
     let set = set.and_then(|set| registry.helper_sets.get(set));
-    let privilege = Privilege::of(asker, subject);
+    let privilege = Privilege::of(kernel_query, subject);
     for id in 1..=HELPERS {
         if !stride.takes() {
             continue;
         }
-        let theirs = asker.has_helper(subject, id);
+        let theirs = kernel_query.has_helper(subject, id);
         let entry = set.and_then(|set| set.iter().find(|entry| entry.id == id));
         let ours = entry.is_some();
         if let Some(entry) = entry.filter(|_| theirs && privilege.is_askable()) {
-            let needed = privilege.for_helper(asker, id);
+            let needed = privilege.for_helper(kernel_query, id);
             let words = || {
                 format!(
                     "{} {}: helper {id}: kernel wants {needed:?}, registry {:?}",
@@ -233,7 +248,7 @@ fn compare_helpers(
 
 fn compare_context(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     program: &ProgramContext<'_>,
     stride: &mut Stride,
@@ -257,9 +272,9 @@ fn compare_context(
                 };
                 let ours = registry.ctx_access(program, query).ok();
                 let is_same = if write {
-                    asker.ctx_write(subject, offset, size) == ours.is_some()
+                    kernel_query.ctx_write(subject, offset, size) == ours.is_some()
                 } else {
-                    let theirs = asker.ctx_read(subject, offset, size, signed);
+                    let theirs = kernel_query.ctx_read(subject, offset, size, signed);
                     match (theirs.as_deref().and_then(value), ours) {
                         (None, None) => theirs.is_none(),
                         (Some((value, btf)), Some(ours)) => {
@@ -284,7 +299,7 @@ fn compare_context(
             if ours.is_none() || !stride.takes() {
                 continue;
             }
-            let theirs = rewriting::access_insns(asker, subject, access, returns);
+            let theirs = rewriting::access_insns(kernel_query, subject, access, returns);
             let differs = theirs.is_some_and(|theirs| Some(theirs) != ours);
             let words = || {
                 format!(
@@ -295,7 +310,7 @@ fn compare_context(
             comparison.count("instructions of context accesses", differs.then(words));
         }
     }
-    let theirs = rewriting::prologue(asker, subject, layout, returns);
+    let theirs = rewriting::prologue(kernel_query, subject, layout, returns);
     let ours = registry.rules(program).map_or(0, |rules| rules.prologue);
     let words = || {
         format!(
@@ -320,11 +335,11 @@ fn insns_of(layout: &Layout, access: FieldAccess) -> Option<u32> {
 /// Fields of sockets, and the instructions that loads of them become.
 fn compare_sockets(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
 ) {
-    let sockets = SocketAsker::new();
+    let sockets = SocketQuery::new();
     for base in SOCKETS {
         for access in rewriting::socket_offsets().flat_map(rewriting::socket_accesses) {
             if !stride.takes() {
@@ -336,7 +351,7 @@ fn compare_sockets(
                 form,
                 ..
             } = access;
-            let theirs = sockets.insns(asker, base, access);
+            let theirs = sockets.insns(kernel_query, base, access);
             let ours = registry.socket_insns(base, offset.into(), bytes, form);
             let words = || {
                 format!(
@@ -352,12 +367,12 @@ fn compare_sockets(
 /// Instructions that calls and legacy packet loads become.
 fn compare_rewriting(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     btf: &Btf<'_>,
     subjects: &[Subject],
     comparison: &mut RegistryComparison,
 ) {
-    let theirs = rewriting::ask(asker, &MapAsker::new(btf), registry, subjects);
+    let theirs = rewriting::ask(kernel_query, &MapQuery::new(btf), registry, subjects);
     for (&(helper, kind), &theirs) in &theirs.calls {
         let ours = registry.rewriting.call(helper, kind);
         let words = || {
@@ -377,7 +392,7 @@ fn compare_rewriting(
 /// Arguments of tracepoints and iterators, and the helpers of iterators.
 fn compare_targets(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     btf: &Btf<'_>,
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
@@ -391,7 +406,7 @@ fn compare_targets(
             if !stride.takes() {
                 continue;
             }
-            let answer = target.ask(asker, offset);
+            let answer = target.ask(kernel_query, offset);
             let theirs = targets::nullness(answer.as_ref());
             let ours = registry.lists.tracepoint_arg(&target.name, index);
             let differs = theirs.is_some_and(|theirs| theirs != ours);
@@ -405,7 +420,7 @@ fn compare_targets(
         }
     }
     for target in targets::iterators(btf) {
-        let theirs = asker.can_ask(&target.subject);
+        let theirs = kernel_query.can_ask(&target.subject);
         let ours = registry.iterators.contains_key(target.name.as_str());
         let words = || format!("iterator {}: kernel {theirs}, registry {ours}", target.name);
         comparison.count("targets of iterators", (theirs != ours).then(words));
@@ -416,7 +431,7 @@ fn compare_targets(
             let Some(offset) = target.offset(btf, index).filter(|_| stride.takes()) else {
                 continue;
             };
-            let Some(theirs) = target.ask(asker, offset) else {
+            let Some(theirs) = target.ask(kernel_query, offset) else {
                 continue;
             };
             let ours = targets::expected_argument(registry, btf, &target, index);
@@ -435,7 +450,7 @@ fn compare_targets(
         };
         compare_helpers(
             registry,
-            asker,
+            kernel_query,
             &target.subject,
             &program,
             stride,
@@ -448,15 +463,15 @@ fn compare_targets(
 /// programs that sleep, and programs of each type, may use.
 fn compare_maps(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     btf: &Btf<'_>,
     subjects: &[Subject],
     every: u64,
     comparison: &mut RegistryComparison,
 ) {
-    let maps = MapAsker::new(btf);
+    let maps = MapQuery::new(btf);
     if every == 1 {
-        let answers = maps.ask(asker, registry, subjects);
+        let answers = maps.ask(kernel_query, registry, subjects);
         for (kind, theirs) in &answers.traits {
             let ours = registry.map(*kind);
             let words = || format!("{}: kernel {theirs:?}, registry {ours:?}", kind.name());
@@ -471,7 +486,10 @@ fn compare_maps(
         let Some(rules) = registry.rules(&context(subject)) else {
             continue;
         };
-        let (theirs, ours) = (maps.refused_fields(asker, subject), rules.refused_fields);
+        let (theirs, ours) = (
+            maps.refused_fields(kernel_query, subject),
+            rules.refused_fields,
+        );
         let words = || {
             format!(
                 "{} {}: refuses maps with fields {theirs:#x}, registry {ours:#x}",
@@ -486,7 +504,7 @@ fn compare_maps(
             (maps::MAP_UPDATE, rules.updates_sockmap),
             (maps::MAP_DELETE, rules.deletes_sockmap),
         ] {
-            let theirs = maps.may_change_sockmap(asker, registry, subject, helper);
+            let theirs = maps.may_change_sockmap(kernel_query, registry, subject, helper);
             let Some(theirs) = theirs else { continue };
             let words = || {
                 format!(
@@ -501,7 +519,7 @@ fn compare_maps(
 
 fn compare_kfuncs(
     registry: &RegistryData,
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     btf: &Btf<'_>,
     subjects: &[Subject],
     stride: &mut Stride,
@@ -513,7 +531,7 @@ fn compare_kfuncs(
                 continue;
             }
             let id = btf.find(Kind::Func, &kfunc.name).map(|ty| ty.id().0);
-            let theirs = id.is_some_and(|id| asker.has_kfunc(subject, id));
+            let theirs = id.is_some_and(|id| kernel_query.has_kfunc(subject, id));
             let ours = kfunc.is_for(subject.kind, subject.attach_type());
             let words = || {
                 format!(

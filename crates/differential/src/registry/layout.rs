@@ -2,7 +2,7 @@
 
 use spec::registry::{FieldRule, KernelType, Layout, RegBase, RegType, TypeFlags, Widths};
 
-use super::ask::{Asker, Subject};
+use super::query::{KernelQuery, Subject};
 use super::rewriting;
 
 /// Offsets asked about one by one; contexts that go on behind are asked about with a
@@ -21,16 +21,19 @@ pub struct OffsetAnswers {
 }
 
 /// Queries an offset.
-pub fn ask_offset(asker: &mut Asker, subject: &Subject, offset: i16) -> OffsetAnswers {
+pub fn ask_offset(kernel_query: &mut KernelQuery, subject: &Subject, offset: i16) -> OffsetAnswers {
     let mut answers = OffsetAnswers::default();
     for width in [1, 2, 4, 8] {
-        if let Some(value) = asker.ctx_read(subject, offset, width, false) {
+        if let Some(value) = kernel_query.ctx_read(subject, offset, width, false) {
             answers.reads.push((width, value));
         }
-        if asker.ctx_read(subject, offset, width, true).is_some() {
+        if kernel_query
+            .ctx_read(subject, offset, width, true)
+            .is_some()
+        {
             answers.signed.0 |= Widths::of(width).0;
         }
-        if asker.ctx_write(subject, offset, width) {
+        if kernel_query.ctx_write(subject, offset, width) {
             answers.writes.0 |= Widths::of(width).0;
         }
     }
@@ -109,16 +112,19 @@ pub fn rules_of(offset: i16, answers: &OffsetAnswers) -> Vec<FieldRule> {
 }
 
 /// Queries a whole context.
-pub fn ask(asker: &mut Asker, subject: &Subject) -> Layout {
-    let returns = asker.return_range(subject).map_or(0, |range| range.min);
+pub fn ask(kernel_query: &mut KernelQuery, subject: &Subject) -> Layout {
+    let returns = kernel_query
+        .return_range(subject)
+        .map_or(0, |range| range.min);
     let mut rules = Vec::new();
     let mut end = OFFSETS;
     let mut offset = 0;
     while offset < end {
-        let answers = ask_offset(asker, subject, offset);
+        let answers = ask_offset(kernel_query, subject, offset);
         let mut of_offset = rules_of(offset, &answers);
         if offset < OFFSETS && !of_offset.is_empty() {
-            let rewritten = rewriting::of_offset(asker, subject, &of_offset, offset, returns);
+            let rewritten =
+                rewriting::of_offset(kernel_query, subject, &of_offset, offset, returns);
             of_offset[0].rewritten = rewritten;
         }
         if offset >= OFFSETS - 8 && !of_offset.is_empty() {

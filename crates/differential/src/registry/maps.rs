@@ -20,10 +20,10 @@ use spec::registry::{
 };
 use sys::bpf::Map;
 
-use super::ask::{Asker, Subject, slot};
 use super::build::HELPERS;
 use super::fields::{self, FIELDS, SpecialField};
 use super::map_requests::create_all;
+use super::query::{KernelQuery, Subject, slot};
 use super::source;
 use super::targets;
 
@@ -54,16 +54,16 @@ pub struct MapAnswers {
 }
 
 /// Maps of every kind, to ask with.
-pub struct MapAsker<'a> {
+pub struct MapQuery<'a> {
     btf: &'a Btf<'a>,
     maps: Vec<(MapKind, Map)>,
     tracepoints: Vec<targets::Target>,
 }
 
-impl<'a> MapAsker<'a> {
+impl<'a> MapQuery<'a> {
     /// Creates a map of every kind.
-    pub fn new(btf: &'a Btf<'a>) -> MapAsker<'a> {
-        MapAsker {
+    pub fn new(btf: &'a Btf<'a>) -> MapQuery<'a> {
+        MapQuery {
             btf,
             maps: create_all(),
             tracepoints: targets::tracepoints(btf),
@@ -73,14 +73,14 @@ impl<'a> MapAsker<'a> {
     /// Asks about every kind. The registry has the helpers and contexts of `subjects`.
     pub fn ask(
         &self,
-        asker: &mut Asker,
+        kernel_query: &mut KernelQuery,
         registry: &RegistryData,
         subjects: &[Subject],
     ) -> MapAnswers {
         let mut answers = MapAnswers::default();
         let mut taken: BTreeMap<MapKind, BTreeSet<u32>> = BTreeMap::new();
         for id in with_map_argument(registry) {
-            let Some(kinds) = self.kinds_of(asker, registry, subjects, id) else {
+            let Some(kinds) = self.kinds_of(kernel_query, registry, subjects, id) else {
                 let name = helpers::helper(id as i32).map_or("?", |helper| helper.name);
                 answers.by_source.push(format!("map kinds of {name}"));
                 for &kind in source::map_kinds(name) {
@@ -110,7 +110,7 @@ impl<'a> MapAsker<'a> {
                 kind,
                 helpers: helpers.into_iter().collect(),
                 has_direct_value: matches!(kind, MapKind::Array | MapKind::Arena),
-                in_sleepable: self.in_sleepable(asker, kind),
+                in_sleepable: self.in_sleepable(kernel_query, kind),
                 special_fields,
             };
             answers.traits.insert(kind, traits);
@@ -157,7 +157,7 @@ impl<'a> MapAsker<'a> {
     /// Kinds that a helper takes; `None` where no program gets as far as the map.
     fn kinds_of(
         &self,
-        asker: &mut Asker,
+        kernel_query: &mut KernelQuery,
         registry: &RegistryData,
         subjects: &[Subject],
         id: u32,
@@ -173,7 +173,7 @@ impl<'a> MapAsker<'a> {
             let mut is_decided = false;
             let mut kinds = Vec::new();
             for (kind, map) in &self.maps {
-                match ask_call(asker, subject, proto, map, object) {
+                match ask_call(kernel_query, subject, proto, map, object) {
                     Outcome::Taken => {
                         is_decided = true;
                         kinds.push(*kind);
@@ -235,7 +235,7 @@ impl<'a> MapAsker<'a> {
     }
 
     /// True if programs that sleep may use maps of the kind.
-    fn in_sleepable(&self, asker: &mut Asker, kind: MapKind) -> bool {
+    fn in_sleepable(&self, kernel_query: &mut KernelQuery, kind: MapKind) -> bool {
         let subject = Subject {
             kind: ProgramType::Syscall,
             attach: 0,
@@ -243,21 +243,26 @@ impl<'a> MapAsker<'a> {
             attach_btf_id: 0,
         };
         self.map(kind).is_some_and(|map| {
-            let log = asker.ask(&subject, &naming(map), true).log;
+            let log = kernel_query.ask(&subject, &naming(map), true).log;
             !log.contains("Sleepable programs can only use")
         })
     }
 
     /// Bits of the fields whose maps programs of a kind may not use. A list or tree is
     /// in a value with a lock, which the kernel refuses by a message of its own.
-    pub fn refused_fields(&self, asker: &mut Asker, subject: &Subject) -> u32 {
+    pub fn refused_fields(&self, kernel_query: &mut KernelQuery, subject: &Subject) -> u32 {
         let mut is_refused = |field: &&SpecialField| {
             let value = fields::value_with(**field);
             let kinds = [MapKind::Array, MapKind::TaskStorage];
             let map = kinds
                 .iter()
                 .find_map(|&kind| fields::create(kind, &value).ok());
-            let log = map.map(|map| asker.ask(subject, &naming(&map), true).log.to_owned());
+            let log = map.map(|map| {
+                kernel_query
+                    .ask(subject, &naming(&map), true)
+                    .log
+                    .to_owned()
+            });
             log.is_some_and(|log| {
                 log.contains("cannot use") && log.contains("_head,") == field.is_root()
             })
@@ -270,7 +275,7 @@ impl<'a> MapAsker<'a> {
     /// map of sockets; `None` where they have no socket or not the helper.
     pub fn may_change_sockmap(
         &self,
-        asker: &mut Asker,
+        kernel_query: &mut KernelQuery,
         registry: &RegistryData,
         subject: &Subject,
         helper: u32,
@@ -280,7 +285,13 @@ impl<'a> MapAsker<'a> {
             MAP_UPDATE => socket_in_context(registry, subject)?,
             _ => Object::None,
         };
-        match ask_call(asker, subject, proto, self.map(MapKind::Sockmap)?, object) {
+        match ask_call(
+            kernel_query,
+            subject,
+            proto,
+            self.map(MapKind::Sockmap)?,
+            object,
+        ) {
             Outcome::Taken => Some(true),
             Outcome::Refused => Some(false),
             Outcome::Earlier => None,
@@ -366,7 +377,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
 
 /// Asks about one call.
 fn ask_call(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     proto: &HelperProto,
     map: &Map,
@@ -374,8 +385,8 @@ fn ask_call(
 ) -> Outcome {
     let call = draft(proto, map, object);
     let answer = match call.callback {
-        Some(callback) => asker.ask_with_callback(subject, &call.insns, callback),
-        None => asker.ask(subject, &call.insns, true),
+        Some(callback) => kernel_query.ask_with_callback(subject, &call.insns, callback),
+        None => kernel_query.ask(subject, &call.insns, true),
     };
     let went_on = format!("\n{}: (b7) r0 = 0", call.behind);
     if answer.log.contains("cannot pass map_type") {

@@ -11,9 +11,9 @@ use sys::Errno;
 use sys::bpf::{BtfObject, Map};
 use sys::capabilities::{self, drop_effective};
 
-use super::ask::{Asker, Subject};
 use super::fields::plain_value;
 use super::map_requests::for_each;
+use super::query::{KernelQuery, Subject};
 use super::source;
 use kernel_client::unprivileged::Caller;
 
@@ -27,15 +27,15 @@ pub struct Privilege {
 
 impl Privilege {
     /// Asks about a kind of program.
-    pub fn of(asker: &mut Asker, subject: &Subject) -> Privilege {
-        let without_perfmon = without(PERFMON, || asker.can_ask(subject));
+    pub fn of(kernel_query: &mut KernelQuery, subject: &Subject) -> Privilege {
+        let without_perfmon = without(PERFMON, || kernel_query.can_ask(subject));
         // Every other type is refused before its program is looked at.
         let may_be_unprivileged = matches!(
             subject.kind,
             ProgramType::SocketFilter | ProgramType::CgroupSkb
         );
         let without_any =
-            may_be_unprivileged && without(ALL, || asker.can_ask(subject)) == Some(true);
+            may_be_unprivileged && without(ALL, || kernel_query.can_ask(subject)) == Some(true);
         Privilege {
             subject: *subject,
             without_perfmon: without_perfmon == Some(true),
@@ -56,19 +56,19 @@ impl Privilege {
     /// Capabilities that programs of the kind need for a helper that they have with all of them.
     /// Where no question tells CAP_BPF from nothing, because the type itself needs it,
     /// the answer is the source's.
-    pub fn for_helper(&self, asker: &mut Asker, id: u32) -> Capability {
+    pub fn for_helper(&self, kernel_query: &mut KernelQuery, id: u32) -> Capability {
         let by_source = source::capability(id);
         if !self.without_perfmon {
             return by_source;
         }
         let subject = &self.subject;
-        if without(PERFMON, || asker.has_helper(subject, id)) != Some(true) {
+        if without(PERFMON, || kernel_query.has_helper(subject, id)) != Some(true) {
             return Capability::Perfmon;
         }
         if !self.without_any {
             return by_source;
         }
-        match without(ALL, || asker.has_helper(subject, id)) {
+        match without(ALL, || kernel_query.has_helper(subject, id)) {
             Some(true) => Capability::None,
             _ => Capability::Bpf,
         }

@@ -11,11 +11,11 @@ use spec::registry::{
 };
 use sys::bpf::Map;
 
-use super::ask::{Asker, Subject, slot};
 use super::build::HELPERS;
 use super::layout;
 use super::map_requests::create_all;
-use super::maps::{self, MapAsker};
+use super::maps::{self, MapQuery};
+use super::query::{KernelQuery, Subject, slot};
 use super::source;
 
 /// Offset of `tstamp_type` in `struct __sk_buff`.
@@ -103,20 +103,20 @@ impl FieldAccess {
 }
 
 /// Length of a program after rewriting; `None` if it is refused.
-fn len(asker: &mut Asker, subject: &Subject, insns: &[RawInsn]) -> Option<u32> {
-    let loaded = asker.ask(subject, insns, true).result.ok()?;
+fn len(kernel_query: &mut KernelQuery, subject: &Subject, insns: &[RawInsn]) -> Option<u32> {
+    let loaded = kernel_query.ask(subject, insns, true).result.ok()?;
     Some(loaded.info().ok()?.translated.len() as u32)
 }
 
 /// Instructions that one becomes in a program that is `without` long without it; 0 if Linux
 /// accepts the access in the walk and fails to rewrite it, `None` if it refuses the program.
 fn insns_of(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     program: &[RawInsn],
     without: u32,
 ) -> Option<u32> {
-    let answer = asker.ask(subject, program, true);
+    let answer = kernel_query.ask(subject, program, true);
     if answer.log.contains("error during ctx access conversion") {
         return Some(0);
     }
@@ -127,7 +127,7 @@ fn insns_of(
 /// Instructions that an access to the context becomes, in a program that returns `returns`;
 /// 0 for one that Linux accepts and fails to rewrite.
 pub fn access_insns(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     access: FieldAccess,
     returns: i32,
@@ -141,15 +141,15 @@ pub fn access_insns(
         insns
     };
     let without = match access.beside_tstamp_type {
-        true => len(asker, subject, &program(set(2, 0)))?,
+        true => len(kernel_query, subject, &program(set(2, 0)))?,
         false => 3,
     };
-    insns_of(asker, subject, &program(access.insn()), without)
+    insns_of(kernel_query, subject, &program(access.insn()), without)
 }
 
 /// The accesses to an offset of a context of which the kernel makes several instructions.
 pub fn of_offset(
-    asker: &mut Asker,
+    kernel_query: &mut KernelQuery,
     subject: &Subject,
     rules: &[FieldRule],
     offset: i16,
@@ -168,14 +168,19 @@ pub fn of_offset(
     let accesses = FieldAccess::at(subject, offset).filter(is_allowed);
     let mut rewritten: Vec<Rewritten> = Vec::new();
     for access in accesses {
-        let insns = access_insns(asker, subject, access, returns);
+        let insns = access_insns(kernel_query, subject, access, returns);
         rewritten.extend(insns.and_then(|insns| access.entry(insns)));
     }
     rewritten
 }
 
 /// Instructions that the kernel puts in front of programs of a kind that write to packets.
-pub fn prologue(asker: &mut Asker, subject: &Subject, layout: &Layout, returns: i32) -> u8 {
+pub fn prologue(
+    kernel_query: &mut KernelQuery,
+    subject: &Subject,
+    layout: &Layout,
+    returns: i32,
+) -> u8 {
     let Layout::Fields(rules) = layout else {
         return 0;
     };
@@ -202,7 +207,7 @@ pub fn prologue(asker: &mut Asker, subject: &Subject, layout: &Layout, returns: 
             set(0, returns),
             EXIT,
         ];
-        len(asker, subject, &insns)
+        len(kernel_query, subject, &insns)
     };
     let read = program(slot(0x71, 4, 2, 0, 0));
     let written = program(slot(0x72, 2, 0, 0, 0));
@@ -211,7 +216,7 @@ pub fn prologue(asker: &mut Asker, subject: &Subject, layout: &Layout, returns: 
 }
 
 /// Source of a socket of a kind in a program.
-pub struct SocketAsker {
+pub struct SocketQuery {
     xskmap: Option<Map>,
 }
 
@@ -223,12 +228,12 @@ pub const SOCKETS: [RegBase; 4] = [
     RegBase::PtrToXdpSock,
 ];
 
-impl SocketAsker {
+impl SocketQuery {
     /// With the map that holds XDP sockets.
-    pub fn new() -> SocketAsker {
+    pub fn new() -> SocketQuery {
         let mut maps = create_all().into_iter();
         let xskmap = maps.find(|(kind, _)| *kind == MapKind::Xskmap);
-        SocketAsker {
+        SocketQuery {
             xskmap: xskmap.map(|(_, map)| map),
         }
     }
@@ -284,26 +289,36 @@ impl SocketAsker {
 
     /// Instructions that a load of a field becomes, 0 for one that Linux accepts and fails to
     /// rewrite; `None` if it is refused.
-    pub fn insns(&self, asker: &mut Asker, base: RegBase, access: FieldAccess) -> Option<u32> {
+    pub fn insns(
+        &self,
+        kernel_query: &mut KernelQuery,
+        base: RegBase,
+        access: FieldAccess,
+    ) -> Option<u32> {
         let (subject, insns) = self.program(base, set(2, 0))?;
-        let without = len(asker, &subject, &insns)?;
+        let without = len(kernel_query, &subject, &insns)?;
         let (subject, insns) = self.program(base, access.insn())?;
-        insns_of(asker, &subject, &insns, without)
+        insns_of(kernel_query, &subject, &insns, without)
     }
 
     /// The fields of every kind of socket.
-    pub fn ask(&self, asker: &mut Asker) -> Vec<(RegBase, Vec<FieldRule>)> {
+    pub fn ask(&self, kernel_query: &mut KernelQuery) -> Vec<(RegBase, Vec<FieldRule>)> {
         let rules = SOCKETS.map(|base| {
             let mut rules = Vec::new();
             for offset in 0..SOCKET_OFFSETS {
-                rules.extend(self.rule(asker, base, offset));
+                rules.extend(self.rule(kernel_query, base, offset));
             }
             (base, layout::finish(rules))
         });
         rules.into()
     }
 
-    fn rule(&self, asker: &mut Asker, base: RegBase, offset: i16) -> Option<FieldRule> {
+    fn rule(
+        &self,
+        kernel_query: &mut KernelQuery,
+        base: RegBase,
+        offset: i16,
+    ) -> Option<FieldRule> {
         let mut rule = FieldRule {
             first: offset as u32,
             last: offset as u32,
@@ -317,7 +332,7 @@ impl SocketAsker {
             rewritten: Vec::new(),
         };
         for access in socket_accesses(offset) {
-            let Some(insns) = self.insns(asker, base, access) else {
+            let Some(insns) = self.insns(kernel_query, base, access) else {
                 continue;
             };
             let widths = match (access.form.writes(), access.form.is_signed()) {
@@ -333,9 +348,9 @@ impl SocketAsker {
     }
 }
 
-impl Default for SocketAsker {
-    fn default() -> SocketAsker {
-        SocketAsker::new()
+impl Default for SocketQuery {
+    fn default() -> SocketQuery {
+        SocketQuery::new()
     }
 }
 
@@ -359,8 +374,8 @@ pub fn socket_offsets() -> std::ops::Range<i16> {
 
 /// Rewriting of calls and packet loads, as far as a program here can make them.
 pub fn ask(
-    asker: &mut Asker,
-    maps: &MapAsker<'_>,
+    kernel_query: &mut KernelQuery,
+    maps: &MapQuery<'_>,
     registry: &RegistryData,
     subjects: &[Subject],
 ) -> Rewriting {
@@ -369,7 +384,7 @@ pub fn ask(
         for (kind, map) in maps.for_calls(registry, id) {
             let insns = subjects.iter().find_map(|subject| {
                 let call = maps.call_of(registry, subject, id, map)?;
-                call_insns(asker, subject, &call)
+                call_insns(kernel_query, subject, &call)
             });
             // Only what lookups become depends on the map.
             let kind = kind.filter(|_| id == MAP_LOOKUP as u32);
@@ -378,31 +393,31 @@ pub fn ask(
     }
     Rewriting {
         calls,
-        packet_loads: packet_loads(asker).unwrap_or_default(),
+        packet_loads: packet_loads(kernel_query).unwrap_or_default(),
     }
 }
 
 /// Instructions that the call of a draft becomes.
-fn call_insns(asker: &mut Asker, subject: &Subject, call: &maps::Draft) -> Option<u8> {
+fn call_insns(kernel_query: &mut KernelQuery, subject: &Subject, call: &maps::Draft) -> Option<u8> {
     let insns = match call.callback {
         // Without the call, its function would be dead code.
         Some(callback) => {
-            let answer = asker.ask_with_callback(subject, &call.insns, callback);
+            let answer = kernel_query.ask_with_callback(subject, &call.insns, callback);
             let whole = answer.result.ok()?.info().ok()?.translated.len();
             (whole + 1).checked_sub(call.insns.len())? as u32
         }
         None => {
-            let whole = len(asker, subject, &call.insns)?;
+            let whole = len(kernel_query, subject, &call.insns)?;
             let mut without = call.insns.clone();
             without[call.behind - 1] = set(0, 0);
-            (whole + 1).checked_sub(len(asker, subject, &without)?)?
+            (whole + 1).checked_sub(len(kernel_query, subject, &without)?)?
         }
     };
     u8::try_from(insns).ok()
 }
 
 /// Rewriting of legacy packet loads.
-fn packet_loads(asker: &mut Asker) -> Option<PacketLoads> {
+fn packet_loads(kernel_query: &mut KernelQuery) -> Option<PacketLoads> {
     let subject = Subject {
         kind: ProgramType::SocketFilter,
         attach: 0,
@@ -411,7 +426,7 @@ fn packet_loads(asker: &mut Asker) -> Option<PacketLoads> {
     };
     let mut ask = |load: RawInsn| {
         let insns = [slot(0xbf, 6, 1, 0, 0), set(7, 0), load, set(0, 0), EXIT];
-        Some((len(asker, &subject, &insns)? - 4) as u8)
+        Some((len(kernel_query, &subject, &insns)? - 4) as u8)
     };
     Some(PacketLoads {
         absolute: ask(slot(0x20, 0, 0, 0, 4))?,

@@ -7,8 +7,8 @@ use spec::registry::{
     IteratorArg, KernelType, RegBase, RegType, RegistryData, TracepointArg, TypeFlags,
 };
 
-use super::ask::{Asker, Subject};
 use super::layout::value;
+use super::query::{KernelQuery, Subject};
 use super::tables::TRACEPOINT;
 
 /// `BPF_TRACE_RAW_TP`.
@@ -94,8 +94,12 @@ impl Target {
     }
 
     /// Type of a loaded argument; `None` if the load is rejected.
-    pub fn ask(&self, asker: &mut Asker, offset: i16) -> Option<(RegType, Option<KernelType>)> {
-        let answer = asker.ctx_read(&self.subject, offset, 8, false)?;
+    pub fn ask(
+        &self,
+        kernel_query: &mut KernelQuery,
+        offset: i16,
+    ) -> Option<(RegType, Option<KernelType>)> {
+        let answer = kernel_query.ctx_read(&self.subject, offset, 8, false)?;
         value(&answer)
     }
 }
@@ -122,13 +126,17 @@ pub fn plain_argument(structure: &str) -> (RegType, Option<KernelType>) {
 
 /// Queries every argument of an iterator's target, and records those that differ from the
 /// prototype.
-pub fn iterator_args(asker: &mut Asker, btf: &Btf<'_>, target: &Target) -> Vec<IteratorArg> {
+pub fn iterator_args(
+    kernel_query: &mut KernelQuery,
+    btf: &Btf<'_>,
+    target: &Target,
+) -> Vec<IteratorArg> {
     let mut args = Vec::new();
     for index in 0..target.args.len() {
         let Some(offset) = target.offset(btf, index) else {
             continue;
         };
-        let Some((value, ty)) = target.ask(asker, offset) else {
+        let Some((value, ty)) = target.ask(kernel_query, offset) else {
             continue;
         };
         let by_prototype = match target.structure(btf, index) {

@@ -229,7 +229,7 @@ impl Direct {
         let mut context = DirectContext::new(ContextKind::SkBuff, &[]);
         let mut random = SplitMix::new(1);
         let mut clock = || 0;
-        let metadata = Metadata::of_cpu(0);
+        let metadata = Metadata::from_cpu(0);
         let no_packet = Packet::whole(&[], &metadata);
         let program = &self.programs[0].program;
         let (mut guard, mut r0) = (RunGuard::new(), 0);

@@ -296,7 +296,7 @@ impl Stage {
             packet.linear_mut().fill(0);
             let mut context = DirectContext::new(ContextKind::SkBuff, &[]);
             let mut clock = || 0;
-            let metadata = Metadata::of_cpu(0);
+            let metadata = Metadata::from_cpu(0);
             let no_packet = Packet::whole(&[], &metadata);
             let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
             let retval = program.run(&mut packet, &mut context, &RunGuard::new(), cx);

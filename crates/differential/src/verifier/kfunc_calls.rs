@@ -10,8 +10,8 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{Kfunc, Registry};
 
-use super::ask::VerifierPair;
 use super::soak::Tally;
+use super::verdict_comparison::VerifierPair;
 use testkit::ebpf::Choices;
 use testkit::verifier::assembled;
 

@@ -3,12 +3,12 @@
 //! and the same last line. Runs of accepted programs are checked against the facts that
 //! the verifier proved.
 
-mod ask;
 mod kfunc_calls;
 pub mod live_code;
 mod soak;
 pub mod soundness;
+mod verdict_comparison;
 
-pub use ask::{Agreement, VerdictComparison, VerifierPair, WholeLog};
 pub use kfunc_calls::compare_kfunc_calls;
 pub use soak::{KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations};
+pub use verdict_comparison::{Agreement, VerdictComparison, VerifierPair, WholeLog};

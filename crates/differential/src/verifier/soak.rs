@@ -10,7 +10,7 @@ use program::case::Case;
 use testkit::ebpf::Choices;
 use testkit::verifier::{generated_case, generated_plain_case, mutate};
 
-use super::ask::{Agreement, VerdictComparison, VerifierPair};
+use super::verdict_comparison::{Agreement, VerdictComparison, VerifierPair};
 
 /// Differences that are kept with their programs.
 const KEPT: usize = 40;

@@ -77,7 +77,7 @@ fn jumps_by_table(text: &str) -> usize {
         features: Features::PLAIN,
         ..Options::default()
     };
-    let draft = Draft::of_insns(parse(text), &options).unwrap();
+    let draft = Draft::from_insns(parse(text), &options).unwrap();
     // After the code are tables.
     let (mut end, mut count) = (draft.bytes().len() as u64, 0);
     for insn in Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE) {

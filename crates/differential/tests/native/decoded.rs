@@ -11,7 +11,7 @@ use classic::{Rules, Semantics, check, convert};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use isa::ebpf::Insn;
 use jit::memory::Pool;
-use jit::{Draft, Entered, Features, Native, Options};
+use jit::{Draft, EntryAbi, Features, Native, Options};
 use lower::{ClassicFilter, Lowered};
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use testkit::generate;
@@ -227,7 +227,7 @@ fn generated_ebpf_programs() {
         let insns: Vec<Insn> = program.code(Entry::Memory);
         for options in all_options() {
             // A function without callers is no function of its own.
-            let Ok(draft) = Draft::of_insns(insns.clone(), &options) else {
+            let Ok(draft) = Draft::from_insns(insns.clone(), &options) else {
                 continue;
             };
             check_code(&draft, &options);
@@ -239,7 +239,7 @@ fn generated_ebpf_programs() {
 
 /// Checks the code of a filter with all options, and that it is what is installed; the number
 /// of times that it was compiled.
-fn check_installed<K: Entered>(program: &Lowered<K>, pool: &Pool) -> u32 {
+fn check_installed<K: EntryAbi>(program: &Lowered<K>, pool: &Pool) -> u32 {
     let mut compiled = 0;
     for options in all_options() {
         let draft = Draft::of(program, &options);

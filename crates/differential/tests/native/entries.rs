@@ -36,7 +36,7 @@ fn generated(options: &Options) -> Vec<(Vec<Insn>, Draft)> {
     let programs = (0..400).filter_map(|seed| {
         let program = generator.program(&mut Choices::from_seed(seed));
         let insns: Vec<Insn> = program.code(Entry::Memory);
-        let draft = Draft::of_insns(insns.clone(), options).ok()?;
+        let draft = Draft::from_insns(insns.clone(), options).ok()?;
         Some((insns, draft))
     });
     programs.collect()
@@ -91,9 +91,9 @@ fn with_retpolines_no_branch_is_indirect() {
             }
         }
         assert!(without > 50 && with > 20, "{without} {with}");
-        let table = Draft::of_insns(switch(), &plain).unwrap();
+        let table = Draft::from_insns(switch(), &plain).unwrap();
         assert_eq!(indirect(&table), 1);
-        assert_eq!(indirect(&Draft::of_insns(switch(), &options).unwrap()), 0);
+        assert_eq!(indirect(&Draft::from_insns(switch(), &options).unwrap()), 0);
     }
 }
 
@@ -165,7 +165,7 @@ fn entries_begin_with_a_slot_that_one_store_replaces() {
             assert_eq!((slot.mnemonic(), slot.len()), (Mnemonic::Nop, ENTRY_SLOT));
             assert!(at as usize % 8 + ENTRY_SLOT <= 8, "{at}");
         }
-        let plain = Draft::of_insns(insns, &plain).unwrap();
+        let plain = Draft::from_insns(insns, &plain).unwrap();
         assert!(plain.entry_slots().is_empty());
         assert!(plain.bytes().len() <= draft.bytes().len());
     }
@@ -190,7 +190,7 @@ fn programs_without_tail_calls_are_the_same_as_targets_of_them() {
 /// Registers that a function saves, in order, and the bytes that it reserves.
 fn frame(text: &str, options: &Options) -> Vec<(Vec<Register>, u64)> {
     let insns = assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let draft = Draft::of_insns(insns, options).expect(text);
+    let draft = Draft::from_insns(insns, options).expect(text);
     let starts = draft.entry_slots().iter();
     let frames = starts.map(|start| {
         let (mut saved, mut reserved) = (Vec::new(), 0);

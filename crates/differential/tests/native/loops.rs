@@ -87,7 +87,7 @@ fn code(text: &str) -> Vec<Instruction> {
         features: Features::PLAIN,
         ..Options::default()
     };
-    let draft = Draft::of_insns(parse(text), &options).unwrap();
+    let draft = Draft::from_insns(parse(text), &options).unwrap();
     Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE)
         .into_iter()
         .collect()

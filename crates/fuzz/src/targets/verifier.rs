@@ -54,7 +54,7 @@ fn run(input: &[u8]) -> Signature {
     if program.insns().len() > MOST {
         return Signature::of(());
     }
-    let judge = |precision_skip| {
+    let verdict_of = |precision_skip| {
         let options = Options {
             precision_skip,
             ..Options::default()
@@ -64,10 +64,10 @@ fn run(input: &[u8]) -> Signature {
             verify(&program, kernel, registry, &options)
         })
     };
-    let with = judge(true);
+    let with = verdict_of(true);
     let is_repeated = with.statistics.insns_processed <= MOST_REPEATED;
     if is_repeated {
-        let without = judge(false);
+        let without = verdict_of(false);
         assert_eq!(with.verdict, without.verdict);
         assert_eq!(with.statistics, without.statistics);
     }

@@ -83,7 +83,7 @@ impl KernelProgram {
     }
 
     /// The verdict and the rule of a frame. The calling thread stays on one CPU.
-    pub(crate) fn judge(&self, frame: &[u8], cpu: usize) -> (u32, u32) {
+    pub(crate) fn verdict_of(&self, frame: &[u8], cpu: usize) -> (u32, u32) {
         let request = TestRun::on(frame);
         let ran = self.program.test_run(&request, &mut [], &mut []).unwrap();
         let found = self.map("found");

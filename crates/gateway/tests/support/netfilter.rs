@@ -66,7 +66,7 @@ impl Netfilter {
 
     /// Sends frames, each with its number as its source address. Waits until as many as expected
     /// are recorded in a set; returns the set: by number what was recorded beside it.
-    pub(crate) fn judge(
+    pub(crate) fn verdict_of(
         &self,
         frames: &mut [Vec<u8>],
         set: &[&str],

@@ -116,7 +116,7 @@ impl<'m> Memory<'m> {
 
     /// Memory without regions, at addresses that a seed chooses: equal ones for equal seeds.
     pub fn seeded(seed: u64) -> Memory<'m> {
-        Memory::placed_at(Addresses::of_seed(seed))
+        Memory::placed_at(Addresses::from_seed(seed))
     }
 
     /// Memory without regions, at these addresses.

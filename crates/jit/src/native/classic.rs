@@ -14,9 +14,9 @@ use super::{NO_PACKET, Native, NativeCode};
 impl Native<PacketFilter> {
     /// A handle that runs the filter on bytes; `None` if it uses more than the bytes.
     #[inline]
-    pub fn on_packets(&self) -> Option<OnPackets<'_>> {
+    pub fn on_packets(&self) -> Option<PacketFn<'_>> {
         match self.entry {
-            FilterEntry::Bytes(entry) => Some(OnPackets::new(entry)),
+            FilterEntry::Bytes(entry) => Some(PacketFn::new(entry)),
             FilterEntry::WithLength(_) | FilterEntry::WithFields(_) => None,
         }
     }
@@ -48,7 +48,7 @@ impl Native<PacketFilter> {
         let rules = self.code.rules;
         let (entry, skb) = match self.entry {
             FilterEntry::Bytes(entry) => {
-                return Outcome::Returned(OnPackets::new(entry).run(packet.data()).into());
+                return Outcome::Returned(PacketFn::new(entry).run(packet.data()).into());
             }
             FilterEntry::WithLength(entry) => {
                 machine.length.describe_length(packet, rules);
@@ -74,16 +74,16 @@ impl Native<PacketFilter> {
 
 /// Runs a packet filter on bytes; see [`Native::on_packets`].
 #[derive(Clone, Copy)]
-pub struct OnPackets<'n> {
+pub struct PacketFn<'n> {
     entry: Alone,
     code: PhantomData<&'n NativeCode>,
 }
 
-impl OnPackets<'_> {
+impl PacketFn<'_> {
     /// A handle for an entry of [`FilterEntry::Bytes`].
     #[inline]
     fn new(entry: Alone) -> Self {
-        OnPackets {
+        PacketFn {
             entry,
             code: PhantomData,
         }

@@ -124,7 +124,7 @@ unsafe fn run_with_context(
 }
 
 /// Kinds of programs that native code is entered as: all of them.
-pub trait Entered: Kind {
+pub trait EntryAbi: Kind {
     /// Entry function of programs.
     type Entry: Copy + Send + Sync;
 
@@ -143,7 +143,7 @@ pub enum FilterEntry {
     WithFields(Entry),
 }
 
-impl Entered for PacketFilter {
+impl EntryAbi for PacketFilter {
     type Entry = FilterEntry;
 
     fn entry(context: FilterContext, entry: Entry) -> FilterEntry {
@@ -157,7 +157,7 @@ impl Entered for PacketFilter {
     }
 }
 
-impl Entered for SyscallFilter {
+impl EntryAbi for SyscallFilter {
     type Entry = Entry;
 
     fn entry((): (), entry: Entry) -> Entry {
@@ -165,7 +165,7 @@ impl Entered for SyscallFilter {
     }
 }
 
-impl Entered for MemoryProgram {
+impl EntryAbi for MemoryProgram {
     type Entry = Entry;
 
     fn entry((): (), entry: Entry) -> Entry {
@@ -181,7 +181,7 @@ pub struct VerifiedEntry {
     pub(super) context: ContextKind,
 }
 
-impl Entered for PacketProgram {
+impl EntryAbi for PacketProgram {
     type Entry = VerifiedEntry;
 
     fn entry(context: ContextKind, entry: Entry) -> VerifiedEntry {
@@ -189,7 +189,7 @@ impl Entered for PacketProgram {
     }
 }
 
-impl Entered for ContextProgram {
+impl EntryAbi for ContextProgram {
     type Entry = VerifiedEntry;
 
     fn entry(context: ContextKind, entry: Entry) -> VerifiedEntry {
@@ -205,7 +205,7 @@ pub struct FunctionEntry {
     pub(super) sizes: EntrySizes,
 }
 
-impl Entered for EntryFunction {
+impl EntryAbi for EntryFunction {
     type Entry = FunctionEntry;
 
     fn entry(sizes: EntrySizes, entry: Entry) -> FunctionEntry {

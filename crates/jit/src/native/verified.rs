@@ -13,7 +13,7 @@ use vm::{
     TailConvention, TailTarget,
 };
 
-use super::entry::{Entered, Entry, FunctionEntry, Limits, VerifiedEntry};
+use super::entry::{Entry, EntryAbi, FunctionEntry, Limits, VerifiedEntry};
 use super::{CompileError, Native, NativeCode, NoSuchCpu, Options};
 use crate::memory::Pool;
 
@@ -74,7 +74,7 @@ impl Deref for VerifiedNative {
     }
 }
 
-impl<K: Verified + Entered<Entry = VerifiedEntry>> Native<K> {
+impl<K: Verified + EntryAbi<Entry = VerifiedEntry>> Native<K> {
     /// The kind of context that the program was verified for.
     pub fn context_kind(&self) -> ContextKind {
         self.entry.context
@@ -268,12 +268,12 @@ impl Native<EntryFunction> {
 }
 
 /// A program as a target of tail calls.
-struct Target<K: Entered>(Arc<Native<K>>);
+struct Target<K: EntryAbi>(Arc<Native<K>>);
 
 // SAFETY: the program was verified for this kind of context, and the value keeps its code
 // and what the code refers to. The tail entry takes what the entry takes; it uses the native
 // context, which callers have, and ends a run by returning from the entry's frame.
-unsafe impl<K: Verified + Entered<Entry = VerifiedEntry>> TailTarget for Target<K> {
+unsafe impl<K: Verified + EntryAbi<Entry = VerifiedEntry>> TailTarget for Target<K> {
     fn convention(&self) -> TailConvention {
         TailConvention::Native
     }
@@ -291,7 +291,7 @@ unsafe impl<K: Verified + Entered<Entry = VerifiedEntry>> TailTarget for Target<
     }
 }
 
-impl<K: Verified + Entered<Entry = VerifiedEntry>> fmt::Debug for Target<K> {
+impl<K: Verified + EntryAbi<Entry = VerifiedEntry>> fmt::Debug for Target<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target")
             .field("context", &self.0.context_kind())

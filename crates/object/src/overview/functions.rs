@@ -8,7 +8,7 @@ use program::{ExternId, MapId};
 use spec::since::{Feature, has_loop};
 
 use super::reach::{Known, Value, reached};
-use super::{ProgramOverview, Requirement, Thing, collect, program_needs};
+use super::{ProgramOverview, RequiredFeature, Requirement, collect, program_needs};
 use crate::externs::ExternKind;
 use crate::object::Object;
 use crate::programs::{ProgramDef, ProgramId};
@@ -148,8 +148,8 @@ impl Functions {
             })
         };
         let mut needs: Vec<Requirement> = reached.iter().flat_map(needs_of).collect();
-        let jumps_on = Thing::Helper(TAIL_CALL);
-        if reached.len() > 1 && needs.iter().any(|need| need.thing == jumps_on) {
+        let jumps_on = RequiredFeature::Helper(TAIL_CALL);
+        if reached.len() > 1 && needs.iter().any(|need| need.feature == jumps_on) {
             needs.push(Requirement::feature(Feature::TailCallsWithCalls));
         }
         if slots > MAX_INSNS_BEFORE_5_2 {
@@ -252,8 +252,8 @@ impl Function {
         let mut need = |need: Requirement| {
             // What programs check for before they use it: a path that is not taken needs none
             // of it. Other parts of instructions are checked everywhere.
-            let is_guardable = match need.thing {
-                Thing::Feature(feature) => !feature.is_checked_in_dead_code(insn),
+            let is_guardable = match need.feature {
+                RequiredFeature::Feature(feature) => !feature.is_checked_in_dead_code(insn),
                 _ => true,
             };
             let need = need.at(id, slot);

@@ -4,7 +4,7 @@ use btf::Btf;
 use program::MapParams;
 use spec::since::{Feature, value_features};
 
-use super::{Requirement, Thing};
+use super::{RequiredFeature, Requirement};
 use crate::maps::Map;
 
 /// struct_ops types newer than the first, by name.
@@ -47,13 +47,16 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Requirement> 
 
 fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Requirement>) {
     if let Some(kind) = params.kind() {
-        needs.push(Requirement::of(Thing::MapKind(kind), Some(kind.since())));
+        needs.push(Requirement::of(
+            RequiredFeature::MapKind(kind),
+            Some(kind.since()),
+        ));
     }
     for (name, since) in params.flags.since() {
         // libbpf mmaps global data where the kernel supports that.
         let is_optional = is_data && name == "BPF_F_MMAPABLE";
         if !is_optional {
-            needs.push(Requirement::of(Thing::MapFlag(name), Some(since)));
+            needs.push(Requirement::of(RequiredFeature::MapFlag(name), Some(since)));
         }
     }
     if params.extra != 0 {

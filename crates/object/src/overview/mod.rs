@@ -16,10 +16,10 @@
 //! omitted.
 
 mod functions;
+mod link_report;
 mod map_needs;
 mod program_needs;
 mod reach;
-mod trial;
 
 use program::{ExternId, MapId};
 use spec::helpers;
@@ -32,7 +32,7 @@ use crate::programs::ProgramId;
 use crate::relocate::LARGEST;
 use functions::Functions;
 
-pub use trial::{ProgramTrial, Trial, TrialOutcome};
+pub use link_report::{LinkOutcome, LinkReport, ProgramLinkReport};
 
 /// Overview of an object.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct ProgramOverview {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// Feature.
-    pub thing: Thing,
+    pub feature: RequiredFeature,
     /// First release with it; `None` if unknown.
     pub since: Option<Since>,
     /// First use, if it is an instruction.
@@ -89,7 +89,7 @@ pub struct UseSite {
 
 /// Kind of required feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum RequiredFeature {
     /// A helper, by number.
     Helper(i32),
     /// kfunc.
@@ -109,33 +109,33 @@ pub enum Thing {
 impl Requirement {
     /// Category, such as `helper`; empty for a feature.
     pub fn category(&self) -> &'static str {
-        match self.thing {
-            Thing::Helper(_) => "helper",
-            Thing::Kfunc(_) => "kfunc",
-            Thing::MapKind(_) => "map type",
-            Thing::MapFlag(_) => "map flag",
-            Thing::ProgramType(_) => "program type",
-            Thing::AttachType(_) => "attach type",
-            Thing::Feature(_) => "",
+        match self.feature {
+            RequiredFeature::Helper(_) => "helper",
+            RequiredFeature::Kfunc(_) => "kfunc",
+            RequiredFeature::MapKind(_) => "map type",
+            RequiredFeature::MapFlag(_) => "map flag",
+            RequiredFeature::ProgramType(_) => "program type",
+            RequiredFeature::AttachType(_) => "attach type",
+            RequiredFeature::Feature(_) => "",
         }
     }
 
     /// Name within the category, in the object that has the need.
     pub fn name_in(&self, object: &Object<'_>) -> String {
-        match self.thing {
-            Thing::Helper(number) => match helpers::helper(number) {
+        match self.feature {
+            RequiredFeature::Helper(number) => match helpers::helper(number) {
                 Some(known) => known.name.to_owned(),
                 None => format!("number {number}"),
             },
-            Thing::Kfunc(id) => {
+            RequiredFeature::Kfunc(id) => {
                 let expected = object.externs().get(id);
                 expected.map_or(String::new(), |expected| expected.name.clone())
             }
-            Thing::MapKind(kind) => kind.name().to_owned(),
-            Thing::MapFlag(name) => name.to_owned(),
-            Thing::ProgramType(kind) => kind.name().to_owned(),
-            Thing::AttachType(attach) => attach.name().to_owned(),
-            Thing::Feature(feature) => feature.name().to_owned(),
+            RequiredFeature::MapKind(kind) => kind.name().to_owned(),
+            RequiredFeature::MapFlag(name) => name.to_owned(),
+            RequiredFeature::ProgramType(kind) => kind.name().to_owned(),
+            RequiredFeature::AttachType(attach) => attach.name().to_owned(),
+            RequiredFeature::Feature(feature) => feature.name().to_owned(),
         }
     }
 }
@@ -190,18 +190,18 @@ fn collect(needs: impl Iterator<Item = Requirement>) -> Vec<Requirement> {
     all.sort_by(|one, other| {
         release(other)
             .cmp(&release(one))
-            .then(one.thing.cmp(&other.thing))
+            .then(one.feature.cmp(&other.feature))
             .then(one.is_guarded.cmp(&other.is_guarded))
             .then(one.is_guardable.cmp(&other.is_guardable))
     });
-    all.dedup_by_key(|need| need.thing);
+    all.dedup_by_key(|need| need.feature);
     all
 }
 
 impl Requirement {
-    fn of(thing: Thing, since: Option<Since>) -> Requirement {
+    fn of(feature: RequiredFeature, since: Option<Since>) -> Requirement {
         Requirement {
-            thing,
+            feature,
             since,
             site: None,
             is_guarded: false,
@@ -210,16 +210,19 @@ impl Requirement {
     }
 
     fn feature(feature: Feature) -> Requirement {
-        Requirement::of(Thing::Feature(feature), Some(feature.since()))
+        Requirement::of(RequiredFeature::Feature(feature), Some(feature.since()))
     }
 
     fn helper(number: i32) -> Requirement {
         let known = helpers::helper(number);
-        Requirement::of(Thing::Helper(number), known.map(|helper| helper.since))
+        Requirement::of(
+            RequiredFeature::Helper(number),
+            known.map(|helper| helper.since),
+        )
     }
 
     fn kfunc(id: ExternId, name: &str) -> Requirement {
-        Requirement::of(Thing::Kfunc(id), kfunc(name))
+        Requirement::of(RequiredFeature::Kfunc(id), kfunc(name))
     }
 
     fn at(self, code: ProgramId, slot: usize) -> Requirement {

@@ -3,7 +3,7 @@
 use spec::programs::{AttachType, LoadFlags};
 use spec::since::Feature;
 
-use super::{Requirement, Thing};
+use super::{RequiredFeature, Requirement};
 use crate::programs::ProgramDef;
 
 pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Requirement> {
@@ -12,12 +12,12 @@ pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Requirement> {
         return needs;
     };
     needs.push(Requirement::of(
-        Thing::ProgramType(kind),
+        RequiredFeature::ProgramType(kind),
         Some(kind.since()),
     ));
     if let Some(attach) = code.attach.filter(|_| names_attach(code)) {
         needs.push(Requirement::of(
-            Thing::AttachType(attach),
+            RequiredFeature::AttachType(attach),
             Some(attach.since()),
         ));
     }

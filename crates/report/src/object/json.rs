@@ -6,7 +6,7 @@ use spec::Kernel;
 use spec::kernel::KernelField;
 
 use super::text::extern_kind;
-use super::{Missing, Place, Shown, Sizes, kinds, relocations, thing};
+use super::{Missing, Place, Shown, Sizes, feature, kinds, relocations};
 
 /// An object as JSON.
 pub fn object_json(shown: &Shown<'_, '_>) -> Value {
@@ -143,7 +143,7 @@ fn globals(shown: &Shown<'_, '_>) -> Vec<Value> {
 }
 
 fn need(shown: &Shown<'_, '_>, need: &Requirement) -> Value {
-    let (category, name) = thing(shown.object, need);
+    let (category, name) = feature(shown.object, need);
     let place = need.site.and_then(|site| Place::of(shown.object, site));
     json!({
         "kind": if category.is_empty() { "feature" } else { category },
@@ -159,10 +159,10 @@ fn need(shown: &Shown<'_, '_>, need: &Requirement) -> Value {
 }
 
 fn linked(shown: &Shown<'_, '_>) -> Value {
-    let Some((target, trial)) = shown.trial else {
+    let Some((target, link_report)) = shown.link_report else {
         return Value::Null;
     };
-    let programs = trial.programs.iter().filter_map(|program| {
+    let programs = link_report.programs.iter().filter_map(|program| {
         let code = shown.object.program_defs().get(program.id)?;
         let missing = program.missing().map(|reference| {
             let missing = Missing::of(shown.object, reference.to, target.kernel);
@@ -181,7 +181,7 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
     json!({
         "target": target.kernel.name(),
         "kernel": kernel_json(target.kernel),
-        "error": trial.refusal.as_ref().map(|error| error.to_string()),
+        "error": link_report.refusal.as_ref().map(|error| error.to_string()),
         "programs": programs.collect::<Vec<_>>(),
     })
 }

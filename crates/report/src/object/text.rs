@@ -29,7 +29,7 @@ pub fn object_text(shown: &Shown<'_, '_>) -> String {
     externs(shown, &mut text);
     core(shown, &mut text);
     needs(shown, &mut text);
-    trial(shown, &mut text);
+    link_report(shown, &mut text);
     sizes(shown, &mut text);
     text
 }
@@ -325,8 +325,8 @@ pub fn needs_newer_text(shown: &Shown<'_, '_>, release: Release) -> String {
     text
 }
 
-fn trial(shown: &Shown<'_, '_>, text: &mut String) {
-    let Some((target, trial)) = shown.trial else {
+fn link_report(shown: &Shown<'_, '_>, text: &mut String) {
+    let Some((target, link_report)) = shown.link_report else {
         return;
     };
     heading(text, &format!("linked for {}", target.kernel.name()));
@@ -337,7 +337,11 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let refused = |text: &mut String, error: &Error| {
         let _ = writeln!(text, "  {red}{error}{red:#}");
     };
-    if let Some(error) = trial.refusal.as_ref().filter(|_| trial.weak_externs) {
+    if let Some(error) = link_report
+        .refusal
+        .as_ref()
+        .filter(|_| link_report.weak_externs)
+    {
         refused(text, error);
         let _ = writeln!(
             text,
@@ -347,7 +351,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let mut fine = 0;
     let most = shown.most(ROWS);
     let mut lines = 0;
-    for program in &trial.programs {
+    for program in &link_report.programs {
         let code = shown.object.program_defs().get(program.id);
         let Some(code) = code else {
             continue;
@@ -379,19 +383,19 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     if let Some(more @ 1..) = lines.checked_sub(most) {
         let _ = writeln!(text, "  … and {more} more (--all lists them)");
     }
-    if let Some(error) = &trial.refusal
+    if let Some(error) = &link_report.refusal
         && lines == 0
-        && !trial.weak_externs
+        && !link_report.weak_externs
     {
         refused(text, error);
     }
-    let all = trial.programs.len();
+    let all = link_report.programs.len();
     let _ = writeln!(
         text,
         "  {fine} of {} linked, all references resolved",
         count(all, "program")
     );
-    let undecided = trial
+    let undecided = link_report
         .programs
         .iter()
         .filter(|program| program.is_undecided());

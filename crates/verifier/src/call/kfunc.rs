@@ -122,7 +122,7 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
 /// Largest result of a bit operation that has one.
 fn most(walk: &Walk<'_>, id: i32, module: i16) -> Option<u64> {
     let index = usize::try_from(module).ok()?.checked_sub(1)?;
-    BitOp::of_func(walk.env.modules.get(index)?, id)?.most()
+    BitOp::from_func(walk.env.modules.get(index)?, id)?.most()
 }
 
 /// The BTF that has a kernel function, that of vmlinux or of a module, and the function as a

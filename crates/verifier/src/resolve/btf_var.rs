@@ -22,7 +22,7 @@ pub(super) fn resolve(
         .ok()
         .and_then(|at| at.checked_sub(1));
     let there = index.and_then(|at| env.modules.get(at));
-    if there.is_some_and(|module| KernelFunction::of_module(module, id as i32).is_some()) {
+    if there.is_some_and(|module| KernelFunction::from_module(module, id as i32).is_some()) {
         return Ok(memory(0));
     }
     if module != 0 {

@@ -161,7 +161,7 @@ impl Setting {
         let mut random = SplitMix::new(seed);
         let mut ticks = SplitMix::new(!seed);
         let cpu = random.next_u32() % self.cpus;
-        let metadata = Metadata::of_cpu(cpu);
+        let metadata = Metadata::from_cpu(cpu);
         let mut now = 0u64;
         let mut calls = Calls::resolved(move |number, arguments, memory| {
             let mut clock = || {

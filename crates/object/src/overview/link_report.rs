@@ -1,6 +1,6 @@
-//! Trial linking, program by program.
+//! LinkReport linking, program by program.
 //!
-//! Linking stops at the first error. A trial links all programs together and, if that
+//! Linking stops at the first error. A link_report links all programs together and, if that
 //! fails, each alone, so that every obstacle is reported.
 //!
 //! One link; if it fails, one more for each program, up to a budget of slots.
@@ -26,9 +26,9 @@ use spec::Kernel;
 /// Maximum number of slots linked in total.
 const MAX_SLOTS: usize = 1 << 28;
 
-/// Result of a trial.
+/// Result of a link_report.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct LinkReport {
     /// Reason why the programs cannot be linked together, if any.
     pub refusal: Option<Error>,
     /// True if the kernel lacks externs that are not weak: libbpf loads no program, and those
@@ -36,21 +36,21 @@ pub struct Trial {
     /// [`make_undefined_symbols_weak`](crate::make_undefined_symbols_weak).
     pub weak_externs: bool,
     /// Result of each program, in order.
-    pub programs: Vec<ProgramTrial>,
+    pub programs: Vec<ProgramLinkReport>,
 }
 
 /// Result of linking one program.
 #[derive(Clone, Debug)]
-pub struct ProgramTrial {
+pub struct ProgramLinkReport {
     /// Program index.
     pub id: ProgramId,
     /// The outcome.
-    pub outcome: TrialOutcome,
+    pub outcome: LinkOutcome,
 }
 
 /// Outcome of linking a program.
 #[derive(Clone, Debug)]
-pub enum TrialOutcome {
+pub enum LinkOutcome {
     /// The program can be loaded.
     Linked(Box<LinkedProgram>),
     /// The program is linked and cannot be loaded.
@@ -59,13 +59,13 @@ pub enum TrialOutcome {
     Refused(Error),
 }
 
-impl ProgramTrial {
+impl ProgramLinkReport {
     /// Reason why it cannot be linked or loaded.
     pub fn refusal(&self) -> Option<&Error> {
         match &self.outcome {
-            TrialOutcome::Linked(_) => None,
-            TrialOutcome::Unloadable(program) => Some(&program.error),
-            TrialOutcome::Refused(error) => Some(error),
+            LinkOutcome::Linked(_) => None,
+            LinkOutcome::Unloadable(program) => Some(&program.error),
+            LinkOutcome::Refused(error) => Some(error),
         }
     }
 
@@ -87,9 +87,9 @@ impl ProgramTrial {
     /// constants decide branches: the kernel refuses the program if they are reachable.
     pub fn missing(&self) -> impl Iterator<Item = &Reference> {
         let references = match &self.outcome {
-            TrialOutcome::Linked(program) => &program.references[..],
-            TrialOutcome::Unloadable(program) => &program.references,
-            TrialOutcome::Refused(_) => &[],
+            LinkOutcome::Linked(program) => &program.references[..],
+            LinkOutcome::Unloadable(program) => &program.references,
+            LinkOutcome::Refused(_) => &[],
         };
         let is_missing = |reference: &&Reference| {
             matches!(
@@ -112,12 +112,12 @@ impl ProgramTrial {
     /// True for each slot that a run may reach.
     fn reached(&self) -> Vec<bool> {
         match &self.outcome {
-            TrialOutcome::Linked(linked) => {
+            LinkOutcome::Linked(linked) => {
                 let program = &linked.program;
                 reached(&program.decode(), &FrozenMaps(program.maps()))
             }
-            TrialOutcome::Unloadable(program) => reached(&decode(&program.insns), &FrozenMaps(&[])),
-            TrialOutcome::Refused(_) => Vec::new(),
+            LinkOutcome::Unloadable(program) => reached(&decode(&program.insns), &FrozenMaps(&[])),
+            LinkOutcome::Refused(_) => Vec::new(),
         }
     }
 }
@@ -163,10 +163,10 @@ impl Known for FrozenMaps<'_> {
 
 impl Object<'_> {
     /// Links these programs for a kernel, whatever their autoload.
-    pub fn try_link(&self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
-        let refused = |id: &ProgramId, refusal: &Error| ProgramTrial {
+    pub fn try_link(&self, chosen: &[ProgramId], kernel: &Kernel) -> LinkReport {
+        let refused = |id: &ProgramId, refusal: &Error| ProgramLinkReport {
             id: *id,
-            outcome: TrialOutcome::Refused(refusal.clone()),
+            outcome: LinkOutcome::Refused(refusal.clone()),
         };
         let mut lacking = None;
         let session = self.link_session(kernel).or_else(|refusal| {
@@ -180,7 +180,7 @@ impl Object<'_> {
         let mut session = match session {
             Ok(session) => session,
             Err(refusal) => {
-                return Trial {
+                return LinkReport {
                     programs: chosen.iter().map(|id| refused(id, &refusal)).collect(),
                     refusal: Some(refusal),
                     weak_externs,
@@ -189,7 +189,7 @@ impl Object<'_> {
         };
         let refusal = match link_only(&mut session, chosen) {
             Ok(programs) => {
-                return Trial {
+                return LinkReport {
                     refusal: lacking,
                     weak_externs,
                     programs,
@@ -210,7 +210,7 @@ impl Object<'_> {
                 Err(refusal) => programs.push(refused(id, &refusal)),
             }
         }
-        Trial {
+        LinkReport {
             refusal: lacking.or(Some(refusal)),
             weak_externs,
             programs,
@@ -228,23 +228,29 @@ impl Object<'_> {
 fn link_only(
     session: &mut LinkSession<'_, '_>,
     chosen: &[ProgramId],
-) -> Result<Vec<ProgramTrial>, Error> {
+) -> Result<Vec<ProgramLinkReport>, Error> {
     let chosen: BTreeSet<ProgramId> = chosen.iter().copied().collect();
     let is_loaded = |id: &ProgramId| session.autoload(*id) != Some(false);
     let mut loaded: BTreeSet<ProgramId> = chosen.iter().copied().filter(is_loaded).collect();
     loaded.extend(session.struct_ops_programs());
     let loaded: Vec<ProgramId> = loaded.into_iter().collect();
     let linked = session.link(&loaded)?;
-    let programs = linked.programs.into_iter().map(|program| ProgramTrial {
-        id: program.id,
-        outcome: TrialOutcome::Linked(Box::new(program)),
-    });
-    let unloadable = linked.unloadable.into_iter().map(|program| ProgramTrial {
-        id: program.id,
-        outcome: TrialOutcome::Unloadable(Box::new(program)),
-    });
+    let programs = linked
+        .programs
+        .into_iter()
+        .map(|program| ProgramLinkReport {
+            id: program.id,
+            outcome: LinkOutcome::Linked(Box::new(program)),
+        });
+    let unloadable = linked
+        .unloadable
+        .into_iter()
+        .map(|program| ProgramLinkReport {
+            id: program.id,
+            outcome: LinkOutcome::Unloadable(Box::new(program)),
+        });
     let all = programs.chain(unloadable);
-    let mut all: Vec<ProgramTrial> = all.filter(|it| chosen.contains(&it.id)).collect();
-    all.sort_by_key(|trial| trial.id);
+    let mut all: Vec<ProgramLinkReport> = all.filter(|it| chosen.contains(&it.id)).collect();
+    all.sort_by_key(|link_report| link_report.id);
     Ok(all)
 }

@@ -137,7 +137,7 @@ const EXIT: RawInsn = slot(0x95, 0, 0, 0, 0);
 
 /// Queries the kernel and counts queries.
 #[derive(Debug, Default)]
-pub struct Asker {
+pub struct KernelQuery {
     log: Vec<u8>,
     /// Programs that were given to the kernel.
     pub questions: u64,
@@ -152,10 +152,10 @@ pub struct Answer<'a> {
     pub log: &'a str,
 }
 
-impl Asker {
-    /// An asker with room for short logs.
-    pub fn new() -> Asker {
-        Asker {
+impl KernelQuery {
+    /// An kernel_query with room for short logs.
+    pub fn new() -> KernelQuery {
+        KernelQuery {
             log: Vec::with_capacity(1 << 14),
             questions: 0,
         }
