@@ -1,50 +1,77 @@
 //! Measures the time per packet of the three ways to run a program: the repeated test run, a
-//! runner's loop, and a runner called for each packet.
+//! runner's loop, and a runner called for each packet, and of a copy of the packet, which a runner
+//! makes. They take turns; the least and the median time of the rounds count, and the ratios are
+//! those of each round.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use beebox::{Error, Loader, Object, TestRun};
+use beebox::{Error, Loader, Object, Program, TestRun};
 
-/// Nanoseconds per packet of `test_run` with `repeat`, `run_each` and `run`.
-fn costs(path: &str, name: &str, packets: u32) -> Result<[f64; 3], Error> {
-    let instance = Loader::default().load(&Object::open(path)?)?;
-    let program = instance.program(name)?;
-    let packet = [0; 64];
-    let nanoseconds = |time: Duration| time.as_nanos() as f64;
-    let test_run = || program.test_run(&TestRun::packet(&packet).repeat(packets));
-    let repeated = nanoseconds(test_run()?.duration);
+/// Packets of one measurement.
+const PACKETS: u32 = 100_000;
+
+/// Rounds of measurements.
+const ROUNDS: usize = 30;
+
+/// Nanoseconds per packet of `test_run` with `repeat`, `run_each` and `run`, and of a copy.
+fn costs(program: &Program, packet: &[u8]) -> Result<[f64; 4], Error> {
+    let nanoseconds = |time: Duration| time.as_nanos() as f64 / f64::from(PACKETS);
+    let start = Instant::now();
+    program.test_run(&TestRun::packet(packet).repeat(PACKETS))?;
+    let repeated = nanoseconds(start.elapsed());
 
     let mut runner = program.runner();
     let (mut passed, start) = (0, Instant::now());
-    let all = std::iter::repeat_n(&packet, packets as usize);
+    let all = std::iter::repeat_n(packet, PACKETS as usize);
     runner.run_each(all, |result, _| {
         passed += u64::from(result.verdict.passes())
     })?;
-    let each = nanoseconds(start.elapsed()) / f64::from(packets);
+    let each = nanoseconds(start.elapsed());
 
     let start = Instant::now();
-    for _ in 0..packets {
-        passed += u64::from(runner.run(&packet)?.verdict.passes());
+    for _ in 0..PACKETS {
+        passed += u64::from(runner.run(packet)?.verdict.passes());
     }
-    std::hint::black_box(passed);
-    Ok([
-        repeated,
-        each,
-        nanoseconds(start.elapsed()) / f64::from(packets),
-    ])
+    let run = nanoseconds(start.elapsed());
+    black_box(passed);
+
+    let (mut buffer, start) = (packet.to_vec(), Instant::now());
+    for _ in 0..PACKETS {
+        black_box(&mut buffer).copy_from_slice(black_box(packet));
+    }
+    Ok([repeated, each, run, nanoseconds(start.elapsed())])
+}
+
+/// The least and the median of some numbers.
+fn least_and_median(numbers: impl Iterator<Item = f64>) -> [f64; 2] {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    [numbers[0], numbers[numbers.len() / 2]]
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let (Some(path), Some(name)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: packet_cost OBJECT PROGRAM".into());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (path, name, len) = match &arguments[..] {
+        [path, name] => (path, name, 64),
+        [path, name, len] => (path, name, len.parse()?),
+        _ => return Err("usage: packet_cost OBJECT PROGRAM [BYTES]".into()),
     };
-    for _ in 0..5 {
-        let [repeated, each, run] = costs(&path, &name, 1_000_000)?;
+    let instance = Loader::default().load(&Object::open(path)?)?;
+    let (program, packet) = (instance.program(name)?, vec![0; len]);
+    costs(&program, &packet)?;
+    let rounds = (0..ROUNDS).map(|_| costs(&program, &packet));
+    let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
+    println!("{ROUNDS} rounds of {PACKETS} packets of {len} bytes: least, median");
+    for (at, way) in ["repeat", "run_each", "run", "copy"]
+        .into_iter()
+        .enumerate()
+    {
+        let [least, median] = least_and_median(rounds.iter().map(|round| round[at]));
+        let ratios = rounds.iter().map(|round| round[at] / round[0]);
+        let [least_ratio, median_ratio] = least_and_median(ratios);
         println!(
-            "repeat {repeated:.1} ns, run_each {each:.1} ns ({:.2}), run {run:.1} ns ({:.2})",
-            each / repeated,
-            run / repeated
+            "{way:8} {least:6.1} {median:6.1} ns, {least_ratio:.2} {median_ratio:.2} of repeat"
         );
     }
     Ok(())

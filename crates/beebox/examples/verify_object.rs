@@ -1,6 +1,6 @@
 //! Verifies the programs of an object as Linux 6.18 does when they are loaded.
 
-use beebox::verify::{Options, Verdict, explanation_text, verify_object};
+use beebox::verify::{Options, Verdict, verify_object};
 use beebox::{Error, Object};
 
 /// Each program with its verdict, and the explanation if it is refused.
@@ -8,14 +8,14 @@ pub(crate) fn verdicts(object: &Object) -> Result<Vec<String>, Error> {
     let kernel = beebox::kernel::linux_6_18();
     let mut lines = Vec::new();
     for program in verify_object(object, &kernel, &Options::default())? {
-        let verdict = match program.verification.map(|done| done.verdict) {
+        let verdict = match program.verification.as_ref().map(|done| &done.verdict) {
             Ok(Verdict::Accepted) => "accepted".to_owned(),
             Ok(Verdict::Refused(refusal)) => format!("refused: {}", refusal.message),
             Ok(Verdict::Unsupported(what) | Verdict::Bug(what)) => format!("not decided: {what}"),
             Err(error) => format!("cannot be linked: {error}"),
         };
         lines.push(format!("{}: {verdict}", program.name));
-        lines.extend(program.explanation.as_ref().map(explanation_text));
+        lines.extend(program.explanation_text());
     }
     Ok(lines)
 }

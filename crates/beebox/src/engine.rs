@@ -7,7 +7,7 @@ use classic::{Checked, PlainProgram, Semantics, convert};
 use interp::{Threaded, ThreadedProgram};
 use jit::memory::Pool;
 use jit::perf;
-use jit::{Entered, Native, OnPackets, Options};
+use jit::{EntryAbi, Native, Options, PacketFn};
 use lower::{ClassicFilter, Lowered, PacketFilter, SyscallFilter};
 
 /// Engine that runs a program. All engines return the same values.
@@ -105,7 +105,7 @@ impl fmt::Display for EngineRefusal {
 impl Error for EngineRefusal {}
 
 /// Kinds of classic filters.
-pub(crate) trait FilterKind: Entered + Threaded {
+pub(crate) trait FilterKind: EntryAbi + Threaded {
     /// A filter, if it is of this kind.
     fn of(filter: ClassicFilter) -> Option<Lowered<Self>>
     where
@@ -175,7 +175,7 @@ impl<K: FilterKind> Prepared<K> {
 
 impl Prepared<PacketFilter> {
     /// The entry for packets' bytes alone, if the program reads nothing else.
-    pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
+    pub(crate) fn on_packets(&self) -> Option<PacketFn<'_>> {
         match self {
             Prepared::Native(code) => code.on_packets(),
             Prepared::Checked(_) | Prepared::Interp(_) => None,

@@ -8,7 +8,7 @@
 use classic::run::Step;
 use classic::{Checked, JumpLimitExceeded, PlainProgram, Rules, Semantics, check};
 use isa::classic::SockFilter;
-use jit::OnPackets;
+use jit::PacketFn;
 use jit::memory::Pool;
 use jit::perf::CodeRegion;
 use lower::PacketFilter;
@@ -209,7 +209,7 @@ impl FilterBuilder {
 /// Runs one filter on packet after packet, in one thread.
 pub struct FilterRunner<'f> {
     /// The entry of native code that reads nothing but a packet's bytes.
-    on_packets: Option<OnPackets<'f>>,
+    on_packets: Option<PacketFn<'f>>,
     filter: &'f Filter,
     machine: Machine,
     random: SplitMix,

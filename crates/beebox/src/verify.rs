@@ -2,5 +2,5 @@
 
 pub use crate::internal::verify::{
     Explanation, InsnPlace, Options, ProgramVerification, Refusal, RefusalKind, SourceLine,
-    Statistics, Verdict, Verification, explanation_text, verify_object,
+    Statistics, Verdict, Verification, verify_object,
 };

@@ -124,7 +124,7 @@ fn plain(lowered: &Lowered<PacketProgram>) -> Native<PacketProgram> {
 fn run(native: &Native<PacketProgram>, data: &mut PacketBuffer) -> u64 {
     let mut context = DirectContext::new(ContextKind::Xdp, &[0; 24]);
     let (mut random, mut clock) = (SplitMix::new(0), || 0);
-    let metadata = Metadata::of_cpu(0);
+    let metadata = Metadata::from_cpu(0);
     let no_packet = Packet::whole(&[], &metadata);
     let cx = RunContext::new(&no_packet, &mut random, Some(&mut clock));
     let result = native.run(data, &mut context, &RunGuard::new(), cx);

@@ -45,6 +45,7 @@ errors! {
     captures::CaptureError,
     captures::Fault,
     captures::FilterCaptureError,
+    captures::OutputFormatError,
     captures::Problem,
     ebpf::AsmError,
     ebpf::AsmProblem,

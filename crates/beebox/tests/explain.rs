@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use beebox::Kernel;
 use beebox::internal::program::Program;
 use beebox::internal::program::case::{Case, KernelAnswer};
+use beebox::internal::verify::explanation_text;
 use beebox::internal::verify::{ProgramLoader, explain, verify};
-use beebox::verify::{Explanation, Options, Verdict, explanation_text};
+use beebox::verify::{Explanation, Options, Verdict};
 use kernel_client::verdict::{Refused, refusal_of_kernel};
 
 /// A program that is to be refused, and the file that it comes from.

@@ -2,6 +2,7 @@
 
 use crate::support::file;
 use beebox::captures::Input;
+use beebox::maps_json::MapsJson;
 use beebox::network::NetSocket;
 use beebox::{ErrorKind, Instance, Loader, Map, MapKind, Object, TestRun, XdpAction};
 
@@ -110,4 +111,67 @@ fn captures_give_the_same_counts_in_threads() {
         (summary.verdicts, sums)
     };
     assert_eq!(counted(1), counted(2));
+}
+
+#[oracle::test]
+fn a_test_run_has_a_network_of_its_own() {
+    let network = std::fs::read_to_string(file("../../examples/packets/router.json"));
+    let network = beebox::network::read(&network.unwrap()).unwrap().network;
+    let router = load(&Loader::default(), "examples/packets/router.bpf.o");
+    let (route, results) = (router.program("route"), router.map("results"));
+    let (route, results) = (route.unwrap(), results.unwrap());
+    // From the LAN, which is interface 2, to a network that is a blackhole.
+    let packet = [
+        &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, 7, 8, 0][..],
+        &[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 0, 0, 0],
+        &[192, 0, 2, 7, 203, 0, 113, 7],
+    ]
+    .concat();
+    let mut context = [0; 24];
+    context[4..8].copy_from_slice(&(packet.len() as u32).to_le_bytes());
+    context[12..16].copy_from_slice(&2u32.to_le_bytes());
+    let found = |run: &TestRun| {
+        let before = results.entries::<u32, u64>().unwrap();
+        let verdict = route.test_run(run).map(|result| result.verdict);
+        let after = results.entries::<u32, u64>().unwrap();
+        let counted = before.iter().zip(&after).position(|pair| pair.0 != pair.1);
+        (verdict.map_err(|error| error.errno()), counted)
+    };
+    let with_network = TestRun::packet(&packet).network(&network);
+    // Without it there is no interface 2, and the lookup finds no route that forwards.
+    let (none, lost) = found(&TestRun::packet(&packet));
+    assert_eq!(none.unwrap(), XdpAction::Pass);
+    assert_ne!(lost, Some(1));
+    let (refused, _) = found(&TestRun::packet(&packet).ctx_in(&context));
+    assert!(refused.is_err(), "{refused:?}");
+    // `BPF_FIB_LKUP_RET_BLACKHOLE`
+    let (dropped, counted) = found(&with_network.ctx_in(&context));
+    assert_eq!((dropped.unwrap().retval(), counted), (1, Some(1)));
+    // The network of a run is that of no other one.
+    let (none, again) = found(&TestRun::packet(&packet));
+    assert_eq!((none.unwrap().retval(), again), (2, lost));
+}
+
+#[oracle::test]
+fn forms_of_fields_are_chosen_when_an_object_is_loaded() {
+    let object = Object::open(file("../../examples/packets/firewall.bpf.o")).unwrap();
+    let loader = Loader::default().map_format("blocked.key.address=ipv4");
+    let instance = loader.load(&object).unwrap();
+    let maps = MapsJson::open(file("../../examples/packets/rules.json")).unwrap();
+    instance.fill_maps(&object, &maps).unwrap();
+    let json = instance.maps_json(&object).unwrap();
+    assert!(json.contains(r#""address": "192.0.2.2""#), "{json}");
+    let again = MapsJson::parse(json.as_bytes()).unwrap();
+    assert_eq!(instance.fill_maps(&object, &again).unwrap(), []);
+    for (format, why) in [
+        ("blocked.key.address=ipv6", "16"),
+        ("blocked.key.address=ipv5", "ipv5"),
+        ("blocked.address=ipv4", "MAP.key.FIELD=FORM"),
+        ("nothing.key=ipv4", "nothing"),
+    ] {
+        let error = Loader::default().map_format(format).load(&object);
+        let error = error.expect_err("a form that does not fit");
+        assert_eq!(error.kind(), ErrorKind::Input, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }

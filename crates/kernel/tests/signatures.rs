@@ -73,7 +73,7 @@ fn bit_operations_have_the_signatures_of_their_module() {
     assert_eq!(kfuncs.len(), BitOp::ALL.len());
     for kfunc in kfuncs {
         let id = kfunc.btf_id as i32;
-        let op = BitOp::of_func(module, id).expect("an operation");
+        let op = BitOp::from_func(module, id).expect("an operation");
         let signature = kfunc_signature(&module.btf, kfunc.btf_id, kfunc.flags);
         assert_eq!(signature.as_deref(), Some(op.signature()), "{op:?}");
     }

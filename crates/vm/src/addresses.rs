@@ -93,7 +93,7 @@ impl Addresses {
 
     /// Those that a seed chooses: those of [`Addresses::DEFAULT`], moved by less than 256 MiB
     /// each, and all kinds of memory that Linux has in one area by the same multiple of 4 GiB.
-    pub fn of_seed(seed: u64) -> Addresses {
+    pub fn from_seed(seed: u64) -> Addresses {
         let mut places = Addresses::DEFAULT;
         if seed == 0 {
             return places;
@@ -167,12 +167,12 @@ mod tests {
     #[test]
     fn seeds_choose_places_that_look_like_those_of_linux() {
         let default = places(&Addresses::DEFAULT);
-        assert_eq!(places(&Addresses::of_seed(0)), default);
+        assert_eq!(places(&Addresses::from_seed(0)), default);
         let mut known = vec![default];
         for seed in (1..1000).chain([u64::MAX, u64::MAX - 1]) {
-            let addresses = Addresses::of_seed(seed);
+            let addresses = Addresses::from_seed(seed);
             let places = places(&addresses);
-            assert_eq!(addresses, Addresses::of_seed(seed));
+            assert_eq!(addresses, Addresses::from_seed(seed));
             assert!(!known.contains(&places), "seed {seed}");
             known.push(places);
             assert!(places.is_sorted(), "{addresses:x?}");

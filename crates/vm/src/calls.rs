@@ -29,7 +29,7 @@ pub fn find_call(number: i32) -> Option<Call> {
         PAYLOAD_OFFSET => payload_offset,
         NETLINK_ATTRIBUTE => netlink_attribute,
         NETLINK_NESTED_ATTRIBUTE => netlink_nested_attribute,
-        _ => return BitOp::of_number(number).map(bit_operation),
+        _ => return BitOp::from_number(number).map(bit_operation),
     })
 }
 

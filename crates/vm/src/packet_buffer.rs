@@ -54,27 +54,33 @@ impl PacketBuffer {
     }
 
     /// Replaces the packet by another one, in the same memory.
+    #[inline]
     pub fn refill(&mut self, data: &[u8], headroom: usize, tailroom: usize) {
         let end = headroom + data.len();
         let (from, to, moves) = self.filled;
         let is_zero_outside = from == headroom && moves == self.moves;
         if is_zero_outside && self.bytes.len() == end + tailroom {
             self.bytes[headroom..end].copy_from_slice(data);
-            self.bytes[end..to.max(end)].fill(0);
+            if to > end {
+                self.bytes[end..to].fill(0);
+            }
         } else {
-            self.bytes.clear();
-            self.bytes.resize(headroom, 0);
-            self.bytes.extend_from_slice(data);
-            self.bytes.resize(end + tailroom, 0);
+            self.refill_all(data, headroom, tailroom);
         }
-        self.fragments.clear();
+        if !self.fragments.is_empty() {
+            self.fragments.clear();
+        }
         self.filled = (headroom, end, self.moves);
         (self.meta, self.start, self.end) = (headroom, headroom, end);
-        self.state = PacketState {
-            link_header: headroom,
-            network_header: headroom,
-            ..PacketState::default()
-        };
+        self.state.reset(headroom);
+    }
+
+    /// Sets all bytes of the buffer.
+    fn refill_all(&mut self, data: &[u8], headroom: usize, tailroom: usize) {
+        self.bytes.clear();
+        self.bytes.resize(headroom, 0);
+        self.bytes.extend_from_slice(data);
+        self.bytes.resize(headroom + data.len() + tailroom, 0);
     }
 
     /// Adds a fragment behind the packet.

@@ -31,6 +31,42 @@ pub struct PacketState {
     pub clones: Vec<ClonedPacket>,
 }
 
+impl PacketState {
+    /// Makes it that of another packet, whose first byte is at a position: all else is the default.
+    #[inline]
+    pub(crate) fn reset(&mut self, first: usize) {
+        let PacketState {
+            link_header,
+            network_header,
+            measured_link_header,
+            transport_header,
+            checksum,
+            is_encapsulated,
+            is_sent,
+            is_read_only,
+            route_device,
+            has_hash,
+            tunnel,
+            redirect,
+            clones,
+        } = self;
+        (*link_header, *network_header) = (first, first);
+        *measured_link_header = 0;
+        *transport_header = None;
+        *checksum = Checksum::None;
+        (*is_encapsulated, *is_sent, *is_read_only) = (false, false, false);
+        *route_device = None;
+        *has_hash = false;
+        if tunnel.is_some() {
+            *tunnel = None;
+        }
+        *redirect = None;
+        if !clones.is_empty() {
+            clones.clear();
+        }
+    }
+}
+
 /// Checksum state of a packet, from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {

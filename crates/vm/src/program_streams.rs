@@ -25,7 +25,7 @@ impl Stream {
     pub const ALL: [Stream; 2] = [Stream::Output, Stream::Error];
 
     /// The stream of a number.
-    pub fn of_number(number: u32) -> Option<Stream> {
+    pub fn from_number(number: u32) -> Option<Stream> {
         let mut all = Stream::ALL.into_iter();
         all.find(|stream| *stream as u32 == number)
     }
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(streams.take(Stream::Output), []);
         assert_eq!(streams.take(Stream::Error).len(), 99_999);
         assert_eq!(streams.push(Stream::Error, &text), Ok(()));
-        assert_eq!(Stream::of_number(3), None);
+        assert_eq!(Stream::from_number(3), None);
     }
 }

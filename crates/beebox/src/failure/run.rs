@@ -29,6 +29,8 @@ pub(crate) enum RunCause {
     Maps(MapsJsonError),
     /// Maps that cannot be written as JSON.
     Json(String),
+    /// A form of a field of a map.
+    MapFormat(String),
     Expect(Box<ExpectError>),
     Network(NetworkFileError),
     /// No program has this name; those that there are.
@@ -66,6 +68,7 @@ impl RunCause {
             },
             RunCause::Network(_) => ErrorKind::Format,
             RunCause::Json(_) => ErrorKind::Map,
+            RunCause::MapFormat(_) => ErrorKind::Input,
             RunCause::NoProgram(..) | RunCause::NoMap(..) => ErrorKind::NotFound,
             RunCause::Option(..) => ErrorKind::Input,
             RunCause::UnsupportedOption(_) => ErrorKind::Unsupported,
@@ -177,7 +180,7 @@ impl fmt::Display for RunCause {
             RunCause::Capture(error) => error.fmt(f),
             RunCause::MapsFile(path, error) => write!(f, "{}: {error}", name_of(path)),
             RunCause::Maps(error) => error.fmt(f),
-            RunCause::Json(error) => f.write_str(error),
+            RunCause::Json(error) | RunCause::MapFormat(error) => f.write_str(error),
             RunCause::Expect(error) => error.fmt(f),
             RunCause::Network(error) => error.fmt(f),
             RunCause::NoProgram(name, known) => write!(
@@ -213,6 +216,7 @@ impl RunCause {
             RunCause::Maps(error) => error.source(),
             RunCause::Expect(error) => error.source(),
             RunCause::Json(_)
+            | RunCause::MapFormat(_)
             | RunCause::Network(_)
             | RunCause::NoProgram(..)
             | RunCause::NoMap(..)

@@ -12,6 +12,7 @@ use super::handle::Shared;
 use super::{Instance, Map, Object};
 use crate::engine::Engine;
 use crate::failure::{Cause, Error, RunCause};
+use crate::internal::maps_json::FieldFormat;
 use crate::internal::pod::{self, Pod};
 use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps};
 use crate::internal::variables::Assignment;
@@ -34,6 +35,7 @@ pub struct Loader {
     programs: Option<Vec<String>>,
     perf_buffers: Option<usize>,
     reused: Vec<(String, Map)>,
+    formats: Vec<String>,
 }
 
 #[cfg(feature = "kernel-data")]
@@ -63,6 +65,7 @@ impl Loader {
             programs: None,
             perf_buffers: None,
             reused: Vec::new(),
+            formats: Vec::new(),
         }
     }
 
@@ -163,6 +166,15 @@ impl Loader {
         self
     }
 
+    /// Sets the form of a field of a map in JSON, which [`Instance::maps_json`](super::Instance::maps_json) writes and
+    /// [`Instance::fill_maps`](super::Instance::fill_maps) reads: `MAP.key[.FIELD…]=FORM` or `MAP.value[.FIELD…]=FORM`, where
+    /// FORM is ipv4, ipv6, mac, port, hex, u8, u16, u32 or u64.
+    #[must_use]
+    pub fn map_format(mut self, format: &str) -> Loader {
+        self.formats.push(format.to_owned());
+        self
+    }
+
     /// Loads these programs only, and not all that the object does not exclude.
     #[must_use]
     pub fn programs<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Loader {
@@ -208,6 +220,11 @@ impl Loader {
             &reused,
         )?;
         loaded.set_system(self.system.clone());
+        let formats = self.formats.iter().map(|format| format.parse());
+        let formats = formats.collect::<Result<Vec<FieldFormat>, _>>();
+        let formats = formats.map_err(RunCause::MapFormat)?;
+        let set = loaded.set_formats(&changed, &formats);
+        set.map_err(|fault| RunCause::MapFormat(fault.to_string()))?;
         if let Some(bytes) = self.perf_buffers {
             let opened = loaded.open_perf_buffers(bytes);
             opened.map_err(|errno| LoadError::PerfBuffers { bytes, errno })?;

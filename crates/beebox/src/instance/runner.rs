@@ -76,7 +76,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_guarded(
         &mut self,
         packet: &[u8],

@@ -21,6 +21,7 @@ macro_rules! values {
 
         impl $name {
             /// That of a return value.
+            #[inline]
             pub const fn from_number(number: u32) -> $name {
                 match number {
                     $($number => $name::$variant,)*
@@ -29,6 +30,7 @@ macro_rules! values {
             }
 
             /// Its number.
+            #[inline]
             pub const fn number(self) -> u32 {
                 match self {
                     $($name::$variant => $number,)*
@@ -147,6 +149,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// That of the return value of a program of this type.
+    #[inline]
     pub fn new(kind: ProgramType, retval: u32) -> Verdict {
         match kind {
             ProgramType::Xdp => Verdict::Xdp(XdpAction::from_number(retval)),
@@ -186,6 +189,7 @@ impl Verdict {
     }
 
     /// The return value, and a program type that gives it this meaning.
+    #[inline]
     fn parts(self) -> (ProgramType, u32) {
         match self {
             Verdict::Xdp(action) => (ProgramType::Xdp, action.number()),
@@ -200,6 +204,7 @@ impl Verdict {
     }
 
     /// The return value.
+    #[inline]
     pub fn retval(self) -> u32 {
         self.parts().1
     }
@@ -211,9 +216,26 @@ impl Verdict {
     }
 
     /// True if the packet goes on, perhaps elsewhere or cut off.
+    #[inline]
     pub fn passes(self) -> bool {
-        let (kind, retval) = self.parts();
-        verdict(kind, retval).kept.is_some()
+        match self {
+            Verdict::Xdp(action) => matches!(
+                action,
+                XdpAction::Pass | XdpAction::Tx | XdpAction::Redirect
+            ),
+            Verdict::Tc(action) => !matches!(
+                action,
+                TcAction::Shot | TcAction::Stolen | TcAction::Queued | TcAction::Trap
+            ),
+            Verdict::Netfilter(verdict) => verdict == NetfilterVerdict::Accept,
+            Verdict::SkLookup(action) => action == SkAction::Pass,
+            Verdict::Cgroup(verdict) => {
+                matches!(verdict, CgroupVerdict::Pass | CgroupVerdict::PassCongested)
+            }
+            Verdict::Code(code) => !matches!(code, ReturnCode::Drop | ReturnCode::Other(_)),
+            Verdict::SocketFilter(kept) => kept > 0,
+            Verdict::Value(_) => false,
+        }
     }
 }
 
@@ -242,8 +264,10 @@ mod tests {
             for retval in (0..300).chain([u32::MAX]) {
                 let typed = Verdict::new(*kind, retval);
                 assert_eq!(typed.retval(), retval, "{kind:?}");
-                let name = verdict(*kind, retval).name;
+                let known = verdict(*kind, retval);
+                let name = known.name;
                 assert_eq!(typed.name(), name, "{kind:?} {retval}");
+                assert_eq!(typed.passes(), known.kept.is_some(), "{kind:?} {retval}");
                 let is_other = format!("{typed:?}").contains("Other");
                 assert_eq!(is_other, name.starts_with("unknown"), "{typed:?}: {name}");
             }

@@ -90,7 +90,7 @@ impl NativeDraft {
         insns: Vec<Insn>,
         options: impl Into<CodeOptions>,
     ) -> Result<NativeDraft, Malformed> {
-        let draft = Draft::of_insns(insns, &options.into().compiler())?;
+        let draft = Draft::from_insns(insns, &options.into().compiler())?;
         Ok(NativeDraft { draft })
     }
 
@@ -106,7 +106,7 @@ impl NativeDraft {
         options: impl Into<CodeOptions>,
     ) -> Result<NativeDraft, Malformed> {
         let insns = decode(insns).into_iter();
-        let insns = insns.map(|insn| match KernelFunction::of_insn(kernel, &insn) {
+        let insns = insns.map(|insn| match KernelFunction::from_insn(kernel, &insn) {
             Some(function @ KernelFunction::Bits(_)) => function.resolved(insn),
             _ => with_placeholder(insn),
         });

@@ -14,8 +14,8 @@ pub use ::object::maps::{
     Maps, SizeAttribute, StructOps, StructOpsFault,
 };
 pub use ::object::overview::{
-    Overview, ProgramOverview, ProgramTrial, Requirement, Thing, Trial, TrialOutcome, UseSite,
-    oldest,
+    LinkOutcome, LinkReport, Overview, ProgramLinkReport, ProgramOverview, RequiredFeature,
+    Requirement, UseSite, oldest,
 };
 pub use ::object::programs::{ProgramDefFault, ProgramDefs};
 pub use ::object::sections::{Role, SectionFault, Sections};

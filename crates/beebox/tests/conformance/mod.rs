@@ -44,12 +44,12 @@ fn every_case_is_the_same_on_every_engine_and_on_the_page() {
     let runs_here = |engine: &&Engine| engine.name != "native" || HAS_NATIVE_CODE;
     for engine in ENGINES.iter().filter(runs_here) {
         for row in &rows {
-            let verdict = judge_row(engine, row);
+            let verdict = verdict_of_row(engine, row);
             note(&mut wrong, engine, &row.place, &verdict);
             page.count(engine.name, &[row.op()], &verdict);
         }
         for program in &programs {
-            let verdict = judge_program(engine, program);
+            let verdict = verdict_of_program(engine, program);
             note(&mut wrong, engine, &program.place, &verdict);
             page.count(engine.name, &program.ops, &verdict);
         }
@@ -72,7 +72,7 @@ fn note(wrong: &mut Vec<String>, engine: &Engine, place: &str, verdict: &Verdict
     }
 }
 
-fn judge_row(engine: &Engine, row: &Row) -> Verdict {
+fn verdict_of_row(engine: &Engine, row: &Row) -> Verdict {
     let mut memory = row.memory();
     let program = row.program();
     let setting = Setting {
@@ -93,7 +93,7 @@ fn judge_row(engine: &Engine, row: &Row) -> Verdict {
     }
 }
 
-fn judge_program(engine: &Engine, program: &Program) -> Verdict {
+fn verdict_of_program(engine: &Engine, program: &Program) -> Verdict {
     if !engine.is_checked && matches!(program.expected, Expected::Trapped(..)) {
         return Verdict::NotAsked;
     }

@@ -206,7 +206,7 @@ fn call(memory: &mut Buffer, name: &str, arguments: [u64; 5]) -> Result<u64, u64
     let number = spec::helpers::number(name).unwrap();
     let mut random = SplitMix::new(0);
     let mut clock = || 77;
-    let metadata = Metadata::of_cpu(3);
+    let metadata = Metadata::from_cpu(3);
     let packet = Packet::whole(&[], &metadata);
     let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
     find(number).unwrap()(arguments, memory, &mut cx)

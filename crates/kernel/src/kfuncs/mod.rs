@@ -290,7 +290,7 @@ table! {
 /// The kfunc of Linux with a number of resolved code, if programs that call it cannot be loaded
 /// to run, and why.
 pub fn why_not(number: i32) -> Option<(&'static str, &'static str)> {
-    let function = KernelFunction::of_number(number)?;
+    let function = KernelFunction::from_number(number)?;
     let KernelFunction::Linux(_) = function else {
         return None;
     };

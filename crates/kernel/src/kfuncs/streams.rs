@@ -19,7 +19,7 @@ pub(super) fn stream_vprintk_impl<M: ModelPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let Some(stream) = Stream::of_number(stream as u32) else {
+    let Some(stream) = Stream::from_number(stream as u32) else {
         return Ok(int(Errno::ENOENT.negated()));
     };
     let Some(arguments) = format_arguments(arguments, len, memory)? else {

@@ -140,7 +140,7 @@ fn dynptr(to: u64, random: &mut SplitMix) -> (Dynptr, bool) {
 fn call(memory: &mut Buffer, number: i32, arguments: [u64; 5]) -> Result<u64, u64> {
     let mut random = SplitMix::new(0);
     let mut clock = || 77;
-    let metadata = Metadata::of_cpu(3);
+    let metadata = Metadata::from_cpu(3);
     let packet = Packet::whole(&[], &metadata);
     let timers = Timers::new();
     let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));

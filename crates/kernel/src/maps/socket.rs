@@ -65,7 +65,7 @@ impl Socket {
     }
 
     /// An AF_XDP socket of a network, as maps see it.
-    pub fn of_xdp(socket: &XdpSocket) -> Socket {
+    pub fn from_xdp(socket: &XdpSocket) -> Socket {
         let queue = socket.queue.map_or(0, |bound| bound.queue);
         Socket::new(socket.cookie, SocketKind::Xdp(queue), false)
     }

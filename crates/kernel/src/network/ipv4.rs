@@ -56,7 +56,7 @@ fn first<'n>(network: &'n Network, flow: &Flow, tables: &[u32]) -> Answer<'n> {
     candidates.sort_by_key(|(len, order, _)| (std::cmp::Reverse(*len), *order));
     for (prefix_len, _, routes) in candidates {
         for route in routes {
-            if let Some(answer) = judge(network, flow, route, prefix_len) {
+            if let Some(answer) = route_answer(network, flow, route, prefix_len) {
                 return match answer {
                     Err(Verdict::Throw) => None,
                     Err(Verdict::Drop(why)) => Some(Err(why)),
@@ -75,7 +75,7 @@ enum Verdict {
 }
 
 /// Verdict of a route of the destination's prefix; `None` if it does not count.
-fn judge<'n>(
+fn route_answer<'n>(
     network: &Network,
     flow: &Flow,
     route: &'n Route,

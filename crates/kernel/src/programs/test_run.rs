@@ -208,6 +208,7 @@ impl TestProgram {
 
     /// Makes an input that [`TestProgram::captured`] returned that of another frame, in the
     /// memory that it has: what a run left in it is gone.
+    #[inline]
     pub fn recapture(self, input: &mut TestInput, frame: &[u8]) {
         match self.rules {
             Rules::Xdp => xdp::recapture(input, frame),
@@ -258,8 +259,11 @@ impl TestInput {
 
     /// Sets what each run begins with anew: the flow keys, no socket that is selected. Packet
     /// and context stay as the run before left them.
+    #[inline]
     pub fn begin_run(&mut self) {
-        self.flow_keys.clone_from(&self.initial_keys);
+        if self.initial_keys.is_some() || self.flow_keys.is_some() {
+            self.flow_keys.clone_from(&self.initial_keys);
+        }
         if self.rules == Rules::SkLookup {
             sk_lookup::begin_run(&mut self.context);
         }
@@ -297,6 +301,7 @@ impl TestInput {
     }
 
     /// Redirect target of a run, if its result is a redirect.
+    #[inline]
     pub fn redirect(&self, result: u32) -> Option<Redirect> {
         let redirects = match self.rules {
             Rules::Xdp => XDP_REDIRECT,
@@ -372,10 +377,12 @@ pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
     Ok(known)
 }
 
+#[inline]
 pub(super) fn put(context: &mut [u8], at: usize, value: u32) {
     copy(context, at, &value.to_le_bytes());
 }
 
+#[inline]
 pub(super) fn copy(context: &mut [u8], at: usize, bytes: &[u8]) {
     context[at..at + bytes.len()].copy_from_slice(bytes);
 }

@@ -85,12 +85,15 @@ pub(super) fn captured(frame: &[u8]) -> TestInput {
 }
 
 /// Makes an input that [`captured`] returned that of another packet.
+#[inline]
 pub(super) fn recapture(input: &mut TestInput, frame: &[u8]) {
     if let Some(packet) = &mut input.packet {
         packet.refill(frame, HEADROOM, captured_tailroom(frame));
     }
-    input.context.fill(0);
-    put(&mut input.context, INGRESS_IFINDEX, System::LOOPBACK);
+    if let Some(context) = input.context.first_chunk_mut::<{ XDP.size }>() {
+        *context = [0; XDP.size];
+        put(context, INGRESS_IFINDEX, System::LOOPBACK);
+    }
 }
 
 fn captured_tailroom(frame: &[u8]) -> usize {

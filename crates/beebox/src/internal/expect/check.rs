@@ -2,8 +2,8 @@
 
 use object::Object;
 
-use super::compare::{in_maps, of_run, printed, record};
-use super::resolve::{resolve, suits};
+use super::compare::{compare_maps, compare_run, printed, record};
+use super::resolve::{check_applicable, resolve};
 use super::runs::{MOST_RECORD_BYTES, MOST_TEXTS, Ran, run};
 use super::statement::{Expected, Line, Statement};
 use super::{
@@ -102,7 +102,9 @@ impl ExpectCheck<'_, '_> {
             }
             let found = resolve(&line.statement, self.object, self.loaded, self.cpu);
             let found = found.and_then(|()| match (&line.statement, before) {
-                (Statement::Expect(expected), Some(run)) => suits(expected, run, self.loaded),
+                (Statement::Expect(expected), Some(run)) => {
+                    check_applicable(expected, run, self.loaded)
+                }
                 _ => Ok(()),
             });
             found.map_err(|what| self.at(line, ExpectProblem::Unsuitable(what)))?;
@@ -180,7 +182,7 @@ impl ExpectCheck<'_, '_> {
                 record(self.types, next, value.as_ref()).map_err(ExpectProblem::Unsuitable)?
             }
             Expected::Element { .. } | Expected::Entries { .. } | Expected::Global { .. } => {
-                let compared = in_maps(expected, self.object, self.loaded, self.cpu)
+                let compared = compare_maps(expected, self.object, self.loaded, self.cpu)
                     .map_err(ExpectProblem::Unsuitable)?;
                 if let Expected::Element { map, .. } = expected {
                     state.zero(line, map, compared.key_left_out);
@@ -188,7 +190,7 @@ impl ExpectCheck<'_, '_> {
                 left_out = compared.left_out;
                 compared.difference
             }
-            expected => of_run(expected, &state.ran),
+            expected => compare_run(expected, &state.ran),
         };
         state.put(line, difference, left_out);
         Ok(())

@@ -28,7 +28,7 @@ pub(super) fn printed(got: Option<String>, expected: Option<&str>) -> Option<Dif
 }
 
 /// Compares what a run gave.
-pub(super) fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
+pub(super) fn compare_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
     match (expected, ran) {
         (_, Ran::Stopped) => Some("there is no run that ended".to_owned().into()),
         (Expected::Verdict { name, count: None }, Ran::Packet { run, .. }) => {
@@ -197,7 +197,7 @@ pub(super) struct Compared {
 }
 
 /// Compares maps and variables.
-pub(super) fn in_maps(
+pub(super) fn compare_maps(
     expected: &Expected,
     object: &Object<'_>,
     loaded: &LoadedObject,

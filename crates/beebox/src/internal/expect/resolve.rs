@@ -45,7 +45,7 @@ pub(super) fn resolve(
 }
 
 /// Checks that what is expected is something that the run before it can give.
-pub(super) fn suits(
+pub(super) fn check_applicable(
     expected: &Expected,
     run: &Statement,
     loaded: &LoadedObject,

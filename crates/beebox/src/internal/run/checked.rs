@@ -32,6 +32,7 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Runs a program, or what a timer calls of it, in the checked engine.
+    #[inline(never)]
     pub(super) fn run_checked(
         &mut self,
         prepared: &Prepared,
@@ -103,7 +104,7 @@ impl<'o> RunnableProgram<'o> {
         let host = &prepared.host;
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
-                if let Some(KernelFunction::Host(index)) = KernelFunction::of_number(number) {
+                if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
                 }
                 let helper = ::kernel::find(number)?;

@@ -227,7 +227,7 @@ fn describe(unfit: &UnsupportedConstruct, program: &Program) -> EngineRefusal {
             let what = match malformed.problem {
                 Problem::UnknownHelper(number) => {
                     let helper = spec::helpers::helper(number).map(|helper| helper.name);
-                    let kfunc = || KernelFunction::of_number(number)?.name();
+                    let kfunc = || KernelFunction::from_number(number)?.name();
                     match helper.or_else(kfunc) {
                         Some(name) => format!("a call of {name}"),
                         None => format!("a call of helper {number}"),

@@ -140,7 +140,7 @@ impl LoadedObject {
         (functions, reused): (&Arc<[HostFunction]>, &ReusedMaps),
     ) -> Result<LoadedObject, LoadError> {
         let cpus = kernel.cpus();
-        let addresses = Addresses::of_seed(options.seed);
+        let addresses = Addresses::from_seed(options.seed);
         let host = Host {
             memory: Arc::new(MapMemory::new(options.memory)),
             objects: Arc::new(Objects::starting_at(addresses.objects, cpus)),
@@ -231,7 +231,7 @@ impl LoadedObject {
                 programs: Vec::new(),
                 maps: Vec::new(),
                 handles: Vec::new(),
-                addresses: Addresses::of_seed(options.seed),
+                addresses: Addresses::from_seed(options.seed),
                 system: System::DEFAULT,
                 timeout: options.timeout,
                 memory: Arc::clone(&host.memory),
@@ -310,7 +310,7 @@ fn check_functions(
         let Insn::Call(Callee::Kfunc { id, .. }) = insn else {
             continue;
         };
-        let refused = match KernelFunction::of_insn(kernel, insn) {
+        let refused = match KernelFunction::from_insn(kernel, insn) {
             Some(function) => ::kernel::kfuncs::why_not(function.number())
                 .map(|(name, why)| (name.to_owned(), why)),
             None => Some((format!("#{id}"), "it is not built")),

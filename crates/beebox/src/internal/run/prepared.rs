@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     /// The least instruction that may read stack memory which the program never wrote.
     may_read_unwritten: Option<usize>,
     /// The least instruction that did so in the checked engine; [`usize::MAX`] for none.
+    /// The attach type, if Linux does not test-run programs of it.
+    refused_attach: Option<AttachType>,
     read_unwritten: AtomicUsize,
 }
 
@@ -88,7 +90,7 @@ impl Prepared {
         };
         let mut insns = program.decode();
         for insn in &mut insns {
-            if let Some(function) = KernelFunction::of_insn(kernel, insn) {
+            if let Some(function) = KernelFunction::from_insn(kernel, insn) {
                 *insn = function.resolved(*insn);
             }
             if let Insn::LoadImm64 { imm, .. } = insn
@@ -120,6 +122,7 @@ impl Prepared {
         Prepared {
             may_read_unwritten,
             read_unwritten: AtomicUsize::new(usize::MAX),
+            refused_attach: refused_attach(&program),
             uses_current_task,
             rules,
             checked: Arc::new(checked),
@@ -133,13 +136,11 @@ impl Prepared {
     }
 
     /// Refuses what Linux does not test-run.
+    #[inline]
     pub(super) fn check_attach_type(&self) -> Result<(), RunError> {
-        let attach = AttachType::from_number(self.program.expected_attach_type());
-        match (self.program.kind(), attach) {
-            (ProgramType::Xdp, Some(attach @ (AttachType::XdpDevmap | AttachType::XdpCpumap))) => {
-                Err(RunError::AttachType(attach))
-            }
-            _ => Ok(()),
+        match self.refused_attach {
+            Some(attach) => Err(RunError::AttachType(attach)),
+            None => Ok(()),
         }
     }
 
@@ -189,4 +190,14 @@ impl std::fmt::Debug for Prepared {
             .field("engine", &self.code.as_ref().map(Code::engine))
             .finish_non_exhaustive()
     }
+}
+
+/// The attach type of a program, if Linux does not test-run programs of it.
+fn refused_attach(program: &Program) -> Option<AttachType> {
+    let attach = AttachType::from_number(program.expected_attach_type());
+    let is_refused = |attach: &AttachType| {
+        program.kind() == ProgramType::Xdp
+            && matches!(attach, AttachType::XdpDevmap | AttachType::XdpCpumap)
+    };
+    attach.filter(is_refused)
 }

@@ -223,6 +223,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// Runs the program on a packet of any length, in one piece, that was captured at a time;
     /// the low 32 bits of `r0`. [`RunnableProgram::captured`] is what the run left.
+    #[inline]
     pub(crate) fn run_captured(
         &mut self,
         frame: &[u8],
@@ -251,6 +252,7 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Packet and context of the last run on a captured packet.
+    #[inline]
     pub(crate) fn captured(&self) -> Option<&TestInput> {
         self.captured.as_deref()
     }

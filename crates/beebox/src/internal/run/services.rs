@@ -50,7 +50,7 @@ impl<'o> Services<'o> {
             shared,
             timers: shared.used_timers(),
             random,
-            metadata: Metadata::of_cpu(cpu),
+            metadata: Metadata::from_cpu(cpu),
             own_system: None,
             clock: RunClock::Capture,
             clock_set: Instant::now(),

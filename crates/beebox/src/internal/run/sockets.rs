@@ -21,7 +21,7 @@ impl Resources for ByNumber<'_> {
         let (number, list) = (descriptor as usize, self.0.list());
         let socket = match list.get(number) {
             Some(socket) => Socket::of(socket),
-            None => Socket::of_xdp(self.0.xdp().get(number - list.len())?),
+            None => Socket::from_xdp(self.0.xdp().get(number - list.len())?),
         };
         Some(Arc::new(socket))
     }

@@ -31,6 +31,13 @@ pub struct ProgramVerification {
     pub notes: Vec<MapNote>,
 }
 
+impl ProgramVerification {
+    /// The explanation as text of several lines, if the program is refused.
+    pub fn explanation_text(&self) -> Option<String> {
+        self.explanation.as_ref().map(super::explanation_text)
+    }
+}
+
 /// Verifies the programs of an object in the order of the file, each loaded alone as by
 /// [`ProgramLoader`]. A program that is refused is verified a second time for its explanation.
 ///
