@@ -10,7 +10,7 @@ pub(crate) fn verdicts(object: &Object) -> Result<Vec<String>, Error> {
     for program in verify_object(object, &kernel, &Options::default())? {
         let verdict = match program.verification.as_ref().map(|done| &done.verdict) {
             Ok(Verdict::Accepted) => "accepted".to_owned(),
-            Ok(Verdict::Refused(refusal)) => format!("refused: {}", refusal.message),
+            Ok(Verdict::Refused(refusal)) => format!("refused: {}", refusal.message()),
             Ok(Verdict::Unsupported(what) | Verdict::Bug(what)) => format!("not decided: {what}"),
             Err(error) => format!("cannot be linked: {error}"),
         };

@@ -91,7 +91,7 @@ fn explanations_are_those_beside_the_programs() {
         let text = explanation_text(&explanation);
         let json = report::explain::json(&explanation);
         causes.insert(json["cause"].as_str().expect("a name").to_owned());
-        assert_eq!(json["reason"], explanation.refusal.message);
+        assert_eq!(json["reason"], explanation.refusal.message());
         expect_file![refusable.expected()].assert_eq(&text);
     }
     assert!(causes.len() >= 60, "{} causes", causes.len());
@@ -142,7 +142,7 @@ fn the_kernel_refuses_each_program_with_the_same_last_line() {
     for refusable in refusables(&kernel) {
         let name = refusable.file.display();
         let refusal = refusable.explanation(&kernel).refusal;
-        let ours = Some((refusal.errno.0, refusal.message));
+        let ours = Some((refusal.errno.0, refusal.message()));
         let answer = refusal_of_kernel(&refusable.program);
         if let Some(recorded) = &refusable.recorded {
             if writes {

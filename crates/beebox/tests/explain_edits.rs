@@ -198,7 +198,7 @@ fn the_kernel_answers_alike() {
                     continue;
                 }
                 let ours = match verify(&program, &kernel, registry, &Options::default()).verdict {
-                    Verdict::Refused(refusal) => Some((refusal.errno.0, refusal.message)),
+                    Verdict::Refused(refusal) => Some((refusal.errno.0, refusal.message())),
                     _ => None,
                 };
                 if let Some(answer) =

@@ -151,7 +151,7 @@ fn the_verifier_checks_calls_as_those_of_the_kernel() {
     let (functions, _) = functions();
     let refused = |program: &str, functions: &[HostFunction]| match load(program, NATIVE, functions)
     {
-        Err(LoadError::Refused { refusal, .. }) => refusal.message,
+        Err(LoadError::Refused { refusal, .. }) => refusal.message(),
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -182,7 +182,7 @@ fn the_verifier_checks_helpers_of_a_host_as_those_of_the_kernel() {
         let (mut functions, _) = helpers();
         change(functions[0].prototype_mut());
         match load(program, NATIVE, &functions) {
-            Err(LoadError::Refused { refusal, .. }) => refusal.message,
+            Err(LoadError::Refused { refusal, .. }) => refusal.message(),
             other => panic!("{other:?}"),
         }
     };

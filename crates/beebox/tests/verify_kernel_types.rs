@@ -32,7 +32,7 @@ fn answers_about_kernel_objects_are_those_of_linux_6_18() {
         let counts = format!("{} {}", counts.insns_processed, counts.total_states);
         let answer = match done.verdict {
             Verdict::Accepted => format!("accepted {counts}"),
-            Verdict::Refused(refusal) => format!("refused {counts} {}", refusal.message.trim()),
+            Verdict::Refused(refusal) => format!("refused {counts} {}", refusal.message().trim()),
             Verdict::Unsupported(what) => format!("unsupported: {what}"),
             Verdict::Bug(what) => format!("bug: {what}"),
         };

@@ -46,7 +46,7 @@ impl Case {
         let done = verify(&program, kernel, registry, &Options::default());
         match done.verdict {
             Verdict::Accepted => "accepted".to_owned(),
-            Verdict::Refused(refusal) => refusal.message,
+            Verdict::Refused(refusal) => refusal.message(),
             Verdict::Unsupported(what) => format!("unsupported: {what}"),
             Verdict::Bug(what) => format!("bug: {what}"),
         }

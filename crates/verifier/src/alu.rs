@@ -89,13 +89,7 @@ fn check_unary(walk: &mut Walk<'_>, dst: Reg, change: impl FnOnce(&mut RegState)
     walk.check_reg_arg(dst, RegArg::Src)?;
     let is_scalar = walk.reg(dst).is_scalar();
     if !is_scalar && !walk.env.allow_ptr_leaks {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} pointer arithmetic prohibited",
-            dst.number()
-        ));
+        return Err(refuse!(walk => Alu::PointerOperation { reg: dst }));
     }
     if !is_scalar {
         return walk.check_reg_arg(dst, RegArg::Dst);
@@ -119,7 +113,7 @@ fn check_operation(
     walk.check_reg_arg(dst, RegArg::Src)?;
     if let Operand::Imm(imm) = src {
         if op.is_division() && imm == 0 {
-            return Err(refuse!(walk, EINVAL, Encoding, "div by zero"));
+            return Err(refuse!(walk => Alu::DivisionByZero));
         }
         let is_shift = matches!(op, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
         let bits = match width {
@@ -127,7 +121,7 @@ fn check_operation(
             Width::W32 => 32,
         };
         if is_shift && !(0..bits).contains(&imm) {
-            return Err(refuse!(walk, EINVAL, Encoding, "invalid shift {imm}"));
+            return Err(refuse!(walk => Alu::InvalidShift { imm }));
         }
     }
     walk.check_reg_arg(dst, RegArg::DstNoMark)?;
@@ -157,14 +151,7 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
                         *walk.reg_mut(dst) = RegState::UNKNOWN;
                         return Ok(());
                     }
-                    return Err(refuse!(
-                        walk,
-                        EACCES,
-                        PointerArithmetic,
-                        "R{} pointer {} pointer prohibited",
-                        dst.number(),
-                        symbol(op)
-                    ));
+                    return Err(refuse!(walk => Alu::TwoPointers { reg: dst, op }));
                 }
                 (true, false) => {
                     walk.mark_precise(dst)?;
@@ -198,24 +185,14 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
 /// program with an arena.
 pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> Result<()> {
     if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Encoding,
-            "addr_space_cast insn can only convert between address space 1 and 0"
-        ));
+        return Err(refuse!(walk => Alu::AddressSpaces));
     }
     let program = walk.env.program;
     let maps = program.used_maps().into_iter();
     let mut maps = maps.filter_map(|id| program.map(id));
     let has_arena = maps.any(|map| map.kind() == Some(MapKind::Arena));
     if !has_arena {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Map,
-            "addr_space_cast insn can only be used in a program that has an associated arena"
-        ));
+        return Err(refuse!(walk => Alu::AddressSpaceWithoutArena));
     }
     Ok(())
 }
@@ -234,7 +211,7 @@ fn check_cast(walk: &mut Walk<'_>, cast: AddrSpaceCast, (dst, src): (Reg, Reg)) 
 }
 
 /// The operation as the log writes it.
-fn symbol(op: AluOp) -> &'static str {
+pub(crate) fn symbol(op: AluOp) -> &'static str {
     match op {
         AluOp::Add => "+=",
         AluOp::Sub => "-=",

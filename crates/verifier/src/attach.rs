@@ -6,11 +6,10 @@ use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
-use crate::Errno;
 use crate::env::Env;
 use crate::log::Sink;
+use crate::rejection::Program;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
-use crate::verdict::RefusalKind;
 use crate::{RULES, Result, Stop, refuse};
 
 /// The log, with no instruction at hand.
@@ -41,20 +40,10 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
         if is_sleepable {
             return Ok(());
         }
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "Syscall programs can only be sleepable"
-        ));
+        return Err(refuse!(check => Program::SleepableOnly));
     }
     if is_sleepable && !may_sleep(kind, env.context.attach) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
-        ));
+        return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(kind).target {
         TargetKind::Operation => check_struct_ops(env, &mut check),
@@ -90,12 +79,7 @@ const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_in
 #[doc(alias = "check_struct_ops_btf_id")]
 fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     if !env.program.is_gpl_compatible() {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            License,
-            "struct ops programs must have a GPL compatible license"
-        ));
+        return Err(refuse!(check => Program::StructOpsLicense));
     }
     let member = env.program.attach_target().and_then(|target| target.member);
     let structure = env.context.attach_target.unwrap_or_default();
@@ -103,12 +87,7 @@ fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
         && let Some(name) = member_name(types, structure, member)
         && UNSUPPORTED_OPERATIONS.contains(&(structure, name.as_str()))
     {
-        return Err(refuse!(
-            check,
-            ENOTSUPP,
-            AttachTarget,
-            "attach to unsupported member {name} of struct {structure}"
-        ));
+        return Err(refuse!(check => Program::UnsupportedMember { name, structure }));
     }
     if structure == "bpf_dummy_ops" && env.program.flags().has(LoadFlags::SLEEPABLE) {
         return Err(Stop::unsupported("sleepable member of bpf_dummy_ops"));
@@ -175,12 +154,7 @@ fn of_member(env: &Env<'_>) -> Option<Returned> {
 fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     let target = env.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "Tracing programs must provide btf_id"
-        ));
+        return Err(refuse!(check => Program::NoAttachBtfId));
     };
     if target.program.is_some() {
         return Err(Stop::unsupported("tracing of another program"));
@@ -197,20 +171,10 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     match env.context.attach {
         Some(AttachType::TraceRawTp) => {
             if ty.kind() != Kind::Typedef {
-                return Err(refuse!(
-                    check,
-                    EINVAL,
-                    AttachTarget,
-                    "attach_btf_id {id} is not a typedef"
-                ));
+                return Err(refuse!(check => Program::NotTypedef { id }));
             }
             if !name.starts_with("btf_trace_") {
-                return Err(refuse!(
-                    check,
-                    EINVAL,
-                    AttachTarget,
-                    "attach_btf_id {id} points to wrong type name {name}"
-                ));
+                return Err(refuse!(check => Program::WrongTypeName { id, name }));
             }
             Ok(())
         }
@@ -223,12 +187,7 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
             | AttachType::LsmCgroup,
         ) => {
             if !matches!(ty.shape(), Shape::Func(_)) {
-                return Err(refuse!(
-                    check,
-                    EINVAL,
-                    AttachTarget,
-                    "attach_btf_id {id} is not a function"
-                ));
+                return Err(refuse!(check => Program::NotFunction { id }));
             }
             if env.context.attach == Some(AttachType::TraceIter) {
                 return Ok(());
@@ -247,12 +206,7 @@ fn unknown_attach_type(number: u32) -> Stop {
     let since = known.map(|attach| attach.since().release);
     let since = since.filter(|release| *release > RULES);
     let since = since.map_or_else(String::new, |release| format!(": it needs Linux {release}"));
-    Stop::refusal(
-        Errno::EINVAL,
-        RefusalKind::AttachTarget,
-        None,
-        format_args!("the kernel has no attach type {name} for such programs{since}"),
-    )
+    Stop::refusal(Program::UnknownAttachType { name, since }, None)
 }
 
 fn find<'b>(
@@ -260,15 +214,9 @@ fn find<'b>(
     target: &AttachTarget,
     check: &mut Check<'_, '_>,
 ) -> Result<Type<'b>> {
-    types.get(target.btf_id).ok_or_else(|| {
-        refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "attach_btf_id {} is invalid",
-            target.btf_id.0
-        )
-    })
+    types
+        .get(target.btf_id)
+        .ok_or_else(|| refuse!(check => Program::InvalidAttachBtfId { id: target.btf_id.0 }))
 }
 
 /// Checks a function of the kernel that a program is attached to by trampoline. The
@@ -279,35 +227,20 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Resul
     let is_sleepable = env.program.flags().has(LoadFlags::SLEEPABLE);
     let is_lsm = env.program.kind() == ProgramType::Lsm;
     if is_lsm && is_sleepable && !lists.lsm_sleepable.contains(name) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "{name} is not sleepable"
-        ));
+        return Err(refuse!(check => Program::NotSleepable { name }));
     }
     if is_lsm {
         return check_lsm_hook(env, check, name);
     }
     if lists.attach_denied.contains(name) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "Attaching tracing programs to function '{name}' is rejected."
-        ));
+        return Err(refuse!(check => Program::DeniedTarget { name }));
     }
     let runs_after = matches!(
         env.context.attach,
         Some(AttachType::TraceFexit | AttachType::ModifyReturn)
     );
     if runs_after && lists.noreturn.contains(name) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected."
-        ));
+        return Err(refuse!(check => Program::NoreturnTarget { name }));
     }
     Ok(())
 }
@@ -317,32 +250,17 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Resul
 fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
     let lists = &env.registry.lists;
     if !env.program.is_gpl_compatible() {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            License,
-            "LSM programs must have a GPL compatible license"
-        ));
+        return Err(refuse!(check => Program::LsmLicense));
     }
     let id = env
         .program
         .attach_target()
         .map_or(0, |target| target.btf_id.0);
     if lists.lsm_disabled.contains(name) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "attach_btf_id {id} points to disabled hook {name}"
-        ));
+        return Err(refuse!(check => Program::DisabledHook { id, name }));
     }
     if !lists.lsm_hooks.contains(name) {
-        return Err(refuse!(
-            check,
-            EINVAL,
-            AttachTarget,
-            "attach_btf_id {id} points to wrong type name {name}"
-        ));
+        return Err(refuse!(check => Program::WrongTypeName { id, name }));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ use crate::state::RegState;
 use crate::walk::{Outcome, RegArg, Walk};
 
 pub use leak::check_resource_leak;
-pub use prototype::{PrototypeError, SubprogArg};
+pub use prototype::SubprogArg;
 pub use subprog::set_up_entry_args;
 
 /// Registers of arguments.
@@ -68,12 +68,7 @@ fn check_held_lock(walk: &mut Walk<'_>, callee: Callee) -> Result<()> {
     if is_allowed {
         return Ok(());
     }
-    Err(crate::refuse!(
-        walk,
-        EINVAL,
-        Lock,
-        "function calls are not allowed while holding a lock"
-    ))
+    Err(crate::refuse!(walk => Call::UnderLock))
 }
 
 /// Makes the caller-saved registers unreadable (`clear_caller_saved_regs`).

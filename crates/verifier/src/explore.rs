@@ -73,12 +73,7 @@ fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut 
     walk.explorer.pending.push(pending);
     let waiting = walk.explorer.pending.len();
     if waiting > LIMITS.jump_sequence as usize {
-        return Err(refuse!(
-            walk,
-            EFAULT,
-            Complexity,
-            "The sequence of {waiting} jumps is too complex."
-        ));
+        return Err(refuse!(walk => Flow::TooManyJumps { waiting }));
     }
     if let Some(parent) = parent {
         walk.explorer.checkpoint_mut(parent).state.branches += 1;

@@ -58,6 +58,7 @@ mod privilege;
 mod proof;
 pub mod reason;
 mod recorded;
+mod rejection;
 mod release;
 pub mod resolve;
 mod rewrite;
@@ -83,6 +84,7 @@ pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
 
+pub(crate) use log::refuse;
 pub(crate) use spec::Errno;
 
 /// Limits of the verifier whose rules are here.

@@ -28,12 +28,14 @@ mod statistics;
 use std::fmt;
 
 use crate::reason::Trace;
+use crate::rejection::Rejection;
 use crate::state::State;
+use crate::verdict::Stop;
 
 pub use insn::{verbose_insn, verbose_linfo};
 pub use lists::{RegList, SlotList};
 pub use output::{LogOutput, LogTail};
-pub use reg::reg_type_str;
+pub use reg::{TypeText, reg_type_str};
 pub use state::{print_insn_state, print_verifier_state};
 pub use statistics::print_statistics;
 
@@ -158,6 +160,20 @@ impl<'l> Sink<'l> {
         }
     }
 
+    /// Writes the words of a rejection and a line feed, nothing if there are none, as the kernel
+    /// refuses some programs without a word.
+    pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>, insn: u32) -> Stop {
+        let rejection = rejection.into();
+        if self.is_on() {
+            let before = self.text.len();
+            self.write(format_args!("{rejection}"));
+            if self.text.len() != before {
+                self.write(format_args!("\n"));
+            }
+        }
+        Stop::refusal(rejection, Some(insn))
+    }
+
     /// Hands text to the output, but for the newline at its end: the state behind an
     /// instruction replaces it.
     fn hand_out(&mut self) {
@@ -237,21 +253,16 @@ macro_rules! verbose {
     };
 }
 
-/// A [`Stop`](crate::Stop) that refuses the program: `refuse!(walk, EACCES, Stack,
-/// "text {}", value)`. Writes the text and a newline to the log; nothing if the text is
-/// empty, as the kernel refuses some programs without a word.
-#[macro_export]
+/// A [`Stop`](crate::Stop) that refuses the program: `refuse!(walk => Mem::NotMemory { reg, kind })`.
+/// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
-    ($walk:expr, $errno:ident, $kind:ident, $($text:tt)*) => {{
-        if $walk.sink.is_on() && format_args!($($text)*).as_str() != Some("") {
-            $walk.sink.write(format_args!($($text)*));
-            $walk.sink.write(format_args!("\n"));
-        }
-        $crate::Stop::refusal(
-            $crate::Errno::$errno,
-            $crate::RefusalKind::$kind,
-            Some($walk.insn_idx),
-            format_args!($($text)*),
-        )
+    ($walk:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
+        let rejection = $crate::rejection::$part::$row $({
+            $($field: $crate::rejection::Fill::fill($crate::refuse!(@$field $(, $value)?))),*
+        })?;
+        $walk.sink.refuse(rejection, $walk.insn_idx)
     }};
+    (@$field:ident) => { $field };
+    (@$field:ident, $value:expr) => { $value };
 }
+pub(crate) use refuse;

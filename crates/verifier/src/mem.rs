@@ -20,7 +20,7 @@
 //! | `helper_mem` | buffers of helpers |
 //! | `registers` | writing registers |
 
-mod align;
+pub(crate) mod align;
 mod atomic;
 mod context;
 mod context_btf;
@@ -36,7 +36,6 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 
-use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::walk::{RegArg, Walk};
 use crate::{LIMITS, Result};
@@ -194,7 +193,6 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
         ..
     } = access;
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
     let bytes = size as i32;
     let is_read = direction == Access::Read;
     check_ptr_alignment(walk, &reg, access.off, size, access.strict)?;
@@ -211,12 +209,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
     match reg.kind {
         RegKind::MapKey { map, .. } => {
             if !is_read {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Forbidden,
-                    "write to change key R{number} not allowed"
-                ));
+                return Err(refuse!(walk => Mem::WriteToKey { reg: ptr }));
             }
             let key_size = walk.env.maps[map].key_size();
             region::check_region(walk, ptr, off, bytes, key_size, false)?;
@@ -258,7 +251,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
         }
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
             if !is_read && !packet::may_access(walk, None, Access::Write) {
-                return Err(refuse!(walk, EACCES, Forbidden, "cannot write into packet"));
+                return Err(refuse!(walk => Mem::PacketReadOnly));
             }
             if leaks {
                 return Err(refuse_leak(walk, value, "packet"));
@@ -273,12 +266,7 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
                 return Err(refuse_leak(walk, value, "flow keys"));
             }
             if off < 0 || i64::from(off) + i64::from(size) > FLOW_KEYS_SIZE {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    OutOfBounds,
-                    "invalid access to flow keys off={off} size={size}"
-                ));
+                return Err(refuse!(walk => Mem::FlowKeys { off, size }));
             }
             if is_read {
                 load_unknown(walk, value);
@@ -351,44 +339,21 @@ fn load_unknown(walk: &mut Walk<'_>, value: Option<Reg>) {
 
 fn refuse_leak(walk: &mut Walk<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
     let number = value.map_or(0, Reg::number);
-    refuse!(
-        walk,
-        EACCES,
-        Privilege,
-        "R{number} leaks addr into {where_to}"
-    )
+    refuse!(walk => Mem::LeaksAddress { reg: number, where_to })
 }
 
 fn refuse_type(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
     let reg = *walk.reg(ptr);
-    let name = reg_type_str(reg.reg_type());
+    let kind = reg.reg_type();
     if reg.may_be_null() {
-        return refuse!(
-            walk,
-            EACCES,
-            MaybeNull,
-            "R{} invalid mem access '{name}'",
-            ptr.number()
-        );
+        return refuse!(walk => Mem::MaybeNull { reg: ptr, kind });
     }
-    refuse!(
-        walk,
-        EACCES,
-        WrongType,
-        "R{} invalid mem access '{name}'",
-        ptr.number()
-    )
+    refuse!(walk => Mem::NotMemory { reg: ptr, kind })
 }
 
 fn refuse_write(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
-    let name = reg_type_str(walk.reg(ptr).reg_type());
-    refuse!(
-        walk,
-        EACCES,
-        Forbidden,
-        "R{} cannot write into {name}",
-        ptr.number()
-    )
+    let kind = walk.reg(ptr).reg_type();
+    refuse!(walk => Mem::ReadOnly { reg: ptr, kind })
 }
 
 /// Notes the type of the pointer that the instruction goes through; refuses a type that
@@ -419,12 +384,7 @@ pub(crate) fn save_ptr_type(
         *noted = Some(base.with((ty.flags | before.flags).and(TRUST)));
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        WrongType,
-        "same insn cannot be used with different pointers"
-    ))
+    Err(refuse!(walk => Mem::MixedPointers))
 }
 
 /// Invalidates every register and spilled register for which `wanted` is true.

@@ -50,12 +50,7 @@ const ARGS: u16 = 0b11_1110;
 /// value came from.
 pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
     if !walk.reg(reg).is_scalar() {
-        return Err(refuse!(
-            walk,
-            EFAULT,
-            KernelBug,
-            "verifier bug: backtracking misuse"
-        ));
+        return Err(refuse!(walk => Flow::BacktrackMisuse));
     }
     if !walk.env.bpf_capable {
         return Ok(());

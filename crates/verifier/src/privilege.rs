@@ -5,10 +5,10 @@
 
 use spec::kernel::Privileges;
 
-use crate::Errno;
 use crate::env::Env;
+use crate::rejection::Program;
 use crate::type_rules::Loader;
-use crate::verdict::{RefusalKind, Result, Stop};
+use crate::verdict::{Result, Stop};
 
 /// Checks the number of instructions and the program type, in the kernel's order
 /// (`bpf_prog_load`).
@@ -31,12 +31,8 @@ pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Stop::refusal(
-        Errno::EPERM,
-        RefusalKind::Privilege,
-        None,
-        format_args!("programs of this type are for callers with {missing}"),
-    ))
+    let missing = missing.to_owned();
+    Err(Stop::refusal(Program::TypePrivilege { missing }, None))
 }
 
 /// Checks the number of instructions.
@@ -50,14 +46,13 @@ fn check_size(env: &Env<'_>) -> Result<()> {
     if (1..=most as usize).contains(&count) {
         return Ok(());
     }
-    let whose = match env.bpf_capable {
-        true => "",
-        false => " without CAP_BPF",
-    };
+    let (most, is_capable) = (most, env.bpf_capable);
     Err(Stop::refusal(
-        Errno::E2BIG,
-        RefusalKind::Limit,
+        Program::Size {
+            count: count as i64,
+            most: most.into(),
+            is_capable,
+        },
         None,
-        format_args!("program of {count} instructions: 1 to {most} are allowed{whose}"),
     ))
 }

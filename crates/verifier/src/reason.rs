@@ -66,7 +66,7 @@ pub(crate) struct Ending<'a> {
 
 /// Explains a refusal.
 pub(crate) fn explain(ending: Ending<'_>) -> Explanation {
-    let log = log_before_reason(&ending.log, &ending.refusal.message);
+    let log = log_before_reason(&ending.log, &ending.refusal.message());
     let scene = Scene::new(&ending);
     let finding = rules::find(&scene);
     Explanation {

@@ -18,9 +18,9 @@ use spec::helpers;
 use spec::programs::{LoadFlags, ProgramType};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
-use crate::Errno;
 use crate::env::Env;
-use crate::verdict::{Refusal, RefusalKind, Verdict};
+use crate::rejection;
+use crate::verdict::{Refusal, Verdict};
 
 /// Release of Linux whose rules this verifier has.
 pub const RULES: Release = Release {
@@ -64,18 +64,12 @@ impl Absent {
         if since.release <= known.unwrap_or(self.release) {
             return;
         }
-        let refusal = Refusal {
-            errno: Errno::EINVAL,
-            insn: insn.map(|insn| insn as u32),
-            kind: RefusalKind::Release,
-            argument: None,
-            message: format!(
-                "{} needs Linux {}; the kernel is Linux {}",
-                what(),
-                since.release,
-                self.release
-            ),
+        let rejection = rejection::Program::ReleaseLacks {
+            what: what(),
+            since: since.release,
+            kernel: self.release,
         };
+        let refusal = Refusal::new(rejection.into(), insn.map(|insn| insn as u32));
         self.newest = Some((since.release, refusal));
     }
 

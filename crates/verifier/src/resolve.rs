@@ -38,29 +38,18 @@ pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
         let insn = insns[index];
         walk.insn_idx = index as u32;
         if insn.is_of_load_class() && (!insn.is_memory_load() || insn.imm != 0) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Encoding,
-                "BPF_LDX uses reserved fields"
-            ));
+            return Err(refuse!(walk => Program::LoadReservedFields));
         }
         if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
-                return Err(refuse!(walk, EINVAL, Encoding, "invalid bpf_ld_imm64 insn"));
+                return Err(refuse!(walk => Program::InvalidWideLoad));
             };
             check_wide(env, &mut walk, &mut used, insn, high)?;
             index += 2;
             continue;
         }
         if insn.row().is_none_or(|row| row.group == Group::Later) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Encoding,
-                "unknown opcode {:02x}",
-                insn.code
-            ));
+            return Err(refuse!(walk => Program::UnknownOpcode { code: insn.code }));
         }
         index += 1;
     }
@@ -87,12 +76,7 @@ fn check_wide(
         Some(PseudoLoad::MapValue | PseudoLoad::MapIdxValue) => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) if high.imm == 0 => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) | None => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Encoding,
-                "unrecognized bpf_ld_imm64 insn"
-            ));
+            return Err(refuse!(walk => Program::UnrecognizedWideLoad));
         }
     }
     let map = MapRef(insn.imm as u32);
@@ -102,13 +86,7 @@ fn check_wide(
     );
     let is_map = insn.imm >= 0 && env.program.maps().get(insn.imm as usize).is_some();
     if !is_index || !is_map {
-        return Err(refuse!(
-            walk,
-            EBADF,
-            Map,
-            "fd {} is not pointing to valid bpf_map",
-            insn.imm
-        ));
+        return Err(refuse!(walk => Program::NotMap { fd: insn.imm }));
     }
     used.add(walk, map)?;
     let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
@@ -116,20 +94,10 @@ fn check_wide(
         let info = &env.maps[map];
         let off = high.imm as u32;
         if off >= LIMITS.variable_offset {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Map,
-                "direct value offset of {off} is not allowed"
-            ));
+            return Err(refuse!(walk => Program::ValueOffset { off }));
         }
         if !env.has_direct_value(map) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Map,
-                "no direct value access support for this map type"
-            ));
+            return Err(refuse!(walk => Program::NoDirectValue));
         }
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
@@ -139,20 +107,10 @@ fn check_wide(
         };
         let is_many = !is_arena && info.max_entries() != 1;
         if is_many {
-            return Err(refuse!(
-                walk,
-                ENOTSUPP,
-                Map,
-                "invalid access to map value pointer, value_size={value_size} off={off}"
-            ));
+            return Err(refuse!(walk => Program::ValuePointerUnsupported { value_size, off }));
         }
         if u64::from(off) >= limit {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Map,
-                "invalid access to map value pointer, value_size={value_size} off={off}"
-            ));
+            return Err(refuse!(walk => Program::ValuePointer { value_size, off }));
         }
     }
     Ok(())
@@ -162,15 +120,10 @@ fn check_wide(
 pub fn check_ld_imm(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
     let raw = walk.env.program.insns()[walk.insn_idx as usize];
     if raw.off != 0 {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Encoding,
-            "BPF_LD_IMM64 uses reserved fields"
-        ));
+        return Err(refuse!(walk => Program::WideLoadReservedFields));
     }
     let Insn::LoadImm64 { dst, imm } = insn else {
-        return Err(refuse!(walk, EINVAL, Encoding, "invalid BPF_LD_IMM insn"));
+        return Err(refuse!(walk => Program::InvalidImmediateLoad));
     };
     walk.check_reg_arg(dst, RegArg::Dst)?;
     match imm {
@@ -193,10 +146,10 @@ pub fn check_ld_imm(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
                 return Err(Stop::Bug(format!("no subprogram at {target}")));
             };
             if walk.env.program.func_info().is_empty() {
-                return Err(refuse!(walk, EINVAL, Btf, "missing btf func_info"));
+                return Err(refuse!(walk => Program::CallbackWithoutFuncInfo));
             }
             if !walk.env.is_static(walk.facts.subprogs[subprog].start) {
-                return Err(refuse!(walk, EINVAL, Btf, "callback function not static"));
+                return Err(refuse!(walk => Program::CallbackNotStatic));
             }
             let kind = RegKind::Func {
                 subprog: subprog as u32,

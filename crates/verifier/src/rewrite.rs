@@ -55,12 +55,7 @@ fn check_accesses(walk: &mut Walk<'_>) -> Result<()> {
         return Ok(());
     };
     walk.insn_idx = at as u32;
-    Err(refuse!(
-        walk,
-        EFAULT,
-        KernelBug,
-        "verifier bug: error during ctx access conversion (0)"
-    ))
+    Err(refuse!(walk => Program::ContextConversion))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
@@ -80,7 +75,7 @@ fn check_tail_calls(walk: &mut Walk<'_>) -> Result<()> {
         return Ok(());
     };
     walk.insn_idx = at;
-    Err(refuse!(walk, EINVAL, Map, "tail_call abusing map_ptr"))
+    Err(refuse!(walk => Program::TailCallMap))
 }
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent
@@ -94,12 +89,7 @@ fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
         return Ok(());
     };
     walk.insn_idx = at;
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Unavailable,
-        "invalid kernel function call not eliminated in verifier pass"
-    ))
+    Err(refuse!(walk => Program::KfuncLeft))
 }
 
 /// Refuses addresses of functions that are gone with the dead code: each range of dead
@@ -130,12 +120,7 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
         if is_seen(walk, at) && !left.contains(&place) {
             walk.insn_idx = at;
             let place = rewritten_place(walk, &removal, place);
-            return Err(refuse!(
-                walk,
-                EFAULT,
-                KernelBug,
-                "verifier bug: No program to jit at insn {place} (subprog < 0)"
-            ));
+            return Err(refuse!(walk => Program::NothingToJit { place }));
         }
     }
     Ok(())

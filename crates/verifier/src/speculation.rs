@@ -203,20 +203,10 @@ impl PointerMove {
                 let var_off = moved.num.var_off;
                 let off = moved.off.wrapping_add(var_off.value as i32);
                 if !var_off.is_const() {
-                    return Err(refuse!(
-                        walk,
-                        EACCES,
-                        PointerArithmetic,
-                        "R{dst} variable stack access prohibited for !root, var_off={var_off} off={off}"
-                    ));
+                    return Err(refuse!(walk => Alu::StackVariable { reg: dst, var_off, off }));
                 }
                 if !(-(LIMITS.stack as i32)..0).contains(&off) {
-                    return Err(refuse!(
-                        walk,
-                        EACCES,
-                        PointerArithmetic,
-                        "R{dst} stack pointer arithmetic goes out of range, prohibited for !root; off={off}"
-                    ));
+                    return Err(refuse!(walk => Alu::StackRange { reg: dst, off }));
                 }
             }
             RegKind::MapValue { map, .. } if moved.flags.is_empty() => {
@@ -224,12 +214,7 @@ impl PointerMove {
                 let off = moved.off;
                 let source = Source::Helper;
                 if map_value::check_bounds(walk, self.dst, map, off, 1, false, source).is_err() {
-                    return Err(refuse!(
-                        walk,
-                        EACCES,
-                        PointerArithmetic,
-                        "R{dst} pointer arithmetic of map value goes out of range, prohibited for !root"
-                    ));
+                    return Err(refuse!(walk => Alu::MapValueRange { reg: dst }));
                 }
             }
             _ => {}
@@ -307,7 +292,6 @@ fn refuse_alu(
     src: Operand,
     reversed: bool,
 ) -> Stop {
-    const PROHIBITED: &str = "pointer arithmetic with it prohibited for !root";
     let dst = dst.number();
     let src = match src {
         Operand::Reg(src) => src.number(),
@@ -322,35 +306,10 @@ fn refuse_alu(
         _ => "sub",
     };
     match why {
-        Unmasked::Bounds => refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{scalar} has unknown scalar with mixed signed bounds, {PROHIBITED}"
-        ),
-        Unmasked::Type => refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{pointer} has pointer with unsupported alu operation, {PROHIBITED}"
-        ),
-        Unmasked::Paths => refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{dst} tried to {verb} from different maps, paths or scalars, {PROHIBITED}"
-        ),
-        Unmasked::Limit => refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{dst} tried to {verb} beyond pointer bounds, {PROHIBITED}"
-        ),
-        Unmasked::Stack => refuse!(
-            walk,
-            ENOMEM,
-            Complexity,
-            "R{dst} could not be pushed for speculative verification, {PROHIBITED}"
-        ),
+        Unmasked::Bounds => refuse!(walk => Alu::MixedBounds { reg: scalar }),
+        Unmasked::Type => refuse!(walk => Alu::UnsupportedOperation { reg: pointer }),
+        Unmasked::Paths => refuse!(walk => Alu::OtherPaths { reg: dst, verb }),
+        Unmasked::Limit => refuse!(walk => Alu::BeyondBounds { reg: dst, verb }),
+        Unmasked::Stack => refuse!(walk => Alu::NotPushed { reg: dst }),
     }
 }

@@ -1,11 +1,11 @@
 //! Results of a verification: verdict, reason, statistics.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use program::creation::RefusedMap;
 
 use crate::Errno;
+use crate::rejection::{Flow, Rejection};
 
 /// Class of a refusal, as explanations group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,23 +91,38 @@ pub struct Refusal {
     pub insn: Option<u32>,
     /// Class.
     pub kind: RefusalKind,
-    /// The kernel's last line before the statistics, without newline.
-    pub message: String,
-    /// Number from 1 of the argument that does not fit, where the check knows it and the
-    /// message does not name it.
-    pub argument: Option<u8>,
+    pub(crate) rejection: Box<Rejection>,
 }
 
 impl Refusal {
+    pub(crate) fn new(rejection: Rejection, insn: Option<u32>) -> Refusal {
+        let (errno, kind) = rejection.rule();
+        Refusal {
+            errno,
+            insn,
+            kind,
+            rejection: Box::new(rejection),
+        }
+    }
+
+    /// The kernel's last line before the statistics, without newline.
+    pub fn message(&self) -> String {
+        self.rejection.to_string()
+    }
+
     /// The reason in one line: the message, or of an infinite loop, whose last line is a state of
     /// registers, the line of the kernel's log that names it.
-    pub fn reason(&self) -> Cow<'_, str> {
-        match (self.kind, self.insn, &*self.message) {
-            (RefusalKind::Loop, Some(insn), message) if message.starts_with("old state:") => {
-                format!("infinite loop detected at insn {insn}").into()
+    pub fn reason(&self) -> String {
+        if let (Rejection::Flow(Flow::InfiniteLoop { .. }), Some(insn)) =
+            (&*self.rejection, self.insn)
+        {
+            return format!("infinite loop detected at insn {insn}");
+        }
+        match self.message() {
+            message if message.is_empty() => {
+                format!("the kernel refuses it with error {}", self.errno.0)
             }
-            (_, _, "") => format!("the kernel refuses it with error {}", self.errno.0).into(),
-            (_, _, message) => message.into(),
+            message => message,
         }
     }
 }
@@ -138,24 +153,6 @@ pub enum Stop {
 pub type Result<T> = std::result::Result<T, Stop>;
 
 impl Stop {
-    /// A refusal; [`crate::refuse!`] is the usual way to make one.
-    pub fn refusal(
-        errno: Errno,
-        kind: RefusalKind,
-        insn: Option<u32>,
-        message: fmt::Arguments<'_>,
-    ) -> Stop {
-        let mut message = message.to_string();
-        message.truncate(message.trim_end_matches('\n').len());
-        Stop::Refused(Box::new(Refusal {
-            errno,
-            insn,
-            kind,
-            message,
-            argument: None,
-        }))
-    }
-
     /// The same with another error number, if it is a refusal.
     #[must_use]
     pub fn with_errno(mut self, errno: Errno) -> Stop {
@@ -165,11 +162,11 @@ impl Stop {
         self
     }
 
-    /// The same about an argument of a call, if it is a refusal.
+    /// The same of another class, if it is a refusal.
     #[must_use]
-    pub fn with_argument(mut self, number: Option<u8>) -> Stop {
+    pub(crate) fn with_kind(mut self, kind: RefusalKind) -> Stop {
         if let Stop::Refused(refusal) = &mut self {
-            refusal.argument = number;
+            refusal.kind = kind;
         }
         self
     }
@@ -241,20 +238,15 @@ pub struct Verification {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rejection::Call;
 
     #[test]
     fn a_loop_is_named_and_not_its_state() {
-        let mut refusal = Refusal {
-            errno: Errno::EINVAL,
-            insn: Some(7),
-            kind: RefusalKind::Loop,
-            message: "old state: R0=1".to_owned(),
-            argument: None,
-        };
+        let state = String::from(" R0=1");
+        let mut refusal = Refusal::new(Flow::InfiniteLoop { state }.into(), Some(7));
+        assert_eq!(refusal.message(), "old state: R0=1");
         assert_eq!(refusal.reason(), "infinite loop detected at insn 7");
-        refusal.message = "back-edge from insn 3 to 1".to_owned();
-        assert_eq!(refusal.reason(), "back-edge from insn 3 to 1");
-        refusal.message.clear();
+        *refusal.rejection = Call::Silent.into();
         assert_eq!(
             refusal.to_string(),
             "instruction 7: the kernel refuses it with error 22"

@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::privilege;
 use crate::reason::{self, Ending, Explanation};
 use crate::recorded::{RecordedStates, Recorder};
+use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve::{self, Maps};
 use crate::rewrite;
@@ -331,12 +332,13 @@ fn compute_facts(
 /// Loaders create the maps of a program before they load it.
 fn check_maps(env: &Env<'_>) -> Result<()> {
     match env.maps.refused(env.program) {
-        Some(map) => Err(Stop::refusal(
-            map.refusal.errno,
-            RefusalKind::MapCreation,
-            None,
-            format_args!("{map}"),
-        )),
+        Some(map) => {
+            let errno = map.refusal.errno;
+            let rejection = rejection::Program::MapCreation {
+                map: map.to_string(),
+            };
+            Err(Stop::refusal(rejection, None).with_errno(errno))
+        }
         None => Ok(()),
     }
 }

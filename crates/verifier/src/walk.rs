@@ -235,20 +235,13 @@ impl<'a> Walk<'a> {
     pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
         self.mark_scratched(reg);
         match usage {
-            RegArg::Src if self.reg(reg).kind == RegKind::NotInit => Err(refuse!(
-                self,
-                EACCES,
-                Uninitialized,
-                "R{} !read_ok",
-                reg.number()
-            )),
+            RegArg::Src if self.reg(reg).kind == RegKind::NotInit => {
+                Err(refuse!(self => Flow::NotReadable { reg }))
+            }
             RegArg::Src => Ok(()),
-            RegArg::Dst | RegArg::DstNoMark if reg == Reg::R10 => Err(refuse!(
-                self,
-                EACCES,
-                Forbidden,
-                "frame pointer is read only"
-            )),
+            RegArg::Dst | RegArg::DstNoMark if reg == Reg::R10 => {
+                Err(refuse!(self => Flow::FramePointer))
+            }
             RegArg::Dst => {
                 *self.reg_mut(reg) = RegState::UNKNOWN;
                 Ok(())

@@ -184,7 +184,7 @@ fn ours(program: &Program, kernel: &Kernel, with_program: bool) -> String {
     match done.verdict {
         _ if !with_program => "created".to_owned(),
         Verdict::Accepted => "accepted".to_owned(),
-        Verdict::Refused(refusal) => format!("refused: {} {}", refusal.errno.0, refusal.message),
+        Verdict::Refused(refusal) => format!("refused: {} {}", refusal.errno.0, refusal.message()),
         Verdict::Unsupported(why) | Verdict::Bug(why) => format!("unsupported: {why}"),
     }
 }

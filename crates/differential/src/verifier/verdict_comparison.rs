@@ -240,7 +240,7 @@ fn answer(done: Verification) -> Result<Answer, String> {
     };
     match done.verdict {
         Verdict::Accepted => Ok(answer(0, String::new())),
-        Verdict::Refused(refusal) => Ok(answer(refusal.errno.0, refusal.message)),
+        Verdict::Refused(refusal) => Ok(answer(refusal.errno.0, refusal.message())),
         Verdict::Unsupported(what) => Err(what),
         Verdict::Bug(what) => Err(format!("bug: {what}")),
     }
@@ -255,6 +255,6 @@ fn crashes_kernel(program: &Program, done: &Verification) -> bool {
         return false;
     };
     let at = refusal.insn.and_then(|at| program.insns().get(at as usize));
-    refusal.message.starts_with("The sequence of ")
+    refusal.message().starts_with("The sequence of ")
         && at.is_some_and(|insn| matches!(insn.code & CLASS, 4 | 7))
 }

@@ -73,7 +73,7 @@ fn run(input: &[u8]) -> Signature {
     }
     let reason = match &with.verdict {
         Verdict::Accepted => "accepted".to_owned(),
-        Verdict::Refused(refusal) if !is_repeated => refusal.message.clone(),
+        Verdict::Refused(refusal) if !is_repeated => refusal.message(),
         Verdict::Refused(refusal) => {
             let explanation = KERNEL.with(|kernel| {
                 let registry = kernel.registry().expect("the built-in kernel has one");
@@ -82,7 +82,7 @@ fn run(input: &[u8]) -> Signature {
             let explained = explanation.map(|explanation| explanation.refusal);
             assert_eq!(explained.as_ref(), Some(refusal));
             let is_digit = |letter: char| letter.is_ascii_digit();
-            refusal.message.replace(is_digit, "")
+            refusal.message().replace(is_digit, "")
         }
         Verdict::Unsupported(what) => what.clone(),
         Verdict::Bug(what) => panic!("{what}"),

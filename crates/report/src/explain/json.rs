@@ -44,7 +44,7 @@ pub fn json(explanation: &Explanation) -> Json {
         "class": class_name(&format!("{:?}", refusal.kind)),
         "cause": words.name,
         "errno": refusal.errno.0,
-        "reason": refusal.message,
+        "reason": refusal.message(),
         "log": explanation.log,
         "missing_capabilities": explanation.missing.as_ref().map(missing_json),
         "headline": words.headline,

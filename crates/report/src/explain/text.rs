@@ -148,8 +148,8 @@ fn facts(out: &mut String, explanation: &Explanation, words: &Words, margin: usi
     for line in &explanation.log {
         fact("kernel", line);
     }
-    if !explanation.refusal.message.is_empty() {
-        fact("kernel", &explanation.refusal.message);
+    if !explanation.refusal.message().is_empty() {
+        fact("kernel", &explanation.refusal.message());
     }
     for known in &explanation.known {
         let text = format!("{} is {}", known.holder, value::known(&known.value));

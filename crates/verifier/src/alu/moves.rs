@@ -47,13 +47,7 @@ pub(super) fn check_sign_extension(
     if width == Width::W32 {
         check_partial_copy(walk, src)?;
     } else if !walk.reg(src).is_scalar() && !walk.env.allow_ptr_leaks {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} sign-extension part of pointer",
-            src.number()
-        ));
+        return Err(refuse!(walk => Alu::SignExtendedPointer { reg: src }));
     }
     let bytes = from.bytes();
     let keeps_value = walk.reg(src).num.umax < 1 << (bytes * 8 - 1);
@@ -78,13 +72,7 @@ fn check_partial_copy(walk: &mut Walk<'_>, src: Reg) -> Result<()> {
     if walk.reg(src).is_scalar() || walk.env.allow_ptr_leaks {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EACCES,
-        PointerArithmetic,
-        "R{} partial copy of pointer",
-        src.number()
-    ))
+    Err(refuse!(walk => Alu::PartialCopyOfPointer { reg: src }))
 }
 
 /// A copy of a scalar, with its identity only if the value is kept; of a pointer, an

@@ -6,14 +6,12 @@
 
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
-use super::symbol;
 use crate::domain::Scalar;
-use crate::log::reg_type_str;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
 use crate::walk::Walk;
-use crate::{Result, Stop, refuse};
+use crate::{Result, refuse};
 
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
@@ -40,37 +38,17 @@ pub(super) fn check(
             *walk.reg_mut(dst) = RegState::UNKNOWN;
             return Ok(());
         }
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} 32-bit pointer arithmetic prohibited",
-            dst.number()
-        ));
+        return Err(refuse!(walk => Alu::Pointer32Bit { reg: dst }));
     }
     if pointer.may_be_null() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            MaybeNull,
-            "R{} pointer arithmetic on {} prohibited, null-check it first",
-            dst.number(),
-            reg_type_str(pointer.reg_type())
-        ));
+        return Err(refuse!(walk => Alu::PointerMaybeNull { reg: dst, kind: pointer.reg_type() }));
     }
     let is_memory = matches!(pointer.kind, RegKind::Mem { .. });
     if is_memory && pointer.flags.has(TypeFlags::PTR_UNTRUSTED) {
         return Ok(());
     }
     if !is_offset_allowed(op, pointer.kind, num) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} pointer arithmetic on {} prohibited",
-            dst.number(),
-            reg_type_str(pointer.reg_type())
-        ));
+        return Err(refuse!(walk => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
     check_sane_offset(walk, scalar, pointer)?;
     check_sane_offset(walk, pointer, pointer)?;
@@ -85,14 +63,7 @@ pub(super) fn check(
         AluOp::Add => add(walk, pointer, scalar),
         AluOp::Sub => subtract(walk, dst, pointer, scalar, reversed)?,
         AluOp::And | AluOp::Or | AluOp::Xor => {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                PointerArithmetic,
-                "R{} bitwise operator {} on pointer prohibited",
-                dst.number(),
-                symbol(op)
-            ));
+            return Err(refuse!(walk => Alu::BitwiseOperator { reg: dst, op }));
         }
         AluOp::Mul
         | AluOp::Div
@@ -103,14 +74,7 @@ pub(super) fn check(
         | AluOp::Rsh
         | AluOp::Arsh
         | AluOp::Mov => {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                PointerArithmetic,
-                "R{} pointer arithmetic with {} operator prohibited",
-                dst.number(),
-                symbol(op)
-            ));
+            return Err(refuse!(walk => Alu::PointerOperator { reg: dst, op }));
         }
     };
     result.num.unbound32();
@@ -173,22 +137,10 @@ fn subtract(
     reversed: bool,
 ) -> Result<RegState> {
     if reversed {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} tried to subtract pointer from scalar",
-            dst.number()
-        ));
+        return Err(refuse!(walk => Alu::PointerFromScalar { reg: dst }));
     }
     if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "R{} subtraction from stack pointer prohibited",
-            dst.number()
-        ));
+        return Err(refuse!(walk => Alu::StackSubtraction { reg: dst }));
     }
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
@@ -234,36 +186,16 @@ fn check_sane_offset(walk: &mut Walk<'_>, reg: &RegState, named: &RegState) -> R
     let num = &reg.num;
     let value = num.var_off.value as i64;
     let is_sane = |offset: i64| -MAX_VAR_OFF < offset && offset < MAX_VAR_OFF;
-    let refusal = if num.is_const() && !is_sane(value) {
-        sane_refusal(walk, named, |ty| {
-            format!("math between {ty} pointer and {value} is not allowed")
-        })
+    let kind = named.reg_type();
+    Err(if num.is_const() && !is_sane(value) {
+        refuse!(walk => Alu::PointerPlusConstant { kind, value })
     } else if !is_sane(reg.off.into()) {
-        sane_refusal(walk, named, |ty| {
-            format!("{ty} pointer offset {} is not allowed", reg.off)
-        })
+        refuse!(walk => Alu::PointerOffset { kind, off: reg.off })
     } else if num.smin == i64::MIN {
-        sane_refusal(walk, named, |ty| {
-            format!(
-                "math between {ty} pointer and register with unbounded min value is not allowed"
-            )
-        })
+        refuse!(walk => Alu::PointerPlusUnbounded { kind })
     } else if !is_sane(num.smin) {
-        sane_refusal(walk, named, |ty| {
-            format!("value {} makes {ty} pointer be out of bounds", num.smin)
-        })
+        refuse!(walk => Alu::PointerOutOfBounds { value: num.smin, kind })
     } else {
         return Ok(());
-    };
-    Err(refusal)
-}
-
-fn sane_refusal(
-    walk: &mut Walk<'_>,
-    named: &RegState,
-    message: impl FnOnce(&str) -> String,
-) -> Stop {
-    let ty = reg_type_str(named.reg_type()).to_string();
-    let message = message(&ty);
-    refuse!(walk, EINVAL, Unbounded, "{message}")
+    })
 }

@@ -7,7 +7,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::{constant, lock};
-use crate::log::reg_type_str;
+use crate::log::TypeText;
 use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
@@ -142,7 +142,6 @@ pub(super) fn check_reg_type(
     func: i32,
 ) -> Result<()> {
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
     let Some(compatible) = compatible_types(arg.base) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
@@ -156,16 +155,10 @@ pub(super) fn check_reg_type(
         flags = flags.without(DYNPTR_FLAGS);
     }
     if !compatible.contains(&reg.kind.base().with(flags)) {
-        let names = compatible.iter().map(|ty| reg_type_str(*ty).to_string());
-        let expected: Vec<String> = names.collect();
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "R{number} type={} expected={}",
-            reg_type_str(reg.reg_type()),
-            expected.join(", ")
-        ));
+        let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText).collect();
+        return Err(refuse!(walk => Call::ArgumentType {
+            reg: ptr, kind: reg.reg_type(), expected
+        }));
     }
     let RegKind::BtfId { ty } = reg.kind else {
         return Ok(());
@@ -178,14 +171,9 @@ pub(super) fn check_reg_type(
         if arg.flags.has(TypeFlags::MEM_RDONLY) {
             return Ok(());
         }
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "{}() may write into memory pointed by R{number} type={}",
-            walk.env.registry.helper_name(func),
-            reg_type_str(reg.reg_type())
-        ));
+        return Err(refuse!(walk => Call::WritesObject {
+            helper: walk.env.registry.helper_name(func), reg: ptr, kind: reg.reg_type()
+        }));
     }
     if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
         return Err(Stop::unsupported("allocated object as an argument"));
@@ -195,12 +183,7 @@ pub(super) fn check_reg_type(
     }
     let is_release = arg.flags.has(TypeFlags::OBJ_RELEASE);
     if reg.may_be_null() && (!arg.may_be_null() || is_release) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            MaybeNull,
-            "Possibly NULL pointer passed to helper arg{number}"
-        ));
+        return Err(refuse!(walk => Call::ArgumentMaybeNull { reg: ptr }));
     }
     let is_strict = is_release && HelperId::from_number(func) != Some(HelperId::SkRelease);
     // A prototype that names no type takes sockets.
@@ -228,13 +211,7 @@ fn check_object_type(
         return Ok(());
     }
     let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));
-    Err(refuse!(
-        walk,
-        EACCES,
-        Argument,
-        "R{} is of type {found} but {wanted} is expected",
-        ptr.number()
-    ))
+    Err(refuse!(walk => Call::ObjectType { reg: ptr, found, wanted }))
 }
 
 /// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
@@ -247,13 +224,7 @@ pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) 
             return Ok(());
         }
         if reg.off != 0 {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "R{} must have zero offset when passed to release func or trusted arg to kfunc",
-                ptr.number()
-            ));
+            return Err(refuse!(walk => Call::NonzeroOffset { reg: ptr }));
         }
         return check_ptr_off(walk, &reg, ptr, false);
     }
@@ -299,19 +270,13 @@ pub(super) fn check_arg(
     let Some(ptr) = Reg::new(index as u8 + 1) else {
         return Ok(());
     };
-    let number = ptr.number();
     if arg.base == ArgBase::DontCare {
         return Ok(());
     }
     walk.check_reg_arg(ptr, RegArg::Src)?;
     if arg == ArgBase::Anything.plain() {
         if is_pointer_value(walk, ptr) {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Privilege,
-                "R{number} leaks addr into helper function"
-            ));
+            return Err(refuse!(walk => Call::LeaksAddress { reg: ptr }));
         }
         let size = match meta.helper {
             Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => walk.reg(Reg::R2).num.umax,
@@ -323,12 +288,7 @@ pub(super) fn check_arg(
     }
     let reg = *walk.reg(ptr);
     if reg.kind.is_packet() && !packet::may_access(walk, Some(meta.pkt_access), Access::Read) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "helper access to the packet is not allowed"
-        ));
+        return Err(refuse!(walk => Call::PacketArgument));
     }
     if arg.base == ArgBase::PtrToMapValue {
         arg = resolve_map_value(walk, arg, meta)?;
@@ -369,12 +329,7 @@ pub(super) fn check_arg(
         }
         ArgBase::PtrToPercpuBtfId => {
             let RegKind::BtfId { ty } = reg.kind else {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Argument,
-                    "Helper has invalid btf_id in R{number}"
-                ));
+                return Err(refuse!(walk => Call::InvalidBtfId { reg: ptr }));
             };
             meta.object = Some(ty);
             Ok(())
@@ -426,12 +381,7 @@ pub(super) fn check_arg(
         }
         ArgBase::ConstAllocSizeOrZero => {
             let Some(size) = reg.num.as_const() else {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Argument,
-                    "R{number} is not a known constant'"
-                ));
+                return Err(refuse!(walk => Call::NotKnownConstant { reg: ptr }));
             };
             meta.mem_size = size as u32;
             walk.mark_precise(ptr)
@@ -474,12 +424,7 @@ fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Resu
         Some(kind) if kind.holds_sockets() && arg == ArgBase::PtrToMapValue.plain() => {
             Ok(ArgBase::PtrToBtfIdSockCommon.plain())
         }
-        Some(kind) if kind.holds_sockets() => Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "invalid arg_type for sockmap/sockhash"
-        )),
+        Some(kind) if kind.holds_sockets() => Err(refuse!(walk => Call::SockmapArgument)),
         Some(MapKind::BloomFilter) if meta.helper == Some(HelperId::MapPeekElem) => {
             Ok(ArgBase::PtrToMapValue.plain())
         }
@@ -495,31 +440,20 @@ fn check_reference(
     arg: ArgType,
     meta: &mut CallMeta,
 ) -> Result<()> {
-    let number = ptr.number();
     if arg.flags.has(TypeFlags::OBJ_RELEASE) {
         if arg.base == ArgBase::PtrToDynptr {
             return Err(Stop::unsupported("dynptr"));
         }
         if reg.ref_obj_id == 0 && !reg.is_null() {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Reference,
-                "R{number} must be referenced when passed to release function"
-            ));
+            return Err(refuse!(walk => Call::NotReferenced { reg: ptr }));
         }
         meta.release = Some(ptr);
     }
     if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
         if meta.ref_obj_id != 0 {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Reference,
-                "more than one arg with ref_obj_id R{number} {} {}",
-                reg.ref_obj_id,
-                meta.ref_obj_id
-            ));
+            return Err(refuse!(walk => Call::SecondReference {
+                reg: ptr, id: reg.ref_obj_id, first: meta.ref_obj_id
+            }));
         }
         meta.ref_obj_id = reg.ref_obj_id;
     }
@@ -533,13 +467,9 @@ fn check_map_ptr(walk: &mut Walk<'_>, reg: &RegState, meta: &mut CallMeta) -> Re
     if let Some(before) = meta.map
         && before != (map, uid)
     {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "timer pointer in R1 map_uid={} doesn't match map pointer in R2 map_uid={uid}",
-            before.1
-        ));
+        return Err(refuse!(walk => Call::TimerOfOtherMap {
+            reg: Reg::R1, timer_uid: before.1, uid
+        }));
     }
     meta.map = Some((map, uid));
     Ok(())

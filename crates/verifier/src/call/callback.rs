@@ -132,12 +132,7 @@ fn set_args(
                 return Err(Stop::Bug("callback without map".into()));
             };
             if !walk.env.maps[map].kind().is_some_and(MapKind::has_for_each) {
-                return Err(refuse!(
-                    walk,
-                    ENOTSUPP,
-                    Map,
-                    "callback function not allowed for map"
-                ));
+                return Err(refuse!(walk => Call::CallbackForMap));
             }
             regs[1] = caller.regs[1];
             set_element(regs, map);

@@ -26,13 +26,9 @@ pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result
         return Ok(());
     }
     let name = walk.env.registry.helper_name(id);
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Map,
-        "cannot pass map_type {} into func {name}#{id}",
-        walk.env.maps[map].def().params.map_type
-    ))
+    Err(refuse!(walk => Call::MapForHelper {
+        map_type: walk.env.maps[map].def().params.map_type, name, id
+    }))
 }
 
 /// True if the program may change sockets in a map; says so in the log if not

@@ -13,60 +13,34 @@ use crate::{Result, refuse};
 #[doc(alias = "check_reg_const_str")]
 pub(super) fn check_string(walk: &mut Walk<'_>, ptr: Reg) -> Result<()> {
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
     let RegKind::MapValue { map, .. } = reg.kind else {
-        return Err(refuse!(walk, EINVAL, Argument, ""));
+        return Err(refuse!(walk => Call::Silent));
     };
     if reg.flags != TypeFlags::NONE {
-        return Err(refuse!(walk, EINVAL, Argument, ""));
+        return Err(refuse!(walk => Call::Silent));
     }
     let env = walk.env;
     let info = &env.maps[map];
     if !info.is_rdonly() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "R{number} does not point to a readonly map'"
-        ));
+        return Err(refuse!(walk => Call::NotReadOnlyMap { reg: ptr }));
     }
     let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "R{number} is not a constant address'"
-        ));
+        return Err(refuse!(walk => Call::NotConstantAddress { reg: ptr }));
     };
     if !env.has_direct_value(map) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "no direct value access support for this map type"
-        ));
+        return Err(refuse!(walk => Call::NoDirectValue));
     }
     let rest = (info.value_size() as i32).wrapping_sub(reg.off);
     check_bounds(walk, ptr, map, reg.off, rest, false, Source::Helper)?;
     let off = reg.off.wrapping_add(var_off as i32);
     if info.max_entries() != 1 || off < 0 || off as u32 >= info.value_size() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "direct value access on string failed"
-        ));
+        return Err(refuse!(walk => Call::DirectValueFailed));
     }
     let mut bytes = off as usize..info.value_size() as usize;
     if bytes.any(|at| info.byte(at) == 0) {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Argument,
-        "string is not zero-terminated"
-    ))
+    Err(refuse!(walk => Call::NotTerminated))
 }
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
@@ -74,7 +48,7 @@ pub(super) fn check_string(walk: &mut Walk<'_>, ptr: Reg) -> Result<()> {
 pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
     let size = walk.reg(Reg::R5).num.var_off.value;
     if !size.is_multiple_of(8) {
-        return Err(refuse!(walk, EINVAL, Argument, ""));
+        return Err(refuse!(walk => Call::Silent));
     }
     let reg = *walk.reg(Reg::R3);
     let RegKind::MapValue { map, .. } = reg.kind else {
@@ -88,7 +62,7 @@ pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
     if format::is_valid(&text, (size / 8) as usize) {
         return Ok(());
     }
-    Err(refuse!(walk, EINVAL, Argument, "Invalid format string"))
+    Err(refuse!(walk => Call::InvalidFormat))
 }
 
 /// The value of a map key on the stack, if it is known; it then counts as precise

@@ -12,8 +12,9 @@ use super::callback::{self, Callback};
 use super::{clear_caller_saved, compat, constant, leak, reference, returns};
 use crate::insn_facts::{self, Filling};
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
+use crate::rejection::Call;
 use crate::walk::{MapUse, Outcome, Walk};
-use crate::{Errno, RefusalKind, Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
 const KEY_POISON: u64 = 1 << 63;
@@ -27,37 +28,17 @@ pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome>
     let proto = match registry.helper(&walk.env.context, id as u32) {
         Ok(proto) => proto,
         Err(Unavailable::Hook) => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Unavailable,
-                "helper call is not allowed in probe"
-            ));
+            return Err(refuse!(walk => Call::NotInProbe));
         }
         Err(Unavailable::Unknown) if id != 0 => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Unavailable,
-                "invalid func {name}#{id}"
-            ));
+            return Err(refuse!(walk => Call::UnknownHelper { name, id }));
         }
         Err(_) => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Unavailable,
-                "program of this type cannot use helper {name}#{id}"
-            ));
+            return Err(refuse!(walk => Call::HelperOfOtherType { name, id }));
         }
     };
     if proto.gpl_only && !walk.env.program.is_gpl_compatible() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            License,
-            "cannot call GPL-restricted function from non-GPL compatible program"
-        ));
+        return Err(refuse!(walk => Call::HelperLicense));
     }
     check_sleep(walk, id, proto.might_sleep)?;
     let helper = HelperId::from_number(id);
@@ -121,23 +102,13 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
         None
     };
     if might_sleep && !state.in_sleepable {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Section,
-            "helper call might sleep in a non-sleepable prog"
-        ));
+        return Err(refuse!(walk => Call::MightSleep));
     }
     if let Some(region) = where_it_is
         && might_sleep
     {
         let name = walk.env.registry.helper_name(id);
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Section,
-            "sleepable helper {name}#{id} in {region} region"
-        ));
+        return Err(refuse!(walk => Call::SleepableHelper { name, id, region }));
     }
     let gets_storage = HelperId::from_number(id).is_some_and(HelperId::gets_storage);
     if gets_storage && (where_it_is.is_some() || !walk.state.in_sleepable) {
@@ -157,7 +128,7 @@ fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
     if helper.changes_map() && !walk.env.maps[map].can_write() {
-        return Err(refuse!(walk, EACCES, Map, "write into map forbidden"));
+        return Err(refuse!(walk => Call::MapReadOnly));
     }
     let used = &mut walk.aux[walk.insn_idx as usize].map;
     *used = match *used {
@@ -178,14 +149,9 @@ fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     let map = meta.map.map(|(map, _)| map);
     let Some(map) = map.filter(|map| walk.env.maps[*map].kind() == Some(MapKind::ProgArray)) else {
         // The kernel ends this line of the log with its statistics.
-        const REASON: &str = "expected prog array map for tail call";
-        verbose!(walk, "{REASON}");
-        return Err(Stop::refusal(
-            Errno::EINVAL,
-            RefusalKind::Map,
-            Some(walk.insn_idx),
-            format_args!("{REASON}"),
-        ));
+        let rejection = Call::NotProgArray;
+        verbose!(walk, "{rejection}");
+        return Err(Stop::refusal(rejection, Some(walk.insn_idx)));
     };
     let max = u64::from(walk.env.maps[map].max_entries());
     let reg = *walk.reg(Reg::R3);
@@ -221,12 +187,7 @@ fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
         return Ok(());
     }
     let (id, name) = (meta.func, walk.env.registry.helper_name(meta.func));
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Reference,
-        "func {name}#{id} reference has not been acquired before"
-    ))
+    Err(refuse!(walk => Call::NotAcquired { name, id }))
 }
 
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
@@ -241,12 +202,7 @@ fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
             if walk.reg(Reg::R2).is_null() {
                 return Ok(());
             }
-            Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "get_local_storage() doesn't support non-zero flags"
-            ))
+            Err(refuse!(walk => Call::StorageFlags))
         }
         HelperId::ForEachMapElem => callback::push(walk, meta.subprog, Callback::MapElement),
         HelperId::TimerSetCallback => callback::push(walk, meta.subprog, Callback::Timer),
@@ -271,19 +227,8 @@ fn check_get_func_ip(walk: &mut Walk<'_>, id: i32) -> Result<()> {
     match walk.env.program.kind() {
         ProgramType::Kprobe => Ok(()),
         ProgramType::Tracing if has_trampoline(walk.env.context.attach) => Ok(()),
-        ProgramType::Tracing => Err(refuse!(
-            walk,
-            ENOTSUPP,
-            Unavailable,
-            "func {name}#{id} supported only for fentry/fexit/fmod_ret programs"
-        )),
-        kind => Err(refuse!(
-            walk,
-            ENOTSUPP,
-            Unavailable,
-            "func {name}#{id} not supported for program type {}",
-            kind.number()
-        )),
+        ProgramType::Tracing => Err(refuse!(walk => Call::TracingHelper { name, id })),
+        kind => Err(refuse!(walk => Call::HelperForType { name, id, kind })),
     }
 }
 

@@ -70,29 +70,14 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     let (kind, attach) = (walk.env.context.kind, walk.env.context.attach);
     let Some(kfunc) = kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
         let name = name_of(walk, btf, id);
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unavailable,
-            "calling kernel function {name} is not allowed"
-        ));
+        return Err(refuse!(walk => Call::KfuncNotAllowed { name }));
     };
     let name = &*kfunc.name;
     if kfunc.special == Some(SpecialKfunc::Trap) {
-        return Err(refuse!(
-            walk,
-            EFAULT,
-            Unavailable,
-            "unexpected __bpf_trap() due to uninitialized variable?"
-        ));
+        return Err(refuse!(walk => Call::Trap));
     }
     if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !walk.state.in_sleepable {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Section,
-            "program must be sleepable to call sleepable kfunc {name}"
-        ));
+        return Err(refuse!(walk => Call::SleepableKfunc { name }));
     }
     let callee = callee(btf, kfunc, id)?;
     let meta = args::check(walk, &callee)?;
@@ -186,62 +171,32 @@ fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
     if walk.state.active_rcu_lock {
         if locks {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Section,
-                "nested rcu read lock (kernel function {name})"
-            ));
+            return Err(refuse!(walk => Call::NestedRcuLock { name }));
         }
         if unlocks {
             invalidate_rcu_pointers(walk);
             walk.state.active_rcu_lock = false;
         } else if sleepable {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Section,
-                "kernel func {name} is sleepable within rcu_read_lock region"
-            ));
+            return Err(refuse!(walk => Call::SleepsUnderRcu { name }));
         }
     } else if locks {
         walk.state.active_rcu_lock = true;
     } else if unlocks {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Section,
-            "unmatched rcu read unlock (kernel function {name})"
-        ));
+        return Err(refuse!(walk => Call::UnmatchedRcuUnlock { name }));
     }
     match callee.kfunc.special {
         Some(SpecialKfunc::PreemptDisable) => walk.state.active_preempt_locks += 1,
         Some(SpecialKfunc::PreemptEnable) if walk.state.active_preempt_locks == 0 => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Section,
-                "unmatched attempt to enable preemption (kernel function {name})"
-            ));
+            return Err(refuse!(walk => Call::UnmatchedPreemptEnable { name }));
         }
         Some(SpecialKfunc::PreemptEnable) => walk.state.active_preempt_locks -= 1,
         _ if sleepable && walk.state.active_preempt_locks != 0 => {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Section,
-                "kernel func {name} is sleepable within non-preemptible region"
-            ));
+            return Err(refuse!(walk => Call::SleepsNonPreemptible { name }));
         }
         _ => {}
     }
     if callee.has(KfuncFlags::RCU_PROTECTED) && !walk.state.in_rcu_section() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Section,
-            "kernel func {name} requires RCU critical section protection"
-        ));
+        return Err(refuse!(walk => Call::RequiresRcu { name }));
     }
     Ok(())
 }
@@ -266,13 +221,7 @@ fn release(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Re
     if reference::release(walk, reference) {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Reference,
-        "kfunc {}#{id} reference has not been acquired before",
-        callee.kfunc.name
-    ))
+    Err(refuse!(walk => Call::KfuncNotAcquired { name: &callee.kfunc.name, id }))
 }
 
 fn name_of(walk: &Walk<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {

@@ -16,20 +16,10 @@ pub fn check_resource_leak(
     what: &str,
 ) -> Result<()> {
     if check_lock && walk.state.active_locks != 0 {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Lock,
-            "{what} cannot be used inside bpf_spin_lock-ed region"
-        ));
+        return Err(refuse!(walk => Call::InsideLock { what }));
     }
     if has_leaked(walk, is_exception) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Reference,
-            "{what} would lead to reference leak"
-        ));
+        return Err(refuse!(walk => Call::ReferenceLeak { what }));
     }
     let section = if !check_lock {
         None
@@ -44,12 +34,7 @@ pub fn check_resource_leak(
     };
     match section {
         None => Ok(()),
-        Some(section) => Err(refuse!(
-            walk,
-            EINVAL,
-            Section,
-            "{what} cannot be used inside {section} region"
-        )),
+        Some(section) => Err(refuse!(walk => Call::InsideSection { what, section })),
     }
 }
 

@@ -5,7 +5,7 @@ use isa::ebpf::Reg;
 use super::reference::{acquire_lock, release_lock};
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
 use crate::walk::Walk;
-use crate::{Errno, RefusalKind, Result, Stop, refuse, verbose};
+use crate::{RefusalKind, Result, Stop, refuse};
 use btf::fields::FieldKind;
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
@@ -22,12 +22,7 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
     let state = &walk.state;
     if is_lock {
         if state.refs.iter().any(|found| found.kind == kind) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Lock,
-                "Locking two bpf_spin_locks are not allowed"
-            ));
+            return Err(refuse!(walk => Call::SecondLock));
         }
         acquire_lock(walk, kind, reg.id, owner);
         return Ok(());
@@ -36,17 +31,14 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
         .refs
         .iter()
         .any(|found| found.kind == kind && found.id == reg.id && found.owner == owner);
-    let fault = if state.active_locks == 0 {
-        Some("without taking a lock")
-    } else if !is_held {
-        Some("of different lock")
-    } else if state.active_lock_id != reg.id || state.active_lock_owner != owner {
-        Some("cannot be out of order")
-    } else {
-        None
-    };
-    if let Some(fault) = fault {
-        return Err(refuse!(walk, EINVAL, Lock, "bpf_spin_unlock {fault}"));
+    if state.active_locks == 0 {
+        return Err(refuse!(walk => Call::UnlockWithoutLock));
+    }
+    if !is_held {
+        return Err(refuse!(walk => Call::UnlockOther));
+    }
+    if state.active_lock_id != reg.id || state.active_lock_owner != owner {
+        return Err(refuse!(walk => Call::UnlockOrder));
     }
     release_lock(walk, kind, reg.id, owner);
     crate::mem::invalidate_where(walk, |reg| reg.flags.has(TypeFlags::NON_OWN_REF));
@@ -92,20 +84,18 @@ fn check_field(walk: &mut Walk<'_>, ptr: Reg, map: MapRef, field: &SpecialField)
     let SpecialField { kind, name, .. } = *field;
     let info = &walk.env.maps[map];
     let map_name = info.kernel_name();
-    let message = match info.record().offset_of(kind) {
-        _ if !info.has_btf() => {
-            format!("map '{map_name}' has to have BTF in order to use {name}")
-        }
-        None => format!("map '{map_name}' has no valid {name}"),
+    let refusal = match info.record().offset_of(kind) {
+        _ if !info.has_btf() => refuse!(walk => Call::FieldWithoutBtf { map: map_name, name }),
+        None => refuse!(walk => Call::FieldAbsent { map: map_name, name }),
         Some(expected) => {
             let off = var_off.wrapping_add(i64::from(walk.reg(ptr).off));
             if i64::from(expected) == off {
                 return Ok(());
             }
-            format!("off {off} doesn't point to 'struct {name}' that is at {expected}")
+            refuse!(walk => Call::FieldOffset { off, name, expected })
         }
     };
-    Err(refuse_address(walk, field, &message))
+    Err(refusal.with_kind(field.refusal))
 }
 
 /// The variable part of a pointer's offset, which must be a constant.
@@ -113,19 +103,6 @@ fn check_constant_offset(walk: &mut Walk<'_>, ptr: Reg, field: &SpecialField) ->
     if let Some(var_off) = walk.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
     }
-    let (number, name) = (ptr.number(), field.name);
-    let message =
-        format!("R{number} doesn't have constant offset. {name} has to be at the constant offset");
-    Err(refuse_address(walk, field, &message))
-}
-
-/// The refusal of the address of a special field.
-fn refuse_address(walk: &mut Walk<'_>, field: &SpecialField, message: &str) -> Stop {
-    verbose!(walk, "{message}\n");
-    Stop::refusal(
-        Errno::EINVAL,
-        field.refusal,
-        Some(walk.insn_idx),
-        format_args!("{message}"),
-    )
+    let refusal = refuse!(walk => Call::FieldVariable { reg: ptr, name: field.name });
+    Err(refusal.with_kind(field.refusal))
 }

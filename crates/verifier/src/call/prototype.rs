@@ -6,15 +6,13 @@
 //! static function is silent: its BTF merely counts as unreliable. Complexity:
 //! linear in the types of the blob for each argument.
 
-use std::fmt;
-
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 use spec::programs::{AttachType, ProgramType};
 
-use crate::Errno;
 use crate::env::Env;
 use crate::reason::{ParameterFault, SignatureFault};
+use crate::rejection::Signature;
 use crate::type_rules::{TaggedContext, TypeRules};
 
 /// The most arguments in registers.
@@ -53,29 +51,11 @@ pub enum SubprogArg {
 
 /// Reason why a prototype cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrototypeError {
-    /// The error number, positive.
-    pub errno: Errno,
-    /// Lines of the log, without the last line feed; empty where the kernel is silent.
-    pub message: String,
+pub(crate) struct PrototypeError {
+    pub(crate) rejection: Signature,
     /// The fault.
-    pub fault: SignatureFault,
+    pub(crate) fault: SignatureFault,
 }
-
-impl fmt::Display for PrototypeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.message {
-            "" => write!(
-                f,
-                "the kernel refuses the prototype with error {}",
-                self.errno.0
-            ),
-            message => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for PrototypeError {}
 
 /// The arguments of a subprogram; `None` without BTF (`btf_prepare_func_args`).
 #[doc(alias = "btf_prepare_func_args")]
@@ -147,55 +127,39 @@ impl Tags {
     }
 }
 
-fn fail<T>(
-    errno: Errno,
-    fault: SignatureFault,
-    message: impl Into<String>,
-) -> Result<T, PrototypeError> {
-    Err(PrototypeError {
-        errno,
-        message: message.into(),
-        fault,
-    })
+fn fail<T>(fault: SignatureFault, rejection: Signature) -> Result<T, PrototypeError> {
+    Err(PrototypeError { rejection, fault })
 }
 
 impl Question<'_> {
     /// The arguments of the function.
     fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
-        let not_a_func = format!("BTF of func#{} doesn't point to KIND_FUNC", self.subprog);
+        let subprog = self.subprog;
+        let not_function = |rejection| fail(SignatureFault::NotFunction, rejection);
         let Some(func_type) = self.btf.get(self.func) else {
-            return fail(Errno::EFAULT, SignatureFault::NotFunction, not_a_func);
+            return not_function(Signature::NotFunction { subprog });
         };
         let Shape::Func(func) = func_type.shape() else {
-            return fail(Errno::EFAULT, SignatureFault::NotFunction, not_a_func);
+            return not_function(Signature::NotFunction { subprog });
         };
         let is_global = func.linkage == Linkage::GLOBAL;
-        let name = func_type.name();
+        let name = func_type.name().to_string();
         let Some(Shape::Proto(proto)) = self.btf.get(func.proto).map(|ty| ty.shape()) else {
-            let message = format!("Invalid type of function {name}()");
-            return fail(Errno::EFAULT, SignatureFault::NotFunction, message);
+            return not_function(Signature::NotPrototype { name });
+        };
+        let of_global = |rejection| match is_global {
+            true => rejection,
+            false => Signature::Static,
         };
         let count = proto.params().len();
         if count > MAX_ARGS {
-            let message =
-                format!("Global function {name}() with {count} > {MAX_ARGS} args. Buggy compiler.");
-            let fault = SignatureFault::TooManyArguments(count);
-            return fail(
-                Errno::EINVAL,
-                fault,
-                if is_global { message } else { String::new() },
-            );
+            let most = MAX_ARGS;
+            let rejection = of_global(Signature::TooManyArguments { name, count, most });
+            return fail(SignatureFault::TooManyArguments(count), rejection);
         }
         if !self.is_number(proto.returns) {
-            let message = format!(
-                "Global function {name}() doesn't return scalar. Only those are supported."
-            );
             let fault = SignatureFault::Result(self.text(proto.returns));
-            return fail(
-                Errno::EINVAL,
-                fault,
-                if is_global { message } else { String::new() },
-            );
+            return fail(fault, of_global(Signature::Return { name }));
         }
         let mut arguments = Vec::with_capacity(count);
         for (index, param) in proto.params().enumerate() {
@@ -278,12 +242,10 @@ impl Question<'_> {
                 continue;
             };
             if !is_global {
-                let message = format!("arg#{index} type tag is not supported in static functions");
-                return fail(Errno::EOPNOTSUPP, bad(), message);
+                return fail(bad(), Signature::StaticTag { index });
             }
             let Some(tag) = Tags::named(tag) else {
-                let message = format!("arg#{index} has unsupported set of tags");
-                return fail(Errno::EOPNOTSUPP, bad(), message);
+                return fail(bad(), Signature::UnsupportedTags { index });
             };
             tags.0 |= tag.0;
         }
@@ -302,25 +264,30 @@ impl Question<'_> {
         let fault = |fault| self.fault(ty, index, fault);
         let Shape::Ptr(target) = stripped.shape() else {
             if tags != Tags::NONE {
-                let message = format!("arg#{index} has pointer tag, but is not a pointer type");
-                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
+                let rejection = Signature::TagOfNoPointer { index };
+                return fail(fault(ParameterFault::Tags), rejection);
             }
             if self.is_number(ty) {
                 return Ok(SubprogArg::Scalar);
             }
-            let message = format!(
-                "Arg#{index} type {} in {}() is not supported yet.",
-                stripped.kind().name(),
-                func.name()
-            );
-            let message = if is_global { message } else { String::new() };
-            return fail(Errno::EINVAL, fault(ParameterFault::Kind), message);
+            let (kind, name) = (stripped.kind().name().to_owned(), func.name().to_string());
+            let rejection = match is_global {
+                true => Signature::Argument { index, kind, name },
+                false => Signature::Static,
+            };
+            return fail(fault(ParameterFault::Kind), rejection);
         };
         let bad_tags = || {
             fail(
-                Errno::EINVAL,
                 fault(ParameterFault::Tags),
-                format!("arg#{index} has invalid combination of tags"),
+                Signature::InvalidTags { index },
+            )
+        };
+        let only_tag = |tag: &str| {
+            let tag = tag.to_owned();
+            fail(
+                fault(ParameterFault::Tags),
+                Signature::OnlyTag { index, tag },
             )
         };
         if tags.has(Tags::CTX) || is_context(self.btf, self.kind, target) {
@@ -350,9 +317,7 @@ impl Question<'_> {
         }
         if tags.has(Tags::UNTRUSTED) {
             if tags.has_others(Tags::UNTRUSTED) {
-                let message =
-                    format!("arg#{index} untrusted cannot be combined with any other tags");
-                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
+                return only_tag("untrusted");
             }
             let pointee = self.btf.at(self.strip(target));
             if matches!(pointee.kind(), Kind::Void) || self.is_primitive(&pointee) {
@@ -366,25 +331,21 @@ impl Question<'_> {
         }
         if tags.has(Tags::ARENA) {
             if tags.has_others(Tags::ARENA) {
-                let message = format!("arg#{index} arena cannot be combined with any other tags");
-                return fail(Errno::EINVAL, fault(ParameterFault::Tags), message);
+                return only_tag("arena");
             }
             return Ok(SubprogArg::Arena);
         }
         if !is_global {
-            return fail(Errno::EINVAL, fault(ParameterFault::Kind), "");
+            return fail(fault(ParameterFault::Kind), Signature::Static);
         }
         if tags.has(Tags::NULLABLE) {
             return bad_tags();
         }
         let pointee = self.btf.at(self.strip(target));
         let Some(size) = self.btf.size_of(pointee.id()) else {
-            let message = format!(
-                "arg#{index} reference type('{} {}') size cannot be determined: -22",
-                pointee.kind().name(),
-                pointee.name()
-            );
-            return fail(Errno::EINVAL, fault(ParameterFault::Unsized), message);
+            let (kind, name) = (pointee.kind().name().to_owned(), pointee.name().to_string());
+            let rejection = Signature::Unsized { index, kind, name };
+            return fail(fault(ParameterFault::Unsized), rejection);
         };
         Ok(SubprogArg::Mem {
             size,
@@ -429,8 +390,7 @@ impl Question<'_> {
         }
         let name = ty.name();
         if name.is_empty() {
-            let message = format!("arg#{index} type doesn't have a name");
-            return fail(Errno::EINVAL, fault(rules.context), message);
+            return fail(fault(rules.context), Signature::Unnamed { index });
         }
         let is_struct = ty.kind() == Kind::Struct;
         let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
@@ -456,14 +416,16 @@ impl Question<'_> {
             return Ok(());
         }
         let Some(wanted) = rules.context else {
-            let message = format!("arg#{index} should be void pointer");
-            return fail(Errno::EINVAL, fault(None), message);
+            return fail(fault(None), Signature::NotVoid { index });
         };
         if is_struct && name == *wanted {
             return Ok(());
         }
-        let message = format!("arg#{index} should be `struct {wanted} *`");
-        fail(Errno::EINVAL, fault(Some(wanted)), message)
+        let context = wanted.to_owned();
+        fail(
+            fault(Some(wanted)),
+            Signature::NotContext { index, context },
+        )
     }
 
     /// The one type of vmlinux with the name and kind of the target.
@@ -475,7 +437,6 @@ impl Question<'_> {
     ) -> Result<TypeId, PrototypeError> {
         let ty = self.btf.at(self.strip(target));
         let name = ty.name();
-        let what = format!("arg#{index} reference type('{} {name}')", ty.kind().name());
         let essential = essential_name(name.as_bytes());
         let found: Vec<TypeId> = self
             .vmlinux
@@ -483,15 +444,16 @@ impl Question<'_> {
             .flat_map(|vmlinux| vmlinux.find_all(ty.kind(), essential))
             .map(|ty| ty.id())
             .collect();
+        let (kind, name) = (ty.kind().name().to_owned(), name.to_string());
         match found[..] {
             [id] => Ok(id),
             [] => {
                 let fault = self.fault(whole, index, ParameterFault::NoKernelType);
-                fail(Errno::ENOENT, fault, format!("{what} has no matches"))
+                fail(fault, Signature::NoMatch { index, kind, name })
             }
             _ => {
                 let fault = self.fault(whole, index, ParameterFault::AmbiguousKernelType);
-                fail(Errno::ESRCH, fault, format!("{what} is ambiguous"))
+                fail(fault, Signature::Ambiguous { index, kind, name })
             }
         }
     }

@@ -58,14 +58,9 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Btf,
-                    "invalid return type {} of func {}#{id}",
-                    proto.ret.base as u32,
-                    walk.env.registry.helper_name(id)
-                ));
+                return Err(refuse!(walk => Call::HelperReturnType {
+                    base: proto.ret.base as u32, name: walk.env.registry.helper_name(id), id
+                }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);
             RegState::pointer(RegKind::BtfId { ty }, flags)

@@ -14,7 +14,7 @@ use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{Outcome, Walk};
-use crate::{Errno, RefusalKind, Result, Stop, log, refuse, verbose};
+use crate::{Errno, Result, Stop, log, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`).
@@ -35,7 +35,7 @@ pub(super) fn check_func_call(walk: &mut Walk<'_>, off: i32) -> Result<Outcome> 
             walk,
             "global function calls are not allowed while holding a lock,\n"
         );
-        return Err(refuse!(walk, EINVAL, Lock, "use static function instead"));
+        return Err(refuse!(walk => Call::GlobalUnderLock));
     }
     let state = &walk.state;
     let must_not_sleep = state.active_rcu_lock
@@ -47,24 +47,12 @@ pub(super) fn check_func_call(walk: &mut Walk<'_>, off: i32) -> Result<Outcome> 
             walk,
             "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
         );
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Section,
-            "a non-sleepable BPF program context"
-        ));
+        return Err(refuse!(walk => Call::GlobalMightSleep));
     }
     let name = &facts.name;
     if let Err(Misfit { errno, number }) = fits {
-        let message = format!("Caller passes invalid args into func#{subprog} ('{name}')");
-        verbose!(walk, "{message}\n");
-        let stop = Stop::refusal(
-            errno,
-            RefusalKind::Argument,
-            Some(walk.insn_idx),
-            format_args!("{message}"),
-        );
-        return Err(stop.with_argument(number));
+        let refusal = refuse!(walk => Call::GlobalArguments { subprog, name, number });
+        return Err(refusal.with_errno(errno));
     }
     verbose!(
         walk,
@@ -86,13 +74,7 @@ pub(super) fn check_frame_limit(walk: &mut Walk<'_>) -> Result<()> {
     if curframe + 1 < MAX_CALL_FRAMES {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        E2BIG,
-        CallDepth,
-        "the call stack of {} frames is too deep",
-        curframe + 2
-    ))
+    Err(refuse!(walk => Call::TooManyFrames { frames: curframe + 2 }))
 }
 
 /// Enters a frame for a static function (`setup_func_entry`).
@@ -185,17 +167,7 @@ fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
             walk.subprogs[subprog as usize].args = Some(Rc::clone(&args));
             Ok(args)
         }
-        Err(error) => {
-            if !error.message.is_empty() {
-                verbose!(walk, "{}\n", error.message);
-            }
-            Err(Stop::refusal(
-                error.errno,
-                RefusalKind::Btf,
-                Some(walk.insn_idx),
-                format_args!("{}", error.message),
-            ))
-        }
+        Err(error) => Err(walk.sink.refuse(error.rejection, walk.insn_idx)),
     }
 }
 
@@ -217,19 +189,14 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
     match arg {
         SubprogArg::Scalar => {
             if !reg.is_scalar() {
-                return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
+                return Err(refuse!(walk => Call::NotScalar { reg: ptr }));
             }
         }
         SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
         SubprogArg::Ctx => {
             check_offset(walk, ptr, None)?;
             if !reg.is_plain(RegBase::PtrToCtx) {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Argument,
-                    "arg#{index} expects pointer to ctx"
-                ));
+                return Err(refuse!(walk => Call::ExpectsContext { index }));
             }
         }
         SubprogArg::Mem { size, nullable } => {
@@ -237,22 +204,12 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
             let checked = check_global_mem(walk, ptr, size);
             checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?;
             if !nullable && reg.may_be_null() {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    MaybeNull,
-                    "arg#{index} is expected to be non-NULL"
-                ));
+                return Err(refuse!(walk => Call::ExpectsNonNull { index }));
             }
         }
         SubprogArg::Arena => {
             if reg.kind != RegKind::Arena && !reg.is_scalar() {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Argument,
-                    "R{number} is not a pointer to arena or scalar."
-                ));
+                return Err(refuse!(walk => Call::NotArena { reg: ptr }));
             }
         }
         SubprogArg::Dynptr => {
@@ -262,12 +219,7 @@ fn match_arg(walk: &mut Walk<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
                 reg.kind,
                 RegKind::Stack { .. } | RegKind::ConstDynptr { .. }
             ) {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Argument,
-                    "arg#{index} expected pointer to stack or const struct bpf_dynptr"
-                ));
+                return Err(refuse!(walk => Call::ExpectsDynptr { index }));
             }
             return Err(Stop::unsupported("dynptr as an argument"));
         }
@@ -313,12 +265,7 @@ pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     if walk.facts.exception_callback == Some(subprog as usize) {
         walk.frame_mut().in_exception_callback_fn = true;
         if !matches!(&*args, [SubprogArg::Scalar]) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Btf,
-                "exception cb only supports single integer argument"
-            ));
+            return Err(refuse!(walk => Call::ExceptionCallback));
         }
     }
     for (arg, ptr) in args.iter().zip(REGS) {

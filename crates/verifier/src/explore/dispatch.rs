@@ -58,7 +58,7 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
 fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
     let RawInsn { code, imm, .. } = raw;
     match fault {
-        Fault::UnknownOpcode => refuse!(walk, EINVAL, Encoding, "unknown opcode {code:02x}"),
+        Fault::UnknownOpcode => refuse!(walk => Flow::UnknownOpcode { code }),
         Fault::RegisterOutOfRange => {
             let (dst, src) = (raw.dst(), raw.src());
             let stop = match is_branch(raw) {
@@ -75,7 +75,7 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
             };
             for number in order.into_iter().flatten() {
                 let Some(reg) = Reg::new(number) else {
-                    return refuse!(walk, EINVAL, Encoding, "R{number} is invalid");
+                    return refuse!(walk => Flow::InvalidRegister { reg: number });
                 };
                 if let Err(stop) = walk.check_reg_arg(reg, RegArg::Src) {
                     return stop;
@@ -83,25 +83,20 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
             }
             Stop::Bug(format!("{raw:?} names no register beyond r10"))
         }
-        Fault::BrokenImm64 => refuse!(walk, EINVAL, Encoding, "invalid bpf_ld_imm64 insn"),
+        Fault::BrokenImm64 => refuse!(walk => Flow::InvalidWideLoad),
         Fault::ReservedField => {
             if let Err(stop) = check_before_fields(walk, raw) {
                 return stop;
             }
             if raw.is_atomic() {
                 return match is_atomic_rmw(imm) {
-                    true => refuse!(walk, EINVAL, Encoding, "invalid atomic operand size"),
-                    false => refuse!(
-                        walk,
-                        EINVAL,
-                        Encoding,
-                        "BPF_ATOMIC uses invalid atomic opcode {imm:02x}"
-                    ),
+                    true => refuse!(walk => Flow::InvalidAtomicSize),
+                    false => refuse!(walk => Flow::InvalidAtomic { imm }),
                 };
             }
             let name = match of_opcode(raw) {
                 Insn::MayGoto { .. } => {
-                    return refuse!(walk, EINVAL, Encoding, "invalid may_goto imm {imm}");
+                    return refuse!(walk => Flow::InvalidMayGoto { imm });
                 }
                 Insn::LoadImm64 { .. } => "BPF_LD_IMM64",
                 Insn::PacketAbs { .. } | Insn::PacketInd { .. } => "BPF_LD_[ABS|IND]",
@@ -126,7 +121,7 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
                 | Insn::Imm64High
                 | Insn::Invalid { .. } => return Stop::Bug(format!("{raw:?} has no fields")),
             };
-            refuse!(walk, EINVAL, Encoding, "{name} uses reserved fields")
+            refuse!(walk => Flow::ReservedFields { name })
         }
     }
 }

@@ -40,12 +40,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         let insn_idx = walk.insn_idx;
         let count = walk.env.insns.len();
         if insn_idx as usize >= count {
-            return Err(refuse!(
-                walk,
-                EFAULT,
-                ControlFlow,
-                "invalid insn idx {insn_idx} insn_cnt {count}"
-            ));
+            return Err(refuse!(walk => Flow::InvalidInsnIdx { insn_idx, count }));
         }
         if let Some(cost) = &mut walk.explorer.cost {
             cost.count_insn(&walk.state, walk.facts, insn_idx);
@@ -54,12 +49,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         statistics.insns_processed += 1;
         if statistics.insns_processed > LIMITS.insns_processed {
             let processed = statistics.insns_processed;
-            return Err(refuse!(
-                walk,
-                E2BIG,
-                Complexity,
-                "BPF program is too large. Processed {processed} insn"
-            ));
+            return Err(refuse!(walk => Flow::TooLarge { processed }));
         }
         walk.state.last_insn_idx = prev_insn_idx;
         walk.state.insn_idx = insn_idx;

@@ -184,13 +184,7 @@ fn refuse_loop(walk: &mut Walk<'_>, id: StateId) -> crate::Stop {
     let old = walk.explorer.state(id);
     log::print_verifier_state(walk.env, &mut line, old, frame, true);
     let line = line.into_text();
-    refuse!(
-        walk,
-        EINVAL,
-        Loop,
-        "old state:{}",
-        line.trim_end_matches('\n')
-    )
+    refuse!(walk => Flow::InfiniteLoop { state: line.trim_end_matches('\n') })
 }
 
 /// Ends the current path at a checkpoint that covers it: what the checkpoint needs

@@ -21,22 +21,10 @@ pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> 
     for record in env.program.func_info() {
         match previous {
             None if record.insn != 0 => {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    Btf,
-                    "nonzero insn_off {} for the first func info record",
-                    record.insn
-                ));
+                return Err(refuse!(pass => Program::FirstFuncInfo { off: record.insn }));
             }
             Some(previous) if record.insn <= previous => {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    Btf,
-                    "same or smaller insn offset ({}) than previous func info record ({previous})",
-                    record.insn
-                ));
+                return Err(refuse!(pass => Program::FuncInfoOrder { off: record.insn, previous }));
             }
             _ => {}
         }
@@ -44,13 +32,7 @@ pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> 
             .get(record.type_id)
             .is_some_and(|ty| ty.kind() == Kind::Func);
         if !is_function {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "invalid type id {} in func info",
-                record.type_id.0 as i32
-            ));
+            return Err(refuse!(pass => Program::FuncInfoType { id: record.type_id.0 as i32 }));
         }
         previous = Some(record.insn);
     }
@@ -82,20 +64,10 @@ pub(super) fn check(
 fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogFacts]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "LD_ABS is not allowed in subprogs without BTF"
-            ));
+            return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
         }
         if subprog.has_tail_call {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "tail_call is not allowed in subprogs without BTF"
-            ));
+            return Err(refuse!(pass => Program::TailCallWithoutBtf));
         }
     }
     Ok(())
@@ -110,21 +82,11 @@ fn check_functions(
     subprogs: &mut [SubprogFacts],
 ) -> Result<()> {
     if records.len() != subprogs.len() {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "number of funcs in func_info doesn't match number of subprogs"
-        ));
+        return Err(refuse!(pass => Program::FuncInfoCount));
     }
     for (index, (record, subprog)) in records.iter().zip(subprogs).enumerate() {
         if record.insn != subprog.start {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "func_info BTF section doesn't match subprog layout in BPF program"
-            ));
+            return Err(refuse!(pass => Program::FuncInfoLayout));
         }
         let ty = types.at(record.type_id);
         subprog.name = ty.name().to_string_lossy().into_owned();
@@ -136,20 +98,10 @@ fn check_functions(
             continue;
         }
         if subprog.has_ld_abs {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "LD_ABS is only allowed in functions that return 'int'."
-            ));
+            return Err(refuse!(pass => Program::PacketLoadReturn));
         }
         if subprog.has_tail_call {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "tail_call is only allowed in functions that return 'int'."
-            ));
+            return Err(refuse!(pass => Program::TailCallReturn));
         }
     }
     Ok(())
@@ -193,53 +145,29 @@ fn check_lines(
     let mut found = 0;
     for (index, record) in records.iter().enumerate() {
         if index > 0 && record.insn <= previous || record.insn as usize >= insns.len() {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "Invalid line_info[{index}].insn_off:{} (prev_offset:{previous} prog->len:{})",
-                record.insn,
-                insns.len()
-            ));
+            return Err(refuse!(pass => Program::LineInfoOffset {
+                index, off: record.insn, previous, count: insns.len()
+            }));
         }
         if insns[record.insn as usize].code == 0 {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "Invalid insn code at line_info[{index}].insn_off"
-            ));
+            return Err(refuse!(pass => Program::LineInfoInsn { index }));
         }
         if record.text.0 >= strings || record.file.0 >= strings {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "Invalid line_info[{index}].line_off or .file_name_off"
-            ));
+            return Err(refuse!(pass => Program::LineInfoString { index }));
         }
         if let Some(subprog) = subprogs.get(found) {
             if record.insn == subprog.start {
                 found += 1;
             } else if subprog.start < record.insn {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    Btf,
-                    "missing bpf_line_info for func#{found}"
-                ));
+                return Err(refuse!(pass => Program::MissingLineInfo { found }));
             }
         }
         previous = record.insn;
     }
     if found < subprogs.len() {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "missing bpf_line_info for {} funcs starting from func#{found}",
-            subprogs.len() - found
-        ));
+        return Err(refuse!(pass => Program::MissingLineInfos {
+            missing: subprogs.len() - found, found
+        }));
     }
     Ok(())
 }

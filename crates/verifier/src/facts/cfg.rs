@@ -186,12 +186,7 @@ impl Search<'_, '_, '_, '_> {
         else {
             log::verbose_linfo(self.env, self.pass.sink, from, format_args!("{from}: "));
             self.pass.insn_idx = from;
-            return Err(refuse!(
-                self.pass,
-                EINVAL,
-                ControlFlow,
-                "jump out of range from insn {from} to {to}"
-            ));
+            return Err(refuse!(self.pass => Program::JumpOutOfRange { from, to }));
         };
         if edge == Edge::Branch {
             self.mark_join(target as u32);
@@ -219,12 +214,7 @@ impl Search<'_, '_, '_, '_> {
                     format_args!("{target}: "),
                 );
                 self.pass.insn_idx = from;
-                Err(refuse!(
-                    self.pass,
-                    EINVAL,
-                    BackEdge,
-                    "back-edge from insn {from} to {target}"
-                ))
+                Err(refuse!(self.pass => Program::BackEdge { from, target }))
             }
         }
     }
@@ -235,12 +225,7 @@ impl Search<'_, '_, '_, '_> {
         while index < self.state.len() {
             self.pass.insn_idx = index as u32;
             if self.state[index] != Visit::Explored {
-                return Err(refuse!(
-                    self.pass,
-                    EINVAL,
-                    Unreachable,
-                    "unreachable insn {index}"
-                ));
+                return Err(refuse!(self.pass => Program::Unreachable { index }));
             }
             let wide = slots(self.env.program.insns()[index]) == 2;
             if wide
@@ -249,12 +234,7 @@ impl Search<'_, '_, '_, '_> {
                     .get(index + 1)
                     .is_some_and(|state| *state != Visit::Unseen)
             {
-                return Err(refuse!(
-                    self.pass,
-                    EINVAL,
-                    ControlFlow,
-                    "jump into the middle of ldimm64 insn {index}"
-                ));
+                return Err(refuse!(self.pass => Program::JumpIntoWideLoad { index }));
             }
             index += 1 + usize::from(wide);
         }

@@ -26,38 +26,19 @@ pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<Op
         return Ok(None);
     };
     if names.next().is_some() {
-        let text = "multiple exception callback tags for main subprog";
-        return Err(refuse!(pass, EEXIST, Btf, "{text}"));
+        return Err(refuse!(pass => Program::SeveralExceptionCallbacks));
     }
     let name = String::from_utf8_lossy(&name);
     let Some(callback) = types.find(Kind::Func, &name) else {
-        return Err(refuse!(
-            pass,
-            ENOENT,
-            Btf,
-            "exception callback '{name}' could not be found in BTF"
-        ));
+        return Err(refuse!(pass => Program::NoExceptionCallback { name }));
     };
     if !is_global(types, callback.id()) {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "exception callback '{name}' must have global linkage"
-        ));
+        return Err(refuse!(pass => Program::ExceptionCallbackStatic { name }));
     }
     let mut records = env.program.func_info().iter();
     match records.rfind(|record| record.type_id == callback.id()) {
-        None => Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "exception callback type id not found in func_info"
-        )),
-        Some(record) if record.insn == 0 => {
-            let text = "invalid exception callback insn_off in func_info: 0";
-            Err(refuse!(pass, EINVAL, Btf, "{text}"))
-        }
+        None => Err(refuse!(pass => Program::ExceptionCallbackType)),
+        Some(record) if record.insn == 0 => Err(refuse!(pass => Program::ExceptionCallbackOffset)),
         Some(record) => Ok(Some(record.insn)),
     }
 }

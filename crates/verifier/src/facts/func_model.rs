@@ -23,61 +23,29 @@ pub(super) fn check(pass: &mut Pass<'_, '_>, types: &Btf<'_>, func: Type<'_>) ->
         return Ok(());
     };
     let Shape::Proto(proto) = types.at(shape.proto).shape() else {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "kernel function btf_id {} does not have a valid func_proto",
-            func.id().0
-        ));
+        return Err(refuse!(pass => Program::KfuncPrototype { id: func.id().0 }));
     };
     let params: Vec<TypeId> = proto.params().map(|param| param.ty).collect();
     if params.len() > MAX_ARGUMENTS {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "The function {name} has {} arguments. Too many.",
-            params.len()
-        ));
+        return Err(refuse!(pass => Program::KfuncArguments { name, count: params.len() }));
     }
     let (size, kind) = size_of(types, proto.returns);
     if size.is_none() || matches!(kind, Kind::Struct | Kind::Union) {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "The function {name} return type {} is unsupported.",
-            kind.name()
-        ));
+        return Err(refuse!(pass => Program::KfuncReturn { name, kind: kind.name() }));
     }
     for (index, &param) in params.iter().enumerate() {
         if param.is_void() && index + 1 == params.len() {
-            return Err(refuse!(
-                pass,
-                EINVAL,
-                Btf,
-                "The function {name} with variable args is unsupported."
-            ));
+            return Err(refuse!(pass => Program::KfuncVariadic { name }));
         }
         match size_of(types, param) {
             (Some(0), _) => {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    Btf,
-                    "The function {name} has malformed void argument."
-                ));
+                return Err(refuse!(pass => Program::KfuncVoidArgument { name }));
             }
             (Some(size), _) if size <= MAX_ARGUMENT_SIZE => {}
             (_, kind) => {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    Btf,
-                    "The function {name} arg{index} type {} is unsupported.",
-                    kind.name()
-                ));
+                return Err(refuse!(pass => Program::KfuncArgument {
+                    name, index, kind: kind.name()
+                }));
             }
         }
     }

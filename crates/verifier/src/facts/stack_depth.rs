@@ -10,10 +10,11 @@ use super::calls::{is_function_address, is_local_call, throws};
 use super::{Facts, Pass};
 use crate::env::Env;
 use crate::log::Sink;
+use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::Applies;
 use crate::walk::SubprogAux;
-use crate::{Errno, LIMITS, RefusalKind, Result, Stop, refuse, verbose};
+use crate::{LIMITS, Result, Stop, refuse, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
@@ -94,12 +95,7 @@ impl Check<'_, '_, '_> {
                 frame += 1;
                 self.pass.insn_idx = site;
                 if frame >= MAX_CALL_FRAMES {
-                    return Err(refuse!(
-                        self.pass,
-                        E2BIG,
-                        CallDepth,
-                        "the call stack of {frame} frames is too deep !"
-                    ));
+                    return Err(refuse!(self.pass => Program::TooManyFramesLinked { frame }));
                 }
                 self.enter(subprog, private, frame, &mut depth)?;
                 continue;
@@ -135,12 +131,7 @@ impl Check<'_, '_, '_> {
             && self.facts.subprogs[subprog].has_tail_call
             && *depth >= MAX_STACK_BEFORE_TAIL_CALL
         {
-            return Err(refuse!(
-                self.pass,
-                EACCES,
-                StackSize,
-                "tail_calls are not allowed when call stack of previous frames is {depth} bytes. Too large"
-            ));
+            return Err(refuse!(self.pass => Program::TailCallStack { depth: *depth }));
         }
         let own = self.rounded(subprog);
         if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
@@ -148,24 +139,15 @@ impl Check<'_, '_, '_> {
         }
         if self.modes[subprog] == StackMode::Private {
             if own > LIMITS.stack {
-                return Err(refuse!(
-                    self.pass,
-                    EACCES,
-                    StackSize,
-                    "stack size of subprog {subprog} is {own}. Too large"
-                ));
+                return Err(refuse!(self.pass => Program::SubprogStack { subprog, own }));
             }
             return Ok(());
         }
         *depth += own;
         if *depth > LIMITS.stack {
-            return Err(refuse!(
-                self.pass,
-                EACCES,
-                StackSize,
-                "combined stack size of {} calls is {depth}. Too large",
-                frame + 1
-            ));
+            return Err(
+                refuse!(self.pass => Program::CombinedStack { frames: frame + 1, depth: *depth }),
+            );
         }
         Ok(())
     }
@@ -185,12 +167,7 @@ impl Check<'_, '_, '_> {
                 let callers = callers.iter().map(|(_, caller)| *caller);
                 let mut chain = callers.chain([subprog]);
                 if chain.any(|frame| self.subprogs[frame].is_cb) {
-                    return Err(refuse!(
-                        self.pass,
-                        EINVAL,
-                        Other,
-                        "bpf_throw kfunc (insn {index}) cannot be called from callback subprog {subprog}"
-                    ));
+                    return Err(refuse!(self.pass => Program::ThrowInCallback { index, subprog }));
                 }
             }
             let is_call = is_local_call(insn);
@@ -204,14 +181,11 @@ impl Check<'_, '_, '_> {
                 .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
             if is_call && self.facts.exception_callback == Some(callee) {
                 // The kernel ends this line of the log with its statistics.
-                let reason = format!("insn {index} cannot call exception cb directly");
-                verbose!(self.pass, "{reason}");
-                return Err(Stop::refusal(
-                    Errno::EINVAL,
-                    RefusalKind::Other,
-                    Some(self.pass.insn_idx),
-                    format_args!("{reason}"),
-                ));
+                let rejection = Program::ExceptionCallbackCall {
+                    index: index.into(),
+                };
+                verbose!(self.pass, "{rejection}");
+                return Err(Stop::refusal(rejection, Some(self.pass.insn_idx)));
             }
             if is_call || !self.subprogs[callee].is_async_cb {
                 return Ok(Some((index, callee)));

@@ -33,12 +33,7 @@ pub(super) fn find(
         }
         pass.insn_idx = index as u32;
         if !env.bpf_capable {
-            return Err(refuse!(
-                pass,
-                EPERM,
-                Privilege,
-                "loading/calling other bpf or kernel functions are allowed for CAP_BPF and CAP_SYS_ADMIN"
-            ));
+            return Err(refuse!(pass => Program::CallPrivilege));
         }
         if is_local {
             let target = index as i64 + i64::from(insn.imm) + 1;
@@ -81,24 +76,14 @@ fn add_kfunc(
     insn: RawInsn,
 ) -> Result<()> {
     if !env.program.is_gpl_compatible() {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            License,
-            "cannot call kernel function from non-GPL compatible program"
-        ));
+        return Err(refuse!(pass => Program::KfuncLicense));
     }
     let id = insn.imm;
     if id == 0 || insn.off != 0 || known.contains(&id) {
         return Ok(());
     }
     if known.len() >= env.registry.limits.kfuncs as usize {
-        return Err(refuse!(
-            pass,
-            E2BIG,
-            Limit,
-            "too many different kernel function calls"
-        ));
+        return Err(refuse!(pass => Program::TooManyKfuncs));
     }
     known.insert(id);
     let Some(types) = env.vmlinux else {
@@ -108,22 +93,11 @@ fn add_kfunc(
         .get(TypeId(id as u32))
         .filter(|ty| ty.kind() == Kind::Func);
     let Some(func) = func else {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Btf,
-            "kernel btf_id {} is not a function",
-            id as u32
-        ));
+        return Err(refuse!(pass => Program::KfuncNotFunction { id: id as u32 }));
     };
     let special = func.name().to_str().and_then(SpecialKfunc::named);
     if special.is_some_and(SpecialKfunc::is_device_bound) {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            Unavailable,
-            "metadata kfuncs require device-bound program"
-        ));
+        return Err(refuse!(pass => Program::MetadataKfunc));
     }
     func_model::check(pass, types, func)
 }
@@ -135,16 +109,11 @@ fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i6
         .ok()
         .filter(|start| (*start as usize) < env.program.insns().len())
     else {
-        return Err(refuse!(
-            pass,
-            EINVAL,
-            ControlFlow,
-            "call to invalid destination"
-        ));
+        return Err(refuse!(pass => Program::InvalidCall));
     };
     if let Err(place) = starts.binary_search(&start) {
         if starts.len() >= env.registry.limits.subprogs as usize {
-            return Err(refuse!(pass, E2BIG, Limit, "too many subprograms"));
+            return Err(refuse!(pass => Program::TooManySubprogs));
         }
         starts.insert(place, start);
     }
@@ -176,21 +145,13 @@ pub(super) fn check_layout(
                 // Linux computes the target in 32 bits, and prints it so.
                 let target = (index as i32).wrapping_add(offset).wrapping_add(1);
                 if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target.into()) {
-                    return Err(refuse!(
-                        pass,
-                        EINVAL,
-                        ControlFlow,
-                        "jump out of range from insn {index} to {target}"
-                    ));
+                    return Err(refuse!(pass => Program::JumpOutOfRange {
+                        from: index, to: target
+                    }));
                 }
             }
             if index == subprog.end - 1 && !insn.is_exit() && !insn.is_goto() {
-                return Err(refuse!(
-                    pass,
-                    EINVAL,
-                    ControlFlow,
-                    "last insn is not an exit or jmp"
-                ));
+                return Err(refuse!(pass => Program::LastInsn));
             }
         }
     }

@@ -74,13 +74,7 @@ fn print_state(walk: &mut Walk<'_>) {
 }
 
 fn refuse_comparison(walk: &mut Walk<'_>, reg: Reg) -> crate::Stop {
-    refuse!(
-        walk,
-        EACCES,
-        Forbidden,
-        "R{} pointer comparison prohibited",
-        reg.number()
-    )
+    refuse!(walk => Flow::PointerComparison { reg })
 }
 
 /// Outcome of a comparison, if what is known decides it.

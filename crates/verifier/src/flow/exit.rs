@@ -41,17 +41,12 @@ pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
     let in_callback = callee.in_callback_fn;
     let range = callee.callback_ret_range;
     if matches!(r0.kind, RegKind::Stack { .. }) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            ReturnValue,
-            "cannot return stack pointer to the caller"
-        ));
+        return Err(refuse!(walk => Flow::ReturnsStackPointer));
     }
     let caller_number = walk.state.curframe - 1;
     if in_callback {
         if !r0.is_scalar() {
-            return Err(refuse!(walk, EACCES, ReturnValue, "R0 not a scalar value"));
+            return Err(refuse!(walk => Flow::CallbackReturn { reg: Reg::R0 }));
         }
         walk.mark_precise(Reg::R0)?;
         if !is_within(range, &r0, false) {
@@ -59,12 +54,7 @@ pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
         }
         if !walk.facts.insns[callsite as usize].calls_callback {
             let insn_idx = walk.insn_idx;
-            return Err(refuse!(
-                walk,
-                EFAULT,
-                KernelBug,
-                "verifier bug: in callback at {insn_idx}, callsite {callsite} !calls_callback"
-            ));
+            return Err(refuse!(walk => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
         walk.state.frame_mut(caller_number).regs[0] = r0;
@@ -87,7 +77,6 @@ pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
 
 /// Checks the program's return value in a register (`check_return_code`).
 fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
-    let number = reg.number();
     let frame = walk.state.frame(0);
     let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
@@ -105,25 +94,15 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
     walk.check_reg_arg(reg, RegArg::Src)?;
     let value = *walk.reg(reg);
     if !walk.env.allow_ptr_leaks && !value.is_scalar() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            ReturnValue,
-            "R{number} leaks addr as return value"
-        ));
+        return Err(refuse!(walk => Flow::LeaksReturn { reg: reg }));
     }
     if in_async {
         return enforce(walk, reg, async_range, "At async callback return");
     }
     if is_subprog && !in_exception {
         if !value.is_scalar() {
-            let name = log::reg_type_str(value.reg_type());
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                ReturnValue,
-                "At subprogram exit the register R{number} is not a scalar value ({name})"
-            ));
+            let kind = value.reg_type();
+            return Err(refuse!(walk => Flow::SubprogReturn { reg: reg, kind }));
         }
         return Ok(());
     }
@@ -152,14 +131,8 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
 fn enforce(walk: &mut Walk<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
     let value = *walk.reg(reg);
     if !value.is_scalar() {
-        let name = log::reg_type_str(value.reg_type());
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            ReturnValue,
-            "{context} the register R{} is not a known value ({name})",
-            reg.number()
-        ));
+        let kind = value.reg_type();
+        return Err(refuse!(walk => Flow::ReturnUnknown { context, reg, kind }));
     }
     walk.mark_precise(reg)?;
     if !is_within(range, &value, false) {
@@ -192,11 +165,5 @@ fn refuse_value(walk: &mut Walk<'_>, reg: Reg, (min, max): (i32, i32), context: 
     if known.is_empty() {
         known += " unknown scalar value";
     }
-    refuse!(
-        walk,
-        EINVAL,
-        ReturnValue,
-        "{context} the register R{} has{known} should have been in [{min}, {max}]",
-        reg.number()
-    )
+    refuse!(walk => Flow::ReturnRange { context, reg, known, min, max })
 }

@@ -9,11 +9,19 @@ use crate::state::{
 };
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
-pub fn reg_type_str(ty: RegType) -> impl fmt::Display {
+pub fn reg_type_str(ty: RegType) -> TypeText {
     TypeText(ty)
 }
 
-struct TypeText(RegType);
+/// A register's type, written as its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeText(pub RegType);
+
+impl From<RegType> for TypeText {
+    fn from(ty: RegType) -> TypeText {
+        TypeText(ty)
+    }
+}
 
 impl fmt::Display for TypeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

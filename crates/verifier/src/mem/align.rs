@@ -8,7 +8,7 @@ use crate::walk::Walk;
 
 /// Bytes before a packet's network header that strict alignment assumes
 /// (`NET_IP_ALIGN`).
-const IP_ALIGN: i64 = 2;
+pub(crate) const IP_ALIGN: i64 = 2;
 
 /// Checks that an access of `size` bytes at `reg + off` is aligned
 /// (`check_ptr_alignment`).
@@ -41,12 +41,7 @@ pub(crate) fn check_ptr_alignment(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(
-        walk,
-        EACCES,
-        Misaligned,
-        "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}"
-    ))
+    Err(refuse!(walk => Mem::Misaligned { what, var_off, reg_off, off, size }))
 }
 
 fn check_packet(
@@ -64,12 +59,7 @@ fn check_packet(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(
-        walk,
-        EACCES,
-        Misaligned,
-        "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}"
-    ))
+    Err(refuse!(walk => Mem::MisalignedPacket { var_off, reg_off, off, size }))
 }
 
 fn is_aligned(reg: &RegState, fixed: i64, size: u32) -> bool {

@@ -5,7 +5,6 @@ use isa::ebpf::{AtomicOp, Insn, Reg};
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
-use crate::log::reg_type_str;
 use crate::state::{RegKind, TypeFlags};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop};
@@ -123,17 +122,10 @@ fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
 }
 
 fn refuse_leak(walk: &mut Walk<'_>, reg: Reg) -> Stop {
-    let number = reg.number();
-    refuse!(walk, EACCES, Privilege, "R{number} leaks addr into mem")
+    refuse!(walk => Mem::LeaksAddressAtomic { reg: reg })
 }
 
 fn refuse_pointer(walk: &mut Walk<'_>, base: Reg, what: &str) -> Stop {
-    let name = reg_type_str(walk.reg(base).reg_type());
-    refuse!(
-        walk,
-        EACCES,
-        WrongType,
-        "BPF_ATOMIC {what} R{} {name} is not allowed",
-        base.number()
-    )
+    let kind = walk.reg(base).reg_type();
+    refuse!(walk => Mem::Atomic { what, reg: base, kind })
 }

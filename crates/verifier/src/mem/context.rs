@@ -28,12 +28,7 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
     let found = match registry.ctx_access(&walk.env.context, query) {
         Ok(found) => found,
         Err(CtxRefused::Invalid) => {
-            let refusal = refuse!(
-                walk,
-                EACCES,
-                Context,
-                "invalid bpf_context access off={off} size={size}"
-            );
+            let refusal = refuse!(walk => Mem::Context { off, size });
             log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
             return Err(refusal);
         }
@@ -80,12 +75,7 @@ fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> 
     let size = access.size;
     let is_inside = (0..8 * MAX_ARGS).contains(&off) && off % size as i32 == 0;
     if !is_inside || access.access == Access::Write {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Context,
-            "invalid bpf_context access off={off} size={size}"
-        ));
+        return Err(refuse!(walk => Mem::Context { off, size }));
     }
     let found = context_btf::read(walk, off, size)?;
     note_bytes(walk, off, size);

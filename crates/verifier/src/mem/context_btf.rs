@@ -135,12 +135,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
 }
 
 fn refuse(walk: &mut Walk<'_>, off: i32, size: u32) -> Stop {
-    refuse!(
-        walk,
-        EACCES,
-        Context,
-        "invalid bpf_context access off={off} size={size}"
-    )
+    refuse!(walk => Mem::Context { off, size })
 }
 
 /// The tracepoint or iterator that the program is attached to. Other targets are

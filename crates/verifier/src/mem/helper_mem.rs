@@ -4,7 +4,6 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
-use crate::log::reg_type_str;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::walk::Walk;
 use crate::{LIMITS, Result};
@@ -73,7 +72,7 @@ pub(crate) fn check_helper_mem(
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),
-                    false => Err(refuse!(walk, EACCES, Argument, "")),
+                    false => Err(refuse!(walk => Mem::ZeroContext)),
                 };
             }
             check_mem_access(walk, MemAccess::new(ptr, size - 1, 1, access))
@@ -98,15 +97,8 @@ pub(crate) fn check_helper_mem(
             if is_zero_ok && size == 0 && reg.is_null() {
                 return Ok(());
             }
-            let expected = reg_type_str(RegBase::PtrToStack.plain());
-            Err(refuse!(
-                walk,
-                EACCES,
-                Argument,
-                "R{} type={} expected={expected}",
-                ptr.number(),
-                reg_type_str(reg.reg_type())
-            ))
+            let expected = RegBase::PtrToStack.plain();
+            Err(refuse!(walk => Mem::ArgumentType { reg: ptr, kind: reg.reg_type(), expected }))
         }
     }
 }
@@ -123,32 +115,16 @@ pub(crate) fn check_sized_mem(
     mut raw: Option<&mut RawMem>,
 ) -> Result<()> {
     let num = walk.reg(size).num;
-    let number = size.number();
     if num.smin < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} min value is negative, either use unsigned or 'var &= const'"
-        ));
+        return Err(refuse!(walk => Mem::NegativeSize { reg: size }));
     }
     if num.umin == 0 && !is_zero_ok {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "R{number} invalid zero-sized read: u64=[{},{}]",
-            num.umin as i64,
-            num.umax as i64
-        ));
+        return Err(refuse!(walk => Mem::ZeroSize {
+            reg: size, umin: num.umin as i64, umax: num.umax as i64
+        }));
     }
     if num.umax >= LIMITS.variable_size.into() {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} unbounded memory access, use 'var &= const' or 'if (var < const)'"
-        ));
+        return Err(refuse!(walk => Mem::UnboundedSize { reg: size }));
     }
     if let Some(raw) = &mut raw {
         raw.has_variable_size = !num.var_off.is_const();

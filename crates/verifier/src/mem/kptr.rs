@@ -23,23 +23,13 @@ pub(super) fn check_access(
     let insn = walk.env.insns[walk.insn_idx as usize];
     let is_load = matches!(insn, Insn::Load { signed: false, .. });
     if !is_load && !matches!(insn, Insn::Store { .. }) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "kptr in map can only be accessed using BPF_MEM instruction mode"
-        ));
+        return Err(refuse!(walk => Mem::KptrMode));
     }
     if !is_load && is_referenced {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "store to referenced kptr disallowed"
-        ));
+        return Err(refuse!(walk => Mem::KptrReferencedStore));
     }
     if !is_load && field.kind == FieldKind::Uptr {
-        return Err(refuse!(walk, EACCES, Forbidden, "store to uptr disallowed"));
+        return Err(refuse!(walk => Mem::UptrStore));
     }
     match insn {
         Insn::Load { dst, .. } => load(walk, dst, field),
@@ -50,13 +40,7 @@ pub(super) fn check_access(
             if imm == 0 {
                 return Ok(());
             }
-            Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "BPF_ST imm must be 0 when storing to kptr at off={}",
-                field.offset
-            ))
+            Err(refuse!(walk => Mem::KptrImmediate { off: field.offset }))
         }
         _ => match access.value {
             Some(value) => store(walk, value, field),
@@ -132,8 +116,8 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
             return Ok(());
         }
     }
-    let found = reg_type_str(reg.reg_type());
-    let wanted = reg_type_str(RegBase::PtrToBtfId.plain());
+    let found = reg.reg_type();
+    let wanted = RegBase::PtrToBtfId.plain();
     let or_untrusted = match is_unref {
         true => format!(
             " or {}{expected_name}",
@@ -141,11 +125,7 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
         ),
         false => String::new(),
     };
-    Err(refuse!(
-        walk,
-        EACCES,
-        WrongType,
-        "invalid kptr access, R{} type={found}{name} expected={wanted}{expected_name}{or_untrusted}",
-        value.number()
-    ))
+    Err(refuse!(walk => Mem::KptrType {
+        reg: value, found, name, wanted, expected_name, or_untrusted
+    }))
 }

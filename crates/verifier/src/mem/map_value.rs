@@ -46,7 +46,7 @@ pub(super) fn check_access(
         return Ok(());
     }
     if info.max_entries() != 1 {
-        return Err(refuse!(walk, ENOTSUPP, Map, ""));
+        return Err(refuse!(walk => Mem::MapSilent));
     }
     let at = off.wrapping_add(var_off.value as i32) as u32;
     let constant = info.constant(at, size, access.signed);
@@ -72,12 +72,7 @@ pub(super) fn check_capability(
         return Ok(());
     }
     let value_size = info.value_size();
-    Err(refuse!(
-        walk,
-        EACCES,
-        Map,
-        "{what} map forbidden, value_size={value_size} off={off} size={size}"
-    ))
+    Err(refuse!(walk => Mem::MapAccess { what, value_size, off, size }))
 }
 
 /// Checks bounds and special fields (`check_map_access`).
@@ -108,45 +103,20 @@ pub(crate) fn check_bounds(
         }
         let name = field.kind.name();
         if !field.kind.is_pointer() {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "{name} cannot be accessed directly by load/store"
-            ));
+            return Err(refuse!(walk => Mem::FieldDirect { name }));
         }
         if source != Source::Direct {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "{name} cannot be accessed indirectly by helper"
-            ));
+            return Err(refuse!(walk => Mem::FieldIndirect { name }));
         }
         if !num.var_off.is_const() {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Unbounded,
-                "{name} access cannot have variable offset"
-            ));
+            return Err(refuse!(walk => Mem::FieldVariable { name }));
         }
         let at = (i64::from(off) as u64).wrapping_add(num.var_off.value);
         if u64::from(start) != at {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Misaligned,
-                "{name} access misaligned expected={start} off={at}"
-            ));
+            return Err(refuse!(walk => Mem::FieldMisaligned { name, start, at }));
         }
         if size != 8 {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "{name} access size must be BPF_DW"
-            ));
+            return Err(refuse!(walk => Mem::FieldSize { name }));
         }
     }
     Ok(())

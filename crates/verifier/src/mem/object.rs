@@ -10,7 +10,6 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
 use super::{Access, MemAccess};
-use crate::RefusalKind;
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Errno, Result, Stop};
@@ -25,52 +24,26 @@ pub(super) fn check_access(
     off: i32,
 ) -> Result<()> {
     let reg = *walk.reg(access.ptr);
-    let number = access.ptr.number();
     let name = walk.env.type_name(ty);
     if !walk.env.allow_ptr_leaks {
-        return Err(refuse!(
-            walk,
-            EPERM,
-            Privilege,
-            "'struct {name}' access is allowed only to CAP_PERFMON and CAP_SYS_ADMIN"
-        ));
+        return Err(refuse!(walk => Mem::StructPrivilege { name }));
     }
     if !walk.env.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            License,
-            "Cannot access kernel 'struct {name}' from non-GPL compatible program"
-        ));
+        return Err(refuse!(walk => Mem::StructLicense { name }));
     }
     if off < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} is ptr_{name} invalid negative access: off={off}"
-        ));
+        return Err(refuse!(walk => Mem::ObjectNegative { reg: access.ptr, name, off }));
     }
     let var_off = reg.num.var_off;
     if !var_off.equals(0) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} is ptr_{name} invalid variable offset: off={off}, var_off={var_off}"
-        ));
+        return Err(refuse!(walk => Mem::ObjectVariable { reg: access.ptr, name, off, var_off }));
     }
     for (flag, memory) in [
         (TypeFlags::MEM_USER, "user"),
         (TypeFlags::MEM_PERCPU, "percpu"),
     ] {
         if reg.flags.has(flag) {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "R{number} is ptr_{name} access {memory} memory: off={off}"
-            ));
+            return Err(refuse!(walk => Mem::ObjectMemory { reg: access.ptr, name, memory, off }));
         }
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
@@ -80,7 +53,7 @@ pub(super) fn check_access(
         if walk.env.type_rules().writes_objects() {
             return Err(Stop::unsupported("write to a kernel object"));
         }
-        return Err(refuse!(walk, EACCES, Forbidden, "only read is supported"));
+        return Err(refuse!(walk => Mem::ObjectWrite));
     }
     load(walk, access, ty.id, off)
 }
@@ -93,13 +66,8 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
     let found = match vmlinux.find_at(TypeId(id), off, access.size) {
         Ok(found) => found,
         Err(fault) => {
-            verbose!(walk, "{fault}\n");
-            return Err(Stop::refusal(
-                Errno(fault.errno()),
-                RefusalKind::OutOfBounds,
-                Some(walk.insn_idx),
-                format_args!("{fault}"),
-            ));
+            let refusal = refuse!(walk => Mem::ObjectField { fault: fault.to_string() });
+            return Err(refusal.with_errno(Errno(fault.errno())));
         }
     };
     let Some(value) = access.value else {
@@ -194,33 +162,17 @@ pub(super) fn check_map_access(
     map: MapRef,
     off: i32,
 ) -> Result<()> {
-    let number = access.ptr.number();
     let name = walk.env.maps[map]
         .kind()
         .map_or("bpf_map", MapKind::structure);
     if !walk.env.allow_ptr_leaks {
-        return Err(refuse!(
-            walk,
-            EPERM,
-            Privilege,
-            "'struct {name}' access is allowed only to CAP_PERFMON and CAP_SYS_ADMIN"
-        ));
+        return Err(refuse!(walk => Mem::StructPrivilege { name }));
     }
     if off < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} is {name} invalid negative access: off={off}"
-        ));
+        return Err(refuse!(walk => Mem::MapNegative { reg: access.ptr, name, off }));
     }
     if access.access != Access::Read {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "only read from {name} is supported"
-        ));
+        return Err(refuse!(walk => Mem::MapWrite { name }));
     }
     let found = walk
         .env

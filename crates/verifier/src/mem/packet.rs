@@ -46,34 +46,18 @@ pub(super) fn check_access(
     is_zero_ok: bool,
 ) -> Result<()> {
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
     if reg.num.smin < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} min value is negative, either use unsigned index or do a if (index >=0) check."
-        ));
+        return Err(refuse!(walk => Mem::NegativeIndex { reg: ptr }));
     }
     let range = match reg.kind {
         RegKind::Packet { range } | RegKind::PacketMeta { range } => range,
         _ => -1,
     };
     if range < 0 {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            OutOfBounds,
-            "R{number} offset is outside of the packet"
-        ));
+        return Err(refuse!(walk => Mem::PacketUnchecked { reg: ptr }));
     }
     if !check_fixed(walk, ptr, off, size, range as u32, is_zero_ok) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} offset is outside of the packet"
-        ));
+        return Err(refuse!(walk => Mem::OutsidePacket { reg: ptr }));
     }
     Ok(())
 }
@@ -85,12 +69,7 @@ pub fn check_skb_loads(walk: &mut Walk<'_>) -> Result<()> {
     if walk.env.type_rules().has_packet_loads() {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Unavailable,
-        "BPF_LD_[ABS|IND] instructions not allowed for this program type"
-    ))
+    Err(refuse!(walk => Mem::PacketLoadType))
 }
 
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
@@ -100,12 +79,7 @@ pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
     check_resource_leak(walk, false, true, "BPF_LD_[ABS|IND]")?;
     let ctx = *walk.reg(Reg::R6);
     if !ctx.is_plain(RegBase::PtrToCtx) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            WrongType,
-            "at the time of BPF_LD_ABS|IND R6 != pointer to skb"
-        ));
+        return Err(refuse!(walk => Mem::PacketLoadContext { reg: Reg::R6 }));
     }
     if let Insn::PacketInd { src, .. } = insn {
         walk.check_reg_arg(src, RegArg::Src)?;

@@ -5,7 +5,6 @@ use isa::ebpf::Reg;
 
 use super::MAX_VAR_OFF;
 use crate::Result;
-use crate::log::reg_type_str;
 use crate::state::{RegKind, RegState};
 use crate::walk::Walk;
 
@@ -72,40 +71,19 @@ pub(super) fn check_region(
     is_zero_ok: bool,
 ) -> Result<()> {
     let num = walk.reg(ptr).num;
-    let number = ptr.number();
     let sum = num.smin.wrapping_add(off.into());
     if num.smin < 0 && (num.smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} min value is negative, either use unsigned index or do a if (index >=0) check."
-        ));
+        return Err(refuse!(walk => Mem::NegativeIndex { reg: ptr }));
     }
     if !check_fixed(walk, ptr, sum as i32, size, mem_size, is_zero_ok) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} min value is outside of the allowed memory range"
-        ));
+        return Err(refuse!(walk => Mem::BelowRegion { reg: ptr }));
     }
     if num.umax >= MAX_VAR_OFF as u64 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} unbounded memory access, make sure to bounds check any such access"
-        ));
+        return Err(refuse!(walk => Mem::Unbounded { reg: ptr }));
     }
     let last = num.umax.wrapping_add(off as i64 as u64) as i32;
     if !check_fixed(walk, ptr, last, size, mem_size, is_zero_ok) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} max value is outside of the allowed memory range"
-        ));
+        return Err(refuse!(walk => Mem::AboveRegion { reg: ptr }));
     }
     Ok(())
 }
@@ -119,33 +97,15 @@ pub(crate) fn check_ptr_off(
     ptr: Reg,
     is_fixed_ok: bool,
 ) -> Result<()> {
-    let (number, off, var_off) = (ptr.number(), reg.off, reg.num.var_off);
+    let (kind, off, var_off) = (reg.reg_type(), reg.off, reg.num.var_off);
     if off < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "negative offset {} ptr R{number} off={off} disallowed",
-            reg_type_str(reg.reg_type())
-        ));
+        return Err(refuse!(walk => Mem::NegativeOffset { kind, reg: ptr, off }));
     }
     if !is_fixed_ok && off != 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "dereference of modified {} ptr R{number} off={off} disallowed",
-            reg_type_str(reg.reg_type())
-        ));
+        return Err(refuse!(walk => Mem::Modified { kind, reg: ptr, off }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            PointerArithmetic,
-            "variable {} access var_off={var_off} disallowed",
-            reg_type_str(reg.reg_type())
-        ));
+        return Err(refuse!(walk => Mem::Variable { kind, var_off }));
     }
     Ok(())
 }
@@ -161,22 +121,11 @@ pub(super) fn check_buffer(
     what: &str,
 ) -> Result<()> {
     let var_off = walk.reg(ptr).num.var_off;
-    let number = ptr.number();
     if off < 0 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "R{number} invalid {what} buffer access: off={off}, size={size}"
-        ));
+        return Err(refuse!(walk => Mem::Buffer { reg: ptr, what, off, size }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Unbounded,
-            "R{number} invalid variable buffer offset: off={off}, var_off={var_off}"
-        ));
+        return Err(refuse!(walk => Mem::BufferVariable { reg: ptr, off, var_off }));
     }
     Ok(())
 }

@@ -38,7 +38,6 @@ pub(super) fn check_bounds(
     let num = walk.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(walk, ptr);
-    let number = ptr.number();
     let what = match access {
         Access::Read => " read from",
         Access::Write => " write to",
@@ -48,12 +47,7 @@ pub(super) fn check_bounds(
         (min, min.wrapping_add(size.into()))
     } else {
         if num.smax >= MAX_VAR_OFF || num.smin <= -MAX_VAR_OFF {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Unbounded,
-                "invalid unbounded variable-offset{what} stack R{number}"
-            ));
+            return Err(refuse!(walk => Mem::StackUnbounded { what, reg: ptr }));
         }
         let min = num.smin + i64::from(off);
         (min, num.smax + i64::from(off) + i64::from(size))
@@ -68,18 +62,8 @@ pub(super) fn check_bounds(
         return Ok(());
     }
     let mut refusal = match var_off.is_const() {
-        false => refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "invalid variable-offset{what} stack R{number} var_off={var_off} off={off} size={size}"
-        ),
-        true => refuse!(
-            walk,
-            EACCES,
-            OutOfBounds,
-            "invalid{what} stack R{number} off={off} size={size}"
-        ),
+        false => refuse!(walk => Mem::StackVariable { what, reg: ptr, var_off, off, size }),
+        true => refuse!(walk => Mem::OutsideStack { what, reg: ptr, off, size }),
     };
     // An access that starts on the stack and ends above it has another error number.
     if let crate::Stop::Refused(refusal) = &mut refusal
@@ -133,12 +117,7 @@ pub(super) fn check_read(
         return read_fixed(walk, frame, off, size, dst);
     }
     let Some(dst) = dst else {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Stack,
-            "variable offset stack pointer cannot be passed into helper function; var_off={var_off} off={off} size={size}"
-        ));
+        return Err(refuse!(walk => Mem::StackHelperVariable { var_off, off, size }));
     };
     check_range(walk, ptr, off, size as i32, false, Access::Read, None)?;
     let min = (num.smin as i32).wrapping_add(off);
@@ -173,12 +152,7 @@ fn read_fixed(
         if size != 8 || spilled != 8 {
             if !reg.is_scalar() {
                 log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Stack,
-                    "invalid size of register fill"
-                ));
+                return Err(refuse!(walk => Mem::FillSize));
             }
             let Some(dst) = dst else { return Ok(()) };
             if size <= spilled && off % 8 == 0 {
@@ -214,12 +188,7 @@ fn read_fixed(
             is_fill = true;
         } else {
             if !walk.env.allow_ptr_leaks && !reg.is_scalar() {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Privilege,
-                    "leaking pointer from stack off {off}"
-                ));
+                return Err(refuse!(walk => Mem::LeaksSpilled { off }));
             }
             is_fill = true;
         }
@@ -242,12 +211,7 @@ fn read_fixed(
 }
 
 fn refuse_read(walk: &mut Walk<'_>, off: i32, index: u32, size: u32) -> Stop {
-    refuse!(
-        walk,
-        EACCES,
-        Stack,
-        "invalid read from stack off {off}+{index} size {size}"
-    )
+    refuse!(walk => Mem::StackUnread { off, index, size })
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
@@ -309,12 +273,7 @@ fn write_fixed(
     let spi = slot / 8;
     let old = walk.state.frame(frame).stack[spi];
     if !walk.env.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Stack,
-            "attempt to corrupt spilled pointer on stack"
-        ));
+        return Err(refuse!(walk => Mem::CorruptsSpill));
     }
     if !walk.env.bypass_spec_v4 {
         let is_pointer = value.is_some_and(|value| is_spillable(walk.reg(value)));
@@ -352,20 +311,10 @@ fn write_fixed(
             } else if is_spillable(&reg) {
                 if size != 8 {
                     log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
-                    return Err(refuse!(
-                        walk,
-                        EACCES,
-                        Stack,
-                        "invalid size of register spill"
-                    ));
+                    return Err(refuse!(walk => Mem::SpillSize));
                 }
                 if frame != walk.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
-                    return Err(refuse!(
-                        walk,
-                        EINVAL,
-                        Stack,
-                        "cannot spill pointers to stack into stack frame of the caller"
-                    ));
+                    return Err(refuse!(walk => Mem::SpillToCaller));
                 }
                 Some(reg)
             } else {
@@ -432,13 +381,7 @@ fn write_var(
         let old = walk.state.frame(frame).stack[spi];
         let kind = old.kinds[slot % 8];
         if !walk.env.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Stack,
-                "spilled ptr in range of var-offset stack write; insn {}, ptr off: {at}",
-                walk.insn_idx
-            ));
+            return Err(refuse!(walk => Mem::SpilledInWrite { insn: walk.insn_idx, at }));
         }
         let is_spilled_zero =
             kind == SlotKind::Spill && old.is_spilled_scalar() && old.reg.num.as_const() == Some(0);
@@ -447,13 +390,7 @@ fn write_var(
             continue;
         }
         if kind == SlotKind::Invalid && !walk.env.allow_uninit_stack {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Stack,
-                "uninit stack in range of var-offset write prohibited for !root; insn {}, off: {at}",
-                walk.insn_idx
-            ));
+            return Err(refuse!(walk => Mem::UninitInWrite { insn: walk.insn_idx, at }));
         }
         let slot_mut = walk.state.frame_mut(frame).stack.slot_mut(spi);
         scrub(slot_mut);
@@ -484,13 +421,12 @@ pub(super) fn check_range(
     raw: Option<&mut RawMem>,
 ) -> Result<()> {
     if size == 0 && !is_zero_ok {
-        return Err(refuse!(walk, EACCES, Argument, "invalid zero-sized read"));
+        return Err(refuse!(walk => Mem::ZeroRead));
     }
     check_bounds(walk, ptr, off, size, access)?;
     let num = walk.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(walk, ptr);
-    let number = ptr.number();
     let is_filled = raw.is_some();
     let (min, max) = if let Some(value) = num.as_const() {
         let at = (value as i32).wrapping_add(off);
@@ -500,12 +436,7 @@ pub(super) fn check_range(
         (at, at)
     } else {
         if !walk.env.bypass_spec_v1 {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Privilege,
-                "R{number} variable offset stack access prohibited for !root, var_off={var_off}"
-            ));
+            return Err(refuse!(walk => Mem::StackVariablePrivilege { reg: ptr, var_off }));
         }
         (
             (num.smin as i32).wrapping_add(off),
@@ -523,7 +454,7 @@ pub(super) fn check_range(
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
         if walk.state.frame(frame).allocated_stack() <= slot {
-            return Err(refuse!(walk, EFAULT, Stack, "allocated_stack too small"));
+            return Err(refuse!(walk => Mem::AllocatedStack));
         }
         let old = walk.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
@@ -540,22 +471,14 @@ pub(super) fn check_range(
                 }
             }
             _ if var_off.is_const() => {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Stack,
-                    "invalid read from stack R{number} off {min}+{} size {size}",
-                    at - min
-                ));
+                return Err(refuse!(walk => Mem::StackArgument {
+                    reg: ptr, min, index: at - min, size
+                }));
             }
             _ => {
-                return Err(refuse!(
-                    walk,
-                    EACCES,
-                    Stack,
-                    "invalid read from stack R{number} var_off {var_off}+{} size {size}",
-                    at - min
-                ));
+                return Err(refuse!(walk => Mem::StackArgumentVariable {
+                    reg: ptr, var_off, index: at - min, size
+                }));
             }
         }
         mark_read(walk, frame, 1 << spi)?;
@@ -580,12 +503,7 @@ fn plan_raw(
             .is_some_and(|found| found.kinds[slot % 8] == SlotKind::Dynptr)
     };
     if let Some(at) = (at..at + size).find(is_dynptr) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Argument,
-            "potential write to dynptr at off={at} disallowed"
-        ));
+        return Err(refuse!(walk => Mem::DynptrWrite { at }));
     }
     raw.planned = Some((ptr, size));
     Ok(())

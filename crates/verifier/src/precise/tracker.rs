@@ -83,7 +83,7 @@ impl Tracker<'_, '_> {
                         return Ok(changed);
                     }
                     Step::Bug(message) => {
-                        return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: {message}"));
+                        return Err(refuse!(self => Flow::Backtracking { message }));
                     }
                 }
                 if bt.is_empty() {
@@ -106,12 +106,7 @@ impl Tracker<'_, '_> {
                 }
                 if idx as usize >= self.env.insns.len() {
                     let idx = idx as i32;
-                    return Err(refuse!(
-                        self,
-                        EFAULT,
-                        KernelBug,
-                        "verifier bug: backtracking idx {idx}"
-                    ));
+                    return Err(refuse!(self => Flow::BacktrackIdx { idx }));
                 }
             }
             let Some(id) = parent else { break };
@@ -150,12 +145,7 @@ impl Tracker<'_, '_> {
             let total = frame.stack.len();
             for spi in bits(bt.slots[number]) {
                 let Some(slot) = frame.stack.get(spi) else {
-                    return Err(refuse!(
-                        self,
-                        EFAULT,
-                        KernelBug,
-                        "verifier bug: stack slot {spi}, total slots {total}"
-                    ));
+                    return Err(refuse!(self => Flow::BacktrackSlot { spi, total }));
                 };
                 if !slot.is_spilled_scalar() || mask.slots & 1 << spi != 0 {
                     bt.slots[number] &= !(1 << spi);
@@ -186,24 +176,14 @@ impl Tracker<'_, '_> {
         let (regs, slots) = (bt.regs[bt.frame], bt.slots[bt.frame]);
         let Some(id) = at else {
             let subprog = start.frame(0).subprogno;
-            return Err(refuse!(
-                self,
-                EFAULT,
-                KernelBug,
-                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
-            ));
+            return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
         };
         let state = &mut self.explorer.checkpoint_mut(id).state;
         let frame = state.frame(0);
         let subprog = frame.subprogno;
         let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
         if !is_entry || slots != 0 || regs & !ARGS != 0 {
-            return Err(refuse!(
-                self,
-                EFAULT,
-                KernelBug,
-                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
-            ));
+            return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
         }
         let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);

@@ -124,7 +124,7 @@ fn is_gate(refusal: &Refusal) -> bool {
 }
 
 fn differs(one: &Refusal, other: &Refusal) -> bool {
-    (one.insn, one.kind, &one.message) != (other.insn, other.kind, &other.message)
+    (one.insn, one.kind, &one.rejection) != (other.insn, other.kind, &other.rejection)
 }
 
 /// The sets of some capabilities, smaller ones first; the empty one left out.

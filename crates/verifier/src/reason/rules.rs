@@ -1,7 +1,7 @@
 //! The rules: one for each class of refusal.
 //!
 //! A rule reads the refused instruction, what was known before it and the definitions of
-//! the path; the message only where the class leaves open which register or type it means.
+//! the path, and of the rejection the fields that the class leaves open.
 
 mod arithmetic;
 mod bounds;

@@ -73,11 +73,9 @@ impl<'a> Scene<'a> {
         reg.map_or(KnownValue::Unwritten, |reg| self.value(reg))
     }
 
-    /// The register that the reason names, as in `R3 !read_ok`.
+    /// The register that the check refused, as in `R3 !read_ok`.
     pub(super) fn named_register(&self) -> Option<Reg> {
-        let words = self.refusal.message.split([' ', ',', '(']);
-        let number = |word: &str| word.strip_prefix('R')?.parse().ok();
-        words.filter_map(number).find_map(Reg::new)
+        self.refusal.rejection.register()
     }
 
     /// The pointer of a load, store or atomic instruction, with offset and bytes.

@@ -32,36 +32,19 @@ pub(super) fn resolve(
         return Err(Stop::unsupported("kernel variable without vmlinux BTF"));
     };
     let Some(ty) = vmlinux.get(TypeId(id)) else {
-        return Err(refuse!(
-            walk,
-            ENOENT,
-            Btf,
-            "ldimm64 insn specifies invalid btf_id {}.",
-            id as i32
-        ));
+        return Err(refuse!(walk => Program::InvalidBtfId { id: id as i32 }));
     };
     let var = match ty.shape() {
         Shape::Var(var) => Some(var),
         Shape::Func(_) => None,
         _ => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Btf,
-                "pseudo btf_id {} in ldimm64 isn't KIND_VAR or KIND_FUNC",
-                id as i32
-            ));
+            return Err(refuse!(walk => Program::NotVariable { id: id as i32 }));
         }
     };
     let name = ty.name().to_string_lossy();
     let address = env.symbols.map(|symbols| symbols.address(&name));
     if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(
-            walk,
-            ENOENT,
-            Btf,
-            "ldimm64 failed to find the address for kernel symbol '{name}'."
-        ));
+        return Err(refuse!(walk => Program::UnknownSymbol { name }));
     }
     let Some(var) = var else {
         return Ok(memory(0));
@@ -80,12 +63,7 @@ pub(super) fn resolve(
         Some(size) => Ok(memory(size)),
         None => {
             let name = vmlinux.at(target).name().to_string_lossy().into_owned();
-            Err(refuse!(
-                walk,
-                EINVAL,
-                Btf,
-                "ldimm64 unable to resolve the size of type '{name}': -22"
-            ))
+            Err(refuse!(walk => Program::UnsizedVariable { name }))
         }
     }
 }

@@ -215,12 +215,7 @@ impl<'e> UsedMaps<'e> {
         }
         let limit = self.env.registry.limits.maps;
         if self.used.len() >= limit as usize {
-            return Err(refuse!(
-                walk,
-                E2BIG,
-                Limit,
-                "The total number of maps per program has reached the limit of {limit}"
-            ));
+            return Err(refuse!(walk => Program::TooManyMaps { limit }));
         }
         self.check_compatibility(walk, map)?;
         self.used.push(map);
@@ -254,24 +249,18 @@ impl<'e> UsedMaps<'e> {
         } else {
             None
         };
-        let mut fault = field.map(|field| format!("{whose} progs cannot use {field} yet"));
-        if fault.is_none() && info.kind() == Some(MapKind::StructOps) {
-            fault = Some("bpf_struct_ops map cannot be used in prog".to_owned());
+        if let Some(field) = field {
+            return Err(refuse!(walk => Program::FieldForType { whose, field }));
         }
-        if let Some(fault) = fault {
-            return Err(refuse!(walk, EINVAL, Map, "{fault}"));
+        if info.kind() == Some(MapKind::StructOps) {
+            return Err(refuse!(walk => Program::StructOpsMap));
         }
         let in_sleepable = info
             .kind()
             .and_then(|kind| env.registry.map(kind))
             .is_none_or(|traits| traits.in_sleepable);
         if env.context.sleepable && !in_sleepable {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Map,
-                "Sleepable programs can only use array, hash, ringbuf and local storage maps"
-            ));
+            return Err(refuse!(walk => Program::MapForSleepable));
         }
         let storage = match info.kind() {
             Some(MapKind::CgroupStorage) => Some(0),
@@ -281,24 +270,14 @@ impl<'e> UsedMaps<'e> {
         if let Some(storage) = storage
             && self.cgroup_storage[storage].replace(map).is_some()
         {
-            return Err(refuse!(
-                walk,
-                EBUSY,
-                Map,
-                "only one cgroup storage of each type is allowed"
-            ));
+            return Err(refuse!(walk => Program::SecondCgroupStorage));
         }
         if info.kind() == Some(MapKind::Arena) {
             if self.arena.replace(map).is_some() {
-                return Err(refuse!(walk, EBUSY, Map, "Only one arena per program"));
+                return Err(refuse!(walk => Program::SecondArena));
             }
             if !env.allow_ptr_leaks || !env.bpf_capable {
-                return Err(refuse!(
-                    walk,
-                    EPERM,
-                    Privilege,
-                    "CAP_BPF and CAP_PERFMON are required to use arena"
-                ));
+                return Err(refuse!(walk => Program::ArenaPrivilege));
             }
         }
         Ok(())

@@ -178,7 +178,7 @@ impl Subject {
                 };
                 let loaded = LoadedObject::load(&object, &kernel, &options);
                 Side::Ours(Box::new(loaded.map_err(|error| match error {
-                    LoadError::Refused { refusal, .. } => Box::from(refusal.message),
+                    LoadError::Refused { refusal, .. } => Box::from(refusal.message()),
                     LoadError::Unsupported { .. } => {
                         Box::<dyn Error>::from(Unsupported(error.to_string()))
                     }

@@ -106,7 +106,7 @@ fn refusal(program: &Program, target: &Target) -> Option<String> {
     let Target { kernel, registry } = target;
     match verify(program, kernel, registry, &Default::default()).verdict {
         Verdict::Refused(refusal) => {
-            (refusal.kind == RefusalKind::Release).then_some(refusal.message)
+            (refusal.kind == RefusalKind::Release).then_some(refusal.message())
         }
         Verdict::Accepted | Verdict::Unsupported(_) | Verdict::Bug(_) => None,
     }

@@ -195,7 +195,7 @@ fn answer(loaded: &StandaloneProgram, target: &Target) -> Option<Answer> {
     let done = catch_unwind(AssertUnwindSafe(verify)).ok()?;
     let (accepted, reason) = match done.verdict {
         Verdict::Accepted => (Some(true), String::new()),
-        Verdict::Refused(refusal) => (Some(false), refusal.message),
+        Verdict::Refused(refusal) => (Some(false), refusal.message()),
         Verdict::Unsupported(_) | Verdict::Bug(_) => (None, String::new()),
     };
     Some(Answer {

@@ -125,12 +125,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help("compile with -g, and let no tool change instructions without BTF.ext"),
         Cause::Privilege => Words::new("privilege", "the loader lacks a capability")
             .help("load with CAP_BPF and CAP_PERFMON"),
-        Cause::Release => Words::new("release", explanation.refusal.message.clone())
+        Cause::Release => Words::new("release", explanation.refusal.message())
             .needed("a kernel of that release, or a path that does not reach it on this one")
             .help("a check of what the kernel has around it, as bpf_core_enum_value_exists or bpf_ksym_exists"),
         Cause::KernelBug => Words::new("kernel-bug", "the kernel's verifier finds itself at fault")
             .help("report the program to bpf@vger.kernel.org; a small change of the source may avoid it"),
-        _ => Words::new("other", explanation.refusal.message.clone()),
+        _ => Words::new("other", explanation.refusal.message()),
     }
 }
 

@@ -10,12 +10,11 @@ use super::{Callee, Meta};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::prototype::{is_context, is_projection};
 use crate::call::{REGS, constant};
-use crate::log::reg_type_str;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::state::{BtfRef, RegKind, RegState, TypeFlags};
 use crate::walk::Walk;
-use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
+use crate::{Result, Stop, flow, refuse, verbose};
 
 /// Structures by which a pointer is more than a pointer to memory.
 const UNSUPPORTED_STRUCTS: &[&str] = &[
@@ -52,13 +51,7 @@ pub(super) fn check(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<Meta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
     if count > REGS.len() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "Function {name} has {count} > {} args",
-            REGS.len()
-        ));
+        return Err(refuse!(walk => Call::TooManyArguments { name, count, most: REGS.len() }));
     }
     let mut meta = Meta::default();
     let mut index = 0;
@@ -66,12 +59,7 @@ pub(super) fn check(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<Meta> {
         index += check_one(walk, callee, index, &mut meta)?;
     }
     if callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Reference,
-            "release kernel function {name} expects refcounted PTR_TO_BTF_ID"
-        ));
+        return Err(refuse!(walk => Call::ReleaseExpectsReference { name }));
     }
     Ok(meta)
 }
@@ -104,12 +92,7 @@ fn check_one(
     }
     let Shape::Ptr(pointee) = btf.at(ty).shape() else {
         let kind = btf.at(ty).kind().name();
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "Unrecognized arg#{index} type {kind}"
-        ));
+        return Err(refuse!(walk => Call::UnrecognizedArgument { index, kind }));
     };
     let trusting = [
         KfuncFlags::TRUSTED_ARGS,
@@ -119,12 +102,7 @@ fn check_one(
     let must_be_trusted = trusting.into_iter().any(|flag| callee.has(flag));
     let is_nullable = suffix == Some(ParamSuffix::Nullable);
     if must_be_trusted && (reg.is_null() || reg.may_be_null()) && !is_nullable {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            MaybeNull,
-            "Possibly NULL pointer passed to trusted arg{index}"
-        ));
+        return Err(refuse!(walk => Call::TrustedMaybeNull { reg: ptr, index }));
     }
     if reg.ref_obj_id != 0 {
         meta.ref_obj_id = reg.ref_obj_id;
@@ -145,13 +123,7 @@ fn check_one(
             | RegKind::BtfId { .. }
     );
     if pointer == Pointer::Map && !has_map {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "pointer in R{} isn't map pointer",
-            ptr.number()
-        ));
+        return Err(refuse!(walk => Call::NotMapPointer { reg: ptr }));
     }
     let is_object = matches!(pointer, Pointer::Object | Pointer::Map);
     if is_object && must_be_trusted && !flow::is_trusted(&reg) {
@@ -168,22 +140,11 @@ fn check_one(
             if reg.kind == RegKind::Ctx && reg.flags.is_empty() {
                 return Ok(1);
             }
-            Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "arg#{index} expected pointer to ctx, but got {}",
-                reg_type_str(reg.reg_type())
-            ))
+            Err(refuse!(walk => Call::NotContext { index, found: reg.reg_type() }))
         }
         Pointer::ConstString => {
             if !matches!(reg.kind, RegKind::MapValue { .. }) || !reg.flags.is_empty() {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Argument,
-                    "arg#{index} doesn't point to a const string"
-                ));
+                return Err(refuse!(walk => Call::NotConstantString { index }));
             }
             constant::check_string(walk, ptr)?;
             Ok(1)
@@ -199,25 +160,15 @@ fn check_one(
             check_object(walk, callee, index, map.id())?;
             Ok(1)
         }
-        Pointer::Map => Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "arg#{index} is {} expected {} or socket",
-            reg_type_str(reg.reg_type()),
-            reg_type_str(RegBase::PtrToBtfId.plain())
-        )),
+        Pointer::Map => Err(refuse!(walk => Call::NotObject {
+            index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
+        })),
         Pointer::Mem => {
             let Some(size) = btf.size_of(target) else {
                 let ty = btf.at(target);
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Argument,
-                    "arg#{index} reference type('{} {}') size cannot be determined: -22",
-                    ty.kind().name(),
-                    ty.name()
-                ));
+                return Err(refuse!(walk => Call::UnsizedReference {
+                    index, kind: ty.kind().name(), name: ty.name()
+                }));
             };
             check_global_mem(walk, ptr, size)?;
             Ok(1)
@@ -237,19 +188,13 @@ fn check_scalar(
     meta: &mut Meta,
 ) -> Result<()> {
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
     if !reg.is_scalar() {
-        return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
+        return Err(refuse!(walk => Call::NotScalar { reg: ptr }));
     }
     let constant = reg.num.as_const();
     if suffix == Some(ParamSuffix::Constant) {
         if constant.is_none() {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "R{number} must be a known constant"
-            ));
+            return Err(refuse!(walk => Call::UnknownConstant { reg: ptr }));
         }
         walk.mark_precise(ptr)?;
         meta.constant = constant;
@@ -261,23 +206,13 @@ fn check_scalar(
     }
     meta.is_result_rdonly |= is_rdonly;
     if meta.result_size.is_some() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "2 or more rdonly/rdwr_buf_size parameters for kfunc"
-        ));
+        return Err(refuse!(walk => Call::SecondBufferSize));
     }
     let Some(constant) = constant else {
-        return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a const"));
+        return Err(refuse!(walk => Call::BufferSizeNotConst { reg: ptr }));
     };
     let Ok(size) = u32::try_from(constant) else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "R{number} rdonly/rdwr_buf_size exceeds u32 max"
-        ));
+        return Err(refuse!(walk => Call::BufferSizeTooLarge { reg: ptr }));
     };
     meta.result_size = Some(size).filter(|&size| size != 0);
     walk.mark_precise(ptr)
@@ -333,29 +268,18 @@ fn pointer_kind(
         if ty.kind().is_composite() {
             return Ok(Pointer::Object);
         }
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "kernel function {} args#{index} pointer type {} {} is not supported",
-            callee.kfunc.name,
-            ty.kind().name(),
-            ty.name()
-        ));
+        return Err(refuse!(walk => Call::UnsupportedPointer {
+            kfunc: &callee.kfunc.name, index, kind: ty.kind().name(), name: ty.name()
+        }));
     }
     let is_memory = is_scalar(btf, target)
         || is_scalar_struct(walk, btf, target, 0)
         || has_size && ty.kind() == Kind::Void;
     if !is_memory {
         let or_void = if has_size { "void, " } else { "" };
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "arg#{index} pointer type {} {} must point to {or_void}scalar, or struct with scalar",
-            ty.kind().name(),
-            ty.name()
-        ));
+        return Err(refuse!(walk => Call::PointeeNotScalar {
+            index, kind: ty.kind().name(), name: ty.name(), or_void
+        }));
     }
     Ok(match has_size {
         true => Pointer::SizedMem,
@@ -402,22 +326,11 @@ fn is_scalar_struct(walk: &mut Walk<'_>, btf: &Btf<'_>, id: TypeId, depth: u32) 
 /// Refuses a pointer that is not trusted, unless RCU protects it and the kfunc takes
 /// such.
 fn check_rcu(walk: &mut Walk<'_>, callee: &Callee<'_>, ptr: Reg, reg: &RegState) -> Result<()> {
-    let number = ptr.number();
     if !callee.has(KfuncFlags::RCU) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "R{number} must be referenced or trusted"
-        ));
+        return Err(refuse!(walk => Call::NotTrusted { reg: ptr }));
     }
     if !reg.flags.has(TypeFlags::MEM_RCU) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "R{number} must be a rcu pointer"
-        ));
+        return Err(refuse!(walk => Call::NotRcu { reg: ptr }));
     }
     Ok(())
 }
@@ -439,14 +352,9 @@ fn check_object(
     let is_unsafe = !reg.flags.without(TRUSTED).is_empty();
     let found = match (reg.kind, stands_for(&reg)) {
         (RegKind::BtfId { .. }, _) if is_unsafe && !reg.flags.has(TypeFlags::MEM_RCU) => {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "arg#{index} is {} expected {} or socket",
-                reg_type_str(reg.reg_type()),
-                reg_type_str(reg.kind.base().with(reg.flags.and(TRUSTED)))
-            ));
+            return Err(refuse!(walk => Call::NotObject {
+                index, found: reg.reg_type(), expected: reg.kind.base().with(reg.flags.and(TRUSTED))
+            }));
         }
         (RegKind::BtfId { ty }, _) if ty.btf == BtfRef::Vmlinux => TypeId(ty.id),
         (_, Some(name)) => match btf.find(Kind::Struct, name) {
@@ -467,16 +375,10 @@ fn check_object(
     if is_same || takes_projection {
         return Ok(());
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Argument,
-        "kernel function {} args#{index} expected pointer to {} {wanted} but R{} has a pointer to {} {given}",
-        callee.kfunc.name,
-        wanted_type.kind().name(),
-        ptr.number(),
-        found_type.kind().name()
-    ))
+    Err(refuse!(walk => Call::OtherObject {
+        kfunc: &callee.kfunc.name, index, wanted_kind: wanted_type.kind().name(), wanted,
+        reg: ptr, found_kind: found_type.kind().name(), given
+    }))
 }
 
 /// True if one name is the other with `___init` behind, which must not be taken for it
@@ -509,29 +411,15 @@ fn check_memory(
         match result {
             Err(Stop::Refused(inner)) => {
                 let next = index + 1;
-                let message = format!(
-                    "arg#{index} arg#{next} memory, len pair leads to invalid memory access"
-                );
-                verbose!(walk, "{message}\n");
-                return Err(Stop::refusal(
-                    inner.errno,
-                    RefusalKind::Argument,
-                    Some(walk.insn_idx),
-                    format_args!("{message}"),
-                ));
+                let refusal = refuse!(walk => Call::SizedMemory { index, next });
+                return Err(refusal.with_errno(inner.errno));
             }
             other => other?,
         }
     }
     if ParamSuffix::of(&callee.params[index + 1].1) == Some(ParamSuffix::ConstSize) {
-        let number = size.number();
         let Some(constant) = walk.reg(size).num.as_const() else {
-            return Err(refuse!(
-                walk,
-                EINVAL,
-                Argument,
-                "R{number} must be a known constant"
-            ));
+            return Err(refuse!(walk => Call::UnknownConstant { reg: size }));
         };
         meta.constant = Some(constant);
     }

@@ -23,12 +23,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
     };
     let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
     if acquires && !is_object {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Btf,
-            "acquire kernel function does not return PTR_TO_BTF_ID"
-        ));
+        return Err(refuse!(walk => Call::AcquiresNoObject));
     }
     let Some(target) = target else {
         if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
@@ -44,15 +39,9 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
             let by_type = btf.size_of(target).filter(|&size| size != 0);
             let Some(size) = meta.result_size.or(by_type) else {
                 let ty = btf.at(target);
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Btf,
-                    "kernel function {} returns pointer type {} {} is not supported",
-                    callee.kfunc.name,
-                    ty.kind().name(),
-                    ty.name()
-                ));
+                return Err(refuse!(walk => Call::ReturnsUnsupported {
+                    kfunc: &callee.kfunc.name, kind: ty.kind().name(), name: ty.name()
+                }));
             };
             let mut flags = TypeFlags::NONE;
             if meta.is_result_rdonly || meta.result_size.is_none() {
@@ -106,13 +95,7 @@ fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> 
     };
     match found.filter(is_struct) {
         Some(id) => Ok(object(id, TypeFlags::PTR_TRUSTED)),
-        None => Err(refuse!(
-            walk,
-            EINVAL,
-            Btf,
-            "kern ctx type id {} is not a struct",
-            found.map_or(0, |id| id.0)
-        )),
+        None => Err(refuse!(walk => Call::ContextNotStruct { id: found.map_or(0, |id| id.0) })),
     }
 }
 
@@ -122,13 +105,7 @@ fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<Re
     // The kernel looks the lower half up, and names all of it.
     let ty = callee.btf.get(TypeId(constant as u32));
     let Some(ty) = ty else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "Unknown type ID {} passed to kfunc bpf_rdonly_cast",
-            constant as i64
-        ));
+        return Err(refuse!(walk => Call::CastOfUnknownType { id: constant as i64 }));
     };
     if ty.kind().is_composite() {
         return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
@@ -138,10 +115,5 @@ fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<Re
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }
-    Err(refuse!(
-        walk,
-        EINVAL,
-        Argument,
-        "kfunc bpf_rdonly_cast type ID argument must be of a struct or void"
-    ))
+    Err(refuse!(walk => Call::CastOfNoStruct))
 }

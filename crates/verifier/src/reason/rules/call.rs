@@ -10,6 +10,7 @@ use crate::log::reg_type_str;
 use crate::reason::cause::{Cause, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
+use crate::rejection::{Call as Rejected, Mem, Rejection};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 
 /// A helper or kernel function that the program cannot call.
@@ -102,7 +103,7 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
     let state = *scene.reg(reg)?;
     let callee = scene.callee()?;
     let number = reg.number();
-    let expected = expected(&scene.refusal.message);
+    let expected = expected(&scene.refusal.rejection);
     if !expected.is_empty() {
         return Some(wrong_type(scene, reg, &state, expected));
     }
@@ -134,7 +135,11 @@ fn global_function(scene: &Scene<'_>) -> Option<Finding> {
         Err(error) => return Some(unsupported_signature(scene, subprog, error)),
     };
     let misfit = || {
-        let number = scene.refusal.argument?;
+        let Rejection::Call(Rejected::GlobalArguments { number, .. }) = *scene.refusal.rejection
+        else {
+            return None;
+        };
+        let number = number?;
         let arg = args.get(usize::from(number) - 1)?;
         let reg = Reg::new(number)?;
         Some((number, scene.value_of(reg), parameter(scene, *arg)))
@@ -157,7 +162,7 @@ pub(super) fn signature(scene: &Scene<'_>) -> Option<Finding> {
     let subprog = { scene.facts.subprogs.iter() }
         .position(|subprog| (subprog.start..subprog.end).contains(&at))?;
     let error = prototype::arguments(scene.env, subprog as u32)?.err()?;
-    let is_meant = error.message == scene.refusal.message;
+    let is_meant = *scene.refusal.rejection == Rejection::Signature(error.rejection.clone());
     is_meant.then(|| unsupported_signature(scene, subprog, error))
 }
 
@@ -198,18 +203,16 @@ fn arguments(scene: &Scene<'_>) -> Vec<Reg> {
     isa::ebpf::RegSet::ARGUMENTS.iter().filter(is_set).collect()
 }
 
-/// The types behind `expected=` or between `but` and `is expected`.
-fn expected(message: &str) -> Vec<String> {
-    if let Some((_, types)) = message.split_once("expected=") {
-        return types.split(", ").map(str::to_owned).collect();
+/// The types that the check expects of an argument.
+fn expected(rejection: &Rejection) -> Vec<String> {
+    match rejection {
+        Rejection::Call(Rejected::ArgumentType { expected, .. }) => {
+            expected.iter().map(ToString::to_string).collect()
+        }
+        Rejection::Mem(Mem::ArgumentType { expected, .. }) => vec![expected.to_string()],
+        Rejection::Call(Rejected::ObjectType { wanted, .. }) => vec![format!("struct {wanted}")],
+        _ => Vec::new(),
     }
-    let object = message
-        .split_once(" but ")
-        .and_then(|(_, rest)| rest.strip_suffix(" is expected"));
-    object
-        .map(|name| format!("struct {name}"))
-        .into_iter()
-        .collect()
 }
 
 fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<String>) -> Finding {

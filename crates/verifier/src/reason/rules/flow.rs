@@ -7,6 +7,7 @@ use crate::reason::cause::Cause;
 use crate::reason::explanation::{KnownValue, NoteKind};
 use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
+use crate::rejection::{Flow, Rejection};
 use crate::verdict::RefusalKind;
 
 /// Instructions that the kernel does not accept in any program.
@@ -55,7 +56,11 @@ pub(super) fn control_flow(scene: &Scene<'_>) -> Option<Finding> {
 /// The return value of the program or of a callback.
 pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
     let value = scene.value_of(Reg::R0);
-    let cause = match (&value, allowed(&scene.refusal.message)) {
+    let allowed = match *scene.refusal.rejection {
+        Rejection::Flow(Flow::ReturnRange { min, max, .. }) => Some((min, max)),
+        _ => None,
+    };
+    let cause = match (&value, allowed) {
         (KnownValue::Number(_), Some((min, max))) => Cause::ReturnRange {
             min,
             max,
@@ -68,13 +73,6 @@ pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
         _ => return None,
     };
     Some(Finding::about(scene, cause, &[Reg::R0]))
-}
-
-/// The range at the end of `should have been in [0, 1]`.
-fn allowed(message: &str) -> Option<(i64, i64)> {
-    let (_, range) = message.rsplit_once('[')?;
-    let (min, max) = range.strip_suffix(']')?.split_once(", ")?;
-    min.parse().ok().zip(max.parse().ok())
 }
 
 /// A loop whose state repeats.

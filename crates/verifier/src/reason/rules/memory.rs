@@ -9,6 +9,7 @@ use crate::reason::explanation::{Note, NoteKind, PointerTarget};
 use crate::reason::scene::Scene;
 use crate::reason::values::{DefId, DefKind};
 use crate::reason::{merged, origin, places};
+use crate::rejection::{Mem, Rejection};
 use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
 
 /// Pointee of a register of the refused instruction.
@@ -57,22 +58,10 @@ pub(super) fn maybe_null(scene: &Scene<'_>) -> Option<Finding> {
             };
             [Some(dst), src].into_iter().flatten().find(is_null)?
         }
-        Insn::Call(_) => scene.named_register().or_else(|| argument_named(scene))?,
+        Insn::Call(_) => scene.named_register()?,
         _ => pointer(scene)?,
     };
     Some(null_pointer(scene, reg))
-}
-
-/// The argument that a reason names by number, as `arg2` or `arg#0`.
-fn argument_named(scene: &Scene<'_>) -> Option<Reg> {
-    let words = scene.refusal.message.split(' ');
-    let number = words
-        .filter_map(|word| word.strip_prefix("arg"))
-        .find_map(|word| match word.strip_prefix('#') {
-            Some(index) => Some(index.parse::<u8>().ok()? + 1),
-            None => word.parse().ok(),
-        })?;
-    Reg::new(number)
 }
 
 /// A pointer in a register that may be null, and the checks that are not of it.
@@ -143,11 +132,19 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
     }
     let stored = scene.named_register().filter(|named| *named != reg);
     if let (Some(stored), Some(field)) = (stored, special_field(scene, reg, &state)) {
-        let expected = scene.refusal.message.split_once("expected=");
+        let expected = match &*scene.refusal.rejection {
+            Rejection::Mem(Mem::KptrType {
+                wanted,
+                expected_name,
+                or_untrusted,
+                ..
+            }) => format!("{wanted}{expected_name}{or_untrusted}"),
+            _ => String::new(),
+        };
         let cause = Cause::FieldType {
             field,
             found: scene.value_of(stored),
-            expected: expected.map_or_else(String::new, |(_, types)| types.to_owned()),
+            expected,
         };
         return Some(Finding::about(scene, cause, &[stored, reg]));
     }

@@ -498,7 +498,7 @@ fn fill(row: &mut Row, done: Verification) {
         Verdict::Accepted => (ResultVerdict::Success, String::new()),
         Verdict::Refused(refusal) => {
             row.errno = Some(refusal.errno.0);
-            (ResultVerdict::Failure, refusal.reason().into_owned())
+            (ResultVerdict::Failure, refusal.reason())
         }
         Verdict::Unsupported(what) => (ResultVerdict::Unsupported, what),
         Verdict::Bug(what) => (ResultVerdict::Unsupported, format!("bug: {what}")),

@@ -1,0 +1,222 @@
+//! The rejections: one row for each, with its error number, its class and the kernel's words.
+//!
+//! A check names a row and fills in its fields ([`refuse!`](crate::refuse)). The log writes the
+//! words from the fields, and explanations read the fields. The words are Linux's
+//! ([`RULES`](crate::RULES)), byte for byte; another release's are another column here.
+
+mod alu;
+mod call;
+mod flow;
+mod mem;
+mod program;
+mod signature;
+
+use std::fmt;
+
+use isa::ebpf::{AluOp, Reg};
+use spec::programs::ProgramType;
+use spec::since::Release;
+
+use crate::domain::{Scalar, Tnum};
+use crate::log::TypeText;
+use crate::verdict::RefusalKind;
+use crate::{Errno, Stop};
+
+pub(crate) use alu::Alu;
+pub(crate) use call::Call;
+pub(crate) use flow::Flow;
+pub(crate) use mem::Mem;
+pub(crate) use program::Program;
+pub(crate) use signature::Signature;
+
+/// Defines the rejections of one part of the verifier: name and fields, error number, class,
+/// words and what they need beside the fields.
+macro_rules! rejections {
+    ($(#[$doc:meta])* $part:ident:
+     $($row:ident $({ $($field:ident: $ty:ty),* })? $errno:ident $class:ident
+       $words:literal $(, $arg:expr)*;)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum $part {
+            $(#[doc = concat!("`", $words, "`")] $row $({ $($field: $ty),* })?,)*
+        }
+
+        impl $part {
+            pub(super) fn rule(&self) -> (crate::Errno, crate::RefusalKind) {
+                match self {
+                    $(Self::$row { .. } => {
+                        (crate::Errno::$errno, crate::RefusalKind::$class)
+                    })*
+                }
+            }
+
+            pub(super) fn register(&self) -> Option<isa::ebpf::Reg> {
+                use super::Field;
+                match self {
+                    $(Self::$row $({ $($field),* })? => None$($(.or($field.register()))*)?,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $part {
+            #[allow(unused_variables)]
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$row $({ $($field),* })? => write!(f, $words $(, $arg)*),)*
+                }
+            }
+        }
+    };
+}
+use rejections;
+
+/// Reason why the kernel refuses a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    Alu(Alu),
+    Call(Call),
+    Flow(Flow),
+    Mem(Mem),
+    Program(Program),
+    Signature(Signature),
+}
+
+/// Applies an expression to the rejection of whichever part it is.
+macro_rules! each {
+    ($rejection:expr, $one:ident => $result:expr) => {
+        match $rejection {
+            Rejection::Alu($one) => $result,
+            Rejection::Call($one) => $result,
+            Rejection::Flow($one) => $result,
+            Rejection::Mem($one) => $result,
+            Rejection::Program($one) => $result,
+            Rejection::Signature($one) => $result,
+        }
+    };
+}
+
+impl Rejection {
+    /// Error number and class.
+    pub(crate) fn rule(&self) -> (Errno, RefusalKind) {
+        each!(self, one => one.rule())
+    }
+
+    /// The first register that it is about.
+    pub(crate) fn register(&self) -> Option<Reg> {
+        each!(self, one => one.register())
+    }
+}
+
+/// The kernel's words, without the line feed at their end; empty where it is silent.
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        each!(self, one => one.fmt(f))
+    }
+}
+
+macro_rules! parts {
+    ($($part:ident)*) => {
+        $(impl From<$part> for Rejection {
+            fn from(one: $part) -> Rejection {
+                Rejection::$part(one)
+            }
+        })*
+    };
+}
+
+parts! { Alu Call Flow Mem Program Signature }
+
+/// Number of a register; of an encoding, it may be none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Register(u8);
+
+impl From<Reg> for Register {
+    fn from(reg: Reg) -> Register {
+        Register(reg.number())
+    }
+}
+
+impl From<u8> for Register {
+    fn from(number: u8) -> Register {
+        Register(number)
+    }
+}
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A field of a rejection.
+trait Field {
+    /// The register that it is.
+    fn register(&self) -> Option<Reg> {
+        None
+    }
+}
+
+impl Field for Register {
+    fn register(&self) -> Option<Reg> {
+        Reg::new(self.0)
+    }
+}
+
+/// Conversion of what a check has to a field.
+pub(crate) trait Fill<T> {
+    fn fill(self) -> T;
+}
+
+impl<T: fmt::Display> Fill<String> for T {
+    fn fill(self) -> String {
+        self.to_string()
+    }
+}
+
+impl<T: Into<Register>> Fill<Register> for T {
+    fn fill(self) -> Register {
+        self.into()
+    }
+}
+
+macro_rules! fields {
+    ($($ty:ty),*; $($other:ty),*) => {
+        $(impl<T: Into<$ty>> Fill<$ty> for T {
+            fn fill(self) -> $ty {
+                self.into()
+            }
+        })*
+        $(impl Field for $ty {})*
+        $(impl Field for $other {})*
+    };
+}
+
+fields! {
+    AluOp, ProgramType, TypeText, Vec<TypeText>, Scalar, Tnum, Release, Option<u8>, bool, i32, u8, u64;
+    String, i64, u32, usize
+}
+
+macro_rules! numbers {
+    ($($ty:ty),*) => {
+        $(impl Fill<i64> for $ty {
+            fn fill(self) -> i64 {
+                self as i64
+            }
+        })*
+    };
+}
+
+numbers! { u8, i16, u16, i32, u32, i64, usize }
+
+/// A list of types, separated by commas.
+fn join(types: &[TypeText]) -> String {
+    let names = types.iter().map(TypeText::to_string);
+    names.collect::<Vec<String>>().join(", ")
+}
+
+impl Stop {
+    /// A refusal at an instruction; [`crate::refuse!`] is the usual way to make one.
+    pub(crate) fn refusal(rejection: impl Into<Rejection>, insn: Option<u32>) -> Stop {
+        Stop::Refused(Box::new(crate::Refusal::new(rejection.into(), insn)))
+    }
+}

@@ -1,0 +1,193 @@
+//! Rejections by calls.
+
+use spec::programs::ProgramType;
+
+use super::{Register, join, rejections};
+use crate::log::TypeText;
+
+rejections! {
+    /// Rejections by calls.
+    Call:
+    UnderLock EINVAL Lock
+        "function calls are not allowed while holding a lock";
+    ArgumentType { reg: Register, kind: TypeText, expected: Vec<TypeText> } EACCES Argument
+        "R{reg} type={kind} expected={}", join(expected);
+    WritesObject { helper: String, reg: Register, kind: TypeText } EACCES Argument
+        "{helper}() may write into memory pointed by R{reg} type={kind}";
+    ArgumentMaybeNull { reg: Register } EACCES MaybeNull
+        "Possibly NULL pointer passed to helper arg{reg}";
+    ObjectType { reg: Register, found: String, wanted: String } EACCES Argument
+        "R{reg} is of type {found} but {wanted} is expected";
+    NonzeroOffset { reg: Register } EINVAL Argument
+        "R{reg} must have zero offset when passed to release func or trusted arg to kfunc";
+    LeaksAddress { reg: Register } EACCES Privilege
+        "R{reg} leaks addr into helper function";
+    PacketArgument EACCES Forbidden
+        "helper access to the packet is not allowed";
+    InvalidBtfId { reg: Register } EACCES Argument
+        "Helper has invalid btf_id in R{reg}";
+    NotKnownConstant { reg: Register } EACCES Argument
+        "R{reg} is not a known constant'";
+    SockmapArgument EINVAL Argument
+        "invalid arg_type for sockmap/sockhash";
+    NotReferenced { reg: Register } EINVAL Reference
+        "R{reg} must be referenced when passed to release function";
+    SecondReference { reg: Register, id: i64, first: i64 } EACCES Reference
+        "more than one arg with ref_obj_id R{reg} {id} {first}";
+    TimerOfOtherMap { reg: Register, timer_uid: i64, uid: i64 } EINVAL Argument
+        "timer pointer in R{reg} map_uid={timer_uid} doesn't match map pointer in R2 map_uid={uid}";
+    CallbackForMap ENOTSUPP Map
+        "callback function not allowed for map";
+    MapForHelper { map_type: i64, name: String, id: i64 } EINVAL Map
+        "cannot pass map_type {map_type} into func {name}#{id}";
+    Silent EINVAL Argument
+        "";
+    NotReadOnlyMap { reg: Register } EACCES Argument
+        "R{reg} does not point to a readonly map'";
+    NotConstantAddress { reg: Register } EACCES Argument
+        "R{reg} is not a constant address'";
+    NoDirectValue EACCES Argument
+        "no direct value access support for this map type";
+    DirectValueFailed EINVAL Argument
+        "direct value access on string failed";
+    NotTerminated EINVAL Argument
+        "string is not zero-terminated";
+    InvalidFormat EINVAL Argument
+        "Invalid format string";
+    NotInProbe EINVAL Unavailable
+        "helper call is not allowed in probe";
+    UnknownHelper { name: String, id: i64 } EINVAL Unavailable
+        "invalid func {name}#{id}";
+    HelperOfOtherType { name: String, id: i64 } EINVAL Unavailable
+        "program of this type cannot use helper {name}#{id}";
+    HelperLicense EINVAL License
+        "cannot call GPL-restricted function from non-GPL compatible program";
+    MightSleep EINVAL Section
+        "helper call might sleep in a non-sleepable prog";
+    SleepableHelper { name: String, id: i64, region: String } EINVAL Section
+        "sleepable helper {name}#{id} in {region} region";
+    MapReadOnly EACCES Map
+        "write into map forbidden";
+    NotProgArray EINVAL Map
+        "expected prog array map for tail call";
+    NotAcquired { name: String, id: i64 } EINVAL Reference
+        "func {name}#{id} reference has not been acquired before";
+    StorageFlags EINVAL Argument
+        "get_local_storage() doesn't support non-zero flags";
+    TracingHelper { name: String, id: i64 } ENOTSUPP Unavailable
+        "func {name}#{id} supported only for fentry/fexit/fmod_ret programs";
+    HelperForType { name: String, id: i64, kind: ProgramType } ENOTSUPP Unavailable
+        "func {name}#{id} not supported for program type {}", kind.number();
+    KfuncNotAllowed { name: String } EACCES Unavailable
+        "calling kernel function {name} is not allowed";
+    Trap EFAULT Unavailable
+        "unexpected __bpf_trap() due to uninitialized variable?";
+    SleepableKfunc { name: String } EACCES Section
+        "program must be sleepable to call sleepable kfunc {name}";
+    NestedRcuLock { name: String } EINVAL Section
+        "nested rcu read lock (kernel function {name})";
+    SleepsUnderRcu { name: String } EACCES Section
+        "kernel func {name} is sleepable within rcu_read_lock region";
+    UnmatchedRcuUnlock { name: String } EINVAL Section
+        "unmatched rcu read unlock (kernel function {name})";
+    UnmatchedPreemptEnable { name: String } EINVAL Section
+        "unmatched attempt to enable preemption (kernel function {name})";
+    SleepsNonPreemptible { name: String } EACCES Section
+        "kernel func {name} is sleepable within non-preemptible region";
+    RequiresRcu { name: String } EACCES Section
+        "kernel func {name} requires RCU critical section protection";
+    KfuncNotAcquired { name: String, id: i64 } EINVAL Reference
+        "kfunc {name}#{id} reference has not been acquired before";
+    TooManyArguments { name: String, count: i64, most: i64 } EINVAL Argument
+        "Function {name} has {count} > {most} args";
+    ReleaseExpectsReference { name: String } EINVAL Reference
+        "release kernel function {name} expects refcounted PTR_TO_BTF_ID";
+    UnrecognizedArgument { index: i64, kind: String } EINVAL Argument
+        "Unrecognized arg#{index} type {kind}";
+    TrustedMaybeNull { reg: Register, index: i64 } EACCES MaybeNull
+        "Possibly NULL pointer passed to trusted arg{index}";
+    NotMapPointer { reg: Register } EINVAL Argument
+        "pointer in R{reg} isn't map pointer";
+    NotContext { index: i64, found: TypeText } EINVAL Argument
+        "arg#{index} expected pointer to ctx, but got {found}";
+    NotConstantString { index: i64 } EINVAL Argument
+        "arg#{index} doesn't point to a const string";
+    NotObject { index: i64, found: TypeText, expected: TypeText } EINVAL Argument
+        "arg#{index} is {found} expected {expected} or socket";
+    UnsizedReference { index: i64, kind: String, name: String } EINVAL Argument
+        "arg#{index} reference type('{kind} {name}') size cannot be determined: -22";
+    NotScalar { reg: Register } EINVAL Argument
+        "R{reg} is not a scalar";
+    UnknownConstant { reg: Register } EINVAL Argument
+        "R{reg} must be a known constant";
+    SecondBufferSize EINVAL Argument
+        "2 or more rdonly/rdwr_buf_size parameters for kfunc";
+    BufferSizeNotConst { reg: Register } EINVAL Argument
+        "R{reg} is not a const";
+    BufferSizeTooLarge { reg: Register } EINVAL Argument
+        "R{reg} rdonly/rdwr_buf_size exceeds u32 max";
+    UnsupportedPointer { kfunc: String, index: i64, kind: String, name: String } EINVAL Argument
+        "kernel function {kfunc} args#{index} pointer type {kind} {name} is not supported";
+    PointeeNotScalar { index: i64, kind: String, name: String, or_void: String } EINVAL Argument
+        "arg#{index} pointer type {kind} {name} must point to {or_void}scalar, or struct with scalar";
+    NotTrusted { reg: Register } EINVAL Argument
+        "R{reg} must be referenced or trusted";
+    NotRcu { reg: Register } EINVAL Argument
+        "R{reg} must be a rcu pointer";
+    OtherObject { kfunc: String, index: i64, wanted_kind: String, wanted: String, reg: Register, found_kind: String, given: String } EINVAL Argument
+        "kernel function {kfunc} args#{index} expected pointer to {wanted_kind} {wanted} but R{reg} has a pointer to {found_kind} {given}";
+    SizedMemory { index: i64, next: i64 } EINVAL Argument
+        "arg#{index} arg#{next} memory, len pair leads to invalid memory access";
+    AcquiresNoObject EINVAL Btf
+        "acquire kernel function does not return PTR_TO_BTF_ID";
+    ReturnsUnsupported { kfunc: String, kind: String, name: String } EINVAL Btf
+        "kernel function {kfunc} returns pointer type {kind} {name} is not supported";
+    ContextNotStruct { id: i64 } EINVAL Btf
+        "kern ctx type id {id} is not a struct";
+    CastOfUnknownType { id: i64 } EINVAL Argument
+        "Unknown type ID {id} passed to kfunc bpf_rdonly_cast";
+    CastOfNoStruct EINVAL Argument
+        "kfunc bpf_rdonly_cast type ID argument must be of a struct or void";
+    InsideLock { what: String } EINVAL Lock
+        "{what} cannot be used inside bpf_spin_lock-ed region";
+    ReferenceLeak { what: String } EINVAL Reference
+        "{what} would lead to reference leak";
+    InsideSection { what: String, section: String } EINVAL Section
+        "{what} cannot be used inside {section} region";
+    SecondLock EINVAL Lock
+        "Locking two bpf_spin_locks are not allowed";
+    UnlockWithoutLock EINVAL Lock
+        "bpf_spin_unlock without taking a lock";
+    UnlockOther EINVAL Lock
+        "bpf_spin_unlock of different lock";
+    UnlockOrder EINVAL Lock
+        "bpf_spin_unlock cannot be out of order";
+    FieldWithoutBtf { map: String, name: String } EINVAL Argument
+        "map '{map}' has to have BTF in order to use {name}";
+    FieldAbsent { map: String, name: String } EINVAL Argument
+        "map '{map}' has no valid {name}";
+    FieldOffset { off: i64, name: String, expected: i64 } EINVAL Argument
+        "off {off} doesn't point to 'struct {name}' that is at {expected}";
+    FieldVariable { reg: Register, name: String } EINVAL Argument
+        "R{reg} doesn't have constant offset. {name} has to be at the constant offset";
+    HelperReturnType { base: i64, name: String, id: i64 } EINVAL Btf
+        "invalid return type {base} of func {name}#{id}";
+    GlobalUnderLock EINVAL Lock
+        "use static function instead";
+    GlobalMightSleep EINVAL Section
+        "a non-sleepable BPF program context";
+    GlobalArguments { subprog: i64, name: String, number: Option<u8> } EINVAL Argument
+        "Caller passes invalid args into func#{subprog} ('{name}')";
+    TooManyFrames { frames: i64 } E2BIG CallDepth
+        "the call stack of {frames} frames is too deep";
+    ExpectsContext { index: i64 } EINVAL Argument
+        "arg#{index} expects pointer to ctx";
+    ExpectsNonNull { index: i64 } EINVAL MaybeNull
+        "arg#{index} is expected to be non-NULL";
+    NotArena { reg: Register } EINVAL Argument
+        "R{reg} is not a pointer to arena or scalar.";
+    ExpectsDynptr { index: i64 } EINVAL Argument
+        "arg#{index} expected pointer to stack or const struct bpf_dynptr";
+    ExceptionCallback EINVAL Btf
+        "exception cb only supports single integer argument";
+}
