@@ -1,15 +1,10 @@
 //! Tests of the crate, in one executable.
 
-mod arenas;
-mod bits;
 mod conformance;
-mod context_fields;
 mod embed;
 mod engines;
 mod errors;
 mod expect;
-mod explain;
-mod explain_edits;
 mod host;
 mod instance;
 mod instance_objects;
@@ -20,19 +15,40 @@ mod light_skeleton;
 mod limits;
 mod loader;
 mod pages;
-mod pointers;
-mod run_data;
-mod run_kernel;
-mod run_types;
 mod sockets;
 mod support;
-mod tail_calls;
-mod test_run_options;
-mod timers;
 mod unwritten_stack;
-mod user_records;
 mod verify_kernel_types;
 mod verify_log;
+
+// They compare with the running kernel, which is asked on Linux only.
+#[cfg(target_os = "linux")]
+mod arenas;
+#[cfg(target_os = "linux")]
+mod bits;
+#[cfg(target_os = "linux")]
+mod context_fields;
+#[cfg(target_os = "linux")]
+mod explain;
+#[cfg(target_os = "linux")]
+mod explain_edits;
+#[cfg(target_os = "linux")]
+mod pointers;
+#[cfg(target_os = "linux")]
+mod run_data;
+#[cfg(target_os = "linux")]
+mod run_kernel;
+#[cfg(target_os = "linux")]
+mod run_types;
+#[cfg(target_os = "linux")]
+mod tail_calls;
+#[cfg(target_os = "linux")]
+mod test_run_options;
+#[cfg(target_os = "linux")]
+mod timers;
+#[cfg(target_os = "linux")]
+mod user_records;
+#[cfg(target_os = "linux")]
 mod xdp_sockets;
 
 fn main() -> std::process::ExitCode {

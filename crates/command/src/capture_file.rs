@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Input};
@@ -15,11 +14,10 @@ use crate::input::name;
 /// Opens a file; `-` is standard input.
 pub fn open_file(path: &Path) -> Result<File, Failure> {
     let file = if path == Path::new("-") {
-        let stdin = io::stdin();
-        if stdin.is_terminal() {
+        if io::stdin().is_terminal() {
             return Err(Failure::new("standard input is a terminal, not a capture"));
         }
-        stdin.as_fd().try_clone_to_owned().map(File::from)
+        sys::files::standard_input()
     } else {
         File::open(path)
     };

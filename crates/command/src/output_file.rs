@@ -83,8 +83,10 @@ impl Drop for Unfinished {
 
 /// Creates a file beside the one of this path.
 fn create_part(complete: &Path) -> io::Result<(File, PathBuf, RemovedOnSignal)> {
+    // WASI has no process numbers.
+    let process = if cfg!(target_os = "wasi") { 0 } else { std::process::id() };
     for number in 0.. {
-        let part = format!(".beebox.{}.{number}.part", std::process::id());
+        let part = format!(".beebox.{process}.{number}.part");
         let part = complete.with_file_name(part);
         let removed = RemovedOnSignal::new(&part);
         let removed = removed.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;

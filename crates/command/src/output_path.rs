@@ -1,11 +1,9 @@
 //! Output files, which must not be files that the same command reads: writing would destroy
 //! the input. Every command that takes an output makes one of these.
 
-use std::fs::{File, Metadata};
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use sys::files::FileId;
 
 use crate::answer::Failure;
 use crate::input::name;
@@ -74,15 +72,15 @@ impl<'a> OutputPath<'a> {
         output: &'a Path,
         inputs: impl IntoIterator<Item = &'p Path>,
     ) -> Result<OutputPath<'a>, Failure> {
-        let Some(file) = file_at(output) else {
+        let Some(file) = FileId::at(output) else {
             return Ok(OutputPath(output));
         };
         let is_same = |input: &&Path| {
             let of_input = match *input == Path::new("-") {
-                true => standard_input(),
-                false => file_at(input),
+                true => FileId::of_standard_input(),
+                false => FileId::at(input),
             };
-            of_input.is_some_and(|input| (input.dev(), input.ino()) == (file.dev(), file.ino()))
+            of_input.is_some_and(|input| input == file)
         };
         match inputs.into_iter().find(is_same) {
             None => Ok(OutputPath(output)),
@@ -130,19 +128,6 @@ impl<'a> OutputPath<'a> {
     pub fn is_standard(self) -> bool {
         self.0 == Path::new("-")
     }
-}
-
-/// The regular file at a path, if there is one.
-fn file_at(path: &Path) -> Option<Metadata> {
-    let data = std::fs::metadata(path).ok()?;
-    data.is_file().then_some(data)
-}
-
-/// The regular file that standard input comes from, if it does.
-fn standard_input() -> Option<Metadata> {
-    let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-    let data = file.ok()?.metadata().ok()?;
-    data.is_file().then_some(data)
 }
 
 #[cfg(test)]

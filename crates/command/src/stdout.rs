@@ -134,7 +134,12 @@ pub fn write_answer(
 /// Columns of the terminal that standard output is, if it is one.
 pub fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
-    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+    // WASI has no size of terminals.
+    #[cfg(any(unix, windows))]
+    let size = terminal_size::terminal_size_of(&stdout);
+    #[cfg(not(any(unix, windows)))]
+    let size = terminal_size::terminal_size();
+    let size = size.filter(|_| stdout.is_terminal());
     size.map(|(Width(width), _)| width.into())
         .filter(|width| *width > 0)
 }

@@ -3,6 +3,7 @@
 mod case;
 mod core;
 mod kernel_data;
+#[cfg(target_os = "linux")]
 mod limits;
 mod linked;
 mod linker;

@@ -6,10 +6,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use crate::files::standard_input;
 
 /// Most bytes of a file without a size.
 pub const STREAM_LIMIT: u64 = 128 << 20;
@@ -24,14 +25,6 @@ const INHERITED: [&str; 4] = [
     "/proc/self/fd",
     "/proc/thread-self/fd",
 ];
-
-/// Standard input as a file.
-///
-/// # Errors
-/// Those of the system.
-pub fn standard_input() -> io::Result<File> {
-    io::stdin().as_fd().try_clone_to_owned().map(File::from)
-}
 
 /// The bytes of a file, or of standard input if the path is `-`, at most `limit`.
 ///

@@ -2,23 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-#[cfg(not(windows))]
-use std::os::fd::AsFd as _;
-#[cfg(windows)]
-use std::os::windows::io::AsHandle as _;
 use std::path::Path;
-
-/// Standard input as a file.
-///
-/// # Errors
-/// Those of the system.
-pub fn standard_input() -> io::Result<File> {
-    #[cfg(windows)]
-    let owned = io::stdin().as_handle().try_clone_to_owned();
-    #[cfg(not(windows))]
-    let owned = io::stdin().as_fd().try_clone_to_owned();
-    owned.map(File::from)
-}
 
 /// The bytes of a file, or of standard input if the path is `-`, at most `limit`.
 ///

@@ -8,6 +8,7 @@
 
 mod compile_error;
 mod errno;
+pub mod files;
 #[cfg(unix)]
 pub mod input;
 #[cfg(not(unix))]
@@ -20,6 +21,21 @@ pub mod libpcap;
 #[path = "libpcap_elsewhere.rs"]
 pub mod libpcap;
 pub mod mapping;
+#[cfg(target_os = "linux")]
+pub mod interruptible;
+#[cfg(not(target_os = "linux"))]
+#[path = "interruptible_elsewhere.rs"]
+pub mod interruptible;
+#[cfg(target_os = "linux")]
+pub mod ptrace;
+#[cfg(not(target_os = "linux"))]
+#[path = "ptrace_elsewhere.rs"]
+pub mod ptrace;
+#[cfg(unix)]
+pub mod unfinished;
+#[cfg(not(unix))]
+#[path = "unfinished_elsewhere.rs"]
+pub mod unfinished;
 
 #[cfg(target_os = "linux")]
 pub mod bpf;
@@ -29,8 +45,6 @@ pub mod capabilities;
 pub mod dpdk;
 #[cfg(target_os = "linux")]
 pub mod inet;
-#[cfg(target_os = "linux")]
-pub mod interruptible;
 #[cfg(target_os = "linux")]
 pub mod libbpf;
 #[cfg(target_os = "linux")]
@@ -42,8 +56,6 @@ pub mod network;
 #[cfg(target_os = "linux")]
 pub mod process;
 #[cfg(target_os = "linux")]
-pub mod ptrace;
-#[cfg(target_os = "linux")]
 pub mod seccomp;
 #[cfg(target_os = "linux")]
 pub mod signals;
@@ -51,8 +63,6 @@ pub mod signals;
 pub mod socket;
 #[cfg(target_os = "linux")]
 pub mod tracing;
-#[cfg(target_os = "linux")]
-pub mod unfinished;
 #[cfg(target_os = "linux")]
 pub mod xdp_socket;
 

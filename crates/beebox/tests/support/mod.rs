@@ -1,5 +1,6 @@
 //! Shared parts of the tests of runs.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod three;
 
 use std::path::{Path, PathBuf};

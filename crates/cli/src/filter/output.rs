@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use beebox::captures::{Format, Output};
@@ -72,14 +71,13 @@ impl Target {
             inputs,
         )?;
         let (file, unfinished) = if out.is_standard() {
-            let stdout = io::stdout();
-            if stdout.is_terminal() {
+            if io::stdout().is_terminal() {
                 return Err(
                     Failure::new("standard output is a terminal: packets are not text")
                         .hint("write them to a file with -o, or into a pipe"),
                 );
             }
-            let file = stdout.as_fd().try_clone_to_owned().map(File::from);
+            let file = sys::files::standard_output();
             (file.map_err(|error| failure(Some(path), &error))?, None)
         } else {
             let (file, unfinished) = Unfinished::create(path)?;

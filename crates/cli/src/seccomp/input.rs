@@ -283,6 +283,9 @@ pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
             .ok()
             .and_then(beebox::internal::seccomp::errno::name);
         let failure = |what: &str| Failure::new(format!("process {pid}: {what}"));
+        if errno == sys::Errno::ENOSYS {
+            return failure("filters of processes are read on Linux only");
+        }
         match name {
             Some("EINVAL") => {
                 failure("it has no seccomp filter, or the kernel lacks CONFIG_CHECKPOINT_RESTORE")

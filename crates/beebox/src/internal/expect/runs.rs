@@ -143,7 +143,7 @@ fn open(path: &Path) -> Result<Input, ExpectProblem> {
     };
     let file = match path == Path::new("-") {
         true if io::stdin().is_terminal() => return Err(ExpectProblem::Terminal),
-        true => sys::input::standard_input().map_err(unreadable)?,
+        true => sys::files::standard_input().map_err(unreadable)?,
         false => File::open(path).map_err(unreadable)?,
     };
     Input::open(file).map_err(|error: CaptureError| ExpectProblem::Capture {
