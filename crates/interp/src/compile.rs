@@ -312,11 +312,11 @@ impl<'a> Builder<'a> {
         let cases = keys.to_vec();
         let default = tree.ranges[0].target as usize;
         let first = cases[0].from;
-        let range = (cases[cases.len() - 1].from - first) as usize + 1;
+        let last = cases[cases.len() - 1].from - first;
         let table = self.tables.len() as u32;
-        let dense = range <= 8 * cases.len() + 64;
-        let len = if dense { range } else { cases.len() };
-        for position in 0..if dense { range as u32 } else { 0 } {
+        let dense = (last as usize) < 8 * cases.len() + 64;
+        let len = if dense { last as usize + 1 } else { cases.len() };
+        for position in 0..if dense { len as u32 } else { 0 } {
             self.patch_later(Field::Case { table, position }, default);
         }
         for (index, &Piece { from, target }) in cases.iter().enumerate() {
