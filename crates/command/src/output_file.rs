@@ -84,7 +84,11 @@ impl Drop for Unfinished {
 /// Creates a file beside the one of this path.
 fn create_part(complete: &Path) -> io::Result<(File, PathBuf, RemovedOnSignal)> {
     // WASI has no process numbers.
-    let process = if cfg!(target_os = "wasi") { 0 } else { std::process::id() };
+    let process = if cfg!(target_os = "wasi") {
+        0
+    } else {
+        std::process::id()
+    };
     for number in 0.. {
         let part = format!(".beebox.{process}.{number}.part");
         let part = complete.with_file_name(part);

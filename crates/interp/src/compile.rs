@@ -315,7 +315,11 @@ impl<'a> Builder<'a> {
         let last = cases[cases.len() - 1].from - first;
         let table = self.tables.len() as u32;
         let dense = (last as usize) < 8 * cases.len() + 64;
-        let len = if dense { last as usize + 1 } else { cases.len() };
+        let len = if dense {
+            last as usize + 1
+        } else {
+            cases.len()
+        };
         for position in 0..if dense { len as u32 } else { 0 } {
             self.patch_later(Field::Case { table, position }, default);
         }

@@ -14,6 +14,11 @@ pub mod input;
 #[cfg(not(unix))]
 #[path = "input_elsewhere.rs"]
 pub mod input;
+#[cfg(target_os = "linux")]
+pub mod interruptible;
+#[cfg(not(target_os = "linux"))]
+#[path = "interruptible_elsewhere.rs"]
+pub mod interruptible;
 pub mod kernel;
 #[cfg(target_os = "linux")]
 pub mod libpcap;
@@ -21,11 +26,6 @@ pub mod libpcap;
 #[path = "libpcap_elsewhere.rs"]
 pub mod libpcap;
 pub mod mapping;
-#[cfg(target_os = "linux")]
-pub mod interruptible;
-#[cfg(not(target_os = "linux"))]
-#[path = "interruptible_elsewhere.rs"]
-pub mod interruptible;
 #[cfg(target_os = "linux")]
 pub mod ptrace;
 #[cfg(not(target_os = "linux"))]
