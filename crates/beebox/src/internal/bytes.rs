@@ -56,7 +56,7 @@ impl ByteSource {
             let count = count.ok_or(ByteSourceError::Zeros)?;
             return Ok(ByteSource::Zeros(count as usize));
         }
-        if text == "-" || Path::new(text).exists() {
+        if text == "-" || (!text.is_empty() && Path::new(text).exists()) {
             return Ok(ByteSource::File(text.into()));
         }
         let bytes = parse_hex(text).map_err(ByteSourceError::NoFile)?;
