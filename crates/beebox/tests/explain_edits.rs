@@ -90,12 +90,14 @@ fn difference(expected: &Expected, explanation: &Explanation) -> Option<String> 
     // The source lines are left out, as they hold the comments.
     let texts = [&json["headline"], &json["needed"]].into_iter();
     let texts = texts.chain(json["help"].as_array().into_iter().flatten());
-    let origin = json["origin"].as_array().into_iter().flatten();
+    let origin = json["provenance"].as_array().into_iter().flatten();
     let texts: Vec<&str> = { texts.chain(origin.map(|note| &note["text"])) }
         .filter_map(|text| text.as_str())
         .collect();
     let text = texts.join("\n");
-    let line = json["place"]["line"].as_u64().map(|line| line as u32);
+    let line = json["place"]["source"]["line"]
+        .as_u64()
+        .map(|line| line as u32);
     let cause = json["cause"].as_str().expect("a cause");
     let is_program = explanation.place.is_none();
     let missing: Vec<&String> = { expected.words.iter() }

@@ -103,9 +103,9 @@ pub(crate) struct Args {
     #[arg(short = 'J', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 
-    /// Keep at most N bytes of each packet in OUT (the filter sees all, so without OUT this
-    /// changes nothing)
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Keep at most N bytes of each packet in OUT, all with 0 (the filter sees all, so without OUT
+    /// this changes nothing)
+    #[arg(short, long, value_name = "N")]
     snaplen: Option<u32>,
 
     /// Tell Linux's profiler about native code [without a FORM: map]

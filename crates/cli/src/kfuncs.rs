@@ -18,7 +18,7 @@ use crate::stdout::{fit, write_answer};
 Examples:
   beebox kfuncs                          the functions of Linux 6.18
   beebox kfuncs --host-functions bits    and the bit operations
-  beebox kfuncs -j | jq -r '.functions[] | select(.calls == \"runs\").name'
+  beebox kfuncs -j | jq -r '.functions[] | select(.call_state == \"runs\").name'
   beebox kfuncs --header > bpf_bits.h    declarations of the bit operations for C")]
 pub(crate) struct Args {
     /// Print the C header that declares the bit operations
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             }
             AnswerFormat::Json => {
                 let functions = kfuncs::list_json(registry, types, has_bits, state);
-                format!("{functions:#}\n")
+                report::json::pretty(&functions)
             }
         },
         output,

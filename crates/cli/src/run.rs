@@ -143,9 +143,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MAP=TYPE")]
     records: Vec<String>,
 
-    /// Print and read a field of a map as FORM: ipv4, ipv6, mac, port, hex, u8, u16, u32 or u64;
-    /// PLACE is MAP.key or MAP.value and the names of members, as flows.key.peer [default: by
-    /// types and names]
+    /// Print and read a field as FORM: ipv4, ipv6, mac, port, hex, u8, u16, u32 or u64; PLACE is
+    /// MAP.key, MAP.value (of ring buffers and perf buffers their records) or a variable, and the
+    /// names of members, as flows.key.peer [default: by types and names]
     #[arg(long, value_name = "PLACE=FORM")]
     show: Vec<FieldFormat>,
 
@@ -417,7 +417,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
     };
     if let Some(file) = &expected {
-        let types = record_types(&object, &loaded, &args.records)?;
+        let types = record_types(&object, &loaded, args)?;
         let check = ExpectCheck {
             file,
             object: &object,
@@ -439,7 +439,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
     }
     let chosen = chosen.unwrap_or_default();
-    let types = record_types(&object, &loaded, &args.records)?;
+    let types = record_types(&object, &loaded, args)?;
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
@@ -494,7 +494,7 @@ fn fill(
     let set = loaded.set_formats(object, &args.show);
     set.map_err(|fault| Failure::new(fault).within("--show"))?;
     if let Some(file) = maps {
-        file.fill(loaded, object)?;
+        file.fill(loaded, object, &args.show)?;
     }
     user_records::put(loaded, &args.user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
@@ -505,10 +505,10 @@ fn fill(
 fn record_types<'a>(
     object: &'a Object<'_>,
     loaded: &LoadedObject,
-    given: &[String],
+    args: &Args,
 ) -> Result<RecordTypes<'a>, Failure> {
     let mut types = RecordTypes::new(object);
-    for given in given {
+    for given in &args.records {
         let place = format_args!("--records {given}");
         let (map, name) = given
             .split_once('=')
@@ -516,6 +516,8 @@ fn record_types<'a>(
         let set = types.set(loaded, map.trim(), name.trim());
         set.map_err(|error| Failure::new(error).within(place))?;
     }
+    let set = types.set_formats(loaded, object, &args.show);
+    set.map_err(|fault| Failure::new(fault).within("--show"))?;
     Ok(types)
 }
 

@@ -6,7 +6,8 @@ use beebox::Kernel;
 use beebox::internal::object::{ProgramLinkReport, oldest};
 use beebox::internal::program::Release;
 use report::object::{
-    LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json, unlinked_text,
+    Hints, LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json,
+    unlinked_text,
 };
 
 use crate::answer::{Answer, Failure};
@@ -164,6 +165,10 @@ fn show(
         link_report: linked_for.as_ref().zip(link_report.as_ref()),
         all: args.all,
         width,
+        hints: Hints {
+            rest: " (--all lists them)",
+            undecided: " (--btf FILE, --kernel running decide)",
+        },
     };
     match (args.format.format(), args.needs_at_most) {
         (AnswerFormat::Json, _) => text.extend(json(&object_json(&shown))),

@@ -82,6 +82,7 @@ pub(crate) struct Args {
         long,
         visible_alias = "log-level",
         value_name = "LEVEL",
+        value_parser = clap::value_parser!(u32).range(0..=15),
         default_value_t = 0
     )]
     log: u32,

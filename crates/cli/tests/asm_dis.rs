@@ -328,7 +328,7 @@ fn ebpf_is_assembled_and_listed() {
     let json = text(&["dis", "--ebpf", "--format", "json"], EBPF);
     let record: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(record["insns"][2]["index"], 3);
-    assert_eq!(record["insns"][6]["bytes"], "95 00 00 00 00 00 00 00");
+    assert_eq!(record["insns"][6]["hex"], "95 00 00 00 00 00 00 00");
 }
 
 #[oracle::test]

@@ -75,7 +75,7 @@ fn shows() {
 
     let json = text(&["show", "shapes.bpf.o", "colour", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["types"][0]["values"][2][1], -1);
+    assert_eq!(json["types"][0]["values"][2]["val"], -1);
 }
 
 #[oracle::test]

@@ -271,6 +271,10 @@ fn snaplen_cuts_what_is_written_not_what_is_seen() {
     assert_eq!(cut.len(), desk.matching());
     assert!(cut.iter().all(|data| data.len() == 20));
     // As in tcpdump, it may stand where nothing is written.
+    // As in tcpdump, 0 is no limit.
+    let all = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]);
+    let zero = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-", "-p", "-s", "0"]);
+    assert!(zero.1 == all.1 && !all.1.is_empty());
     let words = ["-F", "tcp.ddd", "day.pcap", "--snaplen", "20"];
     assert_eq!(desk.run(&words).0, 0);
 }

@@ -12,16 +12,33 @@ const SAMPLES: &[(&str, &str)] = &[
         "-F examples/port-22.ddd examples/sample.pcap --why 3",
     ),
     ("filter", "-L"),
+    (
+        "filter",
+        "-F examples/port-22.ddd crates/cli/tests/data/json/cut.pcap",
+    ),
+    (
+        "filter",
+        "-F examples/port-22.ddd examples/sample.pcap examples/sample.pcap examples/sample.pcap \
+         examples/sample.pcap",
+    ),
     ("asm", "examples/port-22.ddd"),
     ("asm", "--ebpf crates/cli/tests/data/json/sum.asm"),
     ("dis", "examples/port-22.ddd"),
     ("dis", "examples/port-22.ddd --converted"),
+    ("dis", "examples/port-22.ddd --jit"),
+    ("dis", "--ebpf --jit crates/cli/tests/data/json/sum.asm"),
+    ("dis", "--jit crates/object/tests/objects/calls.o"),
     ("dis", "--ebpf crates/cli/tests/data/json/sum.asm"),
     ("dis", "examples/packets/firewall.bpf.o"),
     ("dis", "examples/packets/firewall.bpf.o --source"),
     ("dis", "examples/packets/firewall.bpf.o --xlated"),
     ("exec", "crates/cli/tests/data/json/sum.asm --trace"),
     ("exec", "crates/cli/tests/data/json/trap.asm"),
+    (
+        "exec",
+        "crates/cli/tests/data/json/sum.asm --mem 00 --dump-mem",
+    ),
+    ("exec", "crates/cli/tests/data/json/trap.asm --budget 1"),
     (
         "run",
         "examples/packets/firewall.bpf.o --packet zero:60 --dump-maps",
@@ -43,6 +60,34 @@ const SAMPLES: &[(&str, &str)] = &[
     ("run", "examples/verify/port.bpf.o --packet zero:60"),
     (
         "run",
+        "examples/verify/port.bpf.o --unverified --packet zero:14",
+    ),
+    (
+        "run",
+        "examples/verify/port.bpf.o --unverified --pcap examples/sample.pcap",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/outputs.bpf.o --prog print --packet zero:60",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/outputs.bpf.o --prog print --pcap examples/sample.pcap",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/outputs.bpf.o --prog record --packet zero:60",
+    ),
+    (
+        "run",
+        "crates/beebox/tests/run/unwritten.bpf.o --prog direct --packet zero:60 --engine checked",
+    ),
+    (
+        "run",
+        "examples/packets/firewall.bpf.o --expect crates/cli/tests/data/json/wrong.expect",
+    ),
+    (
+        "run",
         "examples/packets/firewall.bpf.o --expect examples/packets/firewall.expect",
     ),
     (
@@ -53,6 +98,12 @@ const SAMPLES: &[(&str, &str)] = &[
         "verify",
         "examples/packets/firewall.bpf.o --cost --facts -v",
     ),
+    ("verify", "crates/cli/tests/data/maps.bpf.o --explain"),
+    (
+        "verify",
+        "examples/packets/firewall.bpf.o --privileges none --explain",
+    ),
+    ("verify", "examples/verify/missing-null-check.case"),
     (
         "verify",
         "examples/verify/record.bpf.o --explain --log 1 -S 3",
@@ -63,10 +114,21 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
     (
         "show",
+        "crates/cli/tests/data/bindings.bpf.o crates/object/tests/objects/externs.o",
+    ),
+    ("show", "crates/object/tests/objects/refused/old_maps.o"),
+    ("show", "crates/object/tests/maps/everything.o --link"),
+    (
+        "show",
         "examples/traffic/traffic.bpf.o crates/object/tests/objects/core.o --link",
     ),
     ("btf dump", "examples/packets/firewall.bpf.o"),
+    ("btf dump", "crates/object/tests/objects/core.o"),
     ("btf show", "examples/packets/firewall.bpf.o"),
+    (
+        "btf show",
+        "crates/cli/tests/data/bindings.bpf.o 'enum state'",
+    ),
     (
         "btf show",
         "examples/packets/firewall.bpf.o 'struct network'",
@@ -91,6 +153,10 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
     ("seccomp check", "examples/seccomp/unchecked.asm"),
     ("seccomp check", "examples/port-22.ddd"),
+    (
+        "seccomp assert",
+        "examples/seccomp/web-server.json crates/cli/tests/data/json/wrong.seccomp",
+    ),
     ("seccomp compile", "examples/seccomp/web-server.json"),
     ("seccomp dis", "examples/seccomp/web-server.json"),
     (
@@ -99,14 +165,14 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Objects whose keys are names out of the input.
-const BY_NAME: &[&str] = &[
-    "run: maps",
-    "exec: registers",
-    "run: records[].value",
-    "show: types",
-    "show: linked.kernel.sources",
-    "btf show: kinds",
+/// Objects whose keys are names out of the input, and values whose type is that of a map or variable.
+const BY_NAME: &[(&str, &str)] = &[
+    ("run: maps", "object by name"),
+    ("exec: registers", "object by name"),
+    ("run: records[].value", "any"),
+    ("show: kinds", "object by name"),
+    ("show: linked.kernel.sources", "object by name"),
+    ("btf show: kinds", "object by name"),
 ];
 
 #[oracle::test]

@@ -51,7 +51,7 @@ fn the_list_is_json_too() {
     assert!(
         functions
             .iter()
-            .all(|function| function["program_types"].is_string())
+            .all(|function| function["program_types"].is_array())
     );
     assert_eq!(run(&["kfuncs", "--format", "json"]).1, text);
 }

@@ -28,6 +28,7 @@ mod run_objects;
 mod run_outputs;
 mod seccomp;
 mod several_files;
+mod show_forms;
 mod support;
 mod tcpdump;
 mod verify;

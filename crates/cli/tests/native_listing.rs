@@ -72,7 +72,7 @@ fn check_sums(record: &Value) {
     let native = record["native"].as_array().unwrap();
     for line in native {
         assert_eq!(number(&line["offset"]), at, "{line}");
-        at += line["bytes"].as_str().unwrap().len() / 2;
+        at += line["hex"].as_str().unwrap().len() / 2;
     }
     assert_eq!(number(&record["bytes"]), at);
     let ebpf = record["ebpf"].as_array().unwrap();
@@ -81,7 +81,7 @@ fn check_sums(record: &Value) {
         let of_lines: usize = native
             .iter()
             .filter(|line| line["slot"] == insn["index"])
-            .map(|line| line["bytes"].as_str().unwrap().len() / 2)
+            .map(|line| line["hex"].as_str().unwrap().len() / 2)
             .sum();
         assert_eq!(number(&insn["bytes"]), of_lines, "{insn}");
         of_slots += of_lines;
@@ -110,8 +110,8 @@ fn every_byte_is_listed_beside_what_it_comes_from() {
         lines.cloned().collect::<Vec<Value>>()
     };
     let call = of_text("call 7");
-    assert_eq!(call.last().unwrap()["target"], "bpf_get_prandom_u32");
-    assert_eq!(of_text("if r3 != 0 goto -3").last().unwrap()["target"], "2");
+    assert_eq!(call.last().unwrap()["callee"], "bpf_get_prandom_u32");
+    assert_eq!(of_text("if r3 != 0 goto -3").last().unwrap()["target"], 2);
     assert!(
         of_text("r2 = 0x1122334455667788 ll")[0]["text"]
             .as_str()

@@ -76,7 +76,7 @@ fn instructions_after_verification_have_the_kernels_numbers() {
     let call = record["insns"].as_array().unwrap();
     let call = call.iter().find(|insn| insn["index"] == 16).unwrap();
     assert_eq!(
-        (&call["rewritten"], &call["insns"]),
+        (&call["rewritten"], &call["insn_count"]),
         (&true.into(), &5.into())
     );
     let sourced = printed(&["dis", &example(), "--prog", "count", "--xlated", "--source"]);
@@ -154,8 +154,8 @@ fn json_has_everything() {
     assert_eq!(programs[0]["type"], "xdp");
     assert_eq!(programs[0]["subprogs"][0], "protocol");
     assert_eq!(programs[1]["linux"], "5.5");
-    assert_eq!(programs[1]["relocations"], 2);
-    let maps = shown["maps"].as_array().unwrap();
+    assert_eq!(programs[1]["core_relocations"], 2);
+    let maps = shown["map_definitions"].as_array().unwrap();
     assert_eq!(maps[0]["name"], "tallies");
     assert_eq!(maps[0]["bytes_value"], 16);
     assert_eq!(maps[0]["max_entries"], 256);
@@ -171,7 +171,7 @@ fn json_has_everything() {
     };
     let need = loop_need("bpf_ringbuf_submit").unwrap();
     assert_eq!(need["linux"], "5.8");
-    assert_eq!(need["code"], "count");
+    assert_eq!(need["function"], "count");
     assert!(need["line"].as_u64().is_some());
     assert_eq!(shown["linked"]["error"], Value::Null);
     assert_eq!(
@@ -266,7 +266,7 @@ fn native_code_stands_beside_its_source_line() {
     assert!(below.iter().any(|line| line.contains("lock")), "{text}");
     assert!(text.contains("bytes of native code"), "{text}");
     let record = as_json(&words[..5]);
-    assert!(record["programs"][0]["native"]["bytes"].as_u64().unwrap() > 20);
+    assert!(record["programs"][0]["bytes"].as_u64().unwrap() > 20);
 }
 
 /// Message of both commands for a file, with exit code 2.

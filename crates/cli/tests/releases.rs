@@ -43,7 +43,7 @@ fn verified(words: &[&str]) -> (Option<i32>, Vec<String>) {
         format!(
             "{} {} {}",
             word("prog_name"),
-            word("verdict"),
+            word("verifier_verdict"),
             word("reason")
         )
     });

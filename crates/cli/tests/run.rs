@@ -100,8 +100,8 @@ fn json_has_every_field() {
     let json = ["--format", "json", "--mem", "ro:key=0102"];
     let trapped = read(run(&json, SUM));
     assert_eq!(trapped["trap"]["kind"], "memory");
-    assert_eq!(trapped["trap"]["at"], 5);
-    assert_eq!(trapped["trap"]["access"]["error"], "read-only");
+    assert_eq!(trapped["trap"]["insn"], 5);
+    assert_eq!(trapped["trap"]["access"]["violation"], "read-only");
     assert_eq!(trapped["trap"]["access"]["nearest"]["name"], "key");
     let returned = read(run(
         &["--format", "json", "--mem", "0102", "--dump-mem", "--trace"],
@@ -109,7 +109,7 @@ fn json_has_every_field() {
     ));
     assert_eq!(returned["r0"], 3);
     assert_eq!(returned["executed"], 16);
-    assert_eq!(returned["memory"][0]["bytes"], "0000");
+    assert_eq!(returned["memory"][0]["hex"], "0000");
     assert_eq!(returned["trace"].as_array().map(Vec::len), Some(16));
     assert_eq!(returned["registers"]["r3"], 2);
 }

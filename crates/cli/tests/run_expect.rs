@@ -132,7 +132,7 @@ fn members_that_are_left_out_are_said() {
     let words = [FIREWALL, "--packet", "zero:60", "--format"];
     let (_, out, _) = expect(text, &[&words[..], &["json"]].concat());
     let answer: Value = serde_json::from_str(&out).unwrap();
-    let left_out = serde_json::json!([{ "line": 3, "members": ["name"] }]);
+    let left_out = serde_json::json!([{ "line": 3, "member_names": ["name"] }]);
     assert_eq!(answer["left_out"], left_out);
     let (_, out, _) = expect(text, &[&words[..], &["junit"]].concat());
     assert!(
@@ -194,6 +194,10 @@ fn files_that_cannot_be_used_are_named() {
             &["a.expect:1: there is no statement", "verdict NAME"][..],
         ),
         ("# only a comment\n", &["it expects nothing"]),
+        (
+            "run report zero:60\nset report.bss 0 = \"x\"\n",
+            &["a.expect:2", "global NAME = VALUE"],
+        ),
         (
             "run report zero:60\nmap nomap 1 = 2\n",
             &["a.expect:2", "\"nomap\"", "report.bss"],

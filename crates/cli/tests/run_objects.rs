@@ -130,7 +130,7 @@ fn redirects_are_shown_by_their_targets() {
     let redirects = one["redirects"].as_array().unwrap();
     let packets = redirects.iter().map(|to| to["packets"].as_u64().unwrap());
     assert_eq!(packets.sum::<u64>(), 93);
-    assert!(redirects.iter().any(|to| to["interface"] == 3));
+    assert!(redirects.iter().any(|to| to["ifindex"] == 3));
     let several = json(&[&capture[..], &["--jobs", "2", "--share-maps"]].concat());
     assert_eq!(several["redirects"], one["redirects"]);
 
@@ -384,7 +384,7 @@ fn a_trap_after_a_tail_call_names_its_program_and_line() {
         "zero:60",
         "--unverified",
     ]);
-    assert_eq!(own["trap"]["at"], 1);
+    assert_eq!(own["trap"]["insn"], 1);
     assert!(own.get("entered").is_none(), "{own}");
 }
 
@@ -395,13 +395,13 @@ fn printed_text_and_the_engine_are_shown() {
     let words = [REPORT, "--prog", "report", "--packet", "zero:60"];
     let one = json(&[&words[..], &["--time", "77"]].concat());
     assert_eq!(one["engine"], "native");
-    assert_eq!(one["printk"][0], "packet 1 of 60 bytes at 77\n");
+    assert_eq!(one["printk"][0]["text"], "packet 1 of 60 bytes at 77\n");
     let all = json(&[REPORT, "--prog", "report", "--pcap", SAMPLE]);
     assert_eq!(all["printk"].as_array().unwrap().len(), 3);
     assert_eq!(all["printk"][2]["packet"], 3);
     // Text that an argument points to.
     let by_name = json(&[REPORT, "--prog", "by_name", "--packet", "zero:60"]);
-    assert_eq!(by_name["printk"][0], "called by name");
+    assert_eq!(by_name["printk"][0]["text"], "called by name");
     assert_eq!(by_name["engine"], "native");
     // Functions whose pointers are not verified run in the checked engine.
     let words = [
@@ -646,7 +646,7 @@ fn a_refusal_is_an_answer_in_json_too() {
     let output = run(&words);
     assert_eq!(output.status.code(), Some(1));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(answer["verdict"], "refused");
+    assert_eq!(answer["verifier_verdict"], "failure");
     assert!(answer["prog"].is_string(), "{answer}");
     let reason = answer["reason"].as_str().expect("a reason");
     assert!(reason.contains("reference leak"), "{reason}");

@@ -173,7 +173,7 @@ fn the_architecture_of_a_call_follows_the_machine() {
     assert_eq!(named, (0, "ALLOW\n".to_owned(), String::new()));
     let options = ["--syscall", "63", "--format", "json"];
     let (_, json, _) = run(directory.path(), &[&words[..], &options].concat());
-    assert!(json.contains("\"arch\": 3221225655"), "{json}");
+    assert!(json.contains("\"audit_arch\": 3221225655"), "{json}");
     assert!(json.contains("\"action\": \"ALLOW\""), "{json}");
 }
 

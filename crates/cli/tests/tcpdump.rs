@@ -208,6 +208,15 @@ fn what_tcpdump_does_itself_is_refused_with_the_pipe() {
             ["-G", "60"],
             "beebox filter EXPR IN -w - | tcpdump -r - -G 60 -w OUT",
         ),
+        (
+            ["-z", "gzip"],
+            "beebox filter EXPR IN -w - | tcpdump -r - -z gzip -w OUT",
+        ),
+        (
+            ["-Q", "in"],
+            "tcpdump -i IFACE -Q in -w - | beebox filter EXPR -",
+        ),
+        (["-Z", "nobody"], "sudo -u nobody beebox filter EXPR IN"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
         let output = command

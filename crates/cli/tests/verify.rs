@@ -375,16 +375,16 @@ fn costs_by_line_and_by_function_sum_to_the_counts() {
     let mut seen = 0;
     for line in text(&output).lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
-        for count in ["insns", "states"] {
+        for count in ["total_insns", "total_states"] {
             for part in ["lines", "functions"] {
                 let parts = row["cost"][part].as_array().unwrap();
                 let counts: Vec<u64> = parts.iter().map(|p| p[count].as_u64().unwrap()).collect();
                 assert_eq!(
                     counts.iter().sum::<u64>(),
-                    row[format!("total_{count}")].as_u64().unwrap(),
+                    row[count].as_u64().unwrap(),
                     "{count} of {part}: {line}"
                 );
-                assert!(count == "states" || counts.is_sorted_by(|a, b| a >= b));
+                assert!(count == "total_states" || counts.is_sorted_by(|a, b| a >= b));
             }
         }
         assert!(row["cost"]["lines"][0]["line"].as_u64().unwrap() > 0);
@@ -416,12 +416,14 @@ fn folded_stacks_sum_to_the_instructions_and_name_calls() {
     let called = "stack_deep;stack_deep (stack-deep.bpf.c:20);last (stack-deep.bpf.c:";
     assert!(folded.contains(called), "{folded}");
     let chains = row["cost"]["chains"].as_array().unwrap();
-    let counts = chains.iter().map(|chain| chain["insns"].as_u64().unwrap());
+    let counts = chains
+        .iter()
+        .map(|chain| chain["total_insns"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), sum);
     let deepest: Vec<_> = row["cost"]["deepest_stack"].as_array().unwrap().to_vec();
     let named = deepest
         .iter()
-        .map(|link| (link["function"].as_str().unwrap(), &link["bytes"]));
+        .map(|link| (link["function"].as_str().unwrap(), &link["stack_bytes"]));
     let named: Vec<_> = named
         .map(|(name, bytes)| (name, bytes.as_u64().unwrap()))
         .collect();
@@ -482,8 +484,8 @@ fn refusals_are_explained_as_text_and_as_data() {
     let explanation = &row["explanation"];
     assert_eq!(explanation["cause"], "maybe-null");
     assert_eq!(explanation["class"], "maybe-null");
-    assert_eq!(explanation["place"]["line"], 18);
-    assert_eq!(explanation["origin"][0]["place"]["line"], 17);
+    assert_eq!(explanation["place"]["source"]["line"], 18);
+    assert_eq!(explanation["provenance"][0]["place"]["source"]["line"], 17);
     let accepted = verify(&[
         "examples/traffic/traffic.bpf.o",
         "--explain",
@@ -717,9 +719,30 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
     for (arguments, fact, remedy) in [
         (
             vec![SHAPES, "--kernel", "5.15"],
-            "--kernel 5.15: no kernel 5.15 is built in, only 6.18",
+            "--kernel 5.15: no kernel 5.15 is built in, only 6.18.44",
             "--kernel FILE with the BTF of Linux 5.15",
         ),
+        (
+            vec![SHAPES, "--kernel", "6.18.99"],
+            "no kernel 6.18.99 is built in, only 6.18.44",
+            "--kernel FILE with the BTF of Linux 6.18.99",
+        ),
+        (
+            vec![SHAPES, "--kernel", "latest"],
+            "--kernel \"latest\": no kernel and no file of this name",
+            "6.18, the built-in Linux 6.18.44; running; a file with BTF",
+        ),
+        (
+            vec![SHAPES, "--kernel", "6"],
+            "--kernel \"6\": no kernel and no file",
+            "6.18, the built-in",
+        ),
+        (
+            vec![SHAPES, "--kernel", ""],
+            "--kernel \"\": no kernel and no file",
+            "6.18, the built-in",
+        ),
+        (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),
         (vec![&*note], "note.txt: ", "--type TYPE"),
         (
@@ -821,8 +844,8 @@ fn a_map_that_is_not_created_is_explained_and_is_data() {
     let map = &row["refused_map"];
     assert_eq!(map["name"], "routes");
     assert_eq!(map["kind"], "lpm_trie");
-    assert_eq!(map["errno"], "EINVAL");
-    assert_eq!(map["rule"], "an LPM trie needs BPF_F_NO_PREALLOC");
+    assert_eq!(map["errno"], 22);
+    assert_eq!(map["violated_rule"], "an LPM trie needs BPF_F_NO_PREALLOC");
     assert_eq!(row["explanation"]["cause"], "map-creation");
     assert_eq!(row["explanation"]["errno"], 22);
     let output = verify(&[MAPS, "--prog", "lock_flow", "--json"]);

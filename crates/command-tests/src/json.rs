@@ -23,11 +23,16 @@ pub struct Sample<'a> {
 type Keys = BTreeMap<String, BTreeSet<&'static str>>;
 
 /// Panics unless every document begins with the version, and the page has the keys that the
-/// samples print, and no others, below the heading of the command. What `by_name` lists, as
-/// `btf show: kinds`, are objects whose keys are names out of the input.
-pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&str]) {
+/// samples print, and no others, below the heading of the command; and unless a key has one type in
+/// the whole page, which is of both commands. What `by_name` lists, as `btf show: kinds`, are
+/// objects whose keys are names out of the input, or `any` values whose type the input states.
+pub fn check_keys(
+    executable: Executable,
+    samples: &[Sample<'_>],
+    by_name: &[(&str, &'static str)],
+) {
     let mut commands: BTreeMap<&str, Keys> = BTreeMap::new();
-    let mut unused: BTreeSet<&str> = by_name.iter().copied().collect();
+    let mut unused: BTreeSet<&str> = by_name.iter().map(|(place, _)| *place).collect();
     for sample in samples {
         let keys = commands.entry(sample.command).or_default();
         for document in documents(executable, sample) {
@@ -39,7 +44,13 @@ pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&st
     for (command, keys) in &commands {
         let _ = write!(section, "\n### `{command}`\n\n| key | type |\n|---|---|\n");
         for (path, types) in keys {
-            let types: Vec<&str> = types.iter().copied().collect();
+            // An empty list says nothing about the items of another one.
+            let is_list = types.iter().any(|name| name.starts_with("list of "));
+            let types = types
+                .iter()
+                .copied()
+                .filter(|name| !is_list || *name != "list");
+            let types: Vec<&str> = types.collect();
             let _ = writeln!(section, "| `{path}` | {} |", types.join(" or "));
         }
     }
@@ -49,12 +60,14 @@ pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&st
     let end = page[start..]
         .find("\n## ")
         .map_or(page.len(), |at| start + at);
-    if page[start..end] == section {
-        return;
+    let new = [&page[..start], &section, &page[end..]].concat();
+    let is_written = page != new && env::var_os("UPDATE_EXPECT").is_some();
+    if is_written {
+        fs::write(root().join(PAGE), &new).expect("the page is written");
     }
-    if env::var_os("UPDATE_EXPECT").is_some() {
-        let new = [&page[..start], &section, &page[end..]].concat();
-        return fs::write(root().join(PAGE), new).expect("the page is written");
+    check_types(&new);
+    if page == new || is_written {
+        return;
     }
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let (page, printed) = (lines(&page[start..end]), lines(&section));
@@ -63,6 +76,36 @@ pub fn check_keys(executable: Executable, samples: &[Sample<'_>], by_name: &[&st
     panic!(
         "{PAGE}: not in the page: {more:#?}\nnot printed: {absent:#?}\n(UPDATE_EXPECT=1 writes it)"
     );
+}
+
+/// Panics if a key has two types in the page, `null` apart.
+fn check_types(page: &str) {
+    let mut types: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    let mut command = "";
+    for line in page.lines() {
+        if let Some(name) = line.strip_prefix("### ") {
+            command = name;
+        }
+        let row = line
+            .strip_prefix("| `")
+            .and_then(|row| row.split_once("` | "));
+        let Some((path, of_path)) = row else { continue };
+        let key = path.rsplit('.').next().expect("a key");
+        let of_key = types.entry(key.trim_end_matches("[]")).or_default();
+        let of_path = of_path.trim_end_matches(" |").split(" or ");
+        for name in of_path.filter(|name| *name != "null") {
+            let places = of_key.entry(name).or_default();
+            places.push(format!("{command} {path}"));
+        }
+    }
+    // An empty list says nothing about the items of another one.
+    for of_key in types.values_mut() {
+        if of_key.keys().any(|name| name.starts_with("list of ")) {
+            of_key.remove("list");
+        }
+    }
+    types.retain(|_, of_key| of_key.len() > 1);
+    assert!(types.is_empty(), "{PAGE}: keys of two types: {types:#?}");
 }
 
 /// The documents that a command prints: one, or one on each line.
@@ -104,44 +147,64 @@ fn add<'a>(
     path: &str,
     value: &Value,
     keys: &mut Keys,
-    (by_name, unused): (&[&'a str], &mut BTreeSet<&'a str>),
+    (by_name, unused): (&[(&'a str, &'static str)], &mut BTreeSet<&'a str>),
 ) {
+    let place = format!("{command}: {path}");
+    if let Some((place, name)) = by_name.iter().find(|(known, _)| **known == place) {
+        unused.remove(place);
+        keys.entry(path.to_owned()).or_default().insert(name);
+        return;
+    }
+    // Items have the row of their list.
+    if !path.is_empty() && !path.ends_with(']') {
+        let types = keys.entry(path.to_owned()).or_default();
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                types.extend(items.iter().map(|item| LISTS[kind(item)]));
+            }
+            value => {
+                types.insert(TYPES[kind(value)]);
+            }
+        }
+    }
     match value {
         Value::Object(members) => {
-            let place = format!("{command}: {path}");
-            if let Some(found) = by_name.iter().find(|known| **known == place) {
-                unused.remove(found);
-                keys.entry(path.to_owned())
-                    .or_default()
-                    .insert("object by name");
-                return;
-            }
             for (key, value) in members {
                 let path = match path {
                     "" => key.clone(),
                     path => format!("{path}.{key}"),
                 };
-                let name = match value {
-                    Value::Null => "null",
-                    Value::Bool(_) => "boolean",
-                    Value::Number(_) => "number",
-                    Value::String(_) => "text",
-                    Value::Array(_) => "list",
-                    Value::Object(_) => "object",
-                };
-                let is_by_name = by_name.contains(&format!("{command}: {path}").as_str());
-                if !(is_by_name && value.is_object()) {
-                    keys.entry(path.clone()).or_default().insert(name);
-                }
-                add(command, &path, value, keys, (by_name, unused));
+                add(command, &path, value, keys, (by_name, &mut *unused));
             }
         }
         Value::Array(items) => {
             let path = format!("{path}[]");
             for item in items {
-                add(command, &path, item, keys, (by_name, unused));
+                add(command, &path, item, keys, (by_name, &mut *unused));
             }
         }
         _ => {}
+    }
+}
+
+/// Names of types, and of lists of them, by [`kind`].
+const TYPES: [&str; 6] = ["null", "boolean", "number", "text", "list", "object"];
+const LISTS: [&str; 6] = [
+    "list of nulls",
+    "list of booleans",
+    "list of numbers",
+    "list of texts",
+    "list of lists",
+    "list of objects",
+];
+
+fn kind(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
     }
 }

@@ -492,12 +492,22 @@ fn failure(error: KernelFileError) -> Failure {
             let word = path.to_string_lossy();
             match word.parse::<KernelVersion>() {
                 Ok(_) if !path.exists() => Failure::new(format_args!(
-                    "--kernel {word}: no kernel {word} is built in, only 6.18"
+                    "--kernel {word}: no kernel {word} is built in, only {}",
+                    kernel_data::RELEASE
                 ))
                 .hint(format_args!(
                     "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) \
                      links for it; --kernel-version {word} names what {word} lacks of Linux 6.18"
                 )),
+                Err(_) if !word.contains('/') && error.kind() == io::ErrorKind::NotFound => {
+                    let place =
+                        format_args!("--kernel {word:?}: no kernel and no file of this name");
+                    Failure::new(place).hint(format_args!(
+                        "6.18, the built-in Linux {}; running; a file with BTF, or a directory \
+                         with vmlinux",
+                        kernel_data::RELEASE
+                    ))
+                }
                 _ => Failure::of_file(path, error),
             }
         }

@@ -131,17 +131,26 @@ pub fn write_answer(
     }
 }
 
-/// Columns of the terminal that standard output is, if it is one.
+/// Columns of a terminal that does not say how many it has.
+const USUAL_WIDTH: usize = 80;
+
+/// Columns of the terminal that standard output is, if it is one: those that COLUMNS states, or the
+/// terminal itself.
 pub fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
     // WASI has no size of terminals.
     #[cfg(any(unix, windows))]
-    let size = terminal_size::terminal_size_of(&stdout);
+    let own = terminal_size::terminal_size_of(&stdout);
     #[cfg(not(any(unix, windows)))]
-    let size = terminal_size::terminal_size();
-    let size = size.filter(|_| stdout.is_terminal());
-    size.map(|(Width(width), _)| width.into())
-        .filter(|width| *width > 0)
+    let own = terminal_size::terminal_size();
+    let own = own.map(|(Width(width), _)| usize::from(width));
+    let stated = std::env::var("COLUMNS").ok();
+    let stated = stated.and_then(|text| text.parse().ok());
+    let mut widths = [stated, own].into_iter().flatten();
+    Some(widths.find(|width| *width > 0).unwrap_or(USUAL_WIDTH))
 }
 
 /// Text in lines that fit the terminal that standard output is, if it is one.

@@ -7,6 +7,7 @@
 
 use crate::compile::Compiled;
 use crate::header::{Header, Packet};
+use crate::overlap::Overlaps;
 use crate::rules::RuleSet;
 use crate::space::{Budget, Kind, Region, Regions, Undecided};
 
@@ -195,28 +196,28 @@ fn find_changes(
     let first = pairs.take_while(|(old, new)| old == new).count() as u32 + 1;
     // The default comes last.
     let order = |set: &RuleSet| (first..=set.rules.len() as u32).chain([0]);
-    // Runs of new rules with equal actions.
-    let mut runs: Vec<Vec<u32>> = Vec::new();
-    for rule in order(new.0) {
-        match runs.last_mut() {
-            Some(run) if new.0.action(run[0]) == new.0.action(rule) => run.push(rule),
-            _ => runs.push(vec![rule]),
-        }
-    }
+    let overlaps = Overlaps::of(&regions[1], first..=new.0.rules.len() as u32);
     for old_rule in order(old.0) {
-        for run in &runs {
+        budget.spend(LOOKUP_STEPS)?;
+        let mut candidates = Vec::new();
+        for (kind, region) in regions[0].of_rule(old_rule).into_iter().enumerate() {
+            if let Some(region) = region {
+                overlaps.add(region, kind, &mut candidates);
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.push(0);
+        for new_rule in candidates {
             budget.spend(1)?;
-            if old.0.action(old_rule) == new.0.action(run[0]) {
+            if old.0.action(old_rule) == new.0.action(new_rule) {
                 continue;
             }
-            for &new_rule in run {
-                let sets = [
-                    (old_rule, &regions[0], old.1),
-                    (new_rule, &regions[1], new.1),
-                ];
-                let Some(example) = example(&sets, budget)? else {
-                    continue;
-                };
+            let sets = [
+                (old_rule, &regions[0], old.1),
+                (new_rule, &regions[1], new.1),
+            ];
+            if let Some(example) = example(&sets, budget)? {
                 found.push(Change {
                     old: old_rule,
                     new: new_rule,

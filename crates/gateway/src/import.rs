@@ -76,7 +76,9 @@ pub enum ImportError {
     Form(String, String),
     /// There is no such chain, but these.
     NoChain(String, Vec<String>),
-    /// Chains jump to each other in a circle, or more than 16 deep, from this one.
+    /// Chains jump to each other in a circle: the first and the last are the same.
+    Circle(Vec<String>),
+    /// Jumps go more than 16 chains deep, to this one.
     Depth(String),
     /// There are more rules than a set holds.
     TooMany,
@@ -95,6 +97,14 @@ impl fmt::Display for ImportError {
             ImportError::NoChain(name, known) => {
                 write!(f, "no base chain {name}; there are {}", known.join(", "))
             }
+            ImportError::Circle(chains) => match &chains[..] {
+                [chain, _] => write!(f, "chain {chain} jumps to itself"),
+                chains => write!(
+                    f,
+                    "the jumps of chains are circular: {}",
+                    chains.join(" → ")
+                ),
+            },
             ImportError::Depth(chain) => write!(
                 f,
                 "chain {chain}: jumps go more than {} chains deep",

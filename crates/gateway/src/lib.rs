@@ -32,7 +32,8 @@
 //! `trie.rs` and `ports.rs` build lookups, `compile.rs` writes the table, whose places `layout.rs`
 //! names; `table.rs` is the data plane's lookup in Rust, `plane.rs` the object
 //! `crates/gateway/bpf/gateway.bpf.o` with a table. `space.rs` has sets of packets as products of
-//! ranges, `analysis.rs` rules without packets and differences of sets.
+//! ranges, `analysis.rs` rules without packets and differences of sets, `overlap.rs` an index of
+//! rules that overlap.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
@@ -42,6 +43,7 @@ mod compile;
 mod header;
 pub mod import;
 mod layout;
+mod overlap;
 mod packet_text;
 mod plane;
 mod ports;

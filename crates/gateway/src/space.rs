@@ -216,6 +216,11 @@ impl Region {
         (!region.0.iter().any(|it| it.is_empty())).then_some(region)
     }
 
+    /// The ranges of a field.
+    pub(crate) fn field(&self, at: usize) -> &[(u128, u128)] {
+        &self.0[at]
+    }
+
     /// Number of ranges.
     fn len(&self) -> usize {
         self.0.iter().map(|ranges| ranges.len()).sum()

@@ -79,6 +79,26 @@ fn all_work_counts_against_the_budget() {
     assert!(changes(&set, &RuleSet::default(), 100_000).is_undecided);
 }
 
+/// Many rules behind one that differs are compared with those of the same addresses only.
+#[oracle::test]
+fn changes_behind_a_difference_take_few_steps() {
+    let rule = |i: u32| {
+        let action = ["pass", "drop"][i as usize % 2];
+        format!(
+            "{action} proto tcp to 10.{}.{}.0/24 port 80\n",
+            i / 256,
+            i % 256
+        )
+    };
+    let rules: String = (0..20_000).map(rule).collect();
+    let old = set(&format!("pass proto udp from 192.0.2.1\n{rules}"));
+    let new = set(&format!("drop proto udp from 192.0.2.1\n{rules}"));
+    let found = changes(&old, &new, 20_000 * 100);
+    assert!(!found.is_undecided);
+    let changed = found.changes.iter().map(|change| (change.old, change.new));
+    assert_eq!(changed.collect::<Vec<_>>(), [(1, 1)]);
+}
+
 #[oracle::test]
 fn rules_without_packets_are_found() {
     let set = set("\

@@ -80,8 +80,26 @@ fn iptables_chains_become_rules() {
 
 #[oracle::test]
 fn circles_of_chains_are_refused() {
-    let text = "*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n";
-    let refused = iptables_save(text, None, Variant::Nft, &Assumptions::default());
+    let import = |rules: &str| {
+        let text = format!("*filter\n:INPUT DROP [0:0]\n:A - [0:0]\n:B - [0:0]\n{rules}COMMIT\n");
+        let refused = iptables_save(&text, None, Variant::Nft, &Assumptions::default());
+        refused.unwrap_err().to_string()
+    };
+    assert_eq!(
+        import("-A INPUT -j A\n-A A -j A\n"),
+        "chain A jumps to itself"
+    );
+    assert_eq!(
+        import("-A INPUT -j A\n-A A -j B\n-A B -p tcp -j A\n"),
+        "the jumps of chains are circular: A → B → A"
+    );
+    let chains = |number| format!("-A C{number} -j C{}\n", number + 1);
+    let names: String = (0..20)
+        .map(|number| format!(":C{number} - [0:0]\n"))
+        .collect();
+    let rules: String = (0..19).map(chains).collect();
+    let text = format!("*filter\n:INPUT DROP [0:0]\n{names}-A INPUT -j C0\n{rules}COMMIT\n");
+    let refused = iptables_save(&text, None, Variant::Nft, &Assumptions::default());
     assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
 }
 

@@ -51,11 +51,25 @@ fn errors_name_line_column_and_what_was_expected() {
         ),
         (
             "redirect",
-            "line 1, column 9: the line ends; expected the name or index of an interface",
+            "line 1, column 9: the line ends; expected the index of an interface, or its name: at most 15 bytes of letters, digits and ._-@+%=,",
         ),
         (
             "sample 1/0",
             "line 1, column 8: `1/0`; expected 1/N with N from 1 to 536870911",
+        ),
+        (
+            "redirect eth0;rm",
+            "line 1, column 10: `eth0;rm`; expected the index of an interface, or its name: at most 15 \
+             bytes of letters, digits and ._-@+%=,",
+        ),
+        (
+            "redirect an-interface-too-long",
+            "line 1, column 10: `an-interface-too-long`; expected the index of an interface, or its \
+             name: at most 15 bytes of letters, digits and ._-@+%=,",
+        ),
+        (
+            "pass from 10.0.0.0/08",
+            "line 1, column 11: `10.0.0.0/08`; expected a prefix length from 0 to 32",
         ),
         (
             "default drop now",

@@ -74,7 +74,7 @@ impl fmt::Display for AttachFault {
             AttachFault::LeftOut { name } => write!(
                 f,
                 "undecided: the types given leave out {name}, which it attaches to; the \
-                 kernel's own types decide (--btf FILE, --kernel running)"
+                 kernel's own types decide"
             ),
             AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
             AttachFault::NoKernelTypes => {

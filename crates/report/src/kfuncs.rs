@@ -61,7 +61,7 @@ pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf
         prototypes.push(prototype);
     }
     let mut text = String::new();
-    table.write(&mut text, usize::MAX);
+    table.write(&mut text, usize::MAX, "");
     let mut lines = text.lines();
     let mut list: String = lines
         .next()
@@ -75,7 +75,8 @@ pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf
     list
 }
 
-/// The same as JSON: an object for each function, with the columns as keys.
+/// The same as JSON: an object for each function, with the columns as keys, flags and program types
+/// as lists, and `null` for what is not there.
 pub fn list_json(
     registry: &Registry,
     types: &Btf<'_>,
@@ -83,9 +84,20 @@ pub fn list_json(
     state: StateOf,
 ) -> serde_json::Value {
     let rows = rows(registry, types, has_bits, state);
-    let record = |row: [String; 6]| -> serde_json::Value {
-        let keys = COLUMNS.map(|column| column.replace(' ', "_"));
-        keys.into_iter().zip(row).collect()
+    let is_there = |text: &String| text != "-";
+    let list = |text: String| -> Vec<String> {
+        let words = text.split(", ").map(str::to_owned);
+        words.filter(is_there).collect()
+    };
+    let record = |[name, linux, state, flags, types, prototype]: [String; 6]| {
+        serde_json::json!({
+            "name": name,
+            "linux": Some(linux).filter(is_there),
+            "call_state": Some(state).filter(is_there),
+            "flag_names": list(flags),
+            "program_types": list(types),
+            "prototype": prototype,
+        })
     };
     serde_json::json!({ "functions": rows.into_iter().map(record).collect::<Vec<_>>() })
 }

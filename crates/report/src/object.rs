@@ -48,6 +48,18 @@ pub struct Shown<'s, 'a> {
     pub all: bool,
     /// Columns of the terminal, for which tables leave out columns; `None` for all.
     pub width: Option<usize>,
+    /// What texts say behind facts that the caller can change.
+    pub hints: Hints,
+}
+
+/// Words behind facts that the caller can change, each with a space before it, as
+/// ` (--all lists them)`; none if it is empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    /// Behind the number of rows, or the names of columns, that are left out.
+    pub rest: &'static str,
+    /// Behind the number of programs that the data of the kernel leave undecided.
+    pub undecided: &'static str,
 }
 
 /// A required feature by its category and name.

@@ -10,6 +10,11 @@ use serde_json::{Value, json};
 /// Columns that lists are wrapped to.
 const WIDTH: usize = 80;
 
+/// The colour of a filter that the kernel installs.
+pub const ACCEPTED: Style = AnsiColor::Green.on_default();
+/// The colour of one that it refuses.
+pub const REFUSED: Style = AnsiColor::Red.on_default();
+
 /// The colour of an action: allowed, delegated, denied, fatal.
 fn style(action: Action) -> Style {
     match action.effect() {
@@ -40,8 +45,8 @@ fn case_action(case: &Case) -> String {
 }
 
 /// The table of one architecture, for people: calls with conditions first, the default
-/// last. `all` lists the calls of the default too.
-pub fn table_text(table: &Table, all: bool) -> String {
+/// last. `all` lists the calls of the default too; without it `hint` is behind their number.
+pub fn table_text(table: &Table, all: bool, hint: &str) -> String {
     let mut text = String::new();
     let title = format!("{} (arch {:#010x})", table.arch, table.arch.audit());
     let _ = writeln!(text, "{}", heading(&title));
@@ -69,7 +74,7 @@ pub fn table_text(table: &Table, all: bool) -> String {
     for group in table.groups.iter().filter(|group| group.is_default) {
         let _ = writeln!(text, "\n  {}", heading("by default"));
         let count = number_of_calls(group);
-        let hint = if all { "" } else { " (--all lists them)" };
+        let hint = if all { "" } else { hint };
         match &group.cases[..] {
             [_] => {
                 let _ = writeln!(text, "    {}  {count}{hint}", cases_heading(&group.cases));
@@ -345,7 +350,7 @@ fn terms_json(condition: &Condition) -> Value {
 pub fn call_json(data: &SeccompData) -> Value {
     let nr = data.nr as u32;
     json!({
-        "arch": data.arch,
+        "audit_arch": data.arch,
         "nr": nr,
         "name": arch_of(data).and_then(|arch| calls::name(arch, nr)),
         "instruction_pointer": data.instruction_pointer,

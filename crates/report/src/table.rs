@@ -43,8 +43,9 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
-    /// Writes the headings and at most so many rows, two spaces in.
-    pub(crate) fn write(&self, text: &mut String, most: usize) {
+    /// Writes the headings and at most so many rows, two spaces in; `hint` is behind the number of
+    /// those that are left out.
+    pub(crate) fn write(&self, text: &mut String, most: usize, hint: &str) {
         let shown = &self.rows[..self.rows.len().min(most)];
         let width = |at: usize| {
             let cells = shown.iter().map(|row| row[at].chars().count());
@@ -74,11 +75,11 @@ impl Table {
             let _ = writeln!(text, "{}", line(&cells));
         }
         if let Some(more @ 1..) = self.rows.len().checked_sub(shown.len()) {
-            let _ = writeln!(text, "  … and {more} more (--all lists them)");
+            let _ = writeln!(text, "  … and {more} more{hint}");
         }
         if !left_out.is_empty() {
             let names = left_out.join(", ");
-            let _ = writeln!(text, "  … without {names} (--all lists them)");
+            let _ = writeln!(text, "  … without {names}{hint}");
         }
     }
 

@@ -101,8 +101,10 @@ impl Instance {
     pub fn maps_json(&self, object: &Object) -> Result<String, Error> {
         let opened = object.opened()?;
         let dump = MapsDump::new(&self.0.loaded, opened.btf())?;
-        let json = serde_json::to_string_pretty(&dump);
-        json.map_err(|error| RunCause::Json(error.to_string()).into())
+        let mut json = Vec::new();
+        let written = report::json::write_pretty(&mut json, &dump);
+        written.map_err(|error| RunCause::Json(error.to_string()))?;
+        Ok(String::from_utf8_lossy(&json).into_owned())
     }
 
     /// Runs an expectation file over the maps of the instance, on CPU 0. Records need buffers

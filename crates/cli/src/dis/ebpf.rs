@@ -26,7 +26,7 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
             let failure = Failure::new(&error).within(name);
             match error {
                 ListingReadError::Json(_) => failure
-                    .hint("`beebox dis --ebpf --format json` writes {\"insns\": [{\"bytes\": …}]}"),
+                    .hint("`beebox dis --ebpf --format json` writes {\"insns\": [{\"hex\": …}]}"),
                 _ => failure,
             }
         });

@@ -11,7 +11,7 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramId;
 use beebox::internal::program::case::Case;
 use beebox::internal::verify::ProgramLoader;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::ebpf;
 use super::native::disassemble;
@@ -213,18 +213,12 @@ impl Beside for Native<'_> {
         )))
     }
 
-    fn json(
-        &self,
-        program: &Listed<'_>,
-        slots: Vec<Slot>,
-    ) -> Result<(&'static str, Value), Failure> {
+    fn json(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<Map<String, Value>, Failure> {
         let draft = self.draft(program)?;
-        let record = json!(native_record(&NativeListing::new(
-            None,
-            slots,
-            &draft,
-            disassemble
-        )));
-        Ok(("native", record))
+        let listing = NativeListing::new(None, slots, &draft, disassemble);
+        Ok(match json!(native_record(&listing)) {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! The output of `beebox exec`.
 
+use report::json::pretty;
 use std::fmt::Write;
 
 use beebox::internal::raw::{CheckedProgram, Trap, limit_json, trap_json, trap_text};
@@ -25,7 +26,7 @@ impl Report<'_> {
     pub(crate) fn print(&self, format: AnswerFormat) -> Result<(), Failure> {
         match format {
             AnswerFormat::Text => write_output(self.text().as_bytes(), None),
-            AnswerFormat::Json => write_json(format!("{:#}\n", self.json()).as_bytes()),
+            AnswerFormat::Json => write_json(pretty(&self.json()).as_bytes()),
         }
     }
 
@@ -80,7 +81,7 @@ impl Report<'_> {
                 json!({
                     "name": region.name,
                     "address": region.address,
-                    "bytes": hex(&region.bytes),
+                    "hex": hex(&region.bytes),
                 })
             });
             record["memory"] = regions.collect();

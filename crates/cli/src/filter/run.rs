@@ -42,7 +42,7 @@ pub(super) fn filter_all(
     let options = Options {
         jobs: threads(args, programs),
         limit: args.limit,
-        snaplen: args.snaplen,
+        snaplen: args.snaplen.filter(|bytes| *bytes > 0),
     };
     let mut target = match output {
         Some(path) => {

@@ -45,6 +45,51 @@ pub(super) struct TcpdumpArgs {
     #[arg(short = 't', action = clap::ArgAction::Count)]
     time: u8,
 
+    /// Accepted: no interface is opened
+    #[arg(short = 'p', long)]
+    no_promiscuous_mode: bool,
+
+    /// Accepted: forms in which tcpdump prints packets, and when it writes them
+    #[arg(
+        short = 'U',
+        short_aliases = ['b', 'f', 'H', 'K', 'l', 'N', 'S', 'u'],
+        action = clap::ArgAction::Count,
+        hide = true
+    )]
+    printing: u8,
+
+    /// Accepted: what tcpdump needs to print packets, and the size of its buffer
+    #[arg(
+        short = 'T',
+        short_aliases = ['B', 'E', 'M', 'm'],
+        value_name = "VALUE",
+        action = clap::ArgAction::Append,
+        hide = true
+    )]
+    printing_by: Vec<OsString>,
+
+    /// Capture in monitor mode
+    #[arg(short = 'I', long, hide = true)]
+    monitor_mode: bool,
+
+    /// Direction of the packets that tcpdump captures
+    #[arg(
+        short = 'Q',
+        short_alias = 'P',
+        long,
+        value_name = "DIRECTION",
+        hide = true
+    )]
+    direction: Option<OsString>,
+
+    /// Command that tcpdump runs on each file
+    #[arg(short = 'z', value_name = "COMMAND", hide = true)]
+    postrotate: Option<OsString>,
+
+    /// The user that tcpdump becomes
+    #[arg(short = 'Z', value_name = "USER", hide = true)]
+    user: Option<OsString>,
+
     /// The interface that tcpdump reads
     #[arg(short = 'i', long, value_name = "IFACE", hide = true)]
     interface: Option<OsString>,
@@ -80,6 +125,11 @@ impl TcpdumpArgs {
                 "tcpdump -i {interface} -w - | beebox filter EXPR -"
             )));
         }
+        if let Some(user) = &self.user {
+            let user = user.display();
+            let failure = Failure::new("-Z: the command stays the user who starts it");
+            return Err(failure.hint(format_args!("sudo -u {user} beebox filter EXPR IN")));
+        }
         if self.print > 0 {
             let failure = Failure::new("-v, -x, -X, -A: packets are written, not printed");
             return Err(failure.hint("beebox filter EXPR IN -w - | tcpdump -X -r -"));
@@ -87,6 +137,10 @@ impl TcpdumpArgs {
         if self.list_interfaces {
             let failure = Failure::new("-D: packets come from captures, not from interfaces");
             return Err(failure.hint("tcpdump -D"));
+        }
+        if self.monitor_mode || self.direction.is_some() {
+            let failure = Failure::new("-I, -Q: packets come from captures, not from interfaces");
+            return Err(failure.hint("tcpdump -i IFACE -Q in -w - | beebox filter EXPR -"));
         }
         if self.linktype.is_some() && self.dump == 0 {
             let failure = Failure::new("-y: packets have the link type of their capture");
@@ -96,6 +150,7 @@ impl TcpdumpArgs {
             ("-C", &self.file_size),
             ("-G", &self.file_seconds),
             ("-W", &self.files),
+            ("-z", &self.postrotate),
         ];
         for (option, value) in rotation {
             if let Some(value) = value {

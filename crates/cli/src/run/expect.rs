@@ -1,5 +1,6 @@
 //! Expectation files: the run of the command line, and what the command says of errors.
 
+use report::json::pretty;
 use std::path::Path;
 
 use beebox::expect::{CheckReport, ExpectError, ExpectFile};
@@ -81,7 +82,7 @@ pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer
         RunFormat::Text => write_output(report.to_string().as_bytes(), None)?,
         RunFormat::Json => {
             let record = serde_json::to_value(&report).map_err(Failure::new)?;
-            write_json(format!("{record:#}\n").as_bytes())?;
+            write_json(pretty(&record).as_bytes())?;
         }
         RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use beebox::internal::maps_json::FieldFormat;
 use beebox::internal::object::Object;
 use beebox::internal::run::LoadedObject;
 use beebox::maps_json::{LeftOut, MapsJson, MapsJsonError};
@@ -23,17 +24,35 @@ impl MapsFile {
         Ok(MapsFile { name, contents })
     }
 
-    /// Fills the maps.
-    pub(super) fn fill(&self, loaded: &LoadedObject, object: &Object<'_>) -> Result<(), Failure> {
+    /// Fills the maps; a failure names the forms that were chosen for the map.
+    pub(super) fn fill(
+        &self,
+        loaded: &LoadedObject,
+        object: &Object<'_>,
+        formats: &[FieldFormat],
+    ) -> Result<(), Failure> {
         let filled = self.contents.fill(loaded, object);
         let left_out = match &filled {
             Ok(left_out) => left_out,
             Err(error) => &error.left_out,
         };
         note_left_out(&self.name, left_out);
-        filled
-            .map(|_| ())
-            .map_err(|error| failure(&self.name, &error))
+        filled.map(|_| ()).map_err(|error| {
+            let map = error.map().unwrap_or_default();
+            let chosen = formats.iter();
+            let chosen: Vec<String> = chosen
+                .filter(|format| format.is_of_map(map, loaded, object))
+                .map(|format| format!("--show {format}"))
+                .collect();
+            match chosen.is_empty() {
+                true => failure(&self.name, &error),
+                false => Failure::new(&error).within(&self.name).hint(format_args!(
+                    "{}, by {}",
+                    error.form(),
+                    chosen.join(" ")
+                )),
+            }
+        })
     }
 }
 

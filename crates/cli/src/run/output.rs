@@ -223,7 +223,7 @@ fn all_in_json(items: &Spool, shown: u64) -> String {
 
 /// Writes JSON in lines.
 fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
+    report::json::write_pretty(out, value)?;
     out.write_all(b"\n")
 }
 

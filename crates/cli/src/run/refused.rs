@@ -5,6 +5,7 @@ use beebox::internal::object::{AttachFault, Object, Problem};
 use beebox::internal::raw::limit_json;
 use beebox::internal::run::{LoadError, LoadedObject, RunError};
 use beebox::internal::verify::{MapFault, RefusedMap};
+use report::json::pretty;
 use serde_json::{Value, json};
 
 use super::RunFormat;
@@ -33,16 +34,17 @@ impl Loading<'_, '_> {
             LoadError::Refused {
                 program, refusal, ..
             } => {
-                json!({ "prog": program, "verdict": "refused", "reason": refusal.reason() })
+                json!({ "prog": program, "verifier_verdict": "failure", "reason": refusal.reason() })
             }
             LoadError::Map(map) => {
-                json!({ "map": map.name, "verdict": "refused", "reason": map.refusal.to_string() })
+                json!({ "map": map.name, "verifier_verdict": "failure", "reason": map.refusal.to_string() })
             }
             LoadError::Memory { map, .. } => {
                 json!({ "map": map, "trap": limit_json("memory", &error.to_string()) })
             }
             LoadError::Unsupported { program, why } => {
-                let record = json!({ "prog": program, "verdict": "unsupported", "reason": why });
+                let record =
+                    json!({ "prog": program, "verifier_verdict": "unsupported", "reason": why });
                 print_record(&record, self.format)?;
                 return Err(self.failure(error));
             }
@@ -126,7 +128,7 @@ fn no(why: &Failure, record: &Value, format: RunFormat) -> Result<Answer, Failur
 /// Prints the answer if JSON is the format.
 fn print_record(record: &Value, format: RunFormat) -> Result<(), Failure> {
     match format {
-        RunFormat::Json => write_json(format!("{record:#}\n").as_bytes()),
+        RunFormat::Json => write_json(pretty(&record).as_bytes()),
         _ => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use crate::answer::Failure;
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let is_checked = args.engine == Some(Engine::Checked) || args.unverified;
     let has_capture = args.pcap.is_some() || args.expect.is_some();
-    let limits = "--engine checked; --timeout SECONDS limits native code";
+    let limits = "--engine checked; --timeout SECONDS limits the other engines";
     let refused: [(bool, &str, &str); 7] = [
         (
             args.share_maps && args.jobs == 1,

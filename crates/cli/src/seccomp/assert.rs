@@ -1,5 +1,6 @@
 //! `beebox seccomp assert`: checks expectations about calls.
 
+use report::json::pretty;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -141,5 +142,5 @@ fn json(name: &str, count: usize, misses: &[(&Expectation, Miss)]) -> String {
         "expectations": count,
         "misses": misses.collect::<Vec<_>>(),
     });
-    format!("{answer:#}\n")
+    pretty(&answer)
 }

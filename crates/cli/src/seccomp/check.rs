@@ -1,12 +1,13 @@
 //! `beebox seccomp check`: findings about filters and profiles.
 
+use report::json::pretty;
 use std::fmt::Write;
 
 use beebox::Engine;
 use beebox::internal::seccomp::Finding;
 use beebox::internal::seccomp::profile::ProfileNote;
 use beebox::seccomp::{FilterStack, TooComplex};
-use report::seccomp::{finding_json, finding_text};
+use report::seccomp::{ACCEPTED, REFUSED, finding_json, finding_text};
 
 use super::input::{Inputs, Program, install_one, note_text, refusal_text};
 use super::too_complex;
@@ -105,8 +106,11 @@ fn text(
     for Installation { program, refusal } in installations {
         let (name, count) = (&program.name, program.insns.len());
         let _ = match refusal {
-            None => writeln!(text, "{name}: accepted, {count} instructions"),
-            Some(why) => writeln!(text, "{name}: refused: {why}"),
+            None => writeln!(
+                text,
+                "{name}: {ACCEPTED}accepted{ACCEPTED:#}, {count} instructions"
+            ),
+            Some(why) => writeln!(text, "{name}: {REFUSED}refused{REFUSED:#}: {why}"),
         };
     }
     for finding in findings.as_deref().unwrap_or_default() {
@@ -126,7 +130,7 @@ fn json(
     let filters = installations.iter().map(|one| {
         serde_json::json!({
             "file": one.program.name,
-            "instructions": one.program.insns.len(),
+            "insn_count": one.program.insns.len(),
             "accepted": one.refusal.is_none(),
             "refusal": one.refusal,
         })
@@ -141,5 +145,5 @@ fn json(
         "findings": list.map(finding_json).chain(rules).collect::<Vec<_>>(),
         "not_analysed": findings.as_ref().err().map(ToString::to_string),
     });
-    format!("{answer:#}\n")
+    pretty(&answer)
 }

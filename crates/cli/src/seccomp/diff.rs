@@ -1,5 +1,6 @@
 //! `beebox seccomp diff`: calls for which two stacks of filters differ.
 
+use report::json::pretty;
 use std::path::PathBuf;
 
 use report::seccomp::{differences_json, differences_text};
@@ -80,7 +81,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         AnswerFormat::Text => differences_text(&differences, [&names[0], &names[1]]),
         AnswerFormat::Json => {
             let differences = differences_json(&differences);
-            format!("{:#}\n", serde_json::json!({ "differences": differences }))
+            pretty(&serde_json::json!({ "differences": differences }))
         }
     };
     print_answer(args.format.format(), &text)?;

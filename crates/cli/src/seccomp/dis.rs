@@ -1,5 +1,6 @@
 //! `beebox seccomp dis`: disassembles filters.
 
+use report::json::pretty;
 use std::fmt::Write;
 
 use beebox::internal::ClassicInsn as Insn;
@@ -57,13 +58,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         for (line, comment) in lines.iter().zip(comments) {
             records.push(serde_json::json!({ "text": line, "comment": comment }));
         }
-        filters.push(serde_json::json!({ "file": program.name, "instructions": records }));
+        filters.push(serde_json::json!({ "file": program.name, "insns": records }));
     }
     write_answer(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => text,
-            AnswerFormat::Json => format!("{:#}\n", serde_json::json!({ "filters": filters })),
+            AnswerFormat::Json => pretty(&serde_json::json!({ "filters": filters })),
         },
         output,
     )?;

@@ -1,5 +1,7 @@
 //! `beebox seccomp eval`: runs filters on one call.
 
+use report::json::pretty;
+use report::seccomp::action_text;
 use std::fmt::Write;
 
 use beebox::internal::seccomp::ByteOrder;
@@ -82,7 +84,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             if args.trace {
                 text = trace(&programs, &stack, &data, arch);
             }
-            let _ = writeln!(text, "{action}");
+            let _ = writeln!(text, "{}", action_text(action));
             if programs.len() > 1 {
                 list_answers(&mut text, &programs, &returns);
             }
@@ -99,14 +101,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let answer = serde_json::json!({
                 "action": action.to_string(),
                 "return": action.to_return(),
-                "arch": audit,
+                "audit_arch": audit,
                 "nr": nr,
                 "syscall": arch.and_then(|arch| calls::name(arch, nr)),
                 "args": data.args,
                 "instruction_pointer": data.instruction_pointer,
                 "filters": filters.collect::<Vec<_>>(),
             });
-            format!("{answer:#}\n")
+            pretty(&answer)
         }
     };
     print_answer(args.format.format(), &text)?;

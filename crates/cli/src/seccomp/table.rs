@@ -1,5 +1,6 @@
 //! `beebox seccomp table`: actions of all calls.
 
+use report::json::pretty;
 use std::fmt::Write;
 
 use beebox::Engine;
@@ -110,7 +111,7 @@ fn calls(analysis: &mut Analysis, archs: &[Arch], args: &Args) -> Result<String,
                 .iter()
                 .map(|(arch, list)| call_cases_json(*arch, list));
             let answer = serde_json::json!({ "tables": tables.collect::<Vec<_>>() });
-            format!("{answer:#}\n")
+            pretty(&answer)
         }
     })
 }
@@ -139,7 +140,11 @@ fn text(
 ) -> Result<String, beebox::seccomp::TooComplex> {
     let mut text = String::new();
     for &arch in archs {
-        let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?, all));
+        let _ = writeln!(
+            text,
+            "{}",
+            table_text(&analysis.table(arch)?, all, " (--all lists them)")
+        );
     }
     text.push_str(&foreign_text(&analysis.foreign_architectures()?));
     for (program, unreachable) in programs.iter().zip(analysis.unreachable()) {
@@ -181,7 +186,7 @@ fn json(
     let filters = filters.map(|(program, unreachable)| {
         serde_json::json!({
             "file": program.name,
-            "instructions": program.insns.len(),
+            "insn_count": program.insns.len(),
             "unreachable": unreachable,
         })
     });
@@ -191,5 +196,5 @@ fn json(
         "other_architectures": others_json(&foreign),
         "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
     });
-    Ok(format!("{answer:#}\n"))
+    Ok(pretty(&answer))
 }

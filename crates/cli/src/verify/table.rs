@@ -33,11 +33,15 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<us
         let (verdict, left_out) = (row.verdict.name(), row.log_left_out);
         text.push_str(&with_heading(&name, verdict, &row.log, left_out));
     }
+    let log_end = text.len();
     for row in rows {
         if let Some(explanation) = &row.explanation {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
             text.push_str(&explanation.text);
+            if let Some(hint) = hint_of(&explanation.data) {
+                let _ = writeln!(text, "try: {hint}");
+            }
             text.push('\n');
         }
         if let Some(cost) = &row.cost {
@@ -51,6 +55,10 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<us
     }
     for row in rows.iter().filter(|row| !row.top_lines.is_empty()) {
         write_top_lines(&mut text, &row.prog_name, &row.top_lines);
+    }
+    if let Some(width) = width {
+        let folded = fold(&text[log_end..], width);
+        text.replace_range(log_end.., &folded);
     }
     let columns = emit.columns().unwrap_or(Column::SHOWN);
     let headings = columns.iter().map(|column| column.heading().to_owned());
@@ -84,4 +92,14 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<us
         "{accepted} accepted, {refused} refused, {unsupported} unsupported"
     );
     text
+}
+
+/// The option or command that helps with the cause of a refusal.
+fn hint_of(explanation: &serde_json::Value) -> Option<&'static str> {
+    Some(match explanation.get("cause")?.as_str()? {
+        "kfunc-missing" => "--module-btf FILE, the BTF of the module that has the function",
+        "core-relocation" => "beebox dis, which names the field",
+        "too-complex" => "--cost, the cost of each source line",
+        _ => return None,
+    })
 }

@@ -61,7 +61,7 @@ impl Mixed {
 
     fn json(&self) -> serde_json::Value {
         serde_json::json!({
-            "rule": self.rule, "source": self.source, "destination": self.destination,
+            "rule": self.rule, "source_family": self.source, "destination_family": self.destination,
         })
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 .map(|it| serde_json::json!({"rule": it.rule, "by": it.by}))
                 .collect();
             let answer = serde_json::json!({
-                "rules": sizes.rules,
+                "rule_count": sizes.rules,
                 "classes": classes,
                 "blocks": sizes.blocks,
                 "bytes_used": sizes.used,

@@ -61,7 +61,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                         "new_rule": change.new,
                         "old_action": old.action(change.old).to_string(),
                         "new_action": new.action(change.new).to_string(),
-                        "example": change.example.to_string(),
+                        "packet_text": change.example.to_string(),
                     })
                 })
                 .collect();
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 .iter()
                 .map(|(what, old, new)| {
                     serde_json::json!({
-                        "packets": what, "old_action": old.to_string(), "new_action": new.to_string(),
+                        "packet_class": what, "old_action": old.to_string(), "new_action": new.to_string(),
                     })
                 })
                 .collect();

@@ -138,12 +138,12 @@ fn json(set: &RuleSet, compiled: &Compiled, packet: &Packet, rule: u32) -> Strin
         .zip(&matching)
         .map(|(field, rules)| {
             serde_json::json!({
-                "field": field.name(), "value": packet.field_text(field), "rules": rules,
+                "field": field.name(), "text": packet.field_text(field), "rule_numbers": rules,
             })
         })
         .collect();
     let answer = serde_json::json!({
-        "packet": packet.to_string(),
+        "packet_text": packet.to_string(),
         "rule": rule,
         "action": set.action(rule).to_string(),
         "fields": fields,

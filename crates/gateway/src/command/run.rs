@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use beebox::internal::run::{LoadOptions, PacketOutput, SplitMix};
 use gateway::{Action, Address, Capacity, Header, Hits, Hook, Plane, RuleSet};
+use report::seccomp::{ACCEPTED, REFUSED};
 use report::terminal::TerminalWriter;
 
 use super::input;
@@ -261,7 +262,15 @@ pub(super) fn by_hits(hits: &[Hits]) -> Vec<(u32, Hits)> {
 fn table_text(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
     let mut text = String::from("verdict      packets         bytes\n");
     for (verdict, hits) in &summary.verdicts {
-        text += &format!("{verdict:<9} {:>10} {:>13}\n", hits.packets, hits.bytes);
+        let style = match *verdict {
+            "pass" => ACCEPTED,
+            "drop" => REFUSED,
+            _ => Default::default(),
+        };
+        text += &format!(
+            "{style}{verdict:<9}{style:#} {:>10} {:>13}\n",
+            hits.packets, hits.bytes
+        );
     }
     text += "\n   packets         bytes  rule\n";
     for (rule, hits) in by_hits(hits).iter().take(top) {
@@ -317,7 +326,7 @@ fn json(set: &RuleSet, summary: &Summary, hits: &[Hits], top: usize) -> String {
         .into_iter()
         .map(|(address, hits)| {
             serde_json::json!({
-                "source": address.to_string(), "packets": hits.packets, "bytes": hits.bytes,
+                "source_address": address.to_string(), "packets": hits.packets, "bytes": hits.bytes,
             })
         })
         .collect();

@@ -66,13 +66,16 @@ pub(super) fn flatten<'c>(
         rules_of,
         found,
         dropped: Vec::new(),
+        open: Vec::new(),
     };
-    flattener.chain(chain, std::slice::from_ref(all), 0)
+    flattener.chain(chain, std::slice::from_ref(all))
 }
 
 struct Flattener<'f, 'c> {
     rules_of: RulesOf<'f, 'c>,
     found: &'f mut Imported,
+    /// The chain that is read, and those that lead to it, the base chain first.
+    open: Vec<String>,
     /// Packets that matches dropped, of those that do not depend on addresses.
     dropped: Vec<Rule>,
 }
@@ -80,10 +83,16 @@ struct Flattener<'f, 'c> {
 impl<'c> Flattener<'_, 'c> {
     /// Appends the rules of a chain for packets that meet one of some conditions, which are
     /// disjoint.
-    fn chain(&mut self, chain: &str, conditions: &[Rule], depth: usize) -> Result<(), ImportError> {
-        if depth > MOST_DEPTH {
+    fn chain(&mut self, chain: &str, conditions: &[Rule]) -> Result<(), ImportError> {
+        if let Some(start) = self.open.iter().position(|open| open == chain) {
+            let circle = self.open[start..].iter().map(String::as_str);
+            let circle = circle.chain([chain]).map(str::to_owned);
+            return Err(ImportError::Circle(circle.collect()));
+        }
+        if self.open.len() > MOST_DEPTH {
             return Err(ImportError::Depth(chain.to_owned()));
         }
+        self.open.push(chain.to_owned());
         // Packets that still are in the chain, or have a verdict.
         let mut open = conditions.to_vec();
         for rule in (self.rules_of)(chain).unwrap_or_default() {
@@ -112,7 +121,7 @@ impl<'c> Flattener<'_, 'c> {
                             rule.remark(Fate::LeftOut, &reason, self.found);
                             continue;
                         }
-                        self.chain(name, &met, depth + 1)?;
+                        self.chain(name, &met)?;
                         if matches!(branch.target, Target::Jump(_)) {
                             continue;
                         }
@@ -133,6 +142,7 @@ impl<'c> Flattener<'_, 'c> {
                 break;
             }
         }
+        self.open.pop();
         Ok(())
     }
 

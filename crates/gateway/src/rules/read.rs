@@ -64,8 +64,13 @@ fn read_action(words: &mut Words<'_>, expected: &str) -> Result<Action, RuleErro
         "drop" => Action::Drop,
         "count" => Action::Count,
         "redirect" => {
-            let name = words.word("the name or index of an interface")?;
-            Action::Redirect(name.text.to_owned())
+            const INTERFACE: &str = "the index of an interface, or its name: at most \
+                15 bytes of letters, digits and ._-@+%=,";
+            let name = words.word(INTERFACE)?;
+            match is_interface(name.text) {
+                true => Action::Redirect(name.text.to_owned()),
+                false => return Err(name.unexpected(INTERFACE)),
+            }
         }
         "sample" => match words.peek().and_then(|word| word.strip_prefix("1/")) {
             None => Action::Sample(1),
@@ -81,6 +86,14 @@ fn read_action(words: &mut Words<'_>, expected: &str) -> Result<Action, RuleErro
         },
         _ => return Err(word.unexpected(expected)),
     })
+}
+
+/// True for names that Linux gives to an interface, and that no shell takes for something else. Linux
+/// itself allows more characters (`dev_valid_name`).
+fn is_interface(name: &str) -> bool {
+    let is_usual =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+%=,".contains(&byte) || byte > 0x7f;
+    (1..16).contains(&name.len()) && name.bytes().all(is_usual) && ![".", ".."].contains(&name)
 }
 
 fn read_rule(words: &mut Words<'_>) -> Result<Rule, RuleError> {
@@ -195,7 +208,8 @@ pub(crate) fn read_prefix(text: &str) -> Result<Prefix, Option<String>> {
     let bits = |most: u8| match bits {
         None => Ok(most),
         Some(bits) => {
-            let bits: Option<u8> = bits.parse().ok();
+            let is_plain = bits == "0" || !bits.starts_with(['0', '+']);
+            let bits: Option<u8> = bits.parse().ok().filter(|_| is_plain);
             bits.filter(|bits| *bits <= most)
                 .ok_or_else(|| Some(format!("a prefix length from 0 to {most}")))
         }

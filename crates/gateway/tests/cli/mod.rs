@@ -131,14 +131,19 @@ fn keys_of_json_are_those_of_the_page() {
     let packet = "'proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80'";
     let samples = [
         ("compile", office.to_owned()),
+        ("compile", "crates/gateway/tests/data/json.rules".to_owned()),
         ("run", format!("{office} --pcap {CAPTURE}")),
         ("run", format!("{office} --pcap {CAPTURE} --per-packet")),
         ("explain", format!("{office} --packet {packet}")),
         ("diff", format!("{office} examples/gateway/new.rules")),
+        (
+            "diff",
+            format!("{office} crates/gateway/tests/data/json.rules"),
+        ),
     ];
     let samples: Vec<Sample<'_>> = samples
         .iter()
         .map(|(command, words)| Sample { command, words })
         .collect();
-    check_keys(GATEWAY, &samples, &["compile: classes"]);
+    check_keys(GATEWAY, &samples, &[("compile: classes", "object by name")]);
 }

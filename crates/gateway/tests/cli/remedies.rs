@@ -64,7 +64,7 @@ fn rules_that_decide_nothing_say_why() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let mixed = &json["mixed_families"][0];
     assert_eq!(
-        (&mixed["rule"], &mixed["source"]),
+        (&mixed["rule"], &mixed["source_family"]),
         (&1.into(), &"IPv4".into())
     );
     let wrong = &*file(directory.path(), "wrong.rules", "default foo\n");

@@ -78,7 +78,7 @@ fn size(place: &MemberPlace) -> String {
 pub struct ChangedRecord {
     kind: &'static str,
     name: String,
-    changes: Vec<String>,
+    change_texts: Vec<String>,
 }
 
 impl ChangedRecord {
@@ -87,7 +87,7 @@ impl ChangedRecord {
         ChangedRecord {
             kind: word(changed.kind),
             name: changed.name.clone(),
-            changes: changed.changes.iter().map(line).collect(),
+            change_texts: changed.changes.iter().map(line).collect(),
         }
     }
 }

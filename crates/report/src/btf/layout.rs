@@ -20,7 +20,13 @@ pub struct Layout {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberLayout>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    values: Vec<(String, i128)>,
+    values: Vec<Enumerator>,
+}
+
+#[derive(Serialize)]
+struct Enumerator {
+    name: String,
+    val: i128,
 }
 
 #[derive(Serialize)]
@@ -28,11 +34,11 @@ struct MemberLayout {
     name: String,
     #[serde(rename = "type")]
     ty: String,
-    bit_offset: u32,
+    bits_offset: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    bits: Option<u32>,
+    bitfield_size: Option<u32>,
 }
 
 impl Layout {
@@ -46,20 +52,21 @@ impl Layout {
             .map(|member| MemberLayout {
                 name: btf.string(member.name).to_string(),
                 ty: describe(btf, member.ty),
-                bit_offset: member.bit_offset,
+                bits_offset: member.bit_offset,
                 size: btf.size_of(member.ty),
-                bits: (member.bits != 0).then_some(member.bits),
+                bitfield_size: (member.bits != 0).then_some(member.bits),
             })
             .collect();
         let values = match ty.shape() {
             Shape::Enum(of) => of
                 .values()
                 .map(|value| {
-                    let number = match of.signed {
+                    let name = btf.string(value.name).to_string();
+                    let val = match of.signed {
                         true => i128::from(value.value as i64),
                         false => i128::from(value.value),
                     };
-                    (btf.string(value.name).to_string(), number)
+                    Enumerator { name, val }
                 })
                 .collect(),
             _ => Vec::new(),
@@ -88,11 +95,11 @@ impl Layout {
         text.push('\n');
         let mut end = 0u64;
         for member in &self.members {
-            let start = u64::from(member.bit_offset);
+            let start = u64::from(member.bits_offset);
             if self.kind == Kind::Struct.name() && start > end {
                 let _ = writeln!(text, "{:>17}  (hole of {})", "", bits(start - end));
             }
-            let width = match (member.bits, member.size) {
+            let width = match (member.bitfield_size, member.size) {
                 (Some(bits), _) => bits.into(),
                 (None, size) => 8 * u64::from(size.unwrap_or(0)),
             };
@@ -101,15 +108,15 @@ impl Layout {
                 0 => (start / 8).to_string(),
                 bit => format!("{}.{bit}", start / 8),
             };
-            let size = match member.bits {
+            let size = match member.bitfield_size {
                 Some(bits) => format!(":{bits}"),
                 None => member.size.map_or(String::new(), |size| size.to_string()),
             };
             let (name, ty) = (&member.name, &member.ty);
             let _ = writeln!(text, "{at:>8} {size:>8}  {name:<24} {ty}");
         }
-        for (name, value) in &self.values {
-            let _ = writeln!(text, "{value:>17}  {name}");
+        for Enumerator { name, val } in &self.values {
+            let _ = writeln!(text, "{val:>17}  {name}");
         }
         text
     }

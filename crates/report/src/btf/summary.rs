@@ -13,11 +13,11 @@ use crate::count;
 #[derive(Serialize)]
 pub struct BtfSummary {
     bytes: usize,
-    types: usize,
+    type_count: usize,
     string_bytes: usize,
     kinds: BTreeMap<&'static str, usize>,
     pointer_size: u32,
-    linux: Verdict,
+    btf_check: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     ext: Option<ExtSummary>,
 }
@@ -25,7 +25,7 @@ pub struct BtfSummary {
 /// Linux's answer to the unchanged BTF.
 #[derive(Serialize)]
 struct Verdict {
-    takes: bool,
+    accepted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     errno: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,9 +34,9 @@ struct Verdict {
 
 #[derive(Serialize)]
 struct ExtSummary {
-    functions: usize,
-    lines: usize,
-    relocations: usize,
+    func_infos: usize,
+    line_infos: usize,
+    core_relocations: usize,
 }
 
 impl BtfSummary {
@@ -49,19 +49,19 @@ impl BtfSummary {
         let refusal = validate(btf.as_bytes(), None).err();
         BtfSummary {
             bytes: btf.as_bytes().len(),
-            types: btf.len() - 1,
+            type_count: btf.len() - 1,
             string_bytes: btf.strings().len(),
             kinds,
             pointer_size: btf.pointer_size(),
-            linux: Verdict {
-                takes: refusal.is_none(),
+            btf_check: Verdict {
+                accepted: refusal.is_none(),
                 errno: refusal.map(|refusal| refusal.errno()),
                 message: refusal.map(|refusal| explain(btf, &refusal)),
             },
             ext: ext.map(|ext| ExtSummary {
-                functions: ext.functions().map(|group| group.records().len()).sum(),
-                lines: ext.lines().map(|group| group.records().len()).sum(),
-                relocations: ext.relocations().map(|group| group.records().len()).sum(),
+                func_infos: ext.functions().map(|group| group.records().len()).sum(),
+                line_infos: ext.lines().map(|group| group.records().len()).sum(),
+                core_relocations: ext.relocations().map(|group| group.records().len()).sum(),
             }),
         }
     }
@@ -70,7 +70,7 @@ impl BtfSummary {
     pub fn text(&self) -> String {
         let mut text = format!(
             "{}, {} bytes, {} of them strings\n",
-            count(self.types, "type"),
+            count(self.type_count, "type"),
             self.bytes,
             self.string_bytes
         );
@@ -83,12 +83,12 @@ impl BtfSummary {
             let _ = writeln!(
                 text,
                 "{}, {}, {} in .BTF.ext",
-                count(ext.functions, "function"),
-                count(ext.lines, "line"),
-                count(ext.relocations, "relocation")
+                count(ext.func_infos, "function"),
+                count(ext.line_infos, "line"),
+                count(ext.core_relocations, "relocation")
             );
         }
-        let _ = match &self.linux.message {
+        let _ = match &self.btf_check.message {
             None => writeln!(text, "Linux accepts it as it is"),
             Some(message) => writeln!(
                 text,

@@ -16,7 +16,7 @@ pub fn json(explanation: &Explanation) -> Json {
     let known = explanation.known.iter().map(|known| {
         json!({
             "holder": known.holder,
-            "value": value_json(&known.value),
+            "known_value": value_json(&known.value),
             "text": value::known(&known.value),
         })
     });
@@ -45,15 +45,15 @@ pub fn json(explanation: &Explanation) -> Json {
         "cause": words.name,
         "errno": refusal.errno.0,
         "reason": refusal.message(),
-        "log": explanation.log,
+        "log_lines": explanation.log,
         "missing_capabilities": explanation.missing.as_ref().map(missing_json),
         "headline": words.headline,
         "place": explanation.place.as_ref().map(place_json),
         "known": known.collect::<Vec<_>>(),
         "needed": words.needed,
-        "origin": notes.collect::<Vec<_>>(),
+        "provenance": notes.collect::<Vec<_>>(),
         "path": {
-            "instructions": explanation.path.steps,
+            "insn_count": explanation.path.steps,
             "decisions": decisions.collect::<Vec<_>>(),
             "omitted": explanation.path.omitted.map_or(0, |(_, count)| count),
         },
@@ -66,7 +66,7 @@ fn missing_json(missing: &MissingCapabilities) -> Json {
         capabilities.iter().map(|one| one.name()).collect()
     };
     json!({
-        "needed": names(&missing.needed),
+        "required": names(&missing.needed),
         "accepted_with": missing.accepted_with.as_deref().map(names),
     })
 }
@@ -90,10 +90,12 @@ fn place_json(place: &InsnPlace) -> Json {
         "function": place.function,
     });
     if let Some(source) = &place.source {
-        json["file"] = json!(source.file);
-        json["line"] = json!(source.line);
-        json["column"] = json!(source.column);
-        json["source"] = json!(source.text.trim());
+        json["source"] = json!({
+            "file": source.file,
+            "line": source.line,
+            "column": source.column,
+            "text": source.text.trim(),
+        });
     }
     json
 }
@@ -104,14 +106,15 @@ fn number_json(num: &Scalar) -> Json {
         "smax": num.smax,
         "umin": num.umin,
         "umax": num.umax,
-        "bits": { "value": num.var_off.value, "mask": num.var_off.mask },
+        "tnum_value": num.var_off.value,
+        "tnum_mask": num.var_off.mask,
     })
 }
 
 fn value_json(value: &KnownValue) -> Json {
     match value {
         KnownValue::Unwritten => Json::Null,
-        KnownValue::Number(num) => json!({ "type": "scalar", "number": number_json(num) }),
+        KnownValue::Number(num) => json!({ "type": "scalar", "scalar": number_json(num) }),
         KnownValue::Pointer {
             offset,
             variable,

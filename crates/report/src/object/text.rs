@@ -113,7 +113,7 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
         ]);
     }
     heading(text, "programs");
-    table.write(text, shown.most(ROWS));
+    table.write(text, shown.most(ROWS), shown.hints.rest);
 }
 
 /// The section, with the question mark of programs that are not loaded.
@@ -169,7 +169,7 @@ fn maps(shown: &Shown<'_, '_>, text: &mut String) {
         ]);
     }
     heading(text, "maps");
-    table.write(text, shown.most(ROWS));
+    table.write(text, shown.most(ROWS), shown.hints.rest);
 }
 
 fn named(map: &Map<'_>) -> String {
@@ -220,7 +220,7 @@ fn externs(shown: &Shown<'_, '_>, text: &mut String) {
         ]);
     }
     heading(text, "externs");
-    table.write(text, shown.most(ROWS));
+    table.write(text, shown.most(ROWS), shown.hints.rest);
 }
 
 pub(super) fn extern_kind(kind: ExternKind) -> &'static str {
@@ -249,7 +249,7 @@ fn core(shown: &Shown<'_, '_>, text: &mut String) {
     let most = shown.most(FEW);
     if let Some(more @ 1..) = parts.len().checked_sub(most) {
         parts.truncate(most);
-        parts.push(format!("… and {more} more (--all lists them)"));
+        parts.push(format!("… and {more} more{}", shown.hints.rest));
     }
     for part in parts {
         let _ = writeln!(text, "  {part}");
@@ -283,7 +283,7 @@ fn needs(shown: &Shown<'_, '_>, text: &mut String) {
     }
     if !needs.is_empty() {
         heading(text, "since which release Linux has what is used");
-        table.write(text, shown.most(FEW));
+        table.write(text, shown.most(FEW), shown.hints.rest);
     }
 }
 
@@ -321,7 +321,7 @@ pub fn needs_newer_text(shown: &Shown<'_, '_>, release: Release) -> String {
         return format!("{file}: {oldest}\n");
     }
     let mut text = format!("{file}: {oldest}, newer than {release}\n");
-    newer.write(&mut text, usize::MAX);
+    newer.write(&mut text, usize::MAX, "");
     text
 }
 
@@ -381,7 +381,7 @@ fn link_report(shown: &Shown<'_, '_>, text: &mut String) {
         fine += usize::from(program.refusal().is_none() && program.missing().next().is_none());
     }
     if let Some(more @ 1..) = lines.checked_sub(most) {
-        let _ = writeln!(text, "  … and {more} more (--all lists them)");
+        let _ = writeln!(text, "  … and {more} more{}", shown.hints.rest);
     }
     if let Some(error) = &link_report.refusal
         && lines == 0
@@ -402,8 +402,9 @@ fn link_report(shown: &Shown<'_, '_>, text: &mut String) {
     if let undecided @ 1.. = undecided.count() {
         let _ = writeln!(
             text,
-            "  {} undecided: the data of the kernel leave out what they refer to (--btf FILE, --kernel running decide)",
-            count(undecided, "program")
+            "  {} undecided: the data of the kernel leave out what they refer to{}",
+            count(undecided, "program"),
+            shown.hints.undecided
         );
     }
 }

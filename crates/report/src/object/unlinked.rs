@@ -67,7 +67,7 @@ pub fn unlinked_text(file: &str, object: &UnlinkedObject<'_>) -> String {
         ]);
     }
     heading(&mut text, "sections");
-    table.write(&mut text, usize::MAX);
+    table.write(&mut text, usize::MAX, "");
     text
 }
 
@@ -88,7 +88,7 @@ fn programs_table(object: &UnlinkedObject<'_>, text: &mut String) {
     }
     if object.program_defs().len() > 0 {
         heading(text, "programs and functions");
-        table.write(text, usize::MAX);
+        table.write(text, usize::MAX, "");
     }
 }
 
@@ -124,7 +124,7 @@ fn maps_table(object: &UnlinkedObject<'_>, text: &mut String) {
     }
     if !object.maps().is_empty() {
         heading(text, "maps");
-        table.write(text, usize::MAX);
+        table.write(text, usize::MAX, "");
     }
 }
 
@@ -163,8 +163,8 @@ pub fn unlinked_json(file: &str, object: &UnlinkedObject<'_>) -> Value {
             "name": code.name.to_string(),
             "section": code.section_name.to_string(),
             "type": code.kind.map(|kind| kind.name()),
-            "function": code.is_function,
-            "insns": code.len(),
+            "is_function": code.is_function,
+            "insn_count": code.len(),
         })
     });
     let maps = object.maps().iter().map(|map| {
@@ -192,7 +192,7 @@ pub fn unlinked_json(file: &str, object: &UnlinkedObject<'_>) -> Value {
         "byte_order": if object.is_big_endian() { "big" } else { "little" },
         "not_linked": unlinked_notes(object),
         "programs": programs.collect::<Vec<_>>(),
-        "maps": maps.collect::<Vec<_>>(),
+        "map_definitions": maps.collect::<Vec<_>>(),
         "sections": sections.collect::<Vec<_>>(),
     })
 }

@@ -131,7 +131,7 @@ impl Format {
     }
 
     /// Bytes that a value of the form has; `None` for any number.
-    fn size(self) -> Option<usize> {
+    pub fn size(self) -> Option<usize> {
         match self {
             Format::Ipv4 => Some(4),
             Format::Ipv6 => Some(16),
@@ -218,7 +218,7 @@ impl Formats {
     /// an array it is that of the array, or of its elements.
     ///
     /// # Errors
-    /// If there is no such field, or the form has another size.
+    /// If there is no such field, the form has another size, or the field has a form already.
     pub fn set(
         &mut self,
         types: Option<&Btf<'_>>,
@@ -227,6 +227,10 @@ impl Formats {
         format: Format,
     ) -> Result<(), String> {
         let place = path.join(".");
+        if let Some(other) = self.at(&path) {
+            let two = format!("{place}: two forms, {} and {}", other.name(), format.name());
+            return Err(two.trim_start_matches(": ").to_owned());
+        }
         let misfit = |size| {
             let (name, own) = (format.name(), format.size().unwrap_or(size));
             format!("{place}: it has {size} bytes, {name} takes {own}")
@@ -261,20 +265,37 @@ impl Formats {
         self.0.is_empty()
     }
 
+    /// The forms of the fields of a member.
+    pub fn below(&self, name: &str) -> Formats {
+        let below = self.0.iter().filter_map(|(path, format)| {
+            let (first, rest) = path.split_first()?;
+            (first == name).then(|| (rest.to_vec(), *format))
+        });
+        Formats(below.collect())
+    }
+
     /// The form that is chosen for a path.
     pub(super) fn at(&self, path: &[String]) -> Option<Format> {
-        let found = self.0.iter().rev().find(|(of, _)| of == path);
+        let found = self.0.iter().find(|(of, _)| of == path);
         found.map(|(_, format)| *format)
     }
 }
 
-/// The type of a member of a structure, a union, or the elements of an array of such; members of
-/// unnamed members are its own.
+/// The type of a member of a structure, a union, or the elements of an array of such, or of a
+/// variable of a section; members of unnamed members are its own.
 fn member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<TypeId> {
     let of = match types.get(types.skip_modifiers(ty)?)?.shape() {
         Shape::Struct(of) | Shape::Union(of) => of,
         Shape::Array(array) if depth > 0 => {
             return member(types, array.element, name, depth - 1);
+        }
+        Shape::Datasec(section) => {
+            let mut vars = section.vars().map(|var| types.at(var.var));
+            let found = vars.find(|var| var.name() == *name)?;
+            return match found.shape() {
+                Shape::Var(of) => Some(of.ty),
+                _ => None,
+            };
         }
         _ => return None,
     };

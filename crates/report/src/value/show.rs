@@ -82,12 +82,13 @@ impl Reader<'_> {
         chosen.or_else(|| of_type(self.types, ty, name)?.show(bytes))
     }
 
-    fn member(&mut self, ty: TypeId, name: &str, bytes: &[u8]) -> Ordered {
+    /// The value of a member, or of a variable, whose name says nothing about its form.
+    fn member(&mut self, ty: TypeId, name: &str, is_variable: bool, bytes: &[u8]) -> Ordered {
         let has_path = !self.formats.is_empty() && !name.is_empty();
         if has_path {
             self.path.push(name.to_owned());
         }
-        let value = self.value(ty, Some(name), bytes);
+        let value = self.value(ty, (!is_variable).then_some(name), bytes);
         if has_path {
             self.path.pop();
         }
@@ -155,7 +156,7 @@ impl Reader<'_> {
                         Some(bits) => bit_field(bytes, member.bit_offset, bits).unwrap_or(NULL),
                         None => {
                             let bytes = bytes.get(start..).unwrap_or(&[]);
-                            self.member(member.ty, &name, bytes)
+                            self.member(member.ty, &name, false, bytes)
                         }
                     };
                     members.push((name, value));
@@ -172,12 +173,12 @@ impl Reader<'_> {
                     let at = var.offset as usize;
                     let bytes = bytes.get(at..at + var.size as usize).unwrap_or(&[]);
                     let variable = types.at(var.var);
+                    let name = variable.name().to_string();
                     let value = match variable.shape() {
-                        Shape::Var(of) => self.value(of.ty, None, bytes),
+                        Shape::Var(of) => self.member(of.ty, &name, true, bytes),
                         _ => NULL,
                     };
-                    let variable = (variable.name().to_string(), value);
-                    vars.push(Ordered::Object(vec![variable]));
+                    vars.push(Ordered::Object(vec![(name, value)]));
                 }
                 let vars = Ordered::List(vars);
                 Ordered::Object(vec![(types.at(ty).name().to_string(), vars)])

@@ -364,7 +364,9 @@ impl Writer<'_> {
                         let (start, size, ty) =
                             found.ok_or_else(|| format!("there is no variable {name:?}"))?;
                         let place = into.get_mut(start..start + size).ok_or_else(no_form)?;
+                        self.path.push(name.clone());
                         let written = self.value(ty, None, value, place);
+                        self.path.pop();
                         written.map_err(|error| format!("{name}: {error}"))?;
                     }
                 }

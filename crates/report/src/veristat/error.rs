@@ -82,9 +82,10 @@ impl VeristatError {
                 let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
                 Some(names.join(", "))
             }
-            VeristatError::Absent(_) => {
-                Some("the CSV of veristat or of `beebox verify --format csv`".to_owned())
-            }
+            VeristatError::Absent(_) => Some(
+                "CSV as veristat writes it, with the names of the columns in the first line"
+                    .to_owned(),
+            ),
             VeristatError::ProgramTwice { .. }
             | VeristatError::ColumnTwice(_)
             | VeristatError::Cells { .. }

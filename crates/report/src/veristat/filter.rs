@@ -137,6 +137,9 @@ impl Condition {
             "false" | "f" | "failure" | "fail" | "mismatch" | "mis" => 0.0,
             number => match number.parse::<i64>() {
                 Ok(number) => number as f64,
+                Err(_) if stat.column == Column::Verdict => {
+                    return Err(wrong(format!("{text:?} is no verdict: success or failure")));
+                }
                 Err(_) => return Err(wrong(format!("{text:?} is no number"))),
             },
         };

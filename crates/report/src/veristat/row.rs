@@ -36,6 +36,7 @@ pub struct ResultRow {
     /// The program.
     pub prog_name: String,
     /// The verdict.
+    #[serde(rename = "verifier_verdict")]
     pub verdict: ResultVerdict,
     /// Duration of the verification in microseconds.
     pub duration: u64,

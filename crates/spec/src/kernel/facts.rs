@@ -62,21 +62,23 @@ impl std::error::Error for InvalidVersion {}
 impl FromStr for KernelVersion {
     type Err = InvalidVersion;
 
-    /// Parses a release: `6.18`, `6.18.44`, `6.18.44-distribution`.
+    /// Parses a release: `6.18`, `6.18.44`, `6.18-rc1`, `6.18.44-distribution`.
     fn from_str(text: &str) -> Result<KernelVersion, InvalidVersion> {
         let refused = || InvalidVersion(text.to_owned());
         let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-        let mut numbers = text[..end.unwrap_or(text.len())].split('.');
-        let mut number = || {
-            let digits = numbers.next().filter(|digits| !digits.is_empty())?;
-            digits.parse::<u32>().ok()
+        let (numbers, suffix) = text.split_at(end.unwrap_or(text.len()));
+        let has_suffix = suffix.is_empty()
+            || suffix.starts_with(['-', '+', '~', '_'])
+            || suffix.starts_with("rc");
+        let numbers: Result<Vec<u32>, _> = numbers.split('.').map(str::parse).collect();
+        let numbers = numbers.ok().filter(|_| has_suffix).ok_or_else(refused)?;
+        let (major, minor, patch) = match numbers[..] {
+            [major, minor] => (major, minor, 0),
+            [major, minor, patch, ..] => (major, minor, patch.min(255)),
+            _ => return Err(refused()),
         };
-        let (Some(major), Some(minor)) = (number(), number()) else {
-            return Err(refused());
-        };
-        let patch = number().unwrap_or(0).min(255) as u8;
         match (u8::try_from(major), u8::try_from(minor)) {
-            (Ok(major), Ok(minor)) => Ok(KernelVersion::new(major, minor, patch)),
+            (Ok(major), Ok(minor)) => Ok(KernelVersion::new(major, minor, patch as u8)),
             _ => Err(refused()),
         }
     }

@@ -74,8 +74,8 @@ impl PacketPath {
     /// The run as JSON, of the packet of a number in a file.
     pub fn record(&self, file: &str, number: u64, record: &Record<'_>) -> PathRecord {
         let steps = self.steps.iter().map(|&(insn, step)| StepRecord {
-            at: step.at,
-            insn: dump_line(step.at, insn)
+            insn: step.at,
+            text: dump_line(step.at, insn)
                 .split_whitespace()
                 .skip(1)
                 .collect::<Vec<_>>()
@@ -116,8 +116,9 @@ pub struct PathRecord {
 
 #[derive(Serialize)]
 struct StepRecord {
-    at: usize,
-    insn: String,
+    /// The number of the instruction.
+    insn: usize,
+    text: String,
     /// After the instruction.
     a: u32,
     x: u32,

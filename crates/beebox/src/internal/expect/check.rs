@@ -45,9 +45,15 @@ impl ExpectCheck<'_, '_> {
     ///
     /// # Errors
     /// For statements that name what the object does not have or that do not suit the run before
-    /// them; for inputs that cannot be read or that the program does not take.
+    /// them; for inputs that cannot be read or that the program does not take; for a file without
+    /// expectations.
     pub fn run(&self) -> Result<CheckReport, ExpectError> {
         self.resolve()?;
+        let is_expectation = |line: &Line| matches!(line.statement, Statement::Expect(_));
+        if !self.file.lines.iter().any(is_expectation) {
+            let name = self.file.name();
+            return Err(ExpectError::new(name, None, ExpectProblem::Empty));
+        }
         let fallback_reason = self.file.programs().find_map(|(_, name)| {
             let program = self.loaded.program_of(name)?;
             Some((name.to_owned(), program.fallback_reason()?.to_string()))

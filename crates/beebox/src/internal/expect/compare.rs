@@ -240,11 +240,12 @@ pub(super) fn compare_maps(
         Expected::Global { name, value } => {
             let (ty, bytes) = global(object, loaded, name)?;
             let mut wanted = bytes.clone();
-            read(types, ty, value, &mut wanted)?;
-            let shown = show(types, ty, &bytes);
+            let formats = loaded.formats_of_variable(object, name);
+            read(types, ty, value, &mut wanted, &formats)?;
+            let shown = show(types, ty, &bytes, &formats);
             Ok(Compared {
                 difference: of_value(value, &wanted, &bytes, &shown),
-                left_out: left_out(types, ty, value, bytes.len()),
+                left_out: left_out(types, ty, value, bytes.len(), &formats),
                 key_left_out: Vec::new(),
             })
         }

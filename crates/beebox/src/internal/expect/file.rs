@@ -62,7 +62,7 @@ impl ExpectFile {
     /// the directory.
     ///
     /// # Errors
-    /// For a line that is no statement, and if no statement is an expectation.
+    /// For a line that is no statement, and a text without statements.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<ExpectFile, ExpectError> {
         let mut lines = Vec::new();
         for (number, text) in (1..).zip(text.lines()) {
@@ -79,8 +79,7 @@ impl ExpectFile {
                 statement,
             });
         }
-        let is_expectation = |line: &Line| matches!(line.statement, Statement::Expect(_));
-        if !lines.iter().any(is_expectation) {
+        if lines.is_empty() {
             return Err(ExpectError::new(name, None, ExpectProblem::Empty));
         }
         Ok(ExpectFile {

@@ -140,14 +140,13 @@ impl CheckReport {
             }))
         });
         let left_out = self.leaving_out();
-        let left_out =
-            left_out.map(|checked| json!({ "line": checked.line, "members": checked.left_out }));
-        let fallback_reason = self.fallback_reason.as_ref();
-        let fallback_reason =
-            fallback_reason.map(|(program, what)| json!({ "prog": program, "what": what }));
+        let left_out = left_out
+            .map(|checked| json!({ "line": checked.line, "member_names": checked.left_out }));
+        let fallback = self.fallback_reason.as_ref();
+        let fallback = fallback.map(|(program, what)| json!({ "prog": program, "reason": what }));
         json!({
             "file": self.file,
-            "fallback_reason": fallback_reason,
+            "fallback": fallback,
             "unwritten_stack_reads": self.unwritten,
             "runs": self.runs,
             "expectations": self.expectations.len(),

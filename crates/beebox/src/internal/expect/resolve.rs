@@ -38,7 +38,8 @@ pub(super) fn resolve(
         }
         Statement::Expect(Expected::Global { name, value }) => {
             let (ty, mut bytes) = global(object, loaded, name)?;
-            read(types, ty, value, &mut bytes)
+            let formats = loaded.formats_of_variable(object, name);
+            read(types, ty, value, &mut bytes, &formats)
         }
         _ => Ok(()),
     }

@@ -266,7 +266,9 @@ fn source(text: &str, directory: &Path) -> Result<ByteSource, String> {
     let path = directory.join(text.strip_prefix("file:").unwrap_or(text));
     match text.starts_with("file:") || path.is_file() {
         true => Ok(ByteSource::File(path)),
-        false if text == "-" => Err("a packet from standard input is for --packet".to_owned()),
+        false if text == "-" => {
+            Err("a packet is hexadecimal digits, zero:N or a file, not standard input".to_owned())
+        }
         false => ByteSource::parse(text).map_err(|error| error.to_string()),
     }
 }

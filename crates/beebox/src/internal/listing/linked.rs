@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::plain::Record;
 use super::slot::{Slot, Source};
@@ -214,7 +214,7 @@ pub trait Beside {
     /// If nothing can be beside them.
     fn text(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<String, Self::Error>;
 
-    /// What is beside them, by its key.
+    /// What is beside them, as members of the program's record.
     ///
     /// # Errors
     /// If nothing can be beside them.
@@ -222,7 +222,7 @@ pub trait Beside {
         &self,
         program: &Listed<'_>,
         slots: Vec<Slot>,
-    ) -> Result<(&'static str, Value), Self::Error>;
+    ) -> Result<Map<String, Value>, Self::Error>;
 }
 
 /// The programs as text, with source lines if `source` says so.
@@ -344,9 +344,8 @@ fn record<B: Beside>(
         "functions": functions.collect::<Vec<_>>(),
         "insns": insns.collect::<Vec<_>>(),
     });
-    if let Some(beside) = beside {
-        let (key, value) = beside.json(program, slots)?;
-        record[key] = value;
+    if let (Some(beside), Some(members)) = (beside, record.as_object_mut()) {
+        members.extend(beside.json(program, slots)?);
     }
     Ok(record)
 }

@@ -4,7 +4,7 @@
 //! machine code at address 0 to its instructions.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::ops::Range;
 
 use isa::classic::SockFilter;
@@ -52,8 +52,30 @@ struct Line {
     offset: usize,
     len: usize,
     text: String,
-    /// Target of a jump or call.
-    target: Option<String>,
+    target: Option<Target>,
+}
+
+/// Target of a jump or call.
+enum Target {
+    /// The number of an eBPF instruction.
+    Insn(usize),
+    /// The name of a function.
+    Callee(String),
+}
+
+impl Target {
+    fn callee(name: Option<&str>) -> Target {
+        Target::Callee(name.unwrap_or("outside").to_owned())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Insn(index) => write!(f, "{index}"),
+            Target::Callee(name) => f.write_str(name),
+        }
+    }
 }
 
 /// The eBPF instructions to the left, each beside the native code that comes from
@@ -228,14 +250,9 @@ impl NativeListing<'_> {
             let target = match (address_in_table(insn), insn.branches_to) {
                 (Some(at), _) => {
                     let caller = self.slot_at(insn.offset).and_then(Slot::callee);
-                    Some(
-                        caller
-                            .or_else(|| name_of(at))
-                            .unwrap_or("outside")
-                            .to_owned(),
-                    )
+                    Some(Target::callee(caller.or_else(|| name_of(at))))
                 }
-                (None, Some(to)) => starts.get(&to).map(usize::to_string),
+                (None, Some(to)) => starts.get(&to).map(|slot| Target::Insn(*slot)),
                 (None, None) => None,
             };
             lines.push(Line {
@@ -260,7 +277,7 @@ impl NativeListing<'_> {
             offset,
             len: 8.min(self.code.len() - offset),
             text: "dq".to_owned(),
-            target: Some(name_of(offset).unwrap_or("outside").to_owned()),
+            target: Some(Target::callee(name_of(offset))),
         }));
         lines
     }
@@ -334,11 +351,14 @@ struct LineRecord {
     /// The eBPF instruction that it comes from.
     slot: Option<usize>,
     /// The bytes in hexadecimal digits.
-    bytes: String,
+    hex: String,
     text: String,
-    /// The eBPF instruction that it jumps to, or the name of what it calls.
+    /// The eBPF instruction that it jumps to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
+    target: Option<usize>,
+    /// The name of what it calls, or whose address it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callee: Option<String>,
 }
 
 /// A program and its native code, for programs.
@@ -360,12 +380,18 @@ pub fn native_record<'s>(listing: &'s NativeListing<'_>) -> impl Serialize + 's 
     };
     let native = listing.lines().into_iter().map(|line| {
         let bytes = &listing.code[line.offset..line.offset + line.len];
+        let (target, callee) = match line.target {
+            Some(Target::Insn(index)) => (Some(index), None),
+            Some(Target::Callee(name)) => (None, Some(name)),
+            None => (None, None),
+        };
         LineRecord {
             offset: line.offset,
             slot: slot_of(line.offset),
-            bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: line.text,
-            target: line.target,
+            target,
+            callee,
         }
     });
     let of_slots: usize = sizes.iter().sum();

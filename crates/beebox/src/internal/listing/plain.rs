@@ -44,8 +44,8 @@ pub struct Record<'s> {
     #[serde(flatten)]
     slot: SlotRecord<'s>,
     /// Its slot, or both.
-    bytes: String,
-    log: String,
+    hex: String,
+    kernel_text: String,
 }
 
 impl<'s> Record<'s> {
@@ -59,8 +59,8 @@ impl<'s> Record<'s> {
         let bytes: Vec<String> = slots.map(|&raw| hex(raw)).collect();
         Record {
             slot: slot.record(),
-            bytes: bytes.join(" "),
-            log: slot.log_text(),
+            hex: bytes.join(" "),
+            kernel_text: slot.log_text(),
         }
     }
 }

@@ -71,20 +71,24 @@ struct Line {
     /// The slot of the program that it comes from.
     origin: usize,
     /// As the verifier's log has it.
-    log: String,
+    kernel_text: String,
     /// True if the kernel puts instructions of its own in its place.
     rewritten: bool,
     /// The number of instructions in its place, if it is known.
-    insns: Option<u32>,
+    insn_count: Option<u32>,
 }
 
 impl Line {
     fn text(&self) -> String {
-        let Line { index, log, .. } = self;
-        match (self.rewritten, self.insns) {
-            (false, _) | (true, Some(1)) => format!("{index:4}: {log}"),
-            (true, Some(insns)) => format!("{index:4}: {log}  ; {insns} instructions"),
-            (true, None) => format!("{index:4}: {log}  ; instructions of the kernel"),
+        let Line {
+            index,
+            kernel_text: text,
+            ..
+        } = self;
+        match (self.rewritten, self.insn_count) {
+            (false, _) | (true, Some(1)) => format!("{index:4}: {text}"),
+            (true, Some(count)) => format!("{index:4}: {text}  ; {count} instructions"),
+            (true, None) => format!("{index:4}: {text}  ; instructions of the kernel"),
         }
     }
 }
@@ -111,19 +115,19 @@ fn lines(listed: &Listed<'_>, code: &KernelCode, labels: &Labels<'_, '_>) -> Vec
             Callee::Helper(number) => helper_name(number).or(name.as_deref()),
             _ => name.as_deref(),
         };
-        let log = insn.kernel_form(&callee);
-        let log = match (insn, &name) {
+        let text = insn.kernel_form(&callee);
+        let kernel_text = match (insn, &name) {
             (Insn::LoadImm64 { .. } | Insn::Call(Callee::Local(_)), Some(name)) => {
-                format!("{log} <{name}>")
+                format!("{text} <{name}>")
             }
-            _ => log.to_string(),
+            _ => text.to_string(),
         };
         lines.push(Line {
             index: places[slot],
             origin,
-            log,
+            kernel_text,
             rewritten: code.slots[slot].is_open,
-            insns: code.slots[slot].insns,
+            insn_count: code.slots[slot].insns,
         });
     }
     lines

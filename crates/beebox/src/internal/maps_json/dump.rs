@@ -71,7 +71,7 @@ impl<'a> MapsDump<'a> {
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         for map in self.maps() {
             write!(out, "map {}: ", map.def.name)?;
-            serde_json::to_writer_pretty(&mut *out, &self.entries(map))?;
+            report::json::write_pretty(out, &self.entries(map))?;
             out.write_all(b"\n")?;
         }
         Ok(())

@@ -30,6 +30,13 @@ pub enum MapsJsonFault {
         /// Names of the maps that loaded programs use.
         known: Vec<String>,
     },
+    /// A place is neither one of a map nor one of a variable.
+    NoPlace {
+        /// The place.
+        place: String,
+        /// Names of the variables of the object.
+        variables: Vec<String>,
+    },
     /// The contents of a map are not a list of entries.
     NoList {
         /// Name of the map.
@@ -66,6 +73,17 @@ impl MapsJsonError {
     }
 }
 
+impl MapsJsonError {
+    /// The map whose contents do not fit.
+    #[doc(hidden)]
+    pub fn map(&self) -> Option<&str> {
+        match &self.fault {
+            MapsJsonFault::NoList { map } | MapsJsonFault::Entry { map, .. } => Some(map),
+            _ => None,
+        }
+    }
+}
+
 impl From<MapsJsonFault> for MapsJsonError {
     fn from(fault: MapsJsonFault) -> MapsJsonError {
         MapsJsonError {
@@ -85,6 +103,13 @@ impl fmt::Display for MapsJsonFault {
                 "no program uses a map {name:?}; there are {}",
                 known.join(", ")
             ),
+            MapsJsonFault::NoPlace { place, variables } => {
+                write!(f, "{place} is no MAP.key, MAP.value or variable")?;
+                match &variables[..] {
+                    [] => write!(f, "; the object has no variables"),
+                    names => write!(f, "; there are {}", names.join(", ")),
+                }
+            }
             MapsJsonFault::Format { map, what } => write!(f, "map {map}: {what}"),
             MapsJsonFault::NoList { map } => write!(f, "map {map}: no list of entries"),
             MapsJsonFault::Entry {

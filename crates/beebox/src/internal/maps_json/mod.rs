@@ -20,8 +20,7 @@ pub use report::value::Ordered;
 use btf::{Btf, TypeId};
 use object::Object;
 use report::value::{
-    Formats, bytes_from_json, bytes_from_json_as, bytes_to_json, bytes_to_json_as, fill_from_json,
-    fill_from_json_as, from_json, from_json_as, to_json, to_json_as,
+    Formats, bytes_from_json_as, bytes_to_json_as, fill_from_json_as, from_json_as, to_json_as,
 };
 use serde_json::Value;
 use spec::maps::MapKind;
@@ -140,10 +139,11 @@ pub(crate) fn read(
     ty: TypeId,
     value: &Value,
     into: &mut [u8],
+    formats: &Formats,
 ) -> Result<(), String> {
-    match types {
-        Some(types) => from_json(types, ty, value, into),
-        None => bytes_from_json(value, into),
+    match types.filter(|_| ty != TypeId::VOID) {
+        Some(types) => from_json_as(types, ty, value, into, formats),
+        None => bytes_from_json_as(value, into, formats),
     }
 }
 
@@ -153,17 +153,19 @@ pub(crate) fn left_out(
     ty: TypeId,
     value: &Value,
     size: usize,
+    formats: &Formats,
 ) -> Vec<String> {
     let types = types.filter(|_| ty != TypeId::VOID);
-    let filled = types.map(|types| fill_from_json(types, ty, value, &mut vec![0; size]));
+    let filled =
+        types.map(|types| fill_from_json_as(types, ty, value, &mut vec![0; size], formats));
     filled.and_then(Result::ok).unwrap_or_default()
 }
 
 /// A value of a type of the object, in one line.
-pub(crate) fn show(types: Option<&Btf<'_>>, ty: TypeId, bytes: &[u8]) -> String {
+pub(crate) fn show(types: Option<&Btf<'_>>, ty: TypeId, bytes: &[u8], formats: &Formats) -> String {
     let value = match types {
-        Some(types) => to_json(types, ty, bytes),
-        None => bytes_to_json(bytes),
+        Some(types) => to_json_as(types, ty, bytes, formats),
+        None => bytes_to_json_as(bytes, formats),
     };
     compact(&value)
 }

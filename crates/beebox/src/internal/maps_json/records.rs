@@ -9,11 +9,12 @@ use std::fmt;
 
 use btf::{Btf, Kind, Shape, TypeId};
 use object::Object;
-use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
+use report::value::{Formats, Ordered, bytes_to_json_as, to_json_as};
 use serde_json::Value;
 use spec::maps::MapKind;
 
-use super::{MapsJsonFault, find, left_out};
+use super::formats::{self, FieldFormat};
+use super::{MapsJsonFault, find, left_out, read};
 use crate::internal::run::{LoadedObject, RunRecord};
 
 /// Types of the records of ring buffers and perf buffers of an object.
@@ -23,6 +24,8 @@ pub struct RecordTypes<'a> {
     given: Vec<(String, TypeId)>,
     /// Types to which variables point, with their sizes.
     pointed: Vec<(u64, TypeId)>,
+    /// Chosen forms, by map.
+    formats: Vec<(String, Formats)>,
 }
 
 impl<'a> RecordTypes<'a> {
@@ -42,7 +45,36 @@ impl<'a> RecordTypes<'a> {
             types,
             given: Vec::new(),
             pointed,
+            formats: Vec::new(),
         }
+    }
+
+    /// Chooses the forms of fields of records, behind the types; those of other maps have no effect
+    /// here.
+    ///
+    /// # Errors
+    /// If no loaded program uses a map, no type of its records has such a field, the form has another
+    /// size, or a field gets two forms.
+    pub fn set_formats(
+        &mut self,
+        loaded: &LoadedObject,
+        object: &Object<'_>,
+        formats: &[FieldFormat],
+    ) -> Result<(), MapsJsonFault> {
+        let types_of = |map: &str| -> Vec<TypeId> {
+            let given = self.given.iter().find(|(of, _)| of == map);
+            match given {
+                Some((_, ty)) => vec![*ty],
+                None => self.pointed.iter().map(|(_, ty)| *ty).collect(),
+            }
+        };
+        self.formats = formats::of_records(loaded, object, formats, types_of)?;
+        Ok(())
+    }
+
+    fn formats_of(&self, record: &RunRecord) -> &Formats {
+        let found = self.formats.iter().find(|(map, _)| *map == record.map);
+        found.map_or(Formats::NONE, |(_, formats)| formats)
     }
 
     /// Sets the type of the records of a map: the name of a structure, union, typedef, integer or
@@ -79,9 +111,10 @@ impl<'a> RecordTypes<'a> {
         Ok(())
     }
 
-    /// True if a record is shown by its type.
+    /// True if a record is shown by its type, or in a chosen form.
     pub fn is_typed(&self, record: &RunRecord) -> bool {
-        self.types.is_some() && self.type_of(record).is_some()
+        let has_type = self.types.is_some() && self.type_of(record).is_some();
+        has_type || self.formats_of(record) != Formats::NONE
     }
 
     /// The type of a record, if it is known.
@@ -103,24 +136,25 @@ impl<'a> RecordTypes<'a> {
         value: &Value,
         bytes: &mut [u8],
     ) -> Result<(), String> {
-        let read = match self.types.zip(self.type_of(record)) {
-            Some((types, ty)) => from_json(types, ty, value, bytes),
-            None => bytes_from_json(value, bytes),
-        };
+        let formats = self.formats_of(record);
+        let ty = self.type_of(record).unwrap_or(TypeId::VOID);
+        let read = read(self.types, ty, value, bytes, formats);
         read.map_err(|error| format!("record of {}: {error}", record.map))
     }
 
     /// Members that a value for a record leaves out.
     pub(crate) fn left_out(&self, record: &RunRecord, value: &Value) -> Vec<String> {
         let ty = self.type_of(record).unwrap_or(TypeId::VOID);
-        left_out(self.types, ty, value, record.bytes.len())
+        let formats = self.formats_of(record);
+        left_out(self.types, ty, value, record.bytes.len(), formats)
     }
 
     /// A record by its type, or its bytes.
     pub fn show(&self, record: &RunRecord) -> Ordered {
+        let formats = self.formats_of(record);
         match self.types.zip(self.type_of(record)) {
-            Some((types, ty)) => to_json(types, ty, &record.bytes),
-            None => bytes_to_json(&record.bytes),
+            Some((types, ty)) => to_json_as(types, ty, &record.bytes, formats),
+            None => bytes_to_json_as(&record.bytes, formats),
         }
     }
 }

@@ -13,14 +13,14 @@ pub fn trap_text(trap: &Trap, deadline: &str) -> String {
 
 /// The record of a run that a limit ended at an unknown place.
 pub fn limit_json(kind: &str, message: &str) -> Value {
-    json!({ "at": null, "insn": null, "kind": kind, "message": message })
+    json!({ "insn": null, "text": null, "kind": kind, "message": message })
 }
 
 /// The record of a trap; `deadline` is the message of a time limit.
 pub fn trap_json(trap: &Trap, deadline: &str) -> Value {
     let mut record = json!({
-        "at": trap.at,
-        "insn": trap.insn.map(|insn| insn.to_string()),
+        "insn": trap.at,
+        "text": trap.insn.map(|insn| insn.to_string()),
         "kind": trap.reason.name(),
         "message": trap_text(trap, deadline),
     });
@@ -47,7 +47,7 @@ fn access_json(access: &BadAccess) -> Value {
         "address": access.address,
         "size": access.size,
         "does": access.access.name(),
-        "error": kind,
+        "violation": kind,
         "nearest": region,
     })
 }

@@ -50,7 +50,7 @@ struct Program {
 /// An instruction: its bytes in hexadecimal.
 #[derive(Deserialize)]
 struct Record {
-    bytes: String,
+    hex: String,
 }
 
 /// Reads a program that starts with a brace.
@@ -68,7 +68,7 @@ pub fn read_listing(file: &[u8]) -> Result<Vec<Insn>, ListingReadError> {
 
 fn from_json(text: &str) -> Result<Vec<Insn>, ListingReadError> {
     let program: Program = serde_json::from_str(text).map_err(ListingReadError::Json)?;
-    let bytes: Vec<String> = program.insns.into_iter().map(|insn| insn.bytes).collect();
+    let bytes: Vec<String> = program.insns.into_iter().map(|insn| insn.hex).collect();
     let program = read_program(bytes.join(" ").as_bytes(), Some(ProgramForm::Hex));
     Ok(program.map_err(ListingReadError::Program)?.insns().to_vec())
 }

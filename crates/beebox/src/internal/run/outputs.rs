@@ -68,7 +68,7 @@ impl Serialize for TextList<'_> {
         serialize_items(self.0.texts.items(), serializer, |item| {
             let text = String::from_utf8_lossy(&item.bytes).into_owned();
             match item.packet {
-                0 => json!(text),
+                0 => json!({ "text": text }),
                 packet => json!({ "packet": packet, "text": text }),
             }
         })

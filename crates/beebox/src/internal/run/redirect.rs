@@ -34,7 +34,7 @@ pub fn redirect_text(redirect: Redirect) -> String {
 pub fn redirect_json(redirect: Redirect) -> Map<String, Value> {
     let members = match redirect {
         Redirect::Interface { index, flags } => vec![
-            ("interface", json!(index)),
+            ("ifindex", json!(index)),
             ("ingress", json!(flags & INGRESS != 0)),
         ],
         Redirect::Neighbour { index } => vec![("neighbour_on", json!(index))],

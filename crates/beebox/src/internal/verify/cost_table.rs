@@ -29,24 +29,24 @@ pub struct ProgramCost {
 
 #[derive(Clone, Debug, Serialize)]
 struct Chain {
-    functions: Vec<String>,
-    insns: u64,
-    states: u64,
-    stack: u32,
+    call_chain: Vec<String>,
+    total_insns: u64,
+    total_states: u64,
+    stack_bytes: u32,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct StackUse {
     function: String,
-    bytes: u32,
+    stack_bytes: u32,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Function {
     name: String,
-    insns: u64,
-    states: u64,
-    stack_depth: u32,
+    total_insns: u64,
+    total_states: u64,
+    stack_bytes: u32,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -55,35 +55,35 @@ struct Line {
     file: String,
     line: u32,
     text: String,
-    insns: u64,
-    states: u64,
+    total_insns: u64,
+    total_states: u64,
 }
 
 impl ProgramCost {
     pub fn new(program: &Program, name: &str, cost: &Cost) -> ProgramCost {
         let functions = cost_by_function(cost).into_iter().map(|cost| Function {
             name: cost.name,
-            insns: cost.insns,
-            states: cost.states,
-            stack_depth: cost.stack_depth,
+            total_insns: cost.insns,
+            total_states: cost.states,
+            stack_bytes: cost.stack_depth,
         });
         let lines = cost_by_line(program, cost).into_iter().map(|cost| Line {
             function: cost.function,
             file: cost.file,
             line: cost.line,
             text: cost.text,
-            insns: cost.insns,
-            states: cost.states,
+            total_insns: cost.insns,
+            total_states: cost.states,
         });
         let chains = cost_by_chain(cost).into_iter().map(|chain| Chain {
-            functions: chain.functions,
-            insns: chain.insns,
-            states: chain.states,
-            stack: chain.stack,
+            call_chain: chain.functions,
+            total_insns: chain.insns,
+            total_states: chain.states,
+            stack_bytes: chain.stack,
         });
         let deepest = deepest_stack(cost).into_iter().map(|link| StackUse {
             function: link.function,
-            bytes: link.bytes,
+            stack_bytes: link.bytes,
         });
         ProgramCost {
             functions: functions.collect(),
@@ -104,12 +104,15 @@ impl ProgramCost {
         );
         for Function {
             name,
-            insns,
-            states,
-            stack_depth,
+            total_insns,
+            total_states,
+            stack_bytes,
         } in &self.functions
         {
-            let _ = writeln!(text, "{insns:>9} {states:>8} {stack_depth:>6}  {name}");
+            let _ = writeln!(
+                text,
+                "{total_insns:>9} {total_states:>8} {stack_bytes:>6}  {name}"
+            );
         }
         self.write_chains(text);
         let _ = writeln!(text, "\n{:>9} {:>8}  source line", "insns", "states");
@@ -119,36 +122,38 @@ impl ProgramCost {
                 _ => format!("{} (no line info)", line.function),
             };
             let source: String = line.text.chars().take(SHOWN_TEXT).collect();
-            let row = format!("{:>9} {:>8}  {place}  {source}", line.insns, line.states);
+            let (insns, states) = (line.total_insns, line.total_states);
+            let row = format!("{insns:>9} {states:>8}  {place}  {source}");
             let _ = writeln!(text, "{}", row.trim_end());
         }
         if let Some(more @ 1..) = self.lines.len().checked_sub(SHOWN_LINES) {
-            let _ = writeln!(text, "… and {more} more lines (--format json lists them)");
+            let _ = writeln!(text, "… and {more} more lines (JSON has all)");
         }
         text.push('\n');
     }
 
     /// Call chains of more than one function, and the chain with the most stack.
     fn write_chains(&self, text: &mut String) {
-        if self.chains.iter().any(|chain| chain.functions.len() > 1) {
+        if self.chains.iter().any(|chain| chain.call_chain.len() > 1) {
             let _ = writeln!(
                 text,
                 "\n{:>9} {:>8} {:>6}  call chain",
                 "insns", "states", "stack"
             );
             for chain in self.chains.iter().take(SHOWN_CHAINS) {
-                let names = chain.functions.join(" → ");
-                let (insns, states, stack) = (chain.insns, chain.states, chain.stack);
+                let names = chain.call_chain.join(" → ");
+                let (insns, states, stack) =
+                    (chain.total_insns, chain.total_states, chain.stack_bytes);
                 let _ = writeln!(text, "{insns:>9} {states:>8} {stack:>6}  {names}");
             }
             if let Some(more @ 1..) = self.chains.len().checked_sub(SHOWN_CHAINS) {
-                let _ = writeln!(text, "… and {more} more chains (--format json lists them)");
+                let _ = writeln!(text, "… and {more} more chains (JSON has all)");
             }
         }
-        let sum: u32 = self.deepest_stack.iter().map(|link| link.bytes).sum();
+        let sum: u32 = self.deepest_stack.iter().map(|link| link.stack_bytes).sum();
         let links = self.deepest_stack.iter();
         let links: Vec<String> = links
-            .map(|link| format!("{} {}", link.function, link.bytes))
+            .map(|link| format!("{} {}", link.function, link.stack_bytes))
             .collect();
         let _ = writeln!(text, "\ndeepest stack: {sum} bytes, {}", links.join(" → "));
     }

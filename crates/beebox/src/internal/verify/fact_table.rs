@@ -60,7 +60,7 @@ struct RegisterRow {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum ValueRow {
     Constant {
-        value: u64,
+        constant: u64,
     },
     Number {
         umin: u64,
@@ -69,7 +69,7 @@ enum ValueRow {
         smax: i64,
     },
     Pointer {
-        to: String,
+        points_to: String,
         min_offset: i64,
         max_offset: i64,
         may_be_null: bool,
@@ -218,7 +218,7 @@ impl ValueRow {
 
     fn of_number(scalar: &Scalar) -> ValueRow {
         match scalar.as_const() {
-            Some(value) => ValueRow::Constant { value },
+            Some(constant) => ValueRow::Constant { constant },
             None => ValueRow::Number {
                 umin: scalar.umin,
                 umax: scalar.umax,
@@ -229,7 +229,7 @@ impl ValueRow {
     }
 
     fn of_pointer(program: &Program, pointer: &Pointer) -> ValueRow {
-        let to = match pointer.kind {
+        let points_to = match pointer.kind {
             PointerKind::Context => String::from("context"),
             PointerKind::Map(map) => format!("map {}", map_name(program, map)),
             PointerKind::MapValue(map) => format!("value of {}", map_name(program, map)),
@@ -245,7 +245,7 @@ impl ValueRow {
             PointerKind::Other { base } => format!("object (type {})", base as u32),
         };
         ValueRow::Pointer {
-            to,
+            points_to,
             min_offset: pointer.offset.min,
             max_offset: pointer.offset.max,
             may_be_null: pointer.may_be_null,
@@ -254,7 +254,7 @@ impl ValueRow {
 
     fn text(&self) -> String {
         match self {
-            ValueRow::Constant { value } => (*value as i64).to_string(),
+            ValueRow::Constant { constant } => (*constant as i64).to_string(),
             ValueRow::Number {
                 umin: 0,
                 umax: u64::MAX,
@@ -272,12 +272,12 @@ impl ValueRow {
                 false => format!("{smin} to {smax}"),
             },
             ValueRow::Pointer {
-                to,
+                points_to,
                 min_offset,
                 max_offset,
                 may_be_null,
             } => {
-                let mut text = to.clone();
+                let mut text = points_to.clone();
                 if min_offset != max_offset {
                     let _ = write!(text, " {min_offset:+} to {max_offset:+}");
                 } else if *min_offset != 0 {

@@ -269,8 +269,8 @@ fn context(explanation: &Explanation) -> Words {
         ContextFault::Never => words
             .needed("a field that programs of this type and attach type may access so")
             .help(
-                "`beebox show --kernel` and the UAPI header say what the context holds; some \
-                 fields exist for some attach types only",
+                "the UAPI header says what the context holds; some fields exist for some attach \
+                 types only",
             ),
     }
 }

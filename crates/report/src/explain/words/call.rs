@@ -106,9 +106,7 @@ fn unknown(number: i32) -> Words {
             "this instruction depends on a type or field that the kernel lacks",
         )
         .needed("a kernel with the type and field, or a path that does not reach it there")
-        .help(
-            "bpf_core_field_exists or bpf_core_type_exists around it; `beebox dis` names the field",
-        );
+        .help("bpf_core_field_exists or bpf_core_type_exists around it");
     }
     if (KFUNC_POISON..KFUNC_POISON + MOST_NUMBERS).contains(&number) {
         return Words::new(
@@ -116,9 +114,7 @@ fn unknown(number: i32) -> Words {
             "the kernel lacks this kernel function, which is declared `__weak`",
         )
         .needed("a kernel with the function, or a path that does not reach the call without it")
-        .help(
-            "`if (bpf_ksym_exists(FUNCTION))` around it; the module that has it: --module-btf FILE",
-        );
+        .help("`if (bpf_ksym_exists(FUNCTION))` around it, or the BTF of the module that has it");
     }
     if (MAP_POISON..MAP_POISON + MOST_NUMBERS).contains(&number) {
         return Words::new(

@@ -65,7 +65,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .needed("fewer paths, or paths that the verifier finds equal")
         .help("bound loops by a small constant, or use bpf_loop, bpf_for or may_goto, whose body is verified once")
         .help("move code to global functions (not static), which are verified once each")
-        .help("fewer branches on values that differ on every path; `beebox verify --cost` shows all lines"),
+        .help("fewer branches on values that differ on every path"),
         Cause::TooManyBranches { .. } => Words::new(
             "too-many-branches",
             "more than 8192 branches wait to be verified",

@@ -32,9 +32,9 @@ pub struct MapRow {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    errno: String,
+    errno: i32,
     /// The violated rule.
-    rule: String,
+    violated_rule: String,
 }
 
 impl MapRow {
@@ -42,8 +42,8 @@ impl MapRow {
         MapRow {
             name: map.name.clone(),
             kind: map.kind.map(MapKind::name),
-            errno: map.refusal.errno.to_string(),
-            rule: map.refusal.fault.to_string(),
+            errno: map.refusal.errno.0,
+            violated_rule: map.refusal.fault.to_string(),
         }
     }
 }

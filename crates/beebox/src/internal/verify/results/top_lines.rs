@@ -10,9 +10,11 @@ use serde::Serialize;
 pub struct TopLine {
     /// Number of times that the log names it.
     count: u64,
-    /// `FILE:LINE`, if the log says it.
+    /// The file and the number of the line in it, if the log says it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<String>,
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
     /// Its text.
     text: String,
 }
@@ -49,17 +51,26 @@ impl TopLines {
         let mut lines: Vec<(String, u64)> = self.counts.into_iter().collect();
         lines.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         lines.truncate(most);
-        let line = |(line, count): (String, u64)| match line.rsplit_once('@') {
-            Some((text, place)) => TopLine {
-                count,
-                place: Some(place.trim_start().to_owned()),
-                text: text.trim_end().to_owned(),
-            },
-            None => TopLine {
-                count,
-                place: None,
-                text: line,
-            },
+        // `TEXT @ FILE:LINE`.
+        let line = |(line, count): (String, u64)| {
+            let parts = line.rsplit_once('@').and_then(|(text, place)| {
+                let (file, line) = place.trim_start().rsplit_once(':')?;
+                Some((text.trim_end(), file.to_owned(), line.parse().ok()?))
+            });
+            match parts {
+                Some((text, file, line)) => TopLine {
+                    count,
+                    file: Some(file),
+                    line: Some(line),
+                    text: text.to_owned(),
+                },
+                None => TopLine {
+                    count,
+                    file: None,
+                    line: None,
+                    text: line,
+                },
+            }
         };
         lines.into_iter().map(line).collect()
     }
@@ -77,9 +88,11 @@ pub fn write_top_lines(out: &mut String, program: &str, lines: &[TopLine]) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "Top source lines ({program}):");
     for line in lines {
-        let _ = match &line.place {
-            Some(place) => writeln!(out, "{:5}: ({place})\t{}", line.count, line.text),
-            None => writeln!(out, "{:5}: {}", line.count, line.text),
+        let _ = match (&line.file, line.line) {
+            (Some(file), Some(number)) => {
+                writeln!(out, "{:5}: ({file}:{number})\t{}", line.count, line.text)
+            }
+            _ => writeln!(out, "{:5}: {}", line.count, line.text),
         };
     }
     out.push('\n');
