@@ -25,6 +25,8 @@ pub enum Cause {
         why: Unwritten,
         /// Of an argument of a call, the callee.
         callee: Option<String>,
+        /// The reader is a packet load, which reads r6 implicitly.
+        by_packet_load: bool,
     },
     /// A pointer that may be null is used.
     MaybeNull {
@@ -45,6 +47,8 @@ pub enum Cause {
         reg: u8,
         /// Origin of the number.
         source: NumberSource,
+        /// Its use.
+        access: AccessKind,
     },
     /// A pointer that no instruction accesses memory through.
     NotAccessible {
@@ -57,6 +61,8 @@ pub enum Cause {
     Packet {
         /// The register.
         reg: u8,
+        /// Its use.
+        access: AccessKind,
         /// First byte behind the pointer's variable base.
         off: i64,
         /// Bytes.

@@ -1,4 +1,4 @@
-//! Rejections by arithmetic on registers, and by speculation.
+//! Rejections of arithmetic, and of what speculation makes of it.
 
 use isa::ebpf::AluOp;
 
@@ -8,7 +8,7 @@ use crate::domain::{Scalar, Tnum};
 use crate::log::TypeText;
 
 rejections! {
-    /// Rejections by arithmetic on registers, and by speculation.
+    /// Rejections of arithmetic, and of what speculation makes of it.
     Alu:
     PointerOperation { reg: Register } EACCES PointerArithmetic
         "R{reg} pointer arithmetic prohibited";

@@ -1,4 +1,4 @@
-//! Rejections by calls.
+//! Rejections of calls.
 
 use spec::programs::ProgramType;
 
@@ -6,7 +6,7 @@ use super::{Register, join, rejections};
 use crate::log::TypeText;
 
 rejections! {
-    /// Rejections by calls.
+    /// Rejections of calls.
     Call:
     UnderLock EINVAL Lock
         "function calls are not allowed while holding a lock";

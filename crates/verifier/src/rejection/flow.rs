@@ -1,10 +1,10 @@
-//! Rejections by the walk: instructions, paths, precision and return values.
+//! Rejections of instructions, paths and return values, and limits of the walk.
 
 use super::{Register, rejections};
 use crate::log::TypeText;
 
 rejections! {
-    /// Rejections by the walk: instructions, paths, precision and return values.
+    /// Rejections of instructions, paths and return values, and limits of the walk.
     Flow:
     TooManyJumps { waiting: i64 } EFAULT Complexity
         "The sequence of {waiting} jumps is too complex.";

@@ -1,4 +1,4 @@
-//! Rejections by memory accesses.
+//! Rejections of memory accesses.
 
 use super::{Register, rejections};
 use crate::domain::Tnum;
@@ -6,7 +6,7 @@ use crate::log::TypeText;
 use crate::mem::align::IP_ALIGN;
 
 rejections! {
-    /// Rejections by memory accesses.
+    /// Rejections of memory accesses.
     Mem:
     WriteToKey { reg: Register } EACCES Forbidden
         "write to change key R{reg} not allowed";

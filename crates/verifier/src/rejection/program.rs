@@ -1,11 +1,11 @@
-//! Rejections by the program before and after the walk.
+//! Rejections of whole programs, before and after the walk.
 
 use spec::since::Release;
 
 use super::rejections;
 
 rejections! {
-    /// Rejections by the program before and after the walk.
+    /// Rejections of whole programs, before and after the walk.
     Program:
     Size { count: i64, most: i64, is_capable: bool } E2BIG Limit
         "program of {count} instructions: 1 to {most} are allowed{}", match is_capable {

@@ -10,11 +10,12 @@ use crate::explain::value::{bytes, known, signed, target};
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     match &explanation.cause {
-        Cause::Uninitialized { reg, why, callee } => {
-            let text = explanation.place.as_ref().map(|place| &place.text[..]);
-            let is_packet_load = text.is_some_and(|text| text.contains("skb["));
-            uninitialized(*reg, *why, callee.as_deref(), is_packet_load)
-        }
+        Cause::Uninitialized {
+            reg,
+            why,
+            callee,
+            by_packet_load,
+        } => uninitialized(*reg, *why, callee.as_deref(), *by_packet_load),
         Cause::MaybeNull {
             reg,
             kind,
@@ -22,7 +23,11 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             access,
             check,
         } => maybe_null(explanation, *reg, kind, callee.as_deref(), (access, *check)),
-        Cause::NotPointer { reg, source } => not_pointer(explanation, *reg, source),
+        Cause::NotPointer {
+            reg,
+            source,
+            access,
+        } => not_pointer(*reg, source, access),
         Cause::NotAccessible { reg, value } => Words::new(
             "not-accessible",
             format!("memory is accessed through r{reg}, {}", known(value)),

@@ -1,7 +1,7 @@
 //! Wording of causes: accesses to the packet.
 
 use verifier::reason::{
-    Cause, Explanation, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
+    AccessKind, Cause, Explanation, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
 };
 
 use super::Words;
@@ -12,6 +12,7 @@ const USUAL_ITERATIONS: u64 = 1500;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     let Cause::Packet {
+        access,
         off,
         size,
         proven,
@@ -25,10 +26,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     else {
         return Words::new("other", "the access is not allowed");
     };
-    let verb = match &explanation.place {
-        Some(place) if place.text.starts_with('*') => "written",
-        Some(place) if place.text.starts_with("call ") => "passed to a helper",
-        _ => "read",
+    let verb = match access {
+        AccessKind::Write => "written",
+        AccessKind::Argument { .. } => "passed to a helper",
+        AccessKind::Read | AccessKind::Arithmetic => "read",
     };
     let end = off + i64::from(*size);
     let what = match size {

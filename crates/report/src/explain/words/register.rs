@@ -136,14 +136,10 @@ pub(super) fn maybe_null(
     }
 }
 
-pub(super) fn not_pointer(explanation: &Explanation, reg: u8, source: &NumberSource) -> Words {
-    let is_argument = explanation
-        .place
-        .as_ref()
-        .is_some_and(|place| place.text.starts_with("call "));
-    let (verb, used) = match is_argument {
-        true => ("passed", "passed as a pointer"),
-        false => ("used", "used as a pointer"),
+pub(super) fn not_pointer(reg: u8, source: &NumberSource, access: &AccessKind) -> Words {
+    let (verb, used) = match access {
+        AccessKind::Argument { .. } => ("passed", "passed as a pointer"),
+        _ => ("used", "used as a pointer"),
     };
     const NAME: &str = "not-a-pointer";
     let words = match source {

@@ -164,6 +164,7 @@ pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
     let cause = Cause::NotPointer {
         reg: reg.number(),
         source,
+        access: access_kind(scene, reg),
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
     notes.into_iter().for_each(|note| finding.add(note));

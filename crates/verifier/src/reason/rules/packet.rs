@@ -4,6 +4,7 @@ use isa::ebpf::Reg;
 
 use super::Finding;
 use super::bounds::add_size_register;
+use super::memory;
 use crate::reason::cause::{Cause, PacketBase, PacketCheckFault, PacketExtent, PacketLoop};
 use crate::reason::explanation::NoteKind;
 use crate::reason::scene::Scene;
@@ -73,6 +74,7 @@ pub(super) fn outside(
     };
     let cause = Cause::Packet {
         reg: reg.number(),
+        access: memory::access_kind(scene, reg),
         off,
         size,
         proven: proven.max(0),

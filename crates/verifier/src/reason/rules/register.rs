@@ -47,6 +47,7 @@ pub(super) fn uninitialized(scene: &Scene<'_>) -> Option<Finding> {
             reg: reg.number(),
             why,
             callee,
+            by_packet_load: matches!(insn, Insn::PacketAbs { .. } | Insn::PacketInd { .. }),
         })
     })
 }
