@@ -221,7 +221,7 @@ unsafe fn read_halves<const BYTES: usize, const N: usize>(address: u64) -> [u64;
     for at in (0..BYTES / 4 * 4).step_by(4) {
         let place = ptr::with_exposed_provenance::<AtomicU32>(address as usize + at);
         // SAFETY: the bytes are valid (above), the address is aligned.
-        let part: u64 = unsafe { (*place).load(Relaxed) }.into();
+        let part: u64 = u32::from_le(unsafe { (*place).load(Relaxed) }).into();
         key[at / 8] |= part << (8 * (at % 8));
     }
     key
@@ -240,7 +240,7 @@ unsafe fn read_key<const BYTES: usize, const N: usize>(address: u64) -> [u64; N]
         for at in (0..BYTES).step_by(2) {
             let place = ptr::with_exposed_provenance::<AtomicU16>(address as usize + at);
             // SAFETY: the bytes are valid (above), the address is aligned.
-            put(at, unsafe { (*place).load(Relaxed) }.into());
+            put(at, u16::from_le(unsafe { (*place).load(Relaxed) }).into());
         }
     } else {
         for at in 0..BYTES {

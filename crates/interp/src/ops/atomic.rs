@@ -43,23 +43,23 @@ macro_rules! cells {
                 let at = ptr::with_exposed_provenance_mut::<$type>(at as usize);
                 // SAFETY: upheld by the caller; alignment is checked.
                 unsafe {
-                    if at.is_aligned() {
-                        <$atomic>::from_ptr(at).load(Acquire) as u64
-                    } else {
-                        at.read_unaligned() as u64
-                    }
+                    let number = match at.is_aligned() {
+                        true => <$atomic>::from_ptr(at).load(Acquire),
+                        false => at.read_unaligned(),
+                    };
+                    <$type>::from_le(number) as u64
                 }
             }
 
             #[inline(always)]
             unsafe fn store_release(at: u64, value: u64) {
                 let at = ptr::with_exposed_provenance_mut::<$type>(at as usize);
+                let number = (value as $type).to_le();
                 // SAFETY: upheld by the caller; alignment is checked.
                 unsafe {
-                    if at.is_aligned() {
-                        <$atomic>::from_ptr(at).store(value as $type, Release);
-                    } else {
-                        at.write_unaligned(value as $type);
+                    match at.is_aligned() {
+                        true => <$atomic>::from_ptr(at).store(number, Release),
+                        false => at.write_unaligned(number),
                     }
                 }
             }
@@ -76,17 +76,24 @@ macro_rules! words {
                 if !at.is_aligned() {
                     // SAFETY: passed on to the caller.
                     unsafe {
-                        let old = at.read_unaligned() as u64;
+                        let old = <$type>::from_le(at.read_unaligned()) as u64;
                         let new = eval::atomic(op, $size, old, src, expected);
-                        at.write_unaligned(new as $type);
+                        at.write_unaligned((new as $type).to_le());
                         return old;
                     }
                 }
                 // SAFETY: upheld by the caller; it is aligned.
                 let cell = unsafe { <$atomic>::from_ptr(at) };
                 let order = |fetch| if fetch { SeqCst } else { Relaxed };
-                let src = src as $type;
-                u64::from(match op {
+                let number = src as $type;
+                let src = number.to_le();
+                u64::from(<$type>::from_le(match op {
+                    // The machine adds in its own byte order.
+                    AtomicOp::Add { fetch } if cfg!(target_endian = "big") => {
+                        let add = |old| Some(<$type>::from_le(old).wrapping_add(number).to_le());
+                        let (Ok(old) | Err(old)) = cell.fetch_update(order(fetch), Relaxed, add);
+                        old
+                    }
                     AtomicOp::Add { fetch } => cell.fetch_add(src, order(fetch)),
                     AtomicOp::Or { fetch } => cell.fetch_or(src, order(fetch)),
                     AtomicOp::And { fetch } => cell.fetch_and(src, order(fetch)),
@@ -94,10 +101,10 @@ macro_rules! words {
                     AtomicOp::Xchg => cell.swap(src, SeqCst),
                     AtomicOp::CmpXchg => {
                         let (Ok(old) | Err(old)) =
-                            cell.compare_exchange(expected as $type, src, SeqCst, SeqCst);
+                            cell.compare_exchange((expected as $type).to_le(), src, SeqCst, SeqCst);
                         old
                     }
-                })
+                }))
             }
         }
     )* };

@@ -1,7 +1,8 @@
 //! Loads and stores; the program's evidence covers their addresses.
 //!
 //! Other threads may access values of maps at the same time, so that all are relaxed atomic
-//! accesses: of a whole number where it is aligned, otherwise of its bytes.
+//! accesses: of a whole number where it is aligned, otherwise of its bytes. Numbers are little-endian
+//! in memory on every machine.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -36,9 +37,9 @@ macro_rules! cells {
                 // SAFETY: passed on to the caller; alignment is checked.
                 let number = unsafe {
                     if at.is_aligned() {
-                        (*at).load(Relaxed)
+                        <$type>::from_le((*at).load(Relaxed))
                     } else {
-                        <$type>::from_ne_bytes(load_bytes(at.cast()))
+                        <$type>::from_le_bytes(load_bytes(at.cast()))
                     }
                 };
                 number as $extended as u64
@@ -50,9 +51,9 @@ macro_rules! cells {
                 // SAFETY: passed on to the caller; alignment is checked.
                 unsafe {
                     if at.is_aligned() {
-                        (*at).store(value as $type, Relaxed);
+                        (*at).store((value as $type).to_le(), Relaxed);
                     } else {
-                        store_bytes(at.cast(), (value as $type).to_ne_bytes());
+                        store_bytes(at.cast(), (value as $type).to_le_bytes());
                     }
                 }
             }
