@@ -166,7 +166,7 @@ fn forms_of_fields_are_chosen_when_an_object_is_loaded() {
     for (format, why) in [
         ("blocked.key.address=ipv6", "16"),
         ("blocked.key.address=ipv5", "ipv5"),
-        ("blocked.address=ipv4", "MAP.key.FIELD=FORM"),
+        ("blocked.address=ipv4", "no MAP.key, MAP.value or variable"),
         ("nothing.key=ipv4", "nothing"),
     ] {
         let error = Loader::default().map_format(format).load(&object);
