@@ -1,7 +1,7 @@
 //! The tables of [`spec::registry`], asked of the running kernel.
 //!
 //! [`memory`] reads prototypes of helpers out of the kernel's read-only data, [`tables`]
-//! sets of BTF ids and other tables; [`ask`] loads one small program for each question,
+//! sets of BTF ids and other tables; [`query`] loads one small program for each question,
 //! [`targets`] asks about tracepoints and iterators; [`build`](mod@build)
 //! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
 //! kinds, special fields and capabilities, [`rewriting`] about the instructions that Linux
