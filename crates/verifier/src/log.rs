@@ -16,7 +16,7 @@
 //! that grows with it.
 //!
 //! [`verbose!`](crate::verbose) formats nothing while the level is 0.
-//! [`refuse!`](crate::refuse) writes the final line and makes the refusal of it.
+//! `refuse!` writes the final line and makes the refusal of it.
 
 mod insn;
 mod lists;
