@@ -1,6 +1,6 @@
-//! LinkReport linking, program by program.
+//! Linking, program by program.
 //!
-//! Linking stops at the first error. A link_report links all programs together and, if that
+//! Linking stops at the first error. A report links all programs together and, if that
 //! fails, each alone, so that every obstacle is reported.
 //!
 //! One link; if it fails, one more for each program, up to a budget of slots.
@@ -26,7 +26,7 @@ use spec::Kernel;
 /// Maximum number of slots linked in total.
 const MAX_SLOTS: usize = 1 << 28;
 
-/// Result of a link_report.
+/// Result of linking all programs.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
     /// Reason why the programs cannot be linked together, if any.

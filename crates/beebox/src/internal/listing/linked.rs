@@ -31,7 +31,7 @@ pub struct Listed<'t> {
 }
 
 impl<'t> Listed<'t> {
-    /// The program of a link_report.
+    /// The program of a report.
     ///
     /// # Errors
     /// Why it is not linked.

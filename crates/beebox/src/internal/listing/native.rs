@@ -149,12 +149,12 @@ impl NativeListing<'_> {
         found.ok().map(|at| &self.slots[at])
     }
 
-    /// The slot that the code at an offset comes from.
-    fn slot_at(&self, offset: usize) -> Option<&Slot> {
+    /// The number of the slot that the code at an offset comes from.
+    fn slot_at(&self, offset: usize) -> Option<usize> {
         let after = self
             .pieces
             .partition_point(|(_, range)| range.end <= offset);
-        self.slot(self.pieces.get(after)?.0?)
+        self.pieces.get(after)?.0
     }
 
     /// Bytes of native code that come from each slot.
@@ -249,7 +249,8 @@ impl NativeListing<'_> {
         for insn in &insns {
             let target = match (address_in_table(insn), insn.branches_to) {
                 (Some(at), _) => {
-                    let caller = self.slot_at(insn.offset).and_then(Slot::callee);
+                    let caller = self.slot_at(insn.offset);
+                    let caller = caller.and_then(|slot| self.slot(slot)?.callee());
                     Some(Target::callee(caller.or_else(|| name_of(at))))
                 }
                 (None, Some(to)) => starts.get(&to).map(|slot| Target::Insn(*slot)),
@@ -372,12 +373,6 @@ pub fn native_record<'s>(listing: &'s NativeListing<'_>) -> impl Serialize + 's 
             bytes: sizes[slot.index],
         })
         .collect();
-    let slot_of = |offset: usize| {
-        let after = listing
-            .pieces
-            .partition_point(|(_, range)| range.end <= offset);
-        listing.pieces.get(after)?.0
-    };
     let native = listing.lines().into_iter().map(|line| {
         let bytes = &listing.code[line.offset..line.offset + line.len];
         let (target, callee) = match line.target {
@@ -387,7 +382,7 @@ pub fn native_record<'s>(listing: &'s NativeListing<'_>) -> impl Serialize + 's 
         };
         LineRecord {
             offset: line.offset,
-            slot: slot_of(line.offset),
+            slot: listing.slot_at(line.offset),
             hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: line.text,
             target,
