@@ -96,7 +96,8 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }
         | Cause::Lock { .. }
-        | Cause::SectionOpen { .. } => held::words(explanation),
+        | Cause::SectionOpen { .. }
+        | Cause::SectionCall { .. } => held::words(explanation),
         _ => flow::words(explanation),
     }
 }

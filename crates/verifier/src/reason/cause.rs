@@ -335,6 +335,15 @@ pub enum Cause {
         /// End of the path: `exit` or the callee.
         end: String,
     },
+    /// A call that is for inside a section only, or for outside of it.
+    SectionCall {
+        /// The callee.
+        callee: String,
+        /// The call that begins the section.
+        section: &'static str,
+        /// True if the section has begun, and must not begin again.
+        is_nested: bool,
+    },
     /// The return value is not among the allowed.
     ReturnRange {
         /// The value.

@@ -40,6 +40,24 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .needed(format!("`{unlock}` on every path before it"))
             .help(format!("call `{unlock}` before each return"))
         }
+        Cause::SectionCall {
+            callee,
+            section,
+            is_nested: true,
+        } => Words::new(
+            "section-nested",
+            format!("`{callee}` is called in a section that `{section}` began"),
+        )
+        .needed("one such section at a time")
+        .help(format!("remove the inner `{callee}` and the call that ends it, or end the outer section first")),
+        Cause::SectionCall {
+            callee, section, ..
+        } => Words::new(
+            "section-not-open",
+            format!("`{callee}` is called outside of a section that `{section}` begins"),
+        )
+        .needed(format!("`{section}` on every path before it"))
+        .help(format!("call `{section}` first; a section ends once")),
         Cause::Sleeps { callee, section } => match section {
             Some(section) => Words::new(
                 "sleeps",

@@ -8,6 +8,7 @@ use super::{Finding, call, number};
 use crate::reason::cause::{Cause, LockFault, MapMisuse};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
+use crate::rejection::{Call, Rejection};
 use crate::state::{MapRef, ReferenceKind, RegKind};
 
 /// End of a path: `exit` or the callee.
@@ -136,8 +137,27 @@ fn lock_map(scene: &Scene<'_>) -> Option<MapRef> {
     (!has_lock).then_some(map)
 }
 
-/// Sections in which calls must not sleep and the program must not end.
+/// Sections in which calls must not sleep and the program must not end, and calls that are in none
+/// or in a second one.
 pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
+    let section = match *scene.refusal.rejection {
+        Rejection::Call(Call::UnmatchedPreemptEnable { .. }) => Some("bpf_preempt_disable"),
+        Rejection::Call(
+            Call::NestedRcuLock { .. } | Call::UnmatchedRcuUnlock { .. } | Call::RequiresRcu { .. },
+        ) => Some("bpf_rcu_read_lock"),
+        _ => None,
+    };
+    if let Some(section) = section {
+        let is_nested = matches!(
+            *scene.refusal.rejection,
+            Rejection::Call(Call::NestedRcuLock { .. })
+        );
+        return Some(Finding::new(Cause::SectionCall {
+            callee: scene.callee()?,
+            section,
+            is_nested,
+        }));
+    }
     let known = scene.trace.known(scene.last()?)?;
     let section = known.section;
     let is_call = matches!(scene.insn()?, Insn::Call(callee) if !is_tail_call(callee));
