@@ -107,7 +107,11 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     match (is_equal, found.is_undecided) {
         (false, _) => Ok(Answer::No),
         (true, false) => Ok(Answer::Yes),
-        (true, true) => Err(Failure::new("not decided within the budget")
-            .hint(format_args!("--budget {}", args.budget.saturating_mul(100)))),
+        (true, true) => Err(
+            Failure::new("not decided within the budget").hint(format_args!(
+                "--budget {}",
+                args.budget.max(1_000).saturating_mul(100)
+            )),
+        ),
     }
 }

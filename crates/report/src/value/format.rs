@@ -227,7 +227,9 @@ impl Formats {
         format: Format,
     ) -> Result<(), String> {
         let place = path.join(".");
-        if let Some(other) = self.at(&path) {
+        // The form of a structure leaves none to its fields.
+        let is_same = |of: &[String]| of.starts_with(&path) || path.starts_with(of);
+        if let Some((_, other)) = self.0.iter().find(|(of, _)| is_same(of)) {
             let two = format!("{place}: two forms, {} and {}", other.name(), format.name());
             return Err(two.trim_start_matches(": ").to_owned());
         }

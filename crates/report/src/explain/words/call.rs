@@ -111,7 +111,7 @@ fn unknown(number: i32) -> Words {
     if (KFUNC_POISON..KFUNC_POISON + MOST_NUMBERS).contains(&number) {
         return Words::new(
             "kfunc-missing",
-            "the kernel lacks this kernel function, which is declared `__weak`",
+            "the kernel has no kernel function of this name and prototype",
         )
         .needed("a kernel with the function, or a path that does not reach the call without it")
         .help("`if (bpf_ksym_exists(FUNCTION))` around it, or the BTF of the module that has it");

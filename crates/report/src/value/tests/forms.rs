@@ -132,6 +132,8 @@ fn addresses_and_ports_are_text_by_type_and_name() {
     set(&mut formats, &["six"], "hex").unwrap();
     let why = set(&mut formats, &["count"], "mac").unwrap_err();
     assert_eq!(why, "count: two forms, ipv4 and mac");
+    let why = set(&mut formats, &["six", "bytes"], "hex").unwrap_err();
+    assert_eq!(why, "six.bytes: two forms, hex and hex");
     let why = set(&mut formats, &["seq"], "mac").unwrap_err();
     assert_eq!(why, "seq: it has 4 bytes, mac takes 6");
     let why = set(&mut formats, &["none"], "mac").unwrap_err();
