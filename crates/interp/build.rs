@@ -2,7 +2,8 @@
 //! jumps (LLVM guarantees that at optimisation levels 2 and 3 if no address of a local
 //! variable escapes before the call), a dispatch loop everywhere else, where the stack
 //! would grow with the run: at other levels, with debug assertions (their pointer checks
-//! take addresses), in Miri, with sanitizers and coverage. The workspace builds this crate
+//! take addresses), in Miri, with sanitizers and coverage, and where the six arguments of a
+//! handler are not all in registers (four are in those of Windows on x86-64). The workspace builds this crate
 //! at level 2 without debug assertions in the profiles `dev` and `test`, so that tests run
 //! the threaded form.
 
@@ -23,8 +24,11 @@ fn main() {
         .any(|flag| flags.contains(flag));
     let has_assertions = std::env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_some();
     let is_miri = std::env::var_os("CARGO_CFG_MIRI").is_some();
-    let has_registers = std::env::var("CARGO_CFG_TARGET_ARCH")
-        .is_ok_and(|arch| arch == "x86_64" || arch == "aarch64");
+    let target = |part: &str| std::env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    let has_registers = match &*target("ARCH") {
+        "x86_64" => target("OS") != "windows",
+        arch => arch == "aarch64",
+    };
     let is_certain = has_tail_calls && !has_assertions && !is_instrumented && !is_miri;
     if is_certain && has_registers {
         println!("cargo::rustc-cfg=threaded");

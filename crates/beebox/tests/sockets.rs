@@ -37,7 +37,8 @@ fn system() -> System {
 /// A tc program that finds the TCP socket of 192.0.2.2:80 and a port of 192.0.2.1 with a helper,
 /// leaves the result of these instructions on the pointer in `r7`, and releases the socket.
 fn finding(helper: u32, port: u16, then: &str) -> Program {
-    let ports = u32::from(port.to_be()) | u32::from(80u16.to_be()) << 16;
+    let [ours, theirs] = [80u16, port].map(|port| u32::from(port.swap_bytes()));
+    let ports = theirs | ours << 16;
     let text = format!(
         "r6 = r1\nr8 = 0\nr1 = 0x020200c0010200c0 ll\n*(u64 *)(r10 - 16) = r1\nr1 = {ports} ll\n\
          *(u64 *)(r10 - 8) = r1\nr1 = r6\nr2 = r10\nr2 += -16\nr3 = 12\nr4 = -1\nr5 = 0\n\

@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0 something matched, 1 nothing did, 2 could not answer.")]
 pub(crate) struct Args {
     /// The expression (unless -F is given), then captures; `-` is standard input
-    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes", "dump"])]
+    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes", "list_interfaces", "dump"])]
     words: Vec<OsString>,
 
     /// Read the capture FILE; all other words are the expression

@@ -461,6 +461,8 @@ fn records_of_ring_buffers_are_shown_by_their_types() {
     assert_eq!(of_engine["records"], all["records"]);
     let bytes = json(&[&flows[..], &["--records", "events=flow"]].concat());
     assert_ne!(bytes["records"][0]["value"], records[0]["value"]);
+    let as_c_writes_it = json(&[&flows[..], &["--records", "events=struct event"]].concat());
+    assert_eq!(as_c_writes_it["records"], all["records"]);
     let text = run(&flows).stdout;
     let text = String::from_utf8_lossy(&text);
     assert!(text.contains("record of events, packet "), "{text}");

@@ -690,6 +690,10 @@ fn globals_are_set_by_path_and_wrong_ones_are_named() {
         ("mode = SLOWER", "no enumerator is called \"SLOWER\""),
         ("limit = FAST", "it is a number, not an enumeration"),
         ("limit", "is no assignment"),
+        (
+            "limit = 10.0.0.1",
+            "\"10.0.0.1\" is neither a number nor the name of an enumerator",
+        ),
     ] {
         let output = verdict(&[global]);
         assert_eq!(output.status.code(), Some(2), "{global}");
@@ -741,6 +745,11 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
             vec![SHAPES, "--kernel", ""],
             "--kernel \"\": no kernel and no file",
             "6.18, the built-in",
+        ),
+        (
+            vec![SHAPES, "--kernel", SHAPES],
+            "an object of BPF programs, whose types are not a kernel's",
+            "as /sys/kernel/btf/vmlinux",
         ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),

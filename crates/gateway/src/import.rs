@@ -78,8 +78,9 @@ pub enum ImportError {
     NoChain(String, Vec<String>),
     /// Chains jump to each other in a circle: the first and the last are the same.
     Circle(Vec<String>),
-    /// Jumps go more than 16 chains deep, to this one.
-    Depth(String),
+    /// Jumps that lead to this chain go through more chains than so many, those of the base chain
+    /// and of this one among them.
+    Depth(String, usize),
     /// There are more rules than a set holds.
     TooMany,
 }
@@ -105,11 +106,12 @@ impl fmt::Display for ImportError {
                     chains.join(" → ")
                 ),
             },
-            ImportError::Depth(chain) => write!(
-                f,
-                "chain {chain}: jumps go more than {} chains deep",
-                chains::MOST_DEPTH
-            ),
+            ImportError::Depth(chain, most) => {
+                write!(
+                    f,
+                    "chain {chain}: jumps lead through more than {most} chains"
+                )
+            }
             ImportError::TooMany => write!(
                 f,
                 "the chain becomes more than {} rules, which a set has at most",

@@ -93,14 +93,31 @@ fn circles_of_chains_are_refused() {
         import("-A INPUT -j A\n-A A -j B\n-A B -p tcp -j A\n"),
         "the jumps of chains are circular: A → B → A"
     );
-    let chains = |number| format!("-A C{number} -j C{}\n", number + 1);
-    let names: String = (0..20)
-        .map(|number| format!(":C{number} - [0:0]\n"))
-        .collect();
-    let rules: String = (0..19).map(chains).collect();
-    let text = format!("*filter\n:INPUT DROP [0:0]\n{names}-A INPUT -j C0\n{rules}COMMIT\n");
-    let refused = iptables_save(&text, None, Variant::Nft, &Assumptions::default());
-    assert!(matches!(refused, Err(ImportError::Depth(_))), "{refused:?}");
+}
+
+#[oracle::test]
+fn nftables_has_at_most_16_chains_in_each_other() {
+    let import = |chains: usize, variant| {
+        let names = (1..chains).map(|number| format!(":C{number} - [0:0]\n"));
+        let jumps = (2..chains).map(|number| format!("-A C{} -j C{number}\n", number - 1));
+        let last = chains - 1;
+        let text = format!(
+            "*filter\n:INPUT DROP [0:0]\n{}-A INPUT -j C1\n{}-A C{last} -j ACCEPT\nCOMMIT\n",
+            names.collect::<String>(),
+            jumps.collect::<String>()
+        );
+        iptables_save(&text, None, variant, &Assumptions::default())
+            .map(|found| found.set.rules.len())
+    };
+    assert_eq!(import(16, Variant::Nft).unwrap(), 1);
+    let refused = import(17, Variant::Nft).unwrap_err().to_string();
+    assert_eq!(refused, "chain C16: jumps lead through more than 16 chains");
+    assert_eq!(import(256, Variant::Legacy).unwrap(), 1);
+    let refused = import(257, Variant::Legacy);
+    assert!(
+        matches!(refused, Err(ImportError::Depth(..))),
+        "{refused:?}"
+    );
 }
 
 #[oracle::test]

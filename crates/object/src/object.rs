@@ -308,7 +308,7 @@ impl<'a> Object<'a> {
 
 /// Last component of a path, up to the first dot, cut to the kernel's length.
 fn short_name(path: &str) -> String {
-    let file = path.rsplit('/').next().unwrap_or(path);
+    let file = path.rsplit(std::path::is_separator).next().unwrap_or(path);
     let stem = file.split('.').next().unwrap_or(file);
     let mut end = stem.len().min(MAX_NAME);
     while !stem.is_char_boundary(end) {

@@ -121,7 +121,7 @@ impl fmt::Display for Place {
 
 /// A file without the directories that it is in.
 fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    path.rsplit(std::path::is_separator).next().unwrap_or(path)
 }
 
 /// Number of relocations by kind.

@@ -78,12 +78,19 @@ impl Assignment {
                 rest = behind.trim_start();
             }
         }
-        Ok(Assignment {
-            path: path.to_owned(),
-            variable: variable.to_owned(),
-            steps,
-            value: parse_value(value).ok_or_else(wrong)?,
-        })
+        let path = path.to_owned();
+        match parse_value(value) {
+            Some(value) => Ok(Assignment {
+                path,
+                variable: variable.to_owned(),
+                steps,
+                value,
+            }),
+            None => Err(VariableError {
+                path,
+                fault: VariableFault::NoValue(value.trim().to_owned()),
+            }),
+        }
     }
 
     /// Sets the variable of an object, before it is linked.
@@ -296,6 +303,8 @@ pub struct VariableError {
 pub enum VariableFault {
     /// The text is no assignment ([`FORM`]).
     NoAssignment,
+    /// The text behind `=` is no value.
+    NoValue(String),
     /// The object has no variable of this name.
     NoVariable {
         /// The variables of the object that have types, sorted.
@@ -339,6 +348,12 @@ impl fmt::Display for VariableFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             VariableFault::NoAssignment => write!(f, "it is no assignment"),
+            VariableFault::NoValue(text) => {
+                write!(
+                    f,
+                    "{text:?} is neither a number nor the name of an enumerator"
+                )
+            }
             VariableFault::NoVariable { known } if known.is_empty() => {
                 write!(f, "the object has no variables with types")
             }

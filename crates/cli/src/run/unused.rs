@@ -10,7 +10,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let is_checked = args.engine == Some(Engine::Checked) || args.unverified;
     let has_capture = args.pcap.is_some() || args.expect.is_some();
     let limits = "--engine checked; --timeout SECONDS limits the other engines";
-    let refused: [(bool, &str, &str); 7] = [
+    let refused: [(bool, &str, &str); 6] = [
         (
             args.share_maps && args.jobs == 1,
             "--share-maps is for several threads",
@@ -30,11 +30,6 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
             args.unverified && matches!(args.engine, Some(Engine::Native | Engine::Interp)),
             "engines native and interp run verified programs only",
             "--unverified without --engine",
-        ),
-        (
-            args.unverified && args.engine == Some(Engine::Checked),
-            "--engine checked is that of --unverified",
-            "--unverified alone",
         ),
         (
             args.retpoline && is_checked,

@@ -4,8 +4,11 @@ use super::conditions::{intersect_all, subtract_all};
 use super::{Fate, ImportError, Imported, Remark};
 use crate::rules::{Action, Addresses, Prefix, Rule, comment_line};
 
-/// Most chains in each other.
-pub(super) const MOST_DEPTH: usize = 16;
+/// Most chains in each other, the base chain among them, of nftables (`NFT_JUMP_STACK_SIZE`).
+pub(super) const MOST_OF_NFTABLES: usize = 16;
+
+/// Most chains in each other that are read of iptables-legacy, which has no limit.
+pub(super) const MOST_OF_LEGACY: usize = 256;
 
 /// Action of a chain's rule on the packets that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,15 +58,18 @@ impl ChainRule {
 /// The rules of a chain by its name.
 pub(super) type RulesOf<'f, 'c> = &'f dyn Fn(&str) -> Option<&'c [ChainRule]>;
 
-/// Appends the rules of a base chain for all packets of `all`.
+/// Appends the rules of a base chain for all packets of `all`, with at most so many chains in each
+/// other.
 pub(super) fn flatten<'c>(
     chain: &str,
     all: &Rule,
     rules_of: RulesOf<'_, 'c>,
+    most: usize,
     found: &mut Imported,
 ) -> Result<(), ImportError> {
     let mut flattener = Flattener {
         rules_of,
+        most,
         found,
         dropped: Vec::new(),
         open: Vec::new(),
@@ -73,6 +79,8 @@ pub(super) fn flatten<'c>(
 
 struct Flattener<'f, 'c> {
     rules_of: RulesOf<'f, 'c>,
+    /// Most chains in each other.
+    most: usize,
     found: &'f mut Imported,
     /// The chain that is read, and those that lead to it, the base chain first.
     open: Vec<String>,
@@ -89,8 +97,8 @@ impl<'c> Flattener<'_, 'c> {
             let circle = circle.chain([chain]).map(str::to_owned);
             return Err(ImportError::Circle(circle.collect()));
         }
-        if self.open.len() > MOST_DEPTH {
-            return Err(ImportError::Depth(chain.to_owned()));
+        if self.open.len() == self.most {
+            return Err(ImportError::Depth(chain.to_owned(), self.most));
         }
         self.open.push(chain.to_owned());
         // Packets that still are in the chain, or have a verdict.

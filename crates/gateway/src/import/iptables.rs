@@ -5,7 +5,7 @@ mod rule;
 use std::collections::BTreeMap;
 
 use self::rule::Dialect;
-use super::chains::{ChainRule, flatten};
+use super::chains::{ChainRule, MOST_OF_LEGACY, MOST_OF_NFTABLES, flatten};
 use super::{Assumptions, Fate, ImportError, Imported, Remark, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
@@ -76,7 +76,11 @@ pub fn iptables_save(
         false => Prefix::V4(0, 0),
     });
     let rules_of = |name: &str| chains.rules.get(name).map(Vec::as_slice);
-    flatten(chain, &all, &rules_of, &mut found)?;
+    let most = match variant {
+        Variant::Legacy => MOST_OF_LEGACY,
+        Variant::Nft => MOST_OF_NFTABLES,
+    };
+    flatten(chain, &all, &rules_of, most, &mut found)?;
     all.comment = comment_line(&format!("policy of {chain}"));
     found.set.rules.push(all);
     found.reads_ports_of_fragments = variant == Variant::Nft && has_ports(&found.set);

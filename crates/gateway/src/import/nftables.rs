@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::chains::{ChainRule, flatten};
+use super::chains::{ChainRule, MOST_OF_NFTABLES, flatten};
 use super::{Assumptions, Fate, ImportError, Imported, Remark, has_ports};
 use crate::rules::{Action, Prefix, Rule, RuleSet, comment_line};
 
@@ -62,7 +62,7 @@ pub fn nft_json(
         let rules = ruleset.chains.get(&(table.clone(), name.to_owned()));
         rules.map(Vec::as_slice)
     };
-    flatten(&name, &all, &rules_of, &mut found)?;
+    flatten(&name, &all, &rules_of, MOST_OF_NFTABLES, &mut found)?;
     // Who names a chain means that one.
     if !is_named {
         found.remarks.extend(ruleset.beside(base));

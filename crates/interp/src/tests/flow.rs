@@ -60,7 +60,10 @@ fn a_long_run_needs_no_more_stack_than_a_short_one() {
 #[cfg(not(miri))]
 #[test]
 fn tests_run_the_threaded_form() {
-    let has_registers = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    let has_registers = cfg!(any(
+        all(target_arch = "x86_64", not(windows)),
+        target_arch = "aarch64"
+    ));
     let is_instrumented = ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
         .iter()
         .any(|flag| env!("INTERP_RUSTFLAGS").contains(flag));

@@ -243,8 +243,12 @@ impl Formats {
             Some(types) => {
                 let field = path
                     .iter()
-                    .try_fold(ty, |ty, name| member(types, ty, name, DEEPEST));
-                let field = field.ok_or_else(|| format!("{place}: there is no such field"))?;
+                    .try_fold((ty, 0), |(ty, _), name| member(types, ty, name, DEEPEST));
+                let (field, bits) =
+                    field.ok_or_else(|| format!("{place}: there is no such field"))?;
+                if bits != 0 {
+                    return Err(format!("{place}: a bit field is always a number"));
+                }
                 let sizes = sizes_of(types, field);
                 if !sizes.iter().any(|size| format.fits(*size)) {
                     return Err(misfit(sizes.first().copied().unwrap_or(0)));
@@ -284,8 +288,9 @@ impl Formats {
 }
 
 /// The type of a member of a structure, a union, or the elements of an array of such, or of a
-/// variable of a section; members of unnamed members are its own.
-fn member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<TypeId> {
+/// variable of a section, and its width in bits if it is a bit field, otherwise 0; members of
+/// unnamed members are its own.
+fn member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<(TypeId, u32)> {
     let of = match types.get(types.skip_modifiers(ty)?)?.shape() {
         Shape::Struct(of) | Shape::Union(of) => of,
         Shape::Array(array) if depth > 0 => {
@@ -295,7 +300,7 @@ fn member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<TypeId>
             let mut vars = section.vars().map(|var| types.at(var.var));
             let found = vars.find(|var| var.name() == *name)?;
             return match found.shape() {
-                Shape::Var(of) => Some(of.ty),
+                Shape::Var(of) => Some((of.ty, 0)),
                 _ => None,
             };
         }
@@ -307,7 +312,7 @@ fn member(types: &Btf<'_>, ty: TypeId, name: &str, depth: u32) -> Option<TypeId>
         let inner = |it: btf::Member| member(types, it.ty, name, depth - 1);
         unnamed.find_map(|it| (depth > 0).then(|| inner(it)).flatten())
     };
-    own.map(|it| it.ty).or_else(unnamed)
+    own.map(|it| (it.ty, it.bits)).or_else(unnamed)
 }
 
 /// The sizes of a type, and of its elements if it is an array.

@@ -146,6 +146,20 @@ fn members_of_the_same_bytes_have_one_value() {
 }
 
 #[test]
+fn bit_fields_have_no_other_form() {
+    let (blob, all, _) = types();
+    let types = Btf::parse(&blob).unwrap();
+    let mut formats = Formats::default();
+    let mut set = |member: &str| {
+        let path = vec![member.to_owned()];
+        formats.set(Some(&types), (all, 24), path, "hex".parse()?)
+    };
+    let refused = set("low").unwrap_err();
+    assert_eq!(refused, "low: a bit field is always a number");
+    set("c").unwrap();
+}
+
+#[test]
 fn members_that_are_written_replace_their_bits_only() {
     let (blob, all, _) = types();
     let types = Btf::parse(&blob).unwrap();

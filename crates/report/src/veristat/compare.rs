@@ -93,7 +93,7 @@ fn twice(rows: &[&ResultRow]) -> Vec<(String, String)> {
 }
 
 fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    path.rsplit(std::path::is_separator).next().unwrap_or(path)
 }
 
 fn change(sides: &[Option<&ResultRow>; 2], column: Column) -> String {

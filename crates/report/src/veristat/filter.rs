@@ -40,6 +40,9 @@ pub struct Filters {
     deny: List,
 }
 
+/// The number of the verdict `unsupported` in conditions; veristat has 1 for success, 0 for failure.
+const UNSUPPORTED: f64 = -1.0;
+
 /// Comparisons; longer ones come first.
 const OPERATORS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "=", "<", ">"];
 
@@ -96,7 +99,10 @@ impl Filters {
 
     /// True if a row is selected by its values.
     pub fn keep_results(&self, row: &ResultRow) -> bool {
-        self.keep_values(|stat| value_of(row, stat.column))
+        self.keep_values(|stat| match (stat.column, row.verdict) {
+            (Column::Verdict, ResultVerdict::Unsupported) => Some(UNSUPPORTED),
+            (column, _) => value_of(row, column),
+        })
     }
 }
 
@@ -135,10 +141,12 @@ impl Condition {
         let value = match text.to_ascii_lowercase().as_str() {
             "true" | "t" | "success" | "succ" | "s" | "match" | "m" => 1.0,
             "false" | "f" | "failure" | "fail" | "mismatch" | "mis" => 0.0,
+            "unsupported" if stat.column == Column::Verdict => UNSUPPORTED,
             number => match number.parse::<i64>() {
                 Ok(number) => number as f64,
                 Err(_) if stat.column == Column::Verdict => {
-                    return Err(wrong(format!("{text:?} is no verdict: success or failure")));
+                    let fact = format!("{text:?} is no verdict: success, failure or unsupported");
+                    return Err(wrong(fact));
                 }
                 Err(_) => return Err(wrong(format!("{text:?} is no number"))),
             },
@@ -246,6 +254,10 @@ mod tests {
         assert!(!filters(&["insns>10"]).keep_results(&row));
         assert!(filters(&["insns>10", "verdict=failure"]).keep_results(&row));
         assert!(!filters(&["!verdict=f"]).keep_results(&row));
+        assert!(!filters(&["verdict=unsupported"]).keep_results(&row));
+        row.verdict = ResultVerdict::Unsupported;
+        assert!(filters(&["verdict=unsupported"]).keep_results(&row));
+        assert!(!filters(&["verdict=failure"]).keep_results(&row));
         for wrong in ["insn>1", "insns>x", "file=1", ""] {
             assert!(Filters::default().push(wrong).is_err(), "{wrong}");
         }

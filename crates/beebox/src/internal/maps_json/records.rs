@@ -28,6 +28,16 @@ pub struct RecordTypes<'a> {
     formats: Vec<(String, Formats)>,
 }
 
+/// Kinds of types that records have, in the order in which a name alone is looked for.
+const KINDS: [Kind; 6] = [
+    Kind::Struct,
+    Kind::Union,
+    Kind::Typedef,
+    Kind::Int,
+    Kind::Enum,
+    Kind::Enum64,
+];
+
 impl<'a> RecordTypes<'a> {
     /// The types of an object's records, as far as its variables say.
     pub fn new(object: &'a Object<'_>) -> RecordTypes<'a> {
@@ -78,7 +88,7 @@ impl<'a> RecordTypes<'a> {
     }
 
     /// Sets the type of the records of a map: the name of a structure, union, typedef, integer or
-    /// enumeration of the object.
+    /// enumeration of the object, also as C writes it (`struct event`).
     ///
     /// # Errors
     /// If no loaded program uses the map, it has no records, or the object does not have the type.
@@ -97,15 +107,13 @@ impl<'a> RecordTypes<'a> {
             return Err(RecordTypeError::NoRecords(map.to_owned()));
         }
         let types = self.types.ok_or(RecordTypeError::NoTypes)?;
-        let kinds = [
-            Kind::Struct,
-            Kind::Union,
-            Kind::Typedef,
-            Kind::Int,
-            Kind::Enum,
-            Kind::Enum64,
-        ];
-        let found = kinds.iter().find_map(|kind| types.find(*kind, name));
+        let (kinds, tag): (&[Kind], _) = match name.split_once(' ') {
+            Some(("struct", tag)) => (&[Kind::Struct], tag),
+            Some(("union", tag)) => (&[Kind::Union], tag),
+            Some(("enum", tag)) => (&[Kind::Enum, Kind::Enum64], tag),
+            _ => (&KINDS, name),
+        };
+        let found = kinds.iter().find_map(|kind| types.find(*kind, tag.trim()));
         let found = found.ok_or_else(|| RecordTypeError::NoType(name.to_owned()))?;
         self.given.push((map.to_owned(), found.id()));
         Ok(())

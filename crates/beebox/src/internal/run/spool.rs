@@ -125,17 +125,27 @@ fn read_item(from: &mut impl Read) -> io::Result<SpoolItem> {
     })
 }
 
-/// A file of the process alone, which no directory has.
-#[cfg(unix)]
+/// A file of the process alone, which is gone when it ends: on Unix no directory has it.
+#[cfg(any(unix, windows))]
 fn unnamed_file() -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
     for number in 0.. {
         let name = format!(".beebox.{}.{number}.spool", std::process::id());
         let path = std::env::temp_dir().join(name);
         let mut options = File::options();
-        let options = options.read(true).write(true).create_new(true).mode(0o600);
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        #[cfg(windows)]
+        {
+            use std::os::windows::fs::OpenOptionsExt;
+            const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
+            options
+                .share_mode(0)
+                .custom_flags(FILE_FLAG_DELETE_ON_CLOSE);
+        }
         match options.open(&path) {
             Ok(file) => {
+                #[cfg(unix)]
                 std::fs::remove_file(&path)?;
                 return Ok(file);
             }
@@ -146,8 +156,8 @@ fn unnamed_file() -> io::Result<File> {
     unreachable!("the numbers do not end")
 }
 
-/// Other systems have no files without a name.
-#[cfg(not(unix))]
+/// Other systems have no such files.
+#[cfg(not(any(unix, windows)))]
 fn unnamed_file() -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -260,7 +260,7 @@ fn verify_file<F: Files>(
 ) -> Result<FileResults, F::Error> {
     let name = files.names()[at].as_str();
     // Filters have last parts of paths, as veristat's.
-    let base = name.rsplit('/').next().unwrap_or(name);
+    let base = name.rsplit(std::path::is_separator).next().unwrap_or(name);
     let left_out = RefCell::new(Vec::new());
     let is_chosen = |prog: &str| {
         let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
