@@ -4,10 +4,10 @@
 //! Abstract interpretation over all paths in the kernel's order, with precision
 //! tracking and pruning by state equality. Six contexts, narrow to wide:
 //!
-//! * [`env::Env`]: program, kernel, registry, options; read only.
-//! * [`facts::Facts`]: results of the passes before the walk; read only.
+//! * [`input::Input`]: program, kernel, registry, options; read only.
+//! * [`analysis::Analysis`]: results of the passes before the walk; read only.
 //! * [`state::State`]: what is known on the current path.
-//! * [`walk::Walk`]: the current path with all of the above, and the requests that a
+//! * [`env::VerifierEnv`]: the current path with all of the above, and the requests that a
 //!   check may make (a precise scalar, another branch, a new identity).
 //! * [`explore::Explorer`]: work list, checkpoints, counters.
 //! * [`log::Sink`]: the log.
@@ -16,7 +16,7 @@
 //! |---|---|
 //! | [`domain`] | numbers: tnum, ranges, arithmetic on them |
 //! | [`state`] | registers, stack slots, frames, references |
-//! | [`facts`] | control flow, subprograms, prune points, liveness |
+//! | [`analysis`] | control flow, subprograms, prune points, liveness |
 //! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
 //! | [`explore`] | order of the walk, pruning, loops |
 //! | [`precise`] | backtracking |
@@ -27,7 +27,7 @@
 //!
 //! # Modules
 //!
-//! `facts/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
+//! `analysis/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
 //! the walk and its pruning, `state/` registers, stack slots and frames, `domain/` numbers,
 //! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
 //! map references; `rewrite/` removes dead code and makes the kernel's form of a program; `log/`
@@ -40,14 +40,15 @@
 #![forbid(unsafe_code)]
 
 pub mod alu;
+pub mod analysis;
 pub mod attach;
 pub mod call;
 mod cost;
 pub mod domain;
 pub mod env;
 pub mod explore;
-pub mod facts;
 pub mod flow;
+pub mod input;
 mod insn_facts;
 #[macro_use]
 pub mod log;
@@ -67,7 +68,6 @@ pub mod state;
 mod type_rules;
 mod verdict;
 mod verify;
-pub mod walk;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};

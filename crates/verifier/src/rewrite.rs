@@ -10,8 +10,8 @@ mod lengths;
 use isa::ebpf::{Callee, Imm64, Insn};
 use spec::calls::TAIL_CALL;
 
-use crate::facts::Facts;
-use crate::walk::{MapUse, SubprogAux, Walk};
+use crate::analysis::Analysis;
+use crate::env::{MapUse, SubprogAux, VerifierEnv};
 use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
@@ -33,63 +33,63 @@ pub enum Spills {
 }
 
 /// Checks what is left of the program.
-pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
-    check_accesses(walk)?;
-    check_tail_calls(walk)?;
-    check_absent_kfuncs(walk)?;
-    check_function_addresses(walk)
+pub(crate) fn check(env: &mut VerifierEnv<'_>) -> Result<()> {
+    check_accesses(env)?;
+    check_tail_calls(env)?;
+    check_absent_kfuncs(env)?;
+    check_function_addresses(env)
 }
 
 /// True if the walk reached the instruction.
-fn is_seen(walk: &Walk<'_>, at: u32) -> bool {
-    walk.aux.get(at as usize).is_some_and(|aux| aux.seen)
+fn is_seen(env: &VerifierEnv<'_>, at: u32) -> bool {
+    env.aux.get(at as usize).is_some_and(|aux| aux.seen)
 }
 
 /// Refuses accesses that no rewriting has: the walk accepts half of a field of 8 bytes of
 /// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
-fn check_accesses(walk: &mut Walk<'_>) -> Result<()> {
-    let lengths = Lengths::of(walk);
-    let mut seen = (0..walk.aux.len()).filter(|&at| walk.aux[at].seen);
+fn check_accesses(env: &mut VerifierEnv<'_>) -> Result<()> {
+    let lengths = Lengths::of(env);
+    let mut seen = (0..env.aux.len()).filter(|&at| env.aux[at].seen);
     let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {
         return Ok(());
     };
-    walk.insn_idx = at as u32;
-    Err(refuse!(walk => Program::ContextConversion))
+    env.insn_idx = at as u32;
+    Err(refuse!(env => Program::ContextConversion))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
 /// size of one (`do_misc_fixups`).
 #[doc(alias = "do_misc_fixups")]
-fn check_tail_calls(walk: &mut Walk<'_>) -> Result<()> {
-    if walk.env.bypass_spec_v1 {
+fn check_tail_calls(env: &mut VerifierEnv<'_>) -> Result<()> {
+    if env.input.bypass_spec_v1 {
         return Ok(());
     }
     let is_abusing = |at: &u32| {
-        let aux = &walk.aux[*at as usize];
-        let insn = walk.env.insns[*at as usize];
+        let aux = &env.aux[*at as usize];
+        let insn = env.input.insns[*at as usize];
         let is_tail_call = matches!(insn, Insn::Call(Callee::Helper(TAIL_CALL)));
         is_tail_call && aux.seen && aux.map == MapUse::Several
     };
-    let Some(at) = (0..walk.aux.len() as u32).find(is_abusing) else {
+    let Some(at) = (0..env.aux.len() as u32).find(is_abusing) else {
         return Ok(());
     };
-    walk.insn_idx = at;
-    Err(refuse!(walk => Program::TailCallMap))
+    env.insn_idx = at;
+    Err(refuse!(env => Program::TailCallMap))
 }
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent
 /// (`fixup_kfunc_call`).
 #[doc(alias = "fixup_kfunc_call")]
-fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
+fn check_absent_kfuncs(env: &mut VerifierEnv<'_>) -> Result<()> {
     let is_absent = |insn: &Insn| matches!(insn, Insn::Call(Callee::Kfunc { id: 0, .. }));
-    let insns = (0u32..).zip(&walk.env.insns);
-    let mut absent = insns.filter(|(at, insn)| is_absent(insn) && is_seen(walk, *at));
+    let insns = (0u32..).zip(&env.input.insns);
+    let mut absent = insns.filter(|(at, insn)| is_absent(insn) && is_seen(env, *at));
     let Some((at, _)) = absent.next() else {
         return Ok(());
     };
-    walk.insn_idx = at;
-    Err(refuse!(walk => Program::KfuncLeft))
+    env.insn_idx = at;
+    Err(refuse!(env => Program::KfuncLeft))
 }
 
 /// Refuses addresses of functions that are gone with the dead code: each range of dead
@@ -99,28 +99,28 @@ fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
 /// program.
 #[doc(alias = "bpf_adj_delta_to_imm")]
 #[doc(alias = "jit_subprogs")]
-fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
-    let starts = walk.facts.subprogs.iter().map(|facts| facts.start);
-    let left: Vec<u32> = starts.filter(|&start| is_seen(walk, start)).collect();
+fn check_function_addresses(env: &mut VerifierEnv<'_>) -> Result<()> {
+    let starts = env.analysis.subprogs.iter().map(|info| info.start);
+    let left: Vec<u32> = starts.filter(|&start| is_seen(env, start)).collect();
     let is_address = |insn: &Insn| function_address(insn).is_some();
-    if left.len() < 2 || !walk.env.insns.iter().any(is_address) {
+    if left.len() < 2 || !env.input.insns.iter().any(is_address) {
         return Ok(());
     }
     let removal = Removal::of(
-        &walk.env.insns,
-        |slot| is_seen(walk, slot as u32),
-        |slot| is_dropped(walk.facts, &walk.subprogs, slot),
+        &env.input.insns,
+        |slot| is_seen(env, slot as u32),
+        |slot| is_dropped(env.analysis, &env.subprogs, slot),
     );
     let left: Vec<u32> = left.iter().map(|&start| removal.place_of(start)).collect();
-    for (at, insn) in (0u32..).zip(&walk.env.insns) {
+    for (at, insn) in (0u32..).zip(&env.input.insns) {
         let Some(off) = function_address(insn) else {
             continue;
         };
         let place = removal.place_of((at + 1).wrapping_add_signed(off));
-        if is_seen(walk, at) && !left.contains(&place) {
-            walk.insn_idx = at;
-            let place = rewritten_place(walk, &removal, place);
-            return Err(refuse!(walk => Program::NothingToJit { place }));
+        if is_seen(env, at) && !left.contains(&place) {
+            env.insn_idx = at;
+            let place = rewritten_place(env, &removal, place);
+            return Err(refuse!(env => Program::NothingToJit { place }));
         }
     }
     Ok(())
@@ -128,8 +128,8 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
 
 /// Place in the rewritten program of an instruction of the program without dead code. One
 /// whose number of instructions is not known counts as one.
-fn rewritten_place(walk: &Walk<'_>, removal: &Removal, place: u32) -> u32 {
-    let lengths = Lengths::of(walk);
+fn rewritten_place(env: &VerifierEnv<'_>, removal: &Removal, place: u32) -> u32 {
+    let lengths = Lengths::of(env);
     let before = removal.left().take(place as usize);
     let rewritten = before.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));
     rewritten.sum::<u32>() + if place == 0 { 0 } else { lengths.prologue() }
@@ -149,15 +149,15 @@ fn function_address(insn: &Insn) -> Option<i32> {
 /// True for spills and fills around calls of the `bpf_fastcall` contract that the kernel
 /// drops (`remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
-pub(crate) fn is_dropped(facts: &Facts, subprogs: &[SubprogAux], slot: usize) -> bool {
-    let pairs_around = |call: usize| usize::from(facts.insns[call].fastcall_spills);
-    let calls = slot.saturating_sub(MAX_SPILLS)..facts.insns.len().min(slot + MAX_SPILLS + 1);
+pub(crate) fn is_dropped(analysis: &Analysis, subprogs: &[SubprogAux], slot: usize) -> bool {
+    let pairs_around = |call: usize| usize::from(analysis.insns[call].fastcall_spills);
+    let calls = slot.saturating_sub(MAX_SPILLS)..analysis.insns.len().min(slot + MAX_SPILLS + 1);
     let is_around = |call: usize| call != slot && call.abs_diff(slot) <= pairs_around(call);
     let mut calls = calls.filter(|&call| is_around(call));
-    let is_pattern = facts.insns[slot].fastcall_pattern;
+    let is_pattern = analysis.insns[slot].fastcall_pattern;
     is_pattern
         && calls.any(|call| {
-            let subprog = facts.subprog_containing(call as u32);
+            let subprog = analysis.subprog_containing(call as u32);
             subprogs[subprog].fastcall_stack_off != i32::from(i16::MIN)
         })
 }

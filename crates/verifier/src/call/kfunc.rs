@@ -14,8 +14,8 @@ use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{clear_caller_saved, leak, reference};
 use crate::domain::Scalar;
+use crate::env::{Outcome, VerifierEnv};
 use crate::mem::packet;
-use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop, refuse};
 
 /// A kfunc with its prototype.
@@ -62,70 +62,70 @@ struct Meta {
 }
 
 /// Checks a call of a kernel function.
-pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Result<Outcome> {
+pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, id: i32, module: i16) -> Result<Outcome> {
     if id == 0 {
         return Ok(Outcome::Next);
     }
-    let (btf, kfunc) = find(walk, id, module)?;
-    let (kind, attach) = (walk.env.context.kind, walk.env.context.attach);
+    let (btf, kfunc) = find(env, id, module)?;
+    let (kind, attach) = (env.input.context.kind, env.input.context.attach);
     let Some(kfunc) = kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
-        let name = name_of(walk, btf, id);
-        return Err(refuse!(walk => Call::KfuncNotAllowed { name }));
+        let name = name_of(env, btf, id);
+        return Err(refuse!(env => Call::KfuncNotAllowed { name }));
     };
     let name = &*kfunc.name;
     if kfunc.special == Some(SpecialKfunc::Trap) {
-        return Err(refuse!(walk => Call::Trap));
+        return Err(refuse!(env => Call::Trap));
     }
-    if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !walk.state.in_sleepable {
-        return Err(refuse!(walk => Call::SleepableKfunc { name }));
+    if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !env.state.in_sleepable {
+        return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
     let callee = callee(btf, kfunc, id)?;
-    let meta = args::check(walk, &callee)?;
-    change_sections(walk, &callee)?;
-    release(walk, &callee, &meta, id)?;
+    let meta = args::check(env, &callee)?;
+    change_sections(env, &callee)?;
+    release(env, &callee, &meta, id)?;
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
     // The default callback returns the cookie.
-    if throws && walk.facts.exception_callback.is_none() {
-        crate::flow::check_thrown(walk)?;
+    if throws && env.analysis.exception_callback.is_none() {
+        crate::flow::check_thrown(env)?;
     }
-    clear_caller_saved(walk)?;
-    returns::set_result(walk, &callee, &meta)?;
+    clear_caller_saved(env)?;
+    returns::set_result(env, &callee, &meta)?;
     if kfunc.special.is_some_and(SpecialKfunc::changes_packet) {
-        packet::clear_pointers(walk);
+        packet::clear_pointers(env);
     }
     if throws {
-        leak::check_resource_leak(walk, true, true, "bpf_throw")?;
+        leak::check_resource_leak(env, true, true, "bpf_throw")?;
         return Ok(Outcome::Exit);
     }
-    if let Some(most) = most(walk, id, module) {
-        walk.reg_mut(Reg::R0).num = Scalar::up_to(most);
+    if let Some(most) = most(env, id, module) {
+        env.reg_mut(Reg::R0).num = Scalar::up_to(most);
     }
-    walk.mark_scratched(Reg::R0);
+    env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
 }
 
 /// Largest result of a bit operation that has one.
-fn most(walk: &Walk<'_>, id: i32, module: i16) -> Option<u64> {
+fn most(env: &VerifierEnv<'_>, id: i32, module: i16) -> Option<u64> {
     let index = usize::try_from(module).ok()?.checked_sub(1)?;
-    BitOp::from_func(walk.env.modules.get(index)?, id)?.most()
+    BitOp::from_func(env.input.modules.get(index)?, id)?.most()
 }
 
 /// The BTF that has a kernel function, that of vmlinux or of a module, and the function as a
 /// kfunc (`fetch_kfunc_meta`).
 #[doc(alias = "fetch_kfunc_meta")]
 fn find<'e>(
-    walk: &Walk<'e>,
+    env: &VerifierEnv<'e>,
     id: i32,
     module: i16,
 ) -> Result<(Option<&'e Btf<'static>>, Option<&'e Kfunc>)> {
-    let env = walk.env;
+    let input = env.input;
     if module == 0 {
-        return Ok((env.vmlinux, env.registry.kfunc(id as u32)));
+        return Ok((input.vmlinux, input.registry.kfunc(id as u32)));
     }
     let index = usize::try_from(module)
         .ok()
         .and_then(|at| at.checked_sub(1));
-    match index.and_then(|at| env.modules.get(at)) {
+    match index.and_then(|at| input.modules.get(at)) {
         Some(module) if module.kfuncs.is_some() => {
             Ok((Some(&*module.btf), module.kfunc(id as u32)))
         }
@@ -164,47 +164,47 @@ fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Resul
 }
 
 /// Enters and leaves RCU and non-preemptible sections, and refuses what may sleep inside.
-fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
+fn change_sections(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<()> {
     let name = &callee.kfunc.name;
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
     let locks = callee.is(SpecialKfunc::RcuReadLock);
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
-    if walk.state.active_rcu_lock {
+    if env.state.active_rcu_lock {
         if locks {
-            return Err(refuse!(walk => Call::NestedRcuLock { name }));
+            return Err(refuse!(env => Call::NestedRcuLock { name }));
         }
         if unlocks {
-            invalidate_rcu_pointers(walk);
-            walk.state.active_rcu_lock = false;
+            invalidate_rcu_pointers(env);
+            env.state.active_rcu_lock = false;
         } else if sleepable {
-            return Err(refuse!(walk => Call::SleepsUnderRcu { name }));
+            return Err(refuse!(env => Call::SleepsUnderRcu { name }));
         }
     } else if locks {
-        walk.state.active_rcu_lock = true;
+        env.state.active_rcu_lock = true;
     } else if unlocks {
-        return Err(refuse!(walk => Call::UnmatchedRcuUnlock { name }));
+        return Err(refuse!(env => Call::UnmatchedRcuUnlock { name }));
     }
     match callee.kfunc.special {
-        Some(SpecialKfunc::PreemptDisable) => walk.state.active_preempt_locks += 1,
-        Some(SpecialKfunc::PreemptEnable) if walk.state.active_preempt_locks == 0 => {
-            return Err(refuse!(walk => Call::UnmatchedPreemptEnable { name }));
+        Some(SpecialKfunc::PreemptDisable) => env.state.active_preempt_locks += 1,
+        Some(SpecialKfunc::PreemptEnable) if env.state.active_preempt_locks == 0 => {
+            return Err(refuse!(env => Call::UnmatchedPreemptEnable { name }));
         }
-        Some(SpecialKfunc::PreemptEnable) => walk.state.active_preempt_locks -= 1,
-        _ if sleepable && walk.state.active_preempt_locks != 0 => {
-            return Err(refuse!(walk => Call::SleepsNonPreemptible { name }));
+        Some(SpecialKfunc::PreemptEnable) => env.state.active_preempt_locks -= 1,
+        _ if sleepable && env.state.active_preempt_locks != 0 => {
+            return Err(refuse!(env => Call::SleepsNonPreemptible { name }));
         }
         _ => {}
     }
-    if callee.has(KfuncFlags::RCU_PROTECTED) && !walk.state.in_rcu_section() {
-        return Err(refuse!(walk => Call::RequiresRcu { name }));
+    if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section() {
+        return Err(refuse!(env => Call::RequiresRcu { name }));
     }
     Ok(())
 }
 
 /// Pointers that RCU protected may dangle from now on.
-fn invalidate_rcu_pointers(walk: &mut Walk<'_>) {
+fn invalidate_rcu_pointers(env: &mut VerifierEnv<'_>) {
     let is_protected = |reg: &crate::state::RegState| reg.flags.has(TypeFlags::MEM_RCU);
-    walk.state.for_each_reg_mut(is_protected, |reg| {
+    env.state.for_each_reg_mut(is_protected, |reg| {
         let kept = reg
             .flags
             .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
@@ -213,22 +213,22 @@ fn invalidate_rcu_pointers(walk: &mut Walk<'_>) {
 }
 
 /// Releases the reference that an argument holds.
-fn release(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Result<()> {
+fn release(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Result<()> {
     let Some(released) = meta.release else {
         return Ok(());
     };
-    let reference = walk.reg(released).ref_obj_id;
-    if reference::release(walk, reference) {
+    let reference = env.reg(released).ref_obj_id;
+    if reference::release(env, reference) {
         return Ok(());
     }
-    Err(refuse!(walk => Call::KfuncNotAcquired { name: &callee.kfunc.name, id }))
+    Err(refuse!(env => Call::KfuncNotAcquired { name: &callee.kfunc.name, id }))
 }
 
-fn name_of(walk: &Walk<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
+fn name_of(env: &VerifierEnv<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
     let of_btf = btf
         .and_then(|types| types.get(TypeId(id as u32)))
         .filter(|ty| matches!(ty.shape(), Shape::Func(_)));
-    match (of_btf, walk.env.registry.kfunc(id as u32)) {
+    match (of_btf, env.input.registry.kfunc(id as u32)) {
         (Some(ty), _) => ty.name().to_string_lossy().into_owned(),
         (None, Some(kfunc)) => kfunc.name.to_string(),
         (None, None) => format!("#{id}"),
@@ -238,8 +238,8 @@ fn name_of(walk: &Walk<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
 /// True if the kernel function may be called while a lock is held
 /// (`kfunc_spin_allowed`).
 #[doc(alias = "kfunc_spin_allowed")]
-pub(super) fn is_allowed_under_lock(walk: &Walk<'_>, id: i32, module: i16) -> bool {
-    let kfunc = walk.env.registry.kfunc(id as u32);
+pub(super) fn is_allowed_under_lock(env: &VerifierEnv<'_>, id: i32, module: i16) -> bool {
+    let kfunc = env.input.registry.kfunc(id as u32);
     let special = kfunc.and_then(|kfunc| kfunc.special);
     module == 0 && special.is_some_and(SpecialKfunc::is_allowed_under_lock)
 }

@@ -7,9 +7,9 @@ use spec::registry::{HelperProto, RetBase};
 
 use super::args::{CallMeta, never_fails};
 use super::reference;
+use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
 use btf::fields::FieldKind;
 
@@ -17,23 +17,27 @@ use btf::fields::FieldKind;
 const MAX_ERRNO: i32 = 4095;
 
 /// Puts the result of a helper into r0.
-pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
+pub(super) fn set_result(
+    env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
+    meta: &CallMeta,
+) -> Result<()> {
     let mut flags = proto.ret.flags;
     let id = meta.func;
     let mut result = match proto.ret.base {
         RetBase::Integer => {
-            set_unknown(walk, Reg::R0);
+            set_unknown(env, Reg::R0);
             if proto.ret.flags.is_empty() {
-                refine(walk, meta);
+                refine(env, meta);
             }
-            return check_single_reference(walk, meta);
+            return check_single_reference(env, meta);
         }
         RetBase::Void => return Ok(()),
         RetBase::PtrToMapValue => {
             let Some((map, uid)) = meta.map else {
                 return Err(Stop::Bug("map value without map".into()));
             };
-            let info = &walk.env.maps[map];
+            let info = &env.input.maps[map];
             let is_found = meta.helper == Some(HelperId::MapLookupElem)
                 && never_fails(info)
                 && (0..i64::from(info.max_entries())).contains(&meta.const_key);
@@ -44,7 +48,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                 info.record().has(FieldKind::SpinLock) || info.record().has(FieldKind::ResSpinLock);
             let mut result = RegState::pointer(RegKind::MapValue { map, uid }, flags);
             if has_lock && !result.may_be_null() {
-                result.id = walk.new_id();
+                result.id = env.new_id();
             }
             result
         }
@@ -55,11 +59,11 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
             let kind = RegKind::memory(meta.mem_size);
             RegState::pointer(kind, flags)
         }
-        RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
+        RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
-                return Err(refuse!(walk => Call::HelperReturnType {
-                    base: proto.ret.base as u32, name: walk.env.registry.helper_name(id), id
+                return Err(refuse!(env => Call::HelperReturnType {
+                    base: proto.ret.base as u32, name: env.input.registry.helper_name(id), id
                 }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);
@@ -67,22 +71,22 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         }
     };
     if result.may_be_null() {
-        result.id = walk.new_id();
+        result.id = env.new_id();
     }
     if meta.helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if acquires(walk, meta) {
-        let reference = reference::acquire(walk);
+    } else if acquires(env, meta) {
+        let reference = reference::acquire(env);
         result.id = reference;
         result.ref_obj_id = reference;
     }
-    set_reg(walk, Reg::R0, result);
+    set_reg(env, Reg::R0, result);
     Ok(())
 }
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
-fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    if acquires(walk, meta) {
+fn check_single_reference(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
+    if acquires(env, meta) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())
@@ -90,8 +94,8 @@ fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 
 /// True if the call returns a reference that must be released (`is_acquire_function`).
 #[doc(alias = "is_acquire_function")]
-fn acquires(walk: &Walk<'_>, meta: &CallMeta) -> bool {
-    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
+fn acquires(env: &VerifierEnv<'_>, meta: &CallMeta) -> bool {
+    let map = meta.map.and_then(|(map, _)| env.input.maps[map].kind());
     match meta.helper {
         Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
         helper => helper.is_some_and(HelperId::acquires),
@@ -99,8 +103,8 @@ fn acquires(walk: &Walk<'_>, meta: &CallMeta) -> bool {
 }
 
 /// The object or memory behind a per-CPU pointer.
-fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
-    let (Some(ty), Some(vmlinux)) = (meta.object, walk.env.vmlinux) else {
+fn of_object(env: &VerifierEnv<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+    let (Some(ty), Some(vmlinux)) = (meta.object, env.input.vmlinux) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
     let id = btf::TypeId(ty.id);
@@ -119,9 +123,9 @@ fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegSt
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
-fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
-    let cpus = walk.env.cpus;
-    let num = &mut walk.reg_mut(Reg::R0).num;
+fn refine(env: &mut VerifierEnv<'_>, meta: &CallMeta) {
+    let cpus = env.input.cpus;
+    let num = &mut env.reg_mut(Reg::R0).num;
     match meta.helper {
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;

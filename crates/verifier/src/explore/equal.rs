@@ -8,7 +8,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
 use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackSlot, State};
 
 /// Exactness of a comparison of states (kernel: `enum exact_level`).
@@ -26,7 +26,7 @@ pub(super) enum Exactness {
 #[derive(Clone, Copy)]
 pub(super) struct Comparison<'a> {
     /// Live registers.
-    pub facts: &'a Facts,
+    pub analysis: &'a Analysis,
     /// Privilege: unwritten stack may be read, so it covers anything.
     pub allow_uninit_stack: bool,
     /// Last identity in use.
@@ -110,7 +110,7 @@ impl Comparison<'_> {
     }
 
     fn live_regs(&self, state: &State, number: usize) -> u16 {
-        self.facts.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
+        self.analysis.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
     }
 
     fn is_reg_safe(

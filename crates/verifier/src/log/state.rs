@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::Sink;
 use super::reg::{dynptr_type_str, write_reg};
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::{Frame, IterState, RegKind, SlotKind, State, TypeRef};
 
 /// Writes registers, stack and references of a frame, with newline; only what was
 /// written since the last time unless `print_all` (`print_verifier_state`).
 pub fn print_verifier_state(
-    env: &Env<'_>,
+    input: &Input<'_>,
     sink: &mut Sink<'_>,
     state: &State,
     frameno: usize,
@@ -33,10 +33,10 @@ pub fn print_verifier_state(
             continue;
         }
         let _ = write!(out, " R{number}=");
-        let is_precise = !env.bpf_capable || state.is_precise_reg(frameno, number);
-        write_reg(env, out, frame.frameno, reg, is_precise);
+        let is_precise = !input.bpf_capable || state.is_precise_reg(frameno, number);
+        write_reg(input, out, frame.frameno, reg, is_precise);
     }
-    write_stack(env, out, state, frameno, slots);
+    write_stack(input, out, state, frameno, slots);
     write_references(out, state);
     if frame.in_callback_fn {
         out.push_str(" cb");
@@ -53,7 +53,7 @@ pub fn print_verifier_state(
 
 /// Writes what an instruction changed, behind the instruction if it was the last that
 /// was written (`print_insn_state`).
-pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
+pub fn print_insn_state(input: &Input<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
     const COLUMN: usize = 40;
     const STEP: usize = 8;
     if !sink.is_on() {
@@ -68,23 +68,23 @@ pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink<'_>, state: &State, frame
     } else {
         let _ = write!(sink.text, "{}:", state.insn_idx);
     }
-    print_verifier_state(env, sink, state, frameno, false);
+    print_verifier_state(input, sink, state, frameno, false);
 }
 
 impl Sink<'_> {
     /// Writes the line of the instruction that the walk comes to, and the source line
     /// above it.
-    pub fn print_insn(&mut self, env: &Env<'_>, insn_idx: u32) {
-        super::verbose_linfo(env, self, insn_idx, "; ");
+    pub fn print_insn(&mut self, input: &Input<'_>, insn_idx: u32) {
+        super::verbose_linfo(input, self, insn_idx, "; ");
         let start = self.position();
         self.write(format_args!("{insn_idx}: "));
-        super::verbose_insn(env, self, insn_idx);
+        super::verbose_insn(input, self, insn_idx);
         self.insn_width = self.position() - start;
         self.insn_end = self.position();
     }
 }
 
-fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
+fn write_stack(input: &Input<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
     let frame: &Frame = state.frame(frameno);
     let mut spi = 0;
     while spi < frame.stack.len() {
@@ -106,7 +106,7 @@ fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, s
                         .map(letter),
                 );
                 let is_precise = state.is_precise_slot(frameno, spi);
-                write_reg(env, out, frame.frameno, &slot.reg, is_precise);
+                write_reg(input, out, frame.frameno, &slot.reg, is_precise);
             }
             SlotKind::Dynptr => {
                 // The second slot has the attributes.
@@ -117,7 +117,7 @@ fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, s
             }
             SlotKind::Iter => {
                 if slot.reg.ref_obj_id != 0 {
-                    write_iterator(env, out, offset(spi), &slot.reg);
+                    write_iterator(input, out, offset(spi), &slot.reg);
                 }
             }
             _ => {
@@ -157,7 +157,7 @@ fn write_dynptr(out: &mut String, offset: i64, reg: &crate::state::RegState) {
     out.push(')');
 }
 
-fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::state::RegState) {
+fn write_iterator(input: &Input<'_>, out: &mut String, offset: i64, reg: &crate::state::RegState) {
     let RegKind::Iter {
         type_id,
         state,
@@ -166,7 +166,7 @@ fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::sta
     else {
         return;
     };
-    let name = env.type_name(TypeRef { btf, id: type_id });
+    let name = input.type_name(TypeRef { btf, id: type_id });
     let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
     let state = match state {
         IterState::Invalid => "<invalid>",

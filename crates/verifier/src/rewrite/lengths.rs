@@ -11,8 +11,8 @@ use spec::registry::{AccessForm, RegBase};
 
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
+use crate::env::{InsnAux, MapUse, VerifierEnv};
 use crate::speculation::OffsetMask;
-use crate::walk::{InsnAux, MapUse, Walk};
 
 /// Instructions that count a round of `may_goto`.
 pub(super) const MAY_GOTO: u32 = 7;
@@ -24,24 +24,24 @@ const TSTAMP_TYPE: i16 = 180;
 /// The lengths of a program whose walk has ended (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
 pub(super) struct Lengths<'w, 'a> {
-    walk: &'w Walk<'a>,
+    env: &'w VerifierEnv<'a>,
     accesses_tstamp_type: bool,
 }
 
 impl<'w, 'a> Lengths<'w, 'a> {
     /// The lengths of this walk's program.
-    pub(super) fn of(walk: &'w Walk<'a>) -> Lengths<'w, 'a> {
+    pub(super) fn of(env: &'w VerifierEnv<'a>) -> Lengths<'w, 'a> {
         let is_of_skb = matches!(
-            walk.env.context.kind,
+            env.input.context.kind,
             ProgramType::SchedCls | ProgramType::SchedAct
         );
         let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
             let offset = insn.access().map(|access| access.off);
             aux.seen && offset == Some(TSTAMP_TYPE) && base(aux) == Some(RegBase::PtrToCtx)
         };
-        let mut insns = walk.env.insns.iter().zip(&walk.aux);
+        let mut insns = env.input.insns.iter().zip(&env.aux);
         Lengths {
-            walk,
+            env,
             accesses_tstamp_type: is_of_skb && insns.any(is_tstamp_type),
         }
     }
@@ -49,7 +49,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
     /// Instructions that the one at a slot becomes, and those that mask it against
     /// speculation; `None` if the number is not known.
     pub(super) fn at(&self, slot: usize) -> Option<u32> {
-        let (insn, aux) = (self.walk.env.insns[slot], &self.walk.aux[slot]);
+        let (insn, aux) = (self.env.input.insns[slot], &self.env.aux[slot]);
         let barriers = u32::from(aux.barriers.before) + u32::from(aux.barriers.behind);
         let mask = aux.barriers.mask.map_or(0, masking);
         Some(self.unmasked(insn, aux)? + barriers + mask)
@@ -57,7 +57,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
 
     /// True for an access that the walk accepts and no instruction stands for.
     pub(super) fn lacks_conversion(&self, slot: usize) -> bool {
-        let (insn, aux) = (self.walk.env.insns[slot], &self.walk.aux[slot]);
+        let (insn, aux) = (self.env.input.insns[slot], &self.env.aux[slot]);
         let access = insn.access().zip(form(insn));
         access.is_some_and(|(access, form)| self.access(access, form, aux) == Some(0))
     }
@@ -85,9 +85,9 @@ impl<'w, 'a> Lengths<'w, 'a> {
 
     /// Instructions in front of the first one, which make the packet writable.
     pub(super) fn prologue(&self) -> u32 {
-        let rules = self.walk.env.registry.rules(&self.walk.env.context);
+        let rules = self.env.input.registry.rules(&self.env.input.context);
         let prologue = rules.map_or(0, |rules| rules.prologue.into());
-        if self.walk.seen_direct_write {
+        if self.env.seen_direct_write {
             prologue
         } else {
             0
@@ -96,42 +96,42 @@ impl<'w, 'a> Lengths<'w, 'a> {
 
     /// Instructions in front of the function that begins at a slot.
     pub(super) fn entry(&self, slot: usize) -> u32 {
-        let subprogs = &self.walk.facts.subprogs;
-        let function = subprogs.iter().find(|facts| facts.start as usize == slot);
-        let counts = function.is_some_and(|facts| {
-            (facts.start as usize..facts.end as usize).any(|slot| {
+        let subprogs = &self.env.analysis.subprogs;
+        let function = subprogs.iter().find(|info| info.start as usize == slot);
+        let counts = function.is_some_and(|info| {
+            (info.start as usize..info.end as usize).any(|slot| {
                 let is_loop =
-                    matches!(self.walk.env.insns[slot], Insn::MayGoto { off } if off != 0);
-                is_loop && self.walk.aux[slot].seen
+                    matches!(self.env.input.insns[slot], Insn::MayGoto { off } if off != 0);
+                is_loop && self.env.aux[slot].seen
             })
         });
         if counts { ROUNDS } else { 0 }
     }
 
     fn access(&self, access: Access, form: AccessForm, aux: &InsnAux) -> Option<u32> {
-        let env = self.walk.env;
+        let input = self.env.input;
         let Some(base) = base(aux) else {
             return Some(1);
         };
         let (offset, size) = (access.off.into(), access.size.bytes());
         match base {
             RegBase::PtrToCtx => {
-                let layout = env.registry.layout(&env.context)?;
+                let layout = input.registry.layout(&input.context)?;
                 layout.insns(offset, size, form, self.accesses_tstamp_type)
             }
             RegBase::PtrToSocket
             | RegBase::PtrToSockCommon
             | RegBase::PtrToTcpSock
-            | RegBase::PtrToXdpSock => env.registry.socket_insns(base, offset, size, form),
+            | RegBase::PtrToXdpSock => input.registry.socket_insns(base, offset, size, form),
             _ => Some(1),
         }
     }
 
     fn call(&self, id: u32, aux: &InsnAux) -> Option<u32> {
-        let env = self.walk.env;
-        let rewriting = &env.registry.rewriting;
+        let input = self.env.input;
+        let rewriting = &input.registry.rewriting;
         // Maps of a caller without CAP_PERFMON have their indexes masked.
-        let masks = !env.bypass_spec_v1;
+        let masks = !input.bypass_spec_v1;
         let helper = i32::try_from(id).ok().and_then(HelperId::from_number);
         match helper {
             Some(HelperId::TailCall) => return Some(if masks { 3 } else { 1 }),
@@ -143,7 +143,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
             // With several maps the kernel calls the function that looks at the map.
             return Some(1);
         };
-        let map = &env.maps[map];
+        let map = &input.maps[map];
         let kind = map.kind()?;
         if map.def().params.flags.has(MapFlags::INNER_MAP) {
             return Some(1);
@@ -165,11 +165,11 @@ impl<'w, 'a> Lengths<'w, 'a> {
             "bpf_list_push_",
             "bpf_rbtree_add",
         ];
-        let name = &self.walk.env.registry.kfunc(id)?.name;
+        let name = &self.env.input.registry.kfunc(id)?.name;
         if WITH_ARGUMENTS.iter().any(|start| name.starts_with(start)) {
             return None;
         }
-        let types = self.walk.env.vmlinux?;
+        let types = self.env.input.vmlinux?;
         let Shape::Func(function) = types.get(TypeId(id))?.shape() else {
             return None;
         };
@@ -184,7 +184,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
     }
 
     fn packet_load(&self, insn: Insn) -> Option<u32> {
-        let loads = self.walk.env.registry.rewriting.packet_loads;
+        let loads = self.env.input.registry.rewriting.packet_loads;
         let insns = match insn {
             Insn::PacketInd { imm: 0, .. } => loads.indirect,
             Insn::PacketInd { .. } => loads.indirect_offset,
@@ -241,8 +241,8 @@ fn load_form(signed: bool, into_base: bool) -> AccessForm {
 }
 
 /// Adds to the facts of an accepted program what Linux makes of its instructions.
-pub(crate) fn note(walk: &Walk<'_>, facts: &mut ProgramFacts) {
-    let lengths = Lengths::of(walk);
+pub(crate) fn note(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
+    let lengths = Lengths::of(env);
     facts.prologue = lengths.prologue();
     for (slot, fact) in facts.insns.iter_mut().enumerate() {
         if fact.is_reached {

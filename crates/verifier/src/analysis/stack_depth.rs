@@ -7,13 +7,13 @@
 use spec::programs::AttachType;
 
 use super::calls::{is_function_address, is_local_call, throws};
-use super::{Facts, Pass};
-use crate::env::Env;
+use super::{Analysis, Pass};
+use crate::env::SubprogAux;
+use crate::input::Input;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::Applies;
-use crate::walk::SubprogAux;
 use crate::{LIMITS, Result, Stop, refuse, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
@@ -32,20 +32,23 @@ enum StackMode {
 /// Checks the stack of all chains of calls. Sets
 /// [`SubprogAux::tail_call_reachable`].
 pub fn check_max_stack_depth(
-    env: &Env<'_>,
-    facts: &Facts,
+    input: &Input<'_>,
+    analysis: &Analysis,
     sink: &mut Sink<'_>,
     subprogs: &mut [SubprogAux],
 ) -> Result<()> {
     let mut check = Check {
-        env,
-        facts,
+        input,
+        analysis,
         pass: Pass { sink, insn_idx: 0 },
         modes: vec![StackMode::Unknown; subprogs.len()],
         subprogs,
     };
-    let has_tail_call = facts.subprogs.iter().any(|subprog| subprog.has_tail_call);
-    let private = env.private_stack && !has_tail_call && has_private_stack(env);
+    let has_tail_call = analysis
+        .subprogs
+        .iter()
+        .any(|subprog| subprog.has_tail_call);
+    let private = input.private_stack && !has_tail_call && has_private_stack(input);
     for root in (0..check.subprogs.len()).rev() {
         if root == 0 || check.subprogs[root].is_async_cb {
             check.walk(root, root == 0 && private)?;
@@ -55,17 +58,17 @@ pub fn check_max_stack_depth(
 }
 
 /// True if the kernel gives the program's functions stacks of their own.
-fn has_private_stack(env: &Env<'_>) -> bool {
-    match env.type_rules().private_stack {
+fn has_private_stack(input: &Input<'_>) -> bool {
+    match input.type_rules().private_stack {
         Applies::Never => false,
         Applies::Always => true,
-        Applies::ByAttachType => env.context.attach != Some(AttachType::TraceIter),
+        Applies::ByAttachType => input.context.attach != Some(AttachType::TraceIter),
     }
 }
 
 struct Check<'s, 'e, 'l> {
-    env: &'s Env<'e>,
-    facts: &'s Facts,
+    input: &'s Input<'e>,
+    analysis: &'s Analysis,
     pass: Pass<'s, 'l>,
     modes: Vec<StackMode>,
     subprogs: &'s mut [SubprogAux],
@@ -84,14 +87,14 @@ impl Check<'_, '_, '_> {
         let mut subprog = root;
         let mut tail_call_reachable = false;
         self.enter(subprog, private, frame, &mut depth)?;
-        let mut insn = self.facts.subprogs[subprog].start;
+        let mut insn = self.analysis.subprogs[subprog].start;
         loop {
             let call = self.next_call(subprog, insn, &returns[..frame])?;
             if let Some((site, callee)) = call {
                 returns[frame] = (site + 1, subprog);
                 subprog = callee;
-                insn = self.facts.subprogs[subprog].start;
-                tail_call_reachable |= self.facts.subprogs[subprog].has_tail_call;
+                insn = self.analysis.subprogs[subprog].start;
+                tail_call_reachable |= self.analysis.subprogs[subprog].has_tail_call;
                 frame += 1;
                 self.pass.insn_idx = site;
                 if frame >= MAX_CALL_FRAMES {
@@ -128,7 +131,7 @@ impl Check<'_, '_, '_> {
             self.modes[subprog] = StackMode::Kernel;
         }
         if subprog != 0
-            && self.facts.subprogs[subprog].has_tail_call
+            && self.analysis.subprogs[subprog].has_tail_call
             && *depth >= MAX_STACK_BEFORE_TAIL_CALL
         {
             return Err(refuse!(self.pass => Program::TailCallStack { depth: *depth }));
@@ -161,9 +164,9 @@ impl Check<'_, '_, '_> {
         from: u32,
         callers: &[(u32, usize)],
     ) -> Result<Option<(u32, usize)>> {
-        for index in from..self.facts.subprogs[subprog].end {
-            let insn = self.env.program.insns()[index as usize];
-            if throws(self.env, insn) {
+        for index in from..self.analysis.subprogs[subprog].end {
+            let insn = self.input.program.insns()[index as usize];
+            if throws(self.input, insn) {
                 let callers = callers.iter().map(|(_, caller)| *caller);
                 let mut chain = callers.chain([subprog]);
                 if chain.any(|frame| self.subprogs[frame].is_cb) {
@@ -176,10 +179,10 @@ impl Check<'_, '_, '_> {
             }
             let target = (index + 1).wrapping_add_signed(insn.imm);
             let callee = self
-                .facts
+                .analysis
                 .subprog_at(target)
                 .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
-            if is_call && self.facts.exception_callback == Some(callee) {
+            if is_call && self.analysis.exception_callback == Some(callee) {
                 // The kernel ends this line of the log with its statistics.
                 let rejection = Program::ExceptionCallbackCall {
                     index: index.into(),

@@ -1,19 +1,19 @@
 //! Orders of the control-flow graph: postorder and strongly connected components.
 
-use super::Facts;
+use super::Analysis;
 use super::subprogs::NONE;
 
 /// Computes the postorder of each subprogram (`compute_postorder`). The walk discovers
 /// all successors of an instruction at once, as the kernel does, so the order differs
 /// from that of a recursive search; the log of live stack slots depends on it.
-pub(super) fn compute_postorder(facts: &mut Facts) {
+pub(super) fn compute_postorder(analysis: &mut Analysis) {
     const DISCOVERED: u8 = 1;
     const EXPLORED: u8 = 2;
-    let count = facts.insns.len();
+    let count = analysis.insns.len();
     let mut state = vec![0u8; count];
     let mut stack: Vec<u32> = Vec::new();
     let mut order: Vec<u32> = Vec::with_capacity(count);
-    for subprog in &mut facts.subprogs {
+    for subprog in &mut analysis.subprogs {
         subprog.postorder_start = order.len() as u32;
         stack.push(subprog.start);
         while let Some(&top) = stack.last() {
@@ -25,7 +25,7 @@ pub(super) fn compute_postorder(facts: &mut Facts) {
                 continue;
             }
             *seen |= EXPLORED;
-            for next in facts.successors[top as usize] {
+            for next in analysis.successors[top as usize] {
                 if next != NONE && state[next as usize] == 0 {
                     state[next as usize] = DISCOVERED;
                     stack.push(next);
@@ -34,16 +34,16 @@ pub(super) fn compute_postorder(facts: &mut Facts) {
         }
         subprog.postorder_end = order.len() as u32;
     }
-    facts.postorder = order;
+    analysis.postorder = order;
 }
 
 /// Numbers the strongly connected components that have a cycle from 1 on
 /// (`compute_scc`), by Tarjan's algorithm with an explicit stack, in Pearce's form: the
 /// smallest reachable preorder number is taken from successors visited or not.
 #[doc(alias = "compute_scc")]
-pub(super) fn compute_components(facts: &mut Facts) {
+pub(super) fn compute_components(analysis: &mut Analysis) {
     const NOT_ON_STACK: u32 = u32::MAX;
-    let count = facts.insns.len();
+    let count = analysis.insns.len();
     let mut preorder = vec![0u32; count];
     let mut low = vec![0u32; count];
     let mut stack: Vec<u32> = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn compute_components(facts: &mut Facts) {
                 next_number += 1;
                 stack.push(top);
             }
-            let next = facts.successors[index];
+            let next = analysis.successors[index];
             for next in next.into_iter().filter(|next| (*next as usize) < count) {
                 if preorder[next as usize] == 0 {
                     search.push(next);
@@ -79,7 +79,7 @@ pub(super) fn compute_components(facts: &mut Facts) {
             while let Some(member) = stack.pop() {
                 low[member as usize] = NOT_ON_STACK;
                 if is_cycle {
-                    facts.insns[member as usize].scc = next_component;
+                    analysis.insns[member as usize].scc = next_component;
                 }
                 if member == top {
                     break;
@@ -88,5 +88,5 @@ pub(super) fn compute_components(facts: &mut Facts) {
             next_component += u32::from(is_cycle);
         }
     }
-    facts.scc_count = next_component;
+    analysis.scc_count = next_component;
 }

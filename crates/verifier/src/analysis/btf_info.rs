@@ -6,19 +6,19 @@
 use btf::{Btf, Int, Kind, Linkage, Shape, TypeId};
 use program::FuncInfo;
 
-use super::{Pass, SubprogFacts};
-use crate::env::Env;
+use super::{Pass, SubprogInfo};
+use crate::input::Input;
 use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`).
 #[doc(alias = "check_btf_info_early")]
-pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
-    let Some(types) = env.program.btf() else {
+pub(super) fn check_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
+    let Some(types) = input.program.btf() else {
         return Ok(());
     };
     let mut previous = None;
-    for record in env.program.func_info() {
+    for record in input.program.func_info() {
         match previous {
             None if record.insn != 0 => {
                 return Err(refuse!(pass => Program::FirstFuncInfo { off: record.insn }));
@@ -42,18 +42,18 @@ pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<()> 
 /// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`).
 #[doc(alias = "check_btf_info")]
 pub(super) fn check(
-    env: &Env<'_>,
+    input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
-    subprogs: &mut [SubprogFacts],
+    subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
-    match env.program.btf() {
-        Some(types) if !env.program.func_info().is_empty() => {
-            check_functions(types, env.program.func_info(), pass, subprogs)?;
+    match input.program.btf() {
+        Some(types) if !input.program.func_info().is_empty() => {
+            check_functions(types, input.program.func_info(), pass, subprogs)?;
         }
         _ => check_without_types(pass, subprogs)?,
     }
-    if let Some(types) = env.program.btf() {
-        check_lines(env, types, pass, subprogs)?;
+    if let Some(types) = input.program.btf() {
+        check_lines(input, types, pass, subprogs)?;
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ pub(super) fn check(
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
 #[doc(alias = "check_abnormal_return")]
-fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogFacts]) -> Result<()> {
+fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogInfo]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
             return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
@@ -79,7 +79,7 @@ fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
     pass: &mut Pass<'_, '_>,
-    subprogs: &mut [SubprogFacts],
+    subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     if records.len() != subprogs.len() {
         return Err(refuse!(pass => Program::FuncInfoCount));
@@ -130,16 +130,16 @@ fn is_small(int: Int) -> bool {
 /// Linux's `check_btf_line`.
 #[doc(alias = "check_btf_line")]
 fn check_lines(
-    env: &Env<'_>,
+    input: &Input<'_>,
     types: &Btf<'_>,
     pass: &mut Pass<'_, '_>,
-    subprogs: &[SubprogFacts],
+    subprogs: &[SubprogInfo],
 ) -> Result<()> {
-    let records = env.program.line_info();
+    let records = input.program.line_info();
     if records.is_empty() {
         return Ok(());
     }
-    let insns = env.program.insns();
+    let insns = input.program.insns();
     let strings = types.strings().len() as u32;
     let mut previous = 0;
     let mut found = 0;

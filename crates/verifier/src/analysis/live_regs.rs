@@ -5,27 +5,29 @@
 use isa::ebpf::{Insn, Op, RawInsn, RegSet, Row};
 
 use super::subprogs::NONE;
-use super::{Facts, Pass, calls};
-use crate::env::Env;
+use super::{Analysis, Pass, calls};
+use crate::input::Input;
 use crate::verbose;
 
-/// Computes [`super::InsnFacts::live_regs`], and writes them to the log at level 2
+/// Computes [`super::InsnInfo::live_regs`], and writes them to the log at level 2
 /// (`compute_live_registers`).
 #[doc(alias = "compute_live_registers")]
-pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) {
-    let slots = env.insns.iter().zip(env.program.insns());
-    let accesses: Vec<Access> = slots.map(|slot| access(env, slot)).collect();
+pub(super) fn compute(input: &Input<'_>, pass: &mut Pass<'_, '_>, analysis: &mut Analysis) {
+    let slots = input.insns.iter().zip(input.program.insns());
+    let accesses: Vec<Access> = slots.map(|slot| access(input, slot)).collect();
     loop {
         let mut changed = false;
-        for &index in &facts.postorder {
+        for &index in &analysis.postorder {
             let index = index as usize;
-            let after = facts.successors[index]
+            let after = analysis.successors[index]
                 .iter()
                 .filter(|next| **next != NONE)
-                .fold(0, |live, next| live | facts.insns[*next as usize].live_regs);
+                .fold(0, |live, next| {
+                    live | analysis.insns[*next as usize].live_regs
+                });
             let before = after & !accesses[index].written | accesses[index].read;
-            changed |= before != facts.insns[index].live_regs;
-            facts.insns[index].live_regs = before;
+            changed |= before != analysis.insns[index].live_regs;
+            analysis.insns[index].live_regs = before;
         }
         if !changed {
             break;
@@ -33,7 +35,7 @@ pub(super) fn compute(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts)
     }
     // The second slot of a wide load is not in the graph; the kernel leaves its sets.
     if pass.sink.is_full() {
-        write(env, pass, facts);
+        write(input, pass, analysis);
     }
 }
 
@@ -57,10 +59,10 @@ const FETCH: i32 = 1;
 
 /// Linux's `compute_insn_live_regs`.
 #[doc(alias = "compute_insn_live_regs")]
-fn access(env: &Env<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
+fn access(input: &Input<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
     if raw.is_call() {
         let clobbered = RegSet::ARGUMENTS.bits() | 1;
-        let read = match calls::summary(env, *raw) {
+        let read = match calls::summary(input, *raw) {
             Some(call) => (2 << call.params) - 2,
             None => RegSet::ARGUMENTS.bits(),
         };
@@ -98,11 +100,11 @@ fn access(env: &Env<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
     }
 }
 
-fn write(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &Facts) {
+fn write(input: &Input<'_>, pass: &mut Pass<'_, '_>, analysis: &Analysis) {
     verbose!(pass, "Live regs before insn:\n");
     let mut index = 0;
-    while index < env.program.insns().len() {
-        let insn = &facts.insns[index];
+    while index < input.program.insns().len() {
+        let insn = &analysis.insns[index];
         match insn.scc {
             0 => verbose!(pass, "    "),
             scc => verbose!(pass, "{scc:3} "),
@@ -115,7 +117,7 @@ fn write(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &Facts) {
             }
         }
         verbose!(pass, " ");
-        crate::log::verbose_insn(env, pass.sink, index as u32);
-        index += super::subprogs::slots(env.program.insns()[index]) as usize;
+        crate::log::verbose_insn(input, pass.sink, index as u32);
+        index += super::subprogs::slots(input.program.insns()[index]) as usize;
     }
 }

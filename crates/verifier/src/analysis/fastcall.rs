@@ -8,24 +8,24 @@
 
 use isa::ebpf::{Op, RawInsn, Reg};
 
-use super::{Facts, calls};
-use crate::env::Env;
+use super::{Analysis, calls};
+use crate::input::Input;
 
 const FRAME_POINTER: u8 = Reg::R10.number();
 const CALLER_SAVED: u8 = 0b11_1111;
 
 /// Marks the patterns of every subprogram (`mark_fastcall_patterns`).
 #[doc(alias = "mark_fastcall_patterns")]
-pub(super) fn mark(env: &Env<'_>, facts: &mut Facts) {
-    for number in 0..facts.subprogs.len() {
-        let range = facts.subprogs[number].start..facts.subprogs[number].end;
-        let lowest = env.program.insns()[range.start as usize..range.end as usize]
+pub(super) fn mark(input: &Input<'_>, analysis: &mut Analysis) {
+    for number in 0..analysis.subprogs.len() {
+        let range = analysis.subprogs[number].start..analysis.subprogs[number].end;
+        let lowest = input.program.insns()[range.start as usize..range.end as usize]
             .iter()
             .filter(|insn| is_spill(**insn))
             .fold(0, |lowest, insn| lowest.min(insn.off));
         for index in range {
-            if env.program.insns()[index as usize].is_call() {
-                mark_call(env, facts, number, index as usize, lowest);
+            if input.program.insns()[index as usize].is_call() {
+                mark_call(input, analysis, number, index as usize, lowest);
             }
         }
     }
@@ -42,8 +42,8 @@ fn is_spill(insn: RawInsn) -> bool {
 
 /// Linux's `mark_fastcall_pattern_for_call`.
 #[doc(alias = "mark_fastcall_pattern_for_call")]
-fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowest: i16) {
-    let Some(call) = calls::summary(env, env.program.insns()[index]) else {
+fn mark_call(input: &Input<'_>, analysis: &mut Analysis, number: usize, index: usize, lowest: i16) {
+    let Some(call) = calls::summary(input, input.program.insns()[index]) else {
         return;
     };
     let mut clobbered = (2u8 << call.params) - 1;
@@ -56,11 +56,11 @@ fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowe
     for distance in 1..=6 {
         let (Some(before), Some(fill)) = (
             index.checked_sub(distance),
-            env.program.insns().get(index + distance).copied(),
+            input.program.insns().get(index + distance).copied(),
         ) else {
             break;
         };
-        let spill = env.program.insns()[before];
+        let spill = input.program.insns()[before];
         let is_pair = is_spill(spill)
             && is_op(fill, Op::Load64)
             && fill.src() == FRAME_POINTER
@@ -73,17 +73,17 @@ fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowe
             break;
         }
         expected &= !(1 << spill.src());
-        facts.insns[before].fastcall_pattern = true;
-        facts.insns[index + distance].fastcall_pattern = true;
+        analysis.insns[before].fastcall_pattern = true;
+        analysis.insns[index + distance].fastcall_pattern = true;
         offset = offset.wrapping_add(8);
         pairs += 1;
     }
     if pairs == 0 {
         return;
     }
-    let subprog = &mut facts.subprogs[number];
+    let subprog = &mut analysis.subprogs[number];
     if call.fastcall {
-        facts.insns[index].fastcall_spills = pairs;
+        analysis.insns[index].fastcall_spills = pairs;
     } else {
         subprog.keep_fastcall_stack = true;
     }

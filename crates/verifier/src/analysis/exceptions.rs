@@ -5,13 +5,13 @@ use btf::{Btf, Kind, Linkage, Shape, TypeId};
 use program::EXCEPTION_CALLBACK_TAG;
 
 use super::Pass;
-use crate::env::Env;
+use crate::input::Input;
 use crate::{Result, refuse};
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 #[doc(alias = "bpf_find_exception_callback_insn_off")]
-pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<Option<u32>> {
-    let (Some(types), Some(main)) = (env.program.btf(), env.program.func_info().first()) else {
+pub(super) fn find_callback(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<Option<u32>> {
+    let (Some(types), Some(main)) = (input.program.btf(), input.program.func_info().first()) else {
         return Ok(None);
     };
     let tags = types.decl_tags(main.type_id, -1);
@@ -35,7 +35,7 @@ pub(super) fn find_callback(env: &Env<'_>, pass: &mut Pass<'_, '_>) -> Result<Op
     if !is_global(types, callback.id()) {
         return Err(refuse!(pass => Program::ExceptionCallbackStatic { name }));
     }
-    let mut records = env.program.func_info().iter();
+    let mut records = input.program.func_info().iter();
     match records.rfind(|record| record.type_id == callback.id()) {
         None => Err(refuse!(pass => Program::ExceptionCallbackType)),
         Some(record) if record.insn == 0 => Err(refuse!(pass => Program::ExceptionCallbackOffset)),

@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::Facts;
+use super::Analysis;
 use super::subprogs::NONE;
 use crate::log::{Sink, SlotList};
 use crate::state::{MAX_CALL_FRAMES, State};
@@ -143,8 +143,8 @@ impl LiveStack {
     /// Begins an instruction (`bpf_reset_stack_write_marks`).
     #[doc(alias = "bpf_reset_stack_write_marks")]
     #[inline]
-    pub fn reset_write_marks(&mut self, facts: &Facts, state: &State, insn_idx: u32) {
-        let current = self.ensure_current(facts, state);
+    pub fn reset_write_marks(&mut self, analysis: &Analysis, state: &State, insn_idx: u32) {
+        let current = self.ensure_current(analysis, state);
         let depth = self.instances[current].depth();
         self.begin_writes(depth, insn_idx);
     }
@@ -154,13 +154,13 @@ impl LiveStack {
     #[inline]
     pub fn mark_read(
         &mut self,
-        facts: &Facts,
+        analysis: &Analysis,
         state: &State,
         frameno: usize,
         insn_idx: u32,
         slots: u64,
     ) {
-        let current = self.ensure_current(facts, state);
+        let current = self.ensure_current(analysis, state);
         self.instances[current].mark_read(frameno, insn_idx, slots);
     }
 
@@ -193,12 +193,17 @@ impl LiveStack {
     /// Propagates what changed in the instances of the state's frames, innermost first
     /// (`bpf_update_live_stack`). Called when a path ends and when a frame is left.
     #[doc(alias = "bpf_update_live_stack")]
-    pub fn update(&mut self, facts: &Facts, sink: &mut Sink<'_>, state: &State) -> Result<()> {
+    pub fn update(
+        &mut self,
+        analysis: &Analysis,
+        sink: &mut Sink<'_>,
+        state: &State,
+    ) -> Result<()> {
         self.reset_callchain();
         for frame in (0..=state.curframe).rev() {
-            let instance = self.lookup(facts, state, frame);
+            let instance = self.lookup(analysis, state, frame);
             if self.instances[instance].updated {
-                self.propagate(facts, sink, instance)?;
+                self.propagate(analysis, sink, instance)?;
                 self.instances[instance].updated = false;
                 self.instances[instance].must_write_dropped = false;
             }
@@ -208,9 +213,9 @@ impl LiveStack {
 
     /// Prepares questions about a state (`bpf_live_stack_query_init`).
     #[doc(alias = "bpf_live_stack_query_init")]
-    pub fn query_init(&mut self, facts: &Facts, state: &State) {
+    pub fn query_init(&mut self, analysis: &Analysis, state: &State) {
         let top = state.curframe;
-        let innermost = self.lookup(facts, state, top);
+        let innermost = self.lookup(analysis, state, top);
         let mut alive = [0; MAX_CALL_FRAMES];
         for (frame, alive) in alive.iter_mut().enumerate().take(top + 1) {
             *alive = self.instances[innermost].is_live_before(frame, state.insn_idx);
@@ -219,11 +224,11 @@ impl LiveStack {
         // call, or at it if the call runs callbacks repeatedly.
         for outer in 0..top {
             let site = self.instances[innermost].chain.sites[outer];
-            let insn = match facts.insns[site as usize].calls_callback {
+            let insn = match analysis.insns[site as usize].calls_callback {
                 true => site,
                 false => site + 1,
             };
-            let instance = self.lookup(facts, state, outer);
+            let instance = self.lookup(analysis, state, outer);
             for (frame, alive) in alive.iter_mut().enumerate().take(outer + 1) {
                 *alive |= self.instances[instance].is_live_before(frame, insn);
             }
@@ -237,11 +242,11 @@ impl LiveStack {
         self.alive[frameno]
     }
 
-    fn ensure_current(&mut self, facts: &Facts, state: &State) -> usize {
+    fn ensure_current(&mut self, analysis: &Analysis, state: &State) -> usize {
         match self.current {
             Some(current) => current,
             None => {
-                let current = self.lookup(facts, state, state.curframe);
+                let current = self.lookup(analysis, state, state.curframe);
                 self.current = Some(current);
                 current
             }
@@ -259,7 +264,7 @@ impl LiveStack {
     }
 
     /// The instance of a frame of the state, made if there is none.
-    fn lookup(&mut self, facts: &Facts, state: &State, frameno: usize) -> usize {
+    fn lookup(&mut self, analysis: &Analysis, state: &State, frameno: usize) -> usize {
         let mut chain = CallChain {
             depth: frameno as u8,
             ..CallChain::default()
@@ -268,7 +273,7 @@ impl LiveStack {
             chain.sites[frame] = state.frame(frame + 1).callsite as u32;
         }
         let subprog = state.frame(frameno).subprogno as usize;
-        chain.sites[frameno] = facts.subprogs[subprog].start;
+        chain.sites[frameno] = analysis.subprogs[subprog].start;
         let recent = self.recent[frameno];
         if self
             .instances
@@ -279,22 +284,22 @@ impl LiveStack {
         }
         let mut starts = [0; MAX_CALL_FRAMES];
         for (frame, start) in starts.iter_mut().enumerate().take(frameno + 1) {
-            *start = facts.subprogs[state.frame(frame).subprogno as usize].start;
+            *start = analysis.subprogs[state.frame(frame).subprogno as usize].start;
         }
-        self.instance_of(facts, chain, starts)
+        self.instance_of(analysis, chain, starts)
     }
 
     fn instance_of(
         &mut self,
-        facts: &Facts,
+        analysis: &Analysis,
         chain: CallChain,
         starts: [u32; MAX_CALL_FRAMES],
     ) -> usize {
         let depth = usize::from(chain.depth);
         let instances = &mut self.instances;
         let found = *self.by_chain.entry(chain).or_insert_with(|| {
-            let subprog = facts.subprog_containing(starts[depth]);
-            let range = &facts.subprogs[subprog];
+            let subprog = analysis.subprog_containing(starts[depth]);
+            let range = &analysis.subprogs[subprog];
             instances.push(Instance {
                 chain,
                 starts,
@@ -313,7 +318,7 @@ impl LiveStack {
     /// Runs the data flow of an instance to its fixpoint and carries the result of its
     /// entry to its caller (`update_instance`).
     #[doc(alias = "update_instance")]
-    fn propagate(&mut self, facts: &Facts, sink: &mut Sink<'_>, number: usize) -> Result<()> {
+    fn propagate(&mut self, analysis: &Analysis, sink: &mut Sink<'_>, number: usize) -> Result<()> {
         let instance = &mut self.instances[number];
         let depth = instance.depth();
         let start = instance.start();
@@ -322,9 +327,9 @@ impl LiveStack {
                 marks.must_write_later = 0;
             }
         }
-        let subprog = &facts.subprogs[instance.subprog];
+        let subprog = &analysis.subprogs[instance.subprog];
         let order =
-            &facts.postorder[subprog.postorder_start as usize..subprog.postorder_end as usize];
+            &analysis.postorder[subprog.postorder_start as usize..subprog.postorder_end as usize];
         let logs = sink.is_full();
         let mut rounds = 0;
         loop {
@@ -336,7 +341,7 @@ impl LiveStack {
                 }
                 for &insn in order {
                     let Some((before, after)) =
-                        transfer(&mut instance.frames[frame], facts, start, insn)
+                        transfer(&mut instance.frames[frame], analysis, start, insn)
                     else {
                         continue;
                     };
@@ -346,7 +351,7 @@ impl LiveStack {
                         && (after.may_read != 0
                             || after.must_write != 0
                             || insn == start
-                            || facts.insns[insn as usize].prune_point)
+                            || analysis.insns[insn as usize].prune_point)
                     {
                         let place = (&instance.chain, frame, insn);
                         let (old, new) = (before.live_before, after.live_before);
@@ -367,12 +372,12 @@ impl LiveStack {
             ));
         }
         if depth > 0 {
-            self.carry_to_caller(facts, number)?;
+            self.carry_to_caller(analysis, number)?;
         }
         Ok(())
     }
 
-    fn carry_to_caller(&mut self, facts: &Facts, number: usize) -> Result<()> {
+    fn carry_to_caller(&mut self, analysis: &Analysis, number: usize) -> Result<()> {
         let instance = &self.instances[number];
         let depth = instance.depth();
         let (mut chain, mut starts) = (instance.chain, instance.starts);
@@ -385,7 +390,7 @@ impl LiveStack {
         if starts[depth - 1] > site {
             return Err(Stop::Bug(format!("call site {site} outside its function")));
         }
-        let outer = self.instance_of(facts, chain, starts);
+        let outer = self.instance_of(analysis, chain, starts);
         self.begin_writes(depth - 1, site);
         for frame in 0..depth {
             if let Some(&marks) = self.instances[number].marks(frame, entry) {
@@ -401,8 +406,13 @@ impl LiveStack {
 /// The transfer function of one instruction; its marks before and after, unless the
 /// instruction has no successors.
 #[inline]
-fn transfer(marks: &mut [Marks], facts: &Facts, start: u32, insn: u32) -> Option<(Marks, Marks)> {
-    let [next, target] = facts.successors[insn as usize];
+fn transfer(
+    marks: &mut [Marks],
+    analysis: &Analysis,
+    start: u32,
+    insn: u32,
+) -> Option<(Marks, Marks)> {
+    let [next, target] = analysis.successors[insn as usize];
     if next == NONE {
         return None;
     }

@@ -31,7 +31,7 @@ mod stack_depth;
 mod subprogs;
 
 use crate::Result;
-use crate::env::Env;
+use crate::input::Input;
 use crate::log::Sink;
 
 pub use live_stack::LiveStack;
@@ -41,9 +41,11 @@ pub use stack_depth::check_max_stack_depth;
 /// there are fewer than two.
 pub type Successors = [u32; 2];
 
-/// Facts of an instruction that the passes before the walk compute.
+/// What the passes before the walk compute of an instruction (`bpf_insn_aux_data`); the walk's
+/// part is [`crate::env::InsnAux`].
+#[doc(alias = "bpf_insn_aux_data")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InsnFacts {
+pub struct InsnInfo {
     /// States are compared here.
     pub prune_point: bool,
     /// The history records the way here.
@@ -62,18 +64,20 @@ pub struct InsnFacts {
     pub live_regs: u16,
 }
 
-/// Facts of a subprogram that the passes before the walk compute.
+/// What the passes before the walk compute of a subprogram (`bpf_subprog_info`); the walk's
+/// part is [`crate::env::SubprogAux`].
+#[doc(alias = "bpf_subprog_info")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SubprogFacts {
+pub struct SubprogInfo {
     /// First instruction.
     pub start: u32,
     /// Instruction behind the last.
     pub end: u32,
     /// Index of its last `exit` instruction.
     pub exit_idx: u32,
-    /// Its part of [`Facts::postorder`]: first index.
+    /// Its part of [`Analysis::postorder`]: first index.
     pub postorder_start: u32,
-    /// Its part of [`Facts::postorder`]: index behind the last.
+    /// Its part of [`Analysis::postorder`]: index behind the last.
     pub postorder_end: u32,
     /// Name, for the log.
     pub name: String,
@@ -95,11 +99,11 @@ pub struct SubprogFacts {
 
 /// Results of the passes before the walk.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct Analysis {
     /// By instruction.
-    pub insns: Vec<InsnFacts>,
+    pub insns: Vec<InsnInfo>,
     /// By subprogram, ordered by start.
-    pub subprogs: Vec<SubprogFacts>,
+    pub subprogs: Vec<SubprogInfo>,
     /// Number of the subprogram that runs when an exception is thrown, if there is one.
     pub exception_callback: Option<usize>,
     /// Number of strongly connected components, counted from 1.
@@ -110,7 +114,7 @@ pub struct Facts {
     pub postorder: Vec<u32>,
 }
 
-impl Facts {
+impl Analysis {
     /// Number of the subprogram that an instruction belongs to.
     pub fn subprog_containing(&self, insn: u32) -> usize {
         self.subprogs
@@ -138,16 +142,16 @@ struct Pass<'s, 'l> {
 #[doc(alias = "add_subprog_and_kfunc")]
 #[doc(alias = "check_subprogs")]
 #[doc(alias = "check_btf_info")]
-pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
+pub fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
     let mut pass = Pass { sink, insn_idx: 0 };
-    btf_info::check_early(env, &mut pass)?;
-    let callback = exceptions::find_callback(env, &mut pass)?;
-    let mut subprogs = subprogs::find(env, &mut pass, callback)?;
-    subprogs::check_layout(env, &mut pass, &mut subprogs)?;
-    btf_info::check(env, &mut pass, &mut subprogs)?;
-    let insns = env.program.insns();
-    Ok(Facts {
-        insns: vec![InsnFacts::default(); insns.len()],
+    btf_info::check_early(input, &mut pass)?;
+    let callback = exceptions::find_callback(input, &mut pass)?;
+    let mut subprogs = subprogs::find(input, &mut pass, callback)?;
+    subprogs::check_layout(input, &mut pass, &mut subprogs)?;
+    btf_info::check(input, &mut pass, &mut subprogs)?;
+    let insns = input.program.insns();
+    Ok(Analysis {
+        insns: vec![InsnInfo::default(); insns.len()],
         exception_callback: callback
             .and_then(|start| subprogs.iter().position(|subprog| subprog.start == start)),
         subprogs,
@@ -156,16 +160,16 @@ pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<Facts> {
             .zip(0..)
             .map(|(insn, index)| subprogs::successors(*insn, index))
             .collect(),
-        ..Facts::default()
+        ..Analysis::default()
     })
 }
 
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
 /// `compute_postorder`).
 #[doc(alias = "compute_postorder")]
-pub fn check_cfg(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) -> Result<()> {
-    cfg::check(env, &mut Pass { sink, insn_idx: 0 }, facts)?;
-    order::compute_postorder(facts);
+pub fn check_cfg(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) -> Result<()> {
+    cfg::check(input, &mut Pass { sink, insn_idx: 0 }, analysis)?;
+    order::compute_postorder(analysis);
     Ok(())
 }
 
@@ -174,8 +178,8 @@ pub fn check_cfg(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) -> Resul
 #[doc(alias = "compute_scc")]
 #[doc(alias = "compute_live_registers")]
 #[doc(alias = "mark_fastcall_patterns")]
-pub fn finish(env: &Env<'_>, sink: &mut Sink<'_>, facts: &mut Facts) {
-    order::compute_components(facts);
-    live_regs::compute(env, &mut Pass { sink, insn_idx: 0 }, facts);
-    fastcall::mark(env, facts);
+pub fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
+    order::compute_components(analysis);
+    live_regs::compute(input, &mut Pass { sink, insn_idx: 0 }, analysis);
+    fastcall::mark(input, analysis);
 }

@@ -15,8 +15,8 @@ use isa::ebpf::{Flow, RawInsn};
 
 use super::calls::{self, is_function_address};
 use super::subprogs::slots;
-use super::{Facts, Pass};
-use crate::env::Env;
+use super::{Analysis, Pass};
+use crate::input::Input;
 use crate::{Result, log, refuse};
 
 /// Edge from an instruction, in the order in which they are followed.
@@ -36,27 +36,31 @@ enum Visit {
 }
 
 struct Search<'s, 'e, 'p, 'l> {
-    env: &'s Env<'e>,
+    input: &'s Input<'e>,
     pass: &'s mut Pass<'p, 'l>,
-    facts: &'s mut Facts,
+    analysis: &'s mut Analysis,
     state: Vec<Visit>,
     stack: Vec<u32>,
 }
 
 /// Checks control flow and marks prune points (`check_cfg`).
 #[doc(alias = "check_cfg")]
-pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_, '_>, facts: &mut Facts) -> Result<()> {
-    let count = env.program.insns().len();
+pub(super) fn check(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    analysis: &mut Analysis,
+) -> Result<()> {
+    let count = input.program.insns().len();
     let mut search = Search {
-        env,
+        input,
         pass,
-        facts,
+        analysis,
         state: vec![Visit::Unseen; count],
         stack: Vec::with_capacity(count),
     };
     search.walk(0)?;
-    if let Some(callback) = search.facts.exception_callback {
-        search.walk(search.facts.subprogs[callback].start)?;
+    if let Some(callback) = search.analysis.exception_callback {
+        search.walk(search.analysis.subprogs[callback].start)?;
     }
     search.check_reached()
 }
@@ -78,7 +82,7 @@ impl Search<'_, '_, '_, '_> {
     /// Follows the next edge of an instruction; false if none is left (`visit_insn`).
     #[doc(alias = "visit_insn")]
     fn visit(&mut self, index: u32) -> Result<bool> {
-        let insn = self.env.program.insns()[index as usize];
+        let insn = self.input.program.insns()[index as usize];
         if is_function_address(insn) {
             return self.visit_call(index, insn, true);
         }
@@ -103,9 +107,9 @@ impl Search<'_, '_, '_, '_> {
                 Ok(false)
             }
             Flow::Branch(offset) => {
-                self.facts.insns[index as usize].prune_point = true;
+                self.analysis.insns[index as usize].prune_point = true;
                 if insn.is_may_goto() {
-                    self.facts.insns[index as usize].force_checkpoint = true;
+                    self.analysis.insns[index as usize].force_checkpoint = true;
                 }
                 if self.push(index, here + 1, Edge::Fallthrough)? {
                     return Ok(true);
@@ -117,25 +121,25 @@ impl Search<'_, '_, '_, '_> {
 
     /// Marks that depend on what is called, and the effects that the caller inherits.
     fn mark_call(&mut self, index: u32, insn: RawInsn) {
-        let env = self.env;
-        let subprog = self.facts.subprog_containing(index);
-        let facts = &mut self.facts.insns[index as usize];
-        if calls::calls_async_callback(env, insn) {
-            facts.prune_point = true;
+        let input = self.input;
+        let subprog = self.analysis.subprog_containing(index);
+        let info = &mut self.analysis.insns[index as usize];
+        if calls::calls_async_callback(input, insn) {
+            info.prune_point = true;
         }
-        if calls::calls_sync_callback(env, insn) {
-            facts.calls_callback = true;
-            facts.force_checkpoint = true;
-            facts.prune_point = true;
-            facts.jmp_point = true;
+        if calls::calls_sync_callback(input, insn) {
+            info.calls_callback = true;
+            info.force_checkpoint = true;
+            info.prune_point = true;
+            info.jmp_point = true;
         }
-        if calls::advances_iterator(env, insn) {
-            facts.prune_point = true;
-            facts.force_checkpoint = true;
+        if calls::advances_iterator(input, insn) {
+            info.prune_point = true;
+            info.force_checkpoint = true;
         }
-        let subprog = &mut self.facts.subprogs[subprog];
-        subprog.might_sleep |= calls::summary(env, insn).is_some_and(|call| call.might_sleep);
-        subprog.changes_pkt_data |= calls::changes_packet(env, insn);
+        let subprog = &mut self.analysis.subprogs[subprog];
+        subprog.might_sleep |= calls::summary(input, insn).is_some_and(|call| call.might_sleep);
+        subprog.changes_pkt_data |= calls::changes_packet(input, insn);
     }
 
     /// Linux's `visit_func_call_insn`.
@@ -150,16 +154,16 @@ impl Search<'_, '_, '_, '_> {
             return Ok(false);
         }
         let target = i64::from(index) + i64::from(insn.imm) + 1;
-        self.facts.insns[index as usize].prune_point = true;
+        self.analysis.insns[index as usize].prune_point = true;
         self.inherit_effects(index, target as u32);
         self.push(index, target, Edge::Branch)
     }
 
     fn inherit_effects(&mut self, caller: u32, callee: u32) {
-        let caller = self.facts.subprog_containing(caller);
-        let callee = &self.facts.subprogs[self.facts.subprog_containing(callee)];
+        let caller = self.analysis.subprog_containing(caller);
+        let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];
         let (changes, sleeps) = (callee.changes_pkt_data, callee.might_sleep);
-        let caller = &mut self.facts.subprogs[caller];
+        let caller = &mut self.analysis.subprogs[caller];
         caller.changes_pkt_data |= changes;
         caller.might_sleep |= sleeps;
     }
@@ -167,9 +171,9 @@ impl Search<'_, '_, '_, '_> {
     /// Linux's `mark_prune_point`.
     #[doc(alias = "mark_prune_point")]
     fn mark_join(&mut self, index: u32) {
-        if let Some(facts) = self.facts.insns.get_mut(index as usize) {
-            facts.prune_point = true;
-            facts.jmp_point = true;
+        if let Some(info) = self.analysis.insns.get_mut(index as usize) {
+            info.prune_point = true;
+            info.jmp_point = true;
         }
     }
 
@@ -184,7 +188,7 @@ impl Search<'_, '_, '_, '_> {
             .ok()
             .filter(|target| *target < self.state.len())
         else {
-            log::verbose_linfo(self.env, self.pass.sink, from, format_args!("{from}: "));
+            log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
             self.pass.insn_idx = from;
             return Err(refuse!(self.pass => Program::JumpOutOfRange { from, to }));
         };
@@ -203,12 +207,12 @@ impl Search<'_, '_, '_, '_> {
                 Ok(false)
             }
             Visit::Discovered(_) => {
-                if self.env.bpf_capable {
+                if self.input.bpf_capable {
                     return Ok(false);
                 }
-                log::verbose_linfo(self.env, self.pass.sink, from, format_args!("{from}: "));
+                log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
                 log::verbose_linfo(
-                    self.env,
+                    self.input,
                     self.pass.sink,
                     target as u32,
                     format_args!("{target}: "),
@@ -227,7 +231,7 @@ impl Search<'_, '_, '_, '_> {
             if self.state[index] != Visit::Explored {
                 return Err(refuse!(self.pass => Program::Unreachable { index }));
             }
-            let wide = slots(self.env.program.insns()[index]) == 2;
+            let wide = slots(self.input.program.insns()[index]) == 2;
             if wide
                 && self
                     .state

@@ -6,7 +6,7 @@ use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use spec::helpers::HelperId;
 use spec::registry::{KfuncFlags, RetBase, SpecialKfunc};
 
-use crate::env::Env;
+use crate::input::Input;
 
 /// A call of the kernel: its prototype as far as liveness needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,46 +48,46 @@ pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
 }
 
 /// True if the call runs a callback before it returns.
-pub fn calls_sync_callback(env: &Env<'_>, insn: RawInsn) -> bool {
+pub fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     called_helper(insn).is_some_and(HelperId::calls_back)
-        || special_kfunc(env, insn).is_some_and(SpecialKfunc::calls_back)
+        || special_kfunc(input, insn).is_some_and(SpecialKfunc::calls_back)
 }
 
 /// True if the call registers a callback that runs later.
-pub fn calls_async_callback(env: &Env<'_>, insn: RawInsn) -> bool {
+pub fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     called_helper(insn).is_some_and(HelperId::calls_back_later)
-        || special_kfunc(env, insn).is_some_and(SpecialKfunc::calls_back_later)
+        || special_kfunc(input, insn).is_some_and(SpecialKfunc::calls_back_later)
 }
 
 /// True if the call advances an open-coded iterator.
-pub(super) fn advances_iterator(env: &Env<'_>, insn: RawInsn) -> bool {
-    kfunc(env, insn).is_some_and(|kfunc| kfunc.flags.has(KfuncFlags::ITER_NEXT))
+pub(super) fn advances_iterator(input: &Input<'_>, insn: RawInsn) -> bool {
+    kfunc(input, insn).is_some_and(|kfunc| kfunc.flags.has(KfuncFlags::ITER_NEXT))
 }
 
 /// True if the call changes the packet.
-pub(super) fn changes_packet(env: &Env<'_>, insn: RawInsn) -> bool {
+pub(super) fn changes_packet(input: &Input<'_>, insn: RawInsn) -> bool {
     called_helper(insn).is_some_and(HelperId::changes_packet)
-        || special_kfunc(env, insn).is_some_and(SpecialKfunc::changes_packet)
+        || special_kfunc(input, insn).is_some_and(SpecialKfunc::changes_packet)
 }
 
 /// True if the call throws an exception.
-pub(super) fn throws(env: &Env<'_>, insn: RawInsn) -> bool {
-    special_kfunc(env, insn) == Some(SpecialKfunc::Throw)
+pub(super) fn throws(input: &Input<'_>, insn: RawInsn) -> bool {
+    special_kfunc(input, insn) == Some(SpecialKfunc::Throw)
 }
 
-fn kfunc<'e>(env: &'e Env<'_>, insn: RawInsn) -> Option<&'e spec::registry::Kfunc> {
+fn kfunc<'e>(input: &'e Input<'_>, insn: RawInsn) -> Option<&'e spec::registry::Kfunc> {
     let id = u32::try_from(insn.imm).ok().filter(|id| *id != 0)?;
-    (insn.off == 0).then(|| env.registry.kfunc(id))?
+    (insn.off == 0).then(|| input.registry.kfunc(id))?
 }
 
 /// The kfunc with rules of its own that a slot calls.
-fn special_kfunc(env: &Env<'_>, insn: RawInsn) -> Option<SpecialKfunc> {
-    kfunc(env, insn).filter(|_| is_kfunc_call(insn))?.special
+fn special_kfunc(input: &Input<'_>, insn: RawInsn) -> Option<SpecialKfunc> {
+    kfunc(input, insn).filter(|_| is_kfunc_call(insn))?.special
 }
 
 /// Number of parameters of a kfunc, and whether it returns nothing.
-fn kfunc_arity(env: &Env<'_>, btf_id: u32) -> Option<(u8, bool)> {
-    let vmlinux = env.vmlinux?;
+fn kfunc_arity(input: &Input<'_>, btf_id: u32) -> Option<(u8, bool)> {
+    let vmlinux = input.vmlinux?;
     let Shape::Func(func) = vmlinux.get(TypeId(btf_id))?.shape() else {
         return None;
     };
@@ -102,10 +102,10 @@ fn kfunc_arity(env: &Env<'_>, btf_id: u32) -> Option<(u8, bool)> {
 /// The summary of a call of a helper or kfunc that the program may make; `None` for
 /// other instructions and for calls that the walk will refuse (`get_call_summary`).
 #[doc(alias = "get_call_summary")]
-pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
+pub fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;
-        let proto = env.registry.helper(&env.context, id).ok()?;
+        let proto = input.registry.helper(&input.context, id).ok()?;
         return Some(CallSummary {
             params: proto.arg_count() as u8,
             is_void: proto.ret.base == RetBase::Void,
@@ -116,9 +116,9 @@ pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
         });
     }
     if is_kfunc_call(insn) {
-        let (kind, attach) = (env.context.kind, env.context.attach);
-        let kfunc = kfunc(env, insn).filter(|kfunc| kfunc.is_for(kind, attach))?;
-        let (params, is_void) = kfunc_arity(env, kfunc.btf_id)?;
+        let (kind, attach) = (input.context.kind, input.context.attach);
+        let kfunc = kfunc(input, insn).filter(|kfunc| kfunc.is_for(kind, attach))?;
+        let (params, is_void) = kfunc_arity(input, kfunc.btf_id)?;
         return Some(CallSummary {
             params,
             is_void,

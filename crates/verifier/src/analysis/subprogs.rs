@@ -12,38 +12,38 @@ use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
 
 use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
-use super::{Pass, SubprogFacts, func_model};
-use crate::env::Env;
+use super::{Pass, SubprogInfo, func_model};
+use crate::input::Input;
 use crate::{Result, refuse, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
 /// is one, called or not.
 #[doc(alias = "add_subprog_and_kfunc")]
 pub(super) fn find(
-    env: &Env<'_>,
+    input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
     exception_callback: Option<u32>,
-) -> Result<Vec<SubprogFacts>> {
+) -> Result<Vec<SubprogInfo>> {
     let mut starts: Vec<u32> = vec![0];
     let mut kfuncs = BTreeSet::new();
-    for (index, insn) in env.program.insns().iter().enumerate() {
+    for (index, insn) in input.program.insns().iter().enumerate() {
         let is_local = is_function_address(*insn) || is_local_call(*insn);
         if !is_local && !is_kfunc_call(*insn) {
             continue;
         }
         pass.insn_idx = index as u32;
-        if !env.bpf_capable {
+        if !input.bpf_capable {
             return Err(refuse!(pass => Program::CallPrivilege));
         }
         if is_local {
             let target = index as i64 + i64::from(insn.imm) + 1;
-            add(env, pass, &mut starts, target)?;
+            add(input, pass, &mut starts, target)?;
         } else {
-            add_kfunc(env, pass, &mut kfuncs, *insn)?;
+            add_kfunc(input, pass, &mut kfuncs, *insn)?;
         }
     }
     if let Some(start) = exception_callback {
-        add(env, pass, &mut starts, start.into())?;
+        add(input, pass, &mut starts, start.into())?;
     }
     if pass.sink.is_full() {
         for (number, start) in starts.iter().enumerate() {
@@ -54,14 +54,14 @@ pub(super) fn find(
         .iter()
         .skip(1)
         .copied()
-        .chain([env.program.insns().len() as u32]);
+        .chain([input.program.insns().len() as u32]);
     Ok(starts
         .iter()
         .zip(ends)
-        .map(|(&start, end)| SubprogFacts {
+        .map(|(&start, end)| SubprogInfo {
             start,
             end,
-            ..SubprogFacts::default()
+            ..SubprogInfo::default()
         })
         .collect())
 }
@@ -70,23 +70,23 @@ pub(super) fn find(
 /// modules are left to the walk.
 #[doc(alias = "add_kfunc_call")]
 fn add_kfunc(
-    env: &Env<'_>,
+    input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
-    if !env.program.is_gpl_compatible() {
+    if !input.program.is_gpl_compatible() {
         return Err(refuse!(pass => Program::KfuncLicense));
     }
     let id = insn.imm;
     if id == 0 || insn.off != 0 || known.contains(&id) {
         return Ok(());
     }
-    if known.len() >= env.registry.limits.kfuncs as usize {
+    if known.len() >= input.registry.limits.kfuncs as usize {
         return Err(refuse!(pass => Program::TooManyKfuncs));
     }
     known.insert(id);
-    let Some(types) = env.vmlinux else {
+    let Some(types) = input.vmlinux else {
         return Ok(());
     };
     let func = types
@@ -104,15 +104,20 @@ fn add_kfunc(
 
 /// Linux's `add_subprog`.
 #[doc(alias = "add_subprog")]
-fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
+fn add(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    starts: &mut Vec<u32>,
+    target: i64,
+) -> Result<()> {
     let Some(start) = u32::try_from(target)
         .ok()
-        .filter(|start| (*start as usize) < env.program.insns().len())
+        .filter(|start| (*start as usize) < input.program.insns().len())
     else {
         return Err(refuse!(pass => Program::InvalidCall));
     };
     if let Err(place) = starts.binary_search(&start) {
-        if starts.len() >= env.registry.limits.subprogs as usize {
+        if starts.len() >= input.registry.limits.subprogs as usize {
             return Err(refuse!(pass => Program::TooManySubprogs));
         }
         starts.insert(place, start);
@@ -124,14 +129,14 @@ fn add(env: &Env<'_>, pass: &mut Pass<'_, '_>, starts: &mut Vec<u32>, target: i6
 /// next (`check_subprogs`). Notes tail calls and legacy packet loads.
 #[doc(alias = "check_subprogs")]
 pub(super) fn check_layout(
-    env: &Env<'_>,
+    input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
-    subprogs: &mut [SubprogFacts],
+    subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     for subprog in subprogs {
         for index in subprog.start..subprog.end {
             pass.insn_idx = index;
-            let insn = env.program.insns()[index as usize];
+            let insn = input.program.insns()[index as usize];
             if called_helper(insn) == Some(HelperId::TailCall) {
                 subprog.has_tail_call = true;
             }
