@@ -30,9 +30,9 @@
 //! `analysis/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
 //! the walk and its pruning, `state/` registers, stack slots and frames, `domain/` numbers,
 //! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
-//! map references; `rewrite/` removes dead code and makes the kernel's form of a program; `log/`
-//! writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a row for
-//! each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
+//! map references; `xlated/` computes the form that Linux would keep of a program, of which nothing
+//! runs; `log/` writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a
+//! row for each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
 //! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
 //! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records
 //! the path, `values.rs` finds definitions along it, `rules/` has one rule for each class,
@@ -62,12 +62,12 @@ mod recorded;
 mod rejection;
 mod release;
 pub mod resolve;
-mod rewrite;
 mod speculation;
 pub mod state;
 mod type_rules;
 mod verdict;
 mod verify;
+mod xlated;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};
@@ -80,9 +80,9 @@ pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
 pub use release::RULES;
-pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
+pub use xlated::{FormSlot, KernelCode, LiveCode, Spills};
 
 pub(crate) use log::refuse;
 pub(crate) use spec::Errno;

@@ -26,9 +26,9 @@ use crate::recorded::{RecordedStates, Recorder};
 use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve::{self, Maps};
-use crate::rewrite;
 use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
+use crate::xlated;
 
 /// Most bytes of a log that a [`Verification`] has.
 pub const LOG_LIMIT: usize = 64 << 20;
@@ -267,7 +267,7 @@ fn run(
         .filter(|_| is_accepted)
         .map(|collector| collector.finish(&input, &analysis, &env.subprogs));
     if let Some(facts) = &mut verification.facts {
-        rewrite::note_lengths(&env, facts);
+        xlated::note_lengths(&env, facts);
     }
     verification.stack_depth = stack_depths(&env, is_accepted);
     let states = (env.explorer.recorder.take())
@@ -365,7 +365,7 @@ fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
     analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
     add_rewritten_stack(env);
     note_compiled_stack(env);
-    rewrite::check(env)
+    xlated::check(env)
 }
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.

@@ -14,8 +14,8 @@ use super::{
 use crate::analysis::Analysis;
 use crate::env::{Outcome, SubprogAux, VerifierEnv};
 use crate::input::Input;
-use crate::rewrite::is_dropped;
 use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId, TypeFlags};
+use crate::xlated::is_dropped;
 
 /// Proofs of one access at most; one with more belongs to no check.
 const MAX_PROOFS: usize = 32;

@@ -1,7 +1,6 @@
-//! The form that Linux would keep of an accepted program: dead code elimination and rewriting
-//! (`convert_ctx_accesses`, `do_misc_fixups`), and the checks that come with them. It is computed
-//! to be shown and compared; nothing of it runs. Engines run what `lower` rewrites
-//! (`lower/src/verified.rs`).
+//! The form that Linux would keep of an accepted program (`xlated`), of which nothing runs: dead code
+//! elimination, rewriting (`convert_ctx_accesses`, `do_misc_fixups`) and the checks that come with
+//! them. It is shown and compared. Engines run what `lower` rewrites (`lower/src/verified.rs`).
 
 mod dead_code;
 mod kernel_code;
