@@ -204,12 +204,7 @@ pub(super) fn check_offset(
         return check_ptr_off(env, &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
-    let is_free = match base {
-        RegBase::PtrToMem => flags == TypeFlags::MEM_RDONLY || flags == TypeFlags::MEM_RINGBUF,
-        RegBase::PtrToBuf => flags == TypeFlags::MEM_RDONLY,
-        _ => false,
-    };
-    if is_free || flags.is_empty() && RegRules::of(base).has_free_offset() {
+    if RegRules::of(base).has_free_offset(flags) {
         return Ok(());
     }
     const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);

@@ -1,6 +1,6 @@
 //! Rules of the verifier that go by the base of a register's type: one row for each base.
 
-use spec::registry::RegBase;
+use spec::registry::{RegBase, TypeFlags};
 
 /// Offsets that arithmetic may add to a pointer (in `adjust_ptr_min_max_vals`).
 #[doc(alias = "adjust_ptr_min_max_vals")]
@@ -32,6 +32,10 @@ enum Trait {
     /// Without modifiers it may be an argument at any offset (`check_func_arg_reg_off`).
     #[doc(alias = "check_func_arg_reg_off")]
     FreeOffset,
+    /// With the modifier for memory that may only be read too.
+    FreeRdonly,
+    /// With the modifier for records of ring buffers too.
+    FreeRingbuf,
 }
 
 /// Rules of one base.
@@ -65,9 +69,14 @@ impl RegRules {
         self.has(Trait::NotNull)
     }
 
-    /// True if registers without modifiers may be arguments at any offset.
-    pub(crate) const fn has_free_offset(self) -> bool {
-        self.has(Trait::FreeOffset)
+    /// True if registers with these modifiers may be arguments at any offset.
+    pub(crate) const fn has_free_offset(self, flags: TypeFlags) -> bool {
+        match flags {
+            TypeFlags::NONE => self.has(Trait::FreeOffset),
+            TypeFlags::MEM_RDONLY => self.has(Trait::FreeRdonly),
+            TypeFlags::MEM_RINGBUF => self.has(Trait::FreeRingbuf),
+            _ => false,
+        }
     }
 
     const fn has(self, one: Trait) -> bool {
@@ -112,9 +121,9 @@ reg_rules! {
     PtrToTpBuffer    "tp_buffer"   ""             Any      [];
     PtrToXdpSock     "xdp_sock"    "xdp_sock "    None     [Spillable Rewritten];
     PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten];
-    PtrToMem         "mem"         ""             Any      [Spillable FreeOffset];
+    PtrToMem         "mem"         ""             Any      [Spillable FreeOffset FreeRdonly FreeRingbuf];
     PtrToArena       "arena"       ""             None     [Spillable Rewritten FreeOffset];
-    PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset];
+    PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset FreeRdonly];
     PtrToFunc        "func"        ""             Any      [Spillable];
     ConstPtrToDynptr "dynptr_ptr"  ""             Any      [];
 }

@@ -194,26 +194,46 @@ fn check_map(
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    let has_map = matches!(
-        reg.kind,
-        RegKind::MapPtr { .. }
-            | RegKind::MapValue { .. }
-            | RegKind::MapKey { .. }
-            | RegKind::BtfId { .. }
-    );
-    if !has_map {
-        return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
+    enum Place {
+        Map,
+        Object,
+        Inside,
     }
+    let place = match reg.kind {
+        RegKind::MapPtr { .. } => Place::Map,
+        RegKind::BtfId { .. } => Place::Object,
+        RegKind::MapValue { .. } | RegKind::MapKey { .. } => Place::Inside,
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::Ctx
+        | RegKind::Stack { .. }
+        | RegKind::PacketMeta { .. }
+        | RegKind::Packet { .. }
+        | RegKind::PacketEnd
+        | RegKind::FlowKeys
+        | RegKind::Socket
+        | RegKind::SockCommon
+        | RegKind::TcpSock
+        | RegKind::TpBuffer
+        | RegKind::XdpSock
+        | RegKind::Mem { .. }
+        | RegKind::Arena
+        | RegKind::Buf
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. } => {
+            return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
+        }
+    };
     check_trust(env, callee, ptr)?;
     check_pointer(env, callee, ptr, meta)?;
-    match reg.kind {
-        RegKind::MapPtr { .. } => Ok(()),
-        RegKind::BtfId { .. } => {
+    match place {
+        Place::Map => Ok(()),
+        Place::Object => {
             let map = callee.btf.find(Kind::Struct, "bpf_map");
             let map = map.ok_or_else(|| callee.unsupported())?;
             check_object(env, callee, index, map.id())
         }
-        _ => Err(refuse!(env => Call::NotObject {
+        Place::Inside => Err(refuse!(env => Call::NotObject {
             index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
         })),
     }
