@@ -81,7 +81,7 @@ impl Loops {
         if !self.is_enabled || !fact.operand(Reg::R4).is_some_and(is_known) {
             return None;
         }
-        let callee = callbacks::reached_callee(fact.operand(kind.register())?, facts)?;
+        let callee = callbacks::reached_callee(fact.operand(kind.rules().register)?, facts)?;
         let over = match kind {
             CallbackKind::Loop => Over::Numbers,
             CallbackKind::MapElement => Over::Array(fact.call?.map?.0),

@@ -119,12 +119,10 @@ fn set_args(
     frame: &mut Frame,
     kind: CallbackKind,
 ) -> Result<()> {
-    frame.in_callback_fn = !kind.is_async();
-    frame.in_async_callback_fn = kind.is_async();
-    frame.callback_ret_range = match kind.is_async() {
-        true => (0, 0),
-        false => (0, 1),
-    };
+    let rules = kind.rules();
+    frame.in_callback_fn = !rules.is_async;
+    frame.in_async_callback_fn = rules.is_async;
+    frame.callback_ret_range = rules.returns;
     let regs = &mut frame.regs;
     match kind {
         CallbackKind::MapElement => {
