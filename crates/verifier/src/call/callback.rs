@@ -17,16 +17,10 @@ use crate::{Errno, Result, Stop, refuse, verbose};
 
 /// Enters a callback; that of `bpf_loop` only for another iteration.
 pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
-    match kind {
-        CallbackKind::Loop => push_loop(env, subprog),
-        CallbackKind::MapElement
-        | CallbackKind::Timer
-        | CallbackKind::FindVma
-        | CallbackKind::UserRingbuf
-        | CallbackKind::RbtreeAdd
-        | CallbackKind::Workqueue
-        | CallbackKind::TaskWork => enter(env, subprog, kind),
+    if kind == CallbackKind::Loop {
+        return push_loop(env, subprog);
     }
+    enter(env, subprog, kind)
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.

@@ -36,6 +36,8 @@ enum Trait {
     FreeRdonly,
     /// With the modifier for records of ring buffers too.
     FreeRingbuf,
+    /// Linux sees a map in it (`bpf_reg_state::map_ptr`).
+    Map,
 }
 
 /// Rules of one base.
@@ -50,6 +52,9 @@ pub(crate) struct RegRules {
     pub(crate) alignment_label: &'static str,
     /// Offsets that arithmetic may add.
     pub(crate) offsets: Offsets,
+    /// The structure that such a pointer stands for as the argument of a kfunc (`reg2btf_ids`).
+    #[doc(alias = "reg2btf_ids")]
+    pub(crate) structure: Option<&'static str>,
     traits: u8,
 }
 
@@ -79,13 +84,19 @@ impl RegRules {
         }
     }
 
+    /// True if Linux sees a map in such pointers (`bpf_reg_state::map_ptr`).
+    pub(crate) const fn has_map(self) -> bool {
+        self.has(Trait::Map)
+    }
+
     const fn has(self, one: Trait) -> bool {
         self.traits & 1 << one as u8 != 0
     }
 }
 
 macro_rules! reg_rules {
-    ($($base:ident $label:literal $alignment:literal $offsets:ident [$($trait:ident)*];)*) => {
+    ($($base:ident $label:literal $alignment:literal $offsets:ident [$($trait:ident)*]
+        $(as $structure:literal)?;)*) => {
         impl RegRules {
             /// Rules of a base.
             pub(crate) const fn of(base: RegBase) -> RegRules {
@@ -94,33 +105,36 @@ macro_rules! reg_rules {
                         label: $label,
                         alignment_label: $alignment,
                         offsets: Offsets::$offsets,
+                        structure: reg_rules!(@structure $($structure)?),
                         traits: 0 $(| 1 << Trait::$trait as u8)*,
                     },)*
                 }
             }
         }
     };
+    (@structure) => { None };
+    (@structure $structure:literal) => { Some($structure) };
 }
 
 reg_rules! {
-    // base, name, name where misaligned, offsets that may be added, traits
+    // base, name, name where misaligned, offsets that may be added, traits, structure
     NotInit          "?"           ""             None     [];
     Scalar           "scalar"      ""             None     [FreeOffset];
     PtrToCtx         "ctx"         "context "     Any      [Spillable Rewritten];
-    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull];
-    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset];
-    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset];
+    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull Map] as "bpf_map";
+    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset Map];
+    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset Map];
     PtrToStack       "fp"          "stack "       Any      [Spillable FreeOffset];
     PtrToPacketMeta  "pkt_meta"    ""             Any      [Spillable FreeOffset];
     PtrToPacket      "pkt"         ""             Any      [Spillable FreeOffset];
     PtrToPacketEnd   "pkt_end"     ""             None     [Spillable];
     PtrToFlowKeys    "flow_keys"   "flow keys "   Constant [Spillable];
-    PtrToSocket      "sock"        "sock "        None     [Spillable Rewritten NotNull];
-    PtrToSockCommon  "sock_common" "sock_common " None     [Spillable Rewritten NotNull];
-    PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull];
+    PtrToSocket      "sock"        "sock "        None     [Spillable Rewritten NotNull] as "sock";
+    PtrToSockCommon  "sock_common" "sock_common " None     [Spillable Rewritten NotNull] as "sock_common";
+    PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull] as "tcp_sock";
     PtrToTpBuffer    "tp_buffer"   ""             Any      [];
     PtrToXdpSock     "xdp_sock"    "xdp_sock "    None     [Spillable Rewritten];
-    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten];
+    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten Map];
     PtrToMem         "mem"         ""             Any      [Spillable FreeOffset FreeRdonly FreeRingbuf];
     PtrToArena       "arena"       ""             None     [Spillable Rewritten FreeOffset];
     PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset FreeRdonly];

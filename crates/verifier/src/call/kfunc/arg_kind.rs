@@ -10,7 +10,7 @@ use super::Callee;
 use crate::call::REGS;
 use crate::call::prototype::is_context;
 use crate::resolve::Refuser;
-use crate::state::{RegKind, RegState, Registers};
+use crate::state::{RegKind, RegRules, RegState, Registers};
 use crate::{Result, refuse, verbose};
 
 /// Kind of an argument of a kfunc (`enum kfunc_ptr_arg_type`, and numbers).
@@ -231,33 +231,9 @@ fn is_scalar(btf: &Btf<'_>, id: TypeId) -> bool {
     matches!(btf.at(id).kind(), Kind::Int | Kind::Enum | Kind::Enum64)
 }
 
-/// The structure that a register of another kind stands for (`reg2btf_ids`).
-#[doc(alias = "reg2btf_ids")]
+/// The structure that a register of another kind stands for.
 pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
-    match reg.kind {
-        RegKind::Socket => Some("sock"),
-        RegKind::SockCommon => Some("sock_common"),
-        RegKind::TcpSock => Some("tcp_sock"),
-        RegKind::MapPtr { .. } => Some("bpf_map"),
-        RegKind::NotInit
-        | RegKind::Scalar
-        | RegKind::Ctx
-        | RegKind::Stack { .. }
-        | RegKind::PacketMeta { .. }
-        | RegKind::Packet { .. }
-        | RegKind::PacketEnd
-        | RegKind::FlowKeys
-        | RegKind::MapValue { .. }
-        | RegKind::MapKey { .. }
-        | RegKind::BtfId { .. }
-        | RegKind::TpBuffer
-        | RegKind::XdpSock
-        | RegKind::Mem { .. }
-        | RegKind::Arena
-        | RegKind::Buf
-        | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. } => None,
-    }
+    RegRules::of(reg.kind.base()).structure
 }
 
 /// True if a structure is made of numbers, nested at most four deep

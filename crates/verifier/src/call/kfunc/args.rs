@@ -14,7 +14,7 @@ use crate::env::VerifierEnv;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::resolve::Refuser;
-use crate::state::{BtfRef, RegKind, TypeFlags};
+use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop, flow, refuse};
 
 /// Checks all arguments (`check_kfunc_args`).
@@ -194,49 +194,22 @@ fn check_map(
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    enum Place {
-        Map,
-        Object,
-        Inside,
+    if !RegRules::of(reg.kind.base()).has_map() {
+        return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
     }
-    let place = match reg.kind {
-        RegKind::MapPtr { .. } => Place::Map,
-        RegKind::BtfId { .. } => Place::Object,
-        RegKind::MapValue { .. } | RegKind::MapKey { .. } => Place::Inside,
-        RegKind::NotInit
-        | RegKind::Scalar
-        | RegKind::Ctx
-        | RegKind::Stack { .. }
-        | RegKind::PacketMeta { .. }
-        | RegKind::Packet { .. }
-        | RegKind::PacketEnd
-        | RegKind::FlowKeys
-        | RegKind::Socket
-        | RegKind::SockCommon
-        | RegKind::TcpSock
-        | RegKind::TpBuffer
-        | RegKind::XdpSock
-        | RegKind::Mem { .. }
-        | RegKind::Arena
-        | RegKind::Buf
-        | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. } => {
-            return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
-        }
-    };
     check_trust(env, callee, ptr)?;
     check_pointer(env, callee, ptr, meta)?;
-    match place {
-        Place::Map => Ok(()),
-        Place::Object => {
-            let map = callee.btf.find(Kind::Struct, "bpf_map");
-            let map = map.ok_or_else(|| callee.unsupported())?;
-            check_object(env, callee, index, map.id())
-        }
-        Place::Inside => Err(refuse!(env => Call::NotObject {
-            index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
-        })),
+    if let RegKind::MapPtr { .. } = reg.kind {
+        return Ok(());
     }
+    if let RegKind::BtfId { .. } = reg.kind {
+        let map = callee.btf.find(Kind::Struct, "bpf_map");
+        let map = map.ok_or_else(|| callee.unsupported())?;
+        return check_object(env, callee, index, map.id());
+    }
+    Err(refuse!(env => Call::NotObject {
+        index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
+    }))
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
