@@ -17,8 +17,7 @@
 //! `comparison_tree.rs` emits tables and binary searches, `frame.rs` assigns registers and lays out
 //! the stack (every function but the entry takes the native context in `r12` and may be called from
 //! any other), `asm.rs` is the assembler and `encode.rs` the encoder, `buffer.rs` relaxes branches,
-//! `hash_lookup.rs` looks up keys of hash maps, `merge.rs` merges the branches of packet filters,
-//! `divide/` divides by constants, `deadline.rs` adds deadline checks, `tail_call.rs` tail calls
+//! `hash_lookup.rs` looks up keys of hash maps, `divide/` divides by constants, `deadline.rs` adds deadline checks, `tail_call.rs` tail calls
 //! and the entries of a program, `retpoline.rs` the indirect branches. `memory.rs` is the pool of
 //! executable memory, over `memory/regions.rs`, `memory/holes.rs` (free space) and
 //! `memory/pages.rs` (system calls); `native.rs` is a program of a kind in it (`Native<K>`),

@@ -227,7 +227,7 @@ impl NativeCode {
     /// Pieces of the code in ascending order, each with the slot that it comes from in the
     /// program that was lowered;
     /// `None` for prologues and for the bytes after the last function. A slot may have
-    /// several pieces (a filter's code may be written twice), or none (where it is part of
+    /// several pieces (its slow path comes after the function), or none (where it is part of
     /// another instruction or dead). Empty without [`Options::map`].
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
         pieces(&self.code_map, self.image.bytes().len())

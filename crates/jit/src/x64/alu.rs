@@ -302,7 +302,7 @@ impl Generator<'_> {
             Alu::And => this.min(other),
             Alu::Or | Alu::Xor => this.max(other),
             Alu::Add => this.max(other) + 1,
-            Alu::Sub | Alu::Sbb | Alu::Cmp => 64,
+            Alu::Sub | Alu::Cmp => 64,
         };
         self.set_known_bits(dst, known_bits.min(all(width)));
         self.set_flags(dst, width);
@@ -313,7 +313,7 @@ impl Generator<'_> {
         let most = all(width);
         let known_bits = match op {
             Alu::Or | Alu::Xor if imm >= 0 => self.known_bits(reg).min(most).max(bits(imm as u64)),
-            Alu::Or | Alu::Xor | Alu::Add | Alu::Sub | Alu::And | Alu::Sbb | Alu::Cmp => most,
+            Alu::Or | Alu::Xor | Alu::Add | Alu::Sub | Alu::And | Alu::Cmp => most,
         };
         self.set_known_bits(reg, known_bits);
         self.set_flags(reg, width);
@@ -345,7 +345,7 @@ impl Generator<'_> {
             // 128 needs a 32-bit immediate, -128 one byte.
             (Alu::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
             (Alu::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
-            (Alu::Or | Alu::Xor | Alu::Sbb | Alu::Cmp, _) => {
+            (Alu::Or | Alu::Xor | Alu::Cmp, _) => {
                 return self.alu_imm(op, width, reg, imm);
             }
         }

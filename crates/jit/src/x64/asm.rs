@@ -20,7 +20,6 @@ use super::reg::{Cc, Gpr, Mem};
 pub(crate) enum Alu {
     Add = 0,
     Or = 1,
-    Sbb = 3,
     And = 4,
     Sub = 5,
     Xor = 6,

@@ -1,7 +1,6 @@
-//! Branches: comparison and jump, a jump on the flags of the previous operation,
-//! conditional moves and conditional returns.
+//! Branches: comparison and jump, a jump on the flags of the previous operation, conditional moves.
 
-use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
+use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
 
 use super::asm::Alu;
 use super::frame::SCRATCH;
@@ -20,36 +19,8 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        if self.usage.packet {
-            return self.branch_in_filter(slot, cond, width, dst, src);
-        }
         if src == Operand::Imm(0) && self.flags_before.width(dst).is_some() {
             return self.branch_on_flags(slot, cond, width, dst);
-        }
-        self.compare_and_jump(slot, cond, width, dst, src)
-    }
-
-    /// A branch of a packet filter, where branches may be merged.
-    fn branch_in_filter(
-        &mut self,
-        slot: usize,
-        cond: Cond,
-        width: Width,
-        dst: Reg,
-        src: Operand,
-    ) -> usize {
-        self.merge_from(slot);
-        let src = self.in_network_order(slot, src);
-        if src == Operand::Imm(0)
-            && let Some(cc) = self.compared(cond, width, dst)
-        {
-            return self.jump_on(slot, cc);
-        }
-        if self.merged.is_some()
-            && let (Width::W32, Operand::Imm(imm)) = (width, src)
-            && self.record_difference(slot, cond, self.gpr(dst), imm)
-        {
-            return 1;
         }
         self.compare_and_jump(slot, cond, width, dst, src)
     }
@@ -184,20 +155,6 @@ impl Generator<'_> {
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
         let is_selection = self.facts[slot].is_selection();
-        let results = match self.filters_packets && !is_selection {
-            true => self.results_on(slot, target),
-            false => None,
-        };
-        let cc = match self.merged {
-            Some(merged) => match (self.record_test(merged, slot, cc), results) {
-                (None, _) => return 1,
-                (Some(outcome), Some(results)) if self.return_masked(outcome, results) => {
-                    return self.slots_returned(slot);
-                }
-                (Some(outcome), _) => self.test_merged(outcome),
-            },
-            None => cc,
-        };
         if is_selection {
             self.applies(Optimization::ConditionalMove);
             return self.select(slot + 1, cc.not());
@@ -207,19 +164,8 @@ impl Generator<'_> {
         {
             return count;
         }
-        if let Some(results) = results {
-            self.return_either(cc, results);
-            return self.slots_returned(slot);
-        }
         self.jump_if(cc, target);
         1
-    }
-
-    /// Number of slots that are compiled with a branch whose both successors return.
-    fn slots_returned(&self, slot: usize) -> usize {
-        // The return may be a jump target.
-        let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
-        if is_reached == [false; 2] { 3 } else { 1 }
     }
 
     /// Inverts a branch over a jump.
@@ -237,42 +183,6 @@ impl Generator<'_> {
         self.applies(Optimization::BranchInversion);
         self.jump_if(cc.not(), other);
         Some(2)
-    }
-
-    /// The results of a packet filter on fall-through and on the taken branch, if both
-    /// return constants.
-    fn results_on(&self, slot: usize, target: usize) -> Option<[u32; 2]> {
-        let result = |slot: usize| match (self.insns.get(slot)?, self.insns.get(slot + 1)?) {
-            (
-                Insn::Alu {
-                    op: AluOp::Mov,
-                    dst: Reg::R0,
-                    src: Operand::Imm(imm),
-                    ..
-                },
-                Insn::Exit,
-            ) => Some(*imm as u32),
-            _ => None,
-        };
-        if !self.uses(Optimization::ConditionalReturn) {
-            return None;
-        }
-        let next = match self.insns.get(slot + 1)? {
-            Insn::Goto { .. } if !self.consumes_budget(slot + 1) => self.target(slot + 1),
-            _ => slot + 1,
-        };
-        Some([result(next)?, result(target)?])
-    }
-
-    /// Returns the second result if the condition holds, else the first, by a conditional
-    /// move: whether a packet matches is the branch that is hardest to predict.
-    fn return_either(&mut self, cc: Cc, [first, second]: [u32; 2]) {
-        self.applies(Optimization::ConditionalReturn);
-        let result = self.gpr(Reg::R0);
-        self.buf.set_keeping_flags(result, u64::from(first));
-        self.buf.set_keeping_flags(SCRATCH, u64::from(second));
-        self.buf.mov_if(cc, Width::W32, result, SCRATCH);
-        self.exit();
     }
 
     /// Jumps to a slot if a condition holds.

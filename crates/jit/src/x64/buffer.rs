@@ -16,12 +16,9 @@ use super::reg::Cc;
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// The label of a program's first slot.
-    pub(crate) const FIRST: Label = Label(0);
-
-    /// The label of the slot that is `slots` after the one of this label.
-    pub(crate) const fn plus(self, slots: usize) -> Label {
-        Label(self.0 + slots as u32)
+    /// The label of a slot.
+    pub(crate) const fn of_slot(slot: usize) -> Label {
+        Label(slot as u32)
     }
 }
 
@@ -83,8 +80,6 @@ pub(crate) struct Buffer {
     /// Total length of the fixups; valid after a layout.
     fixup_len: u32,
     slots: usize,
-    /// The label of the first slot in a second version of the code.
-    second: Option<Label>,
     tables: Vec<Table>,
     /// Length of a table's entry in bytes: 2 or 4.
     entry_len: usize,
@@ -100,7 +95,6 @@ impl Buffer {
             labels: vec![None; slots + functions],
             fixup_len: 0,
             slots,
-            second: None,
             tables: Vec::new(),
             entry_len: if long_tables { 4 } else { 2 },
         }
@@ -126,23 +120,16 @@ impl Buffer {
 
     /// The label of a function.
     pub(crate) fn function(&self, index: usize) -> Label {
-        Label::FIRST.plus(self.slots + index)
+        Label::of_slot(self.slots + index)
     }
 
-    /// New labels for all slots, for a second version of the code; returns the first one.
-    pub(crate) fn new_version(&mut self) -> Label {
-        let first = Label(self.labels.len() as u32);
-        self.labels.resize(self.labels.len() + self.slots, None);
-        self.second = Some(first);
-        first
-    }
-
-    /// The slot of a label, in either version; `u32::MAX` for other labels.
+    /// The slot of a label; `u32::MAX` for other labels.
     fn slot(&self, label: usize) -> u32 {
-        let versions = [Some(Label::FIRST), self.second].into_iter().flatten();
-        let mut slots = versions.map(|first| label.wrapping_sub(first.0 as usize));
-        let slot = slots.find(|slot| (0..self.slots).contains(slot));
-        slot.map_or(u32::MAX, |slot| slot as u32)
+        if label < self.slots {
+            label as u32
+        } else {
+            u32::MAX
+        }
     }
 
     /// Binds a label to the current position.

@@ -18,7 +18,6 @@ use super::deadline::DeadlineChecks;
 use super::features::Features;
 use super::frame::{Frame, FrameRequirements};
 use super::hash_lookup::OpenLookup;
-use super::merge::Merged;
 use super::packet::SlowLoad;
 use super::reg::Gpr;
 use super::retpoline::Retpoline;
@@ -86,18 +85,8 @@ pub(super) struct Generator<'a> {
     pub(super) epilogue: Option<Label>,
     /// Label of the code that returns 0.
     pub(super) return_zero: Option<Label>,
-    /// Label of slot 0 in the current version of the code.
-    pub(super) version: Label,
     /// Proven packet length in bytes.
     pub(super) proven_len: u32,
-    /// Packet length that is proven at the start of this version of the code.
-    pub(super) proven_len_always: u32,
-    /// First slot from which on branches may be merged.
-    pub(super) merges_from: usize,
-    /// True if the program is a packet filter.
-    pub(super) filters_packets: bool,
-    /// Branches that are being merged.
-    pub(super) merged: Option<Merged>,
     /// A sum that is folded into its accesses.
     pub(super) sum: Option<Sum>,
     /// First slot that [`Generator::write_marked`] must visit in any case: the end of a
@@ -105,10 +94,6 @@ pub(super) struct Generator<'a> {
     due: usize,
     /// Slot of a selection that becomes `setcc`; its register is zero until then.
     pub(super) set_condition: Option<usize>,
-    /// Number of jumps to each slot, computed on requirements.
-    pub(super) incoming_jumps: Vec<u8>,
-    /// True for each slot that compares `r0` in network byte order; empty if none does.
-    pub(super) in_network_order: Vec<bool>,
     pub(super) slow_loads: Vec<SlowLoad>,
     pub(super) slow_load_stubs: [Option<Label>; 3],
     pub(super) open_lookups: Vec<OpenLookup>,
@@ -171,17 +156,10 @@ impl<'a> Generator<'a> {
             flags_before: Flags::NONE,
             epilogue: None,
             return_zero: None,
-            version: Label::FIRST,
             proven_len: 0,
-            proven_len_always: 0,
-            merges_from: usize::MAX,
-            filters_packets: program.evidence().filters_packets(),
-            merged: None,
             sum: None,
             due: 0,
             set_condition: None,
-            incoming_jumps: Vec::new(),
-            in_network_order: Vec::new(),
             slow_loads: Vec::new(),
             slow_load_stubs: [None; 3],
             open_lookups: Vec::new(),
@@ -266,7 +244,7 @@ impl<'a> Generator<'a> {
     fn start_block(&mut self) {
         self.known_bits = self.always_known;
         self.flags = Flags::NONE;
-        self.proven_len = self.proven_len_always;
+        self.proven_len = 0;
     }
 
     fn write_function(&mut self) {
@@ -280,7 +258,7 @@ impl<'a> Generator<'a> {
         }
         self.write_prologue();
         self.check_on_call();
-        self.write_versions();
+        self.write_body();
         self.write_slow_loads();
         self.write_open_lookups();
         self.write_deadline_checks();
@@ -309,8 +287,8 @@ impl<'a> Generator<'a> {
         slots.map(|slot| self.buf.offset(*slot)).collect()
     }
 
-    /// Writes the function's instructions once.
-    pub(super) fn write_body(&mut self) {
+    /// Writes the function's instructions.
+    fn write_body(&mut self) {
         self.start_block();
         let Function { start, end } = self.function;
         self.write_slots(start, end);
@@ -416,9 +394,9 @@ impl<'a> Generator<'a> {
         self.buf.function(index)
     }
 
-    /// The label of a slot in the current version of the code.
+    /// The label of a slot.
     pub(super) fn label(&self, slot: usize) -> Label {
-        self.version.plus(slot)
+        Label::of_slot(slot)
     }
 
     /// Compiles the instruction at a slot, and following ones that are fused with it;

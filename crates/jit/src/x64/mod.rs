@@ -2,7 +2,7 @@
 //!
 //! `generator.rs` is the pass over the program; `alu.rs`, `copy.rs`, `shift.rs`,
 //! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
-//! `merge.rs`, `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine
+//! `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine
 //! instructions; `retpoline.rs` has the indirect branches;
 //! `deadline.rs` adds deadline checks; `frame.rs` assigns registers;
 //! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
@@ -27,7 +27,6 @@ mod frame;
 mod generator;
 mod hash_lookup;
 mod memory;
-mod merge;
 mod packet;
 mod reg;
 mod retpoline;

@@ -1,10 +1,7 @@
 //! Packet loads: bounds checks, byte order, and offsets outside the data.
 //!
 //! A load outside the data ends the program with 0, so after a load the packet length is
-//! proven up to its end and is not checked again (`proven_len`). A filter with several
-//! loads at constant offsets is compiled twice: without checks, for packets that are long
-//! enough for these loads, and with checks. In the first version branches are merged
-//! (`merge.rs`).
+//! proven up to its end and is not checked again (`proven_len`).
 //!
 //! Negative offsets are relative to the network or the link-layer header in Linux
 //! (`SKF_NET_OFF`, `SKF_LL_OFF`): those loads call a host function through a stub that
@@ -12,7 +9,6 @@
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;
-use lower::flow::jump_target;
 use vm::{PacketRules, RunContext, load_packet_outside};
 
 use super::asm::Alu;
@@ -21,18 +17,7 @@ use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
-use crate::analysis::Fact;
 use crate::native::NativeContext;
-
-/// Largest packet length that the version without checks requires; nearly all packets have
-/// it.
-const LONGEST_PROVEN: u32 = 64;
-/// Number of checks that a second version must save.
-const FEWEST_SPARED: usize = 3;
-/// Comparisons of one value that are done in network byte order, at most.
-const MOST_COMPARED: usize = 16;
-/// Slots of the longest function that is compiled twice.
-const LONGEST_TWICE: usize = 400;
 
 /// The slow path of a load outside the data, written after the function.
 pub(super) struct SlowLoad {
@@ -55,59 +40,12 @@ impl Generator<'_> {
                 })
     }
 
-    /// Compiles the function's instructions, twice if that is profitable.
-    pub(super) fn write_versions(&mut self) {
-        let wanted = self.length_to_prove();
-        self.version = Label::FIRST;
-        self.proven_len_always = 0;
-        if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet)
-            && self.uses(Optimization::UncheckedVersion)
-        {
-            self.applies(Optimization::UncheckedVersion);
-            let checked = self.buf.new_label();
-            self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
-            self.buf.jump_if(Cc::B, checked);
-            self.version = self.buf.new_version();
-            self.proven_len_always = bytes;
-            if self.uses(Optimization::MergedBranches) && self.is_restartable() {
-                self.merges_from = 0;
-            }
-            self.write_body();
-            debug_assert!(self.merged.is_none(), "all merged tests were compiled");
-            self.merges_from = usize::MAX;
-            self.buf.bind(checked);
-            self.version = Label::FIRST;
-            self.proven_len_always = 0;
-        }
-        self.write_body();
-    }
-
-    /// The packet length that the version without checks requires.
-    fn length_to_prove(&self) -> Option<u32> {
-        let Function { start, end } = self.function;
-        if !self.usage.packet || end - start > LONGEST_TWICE {
-            return None;
-        }
-        let ends = self.insns[start..end]
-            .iter()
-            .filter_map(|insn| match *insn {
-                Insn::PacketAbs { size, imm } if imm >= 0 => Some(imm as u32 + size.bytes()),
-                _ => None,
-            });
-        let short = ends.filter(|&end| end <= LONGEST_PROVEN);
-        let (count, longest) = short.fold((0, 0), |(count, longest), end| {
-            (count + 1, longest.max(end))
-        });
-        (count >= FEWEST_SPARED).then_some(longest)
-    }
-
     /// Compiles `r0 = packet[imm]`; returns the number of slots.
     pub(super) fn packet_at(&mut self, slot: usize, size: Size, imm: i32) -> usize {
         if imm < 0 {
             self.packet_at_negative(size, imm);
             return 1;
         }
-        self.merge_from(slot);
         let end = imm as u32 + size.bytes();
         if end > self.proven_len {
             let zero = self.zero_label();
@@ -119,85 +57,8 @@ impl Generator<'_> {
         if let Some(count) = self.compare_packet(slot + 1, size, mem) {
             return 1 + count;
         }
-        if size == Size::H
-            && self.uses(Optimization::NetworkOrder)
-            && self.is_compared_in_network_order(slot + 1)
-        {
-            self.applies(Optimization::NetworkOrder);
-            self.buf.load(size, None, Gpr::RAX, mem);
-            self.set_known_bits(Reg::R0, 16);
-        } else {
-            self.load_swapped(size, mem);
-        }
+        self.load_swapped(size, mem);
         1
-    }
-
-    /// True if all uses of the 16 bits in `r0`, from a slot on, are comparisons with
-    /// constants for equality; these are then done in network byte order.
-    fn is_compared_in_network_order(&mut self, slot: usize) -> bool {
-        if self.incoming_jumps.is_empty() {
-            self.incoming_jumps = self.analysis.incoming_jumps();
-        }
-        let facts = self.facts;
-        let wants = |slot: usize| facts[slot].live_in().has(Reg::R0);
-        let mut found: Vec<(usize, u8)> = Vec::new();
-        let mut open = vec![(slot, 0)];
-        while let Some((at, jumps)) = open.pop() {
-            if let Some(known_bits) = found.iter_mut().find(|known_bits| known_bits.0 == at) {
-                known_bits.1 += jumps;
-                continue;
-            }
-            let looked_up = |fact: &Fact| fact.is_tree_root() || fact.is_subsumed();
-            let Some(target) = self.compared_target(at).filter(|_| !looked_up(&facts[at])) else {
-                return false;
-            };
-            if found.len() == MOST_COMPARED {
-                return false;
-            }
-            found.push((at, jumps));
-            open.extend(wants(at + 1).then_some((at + 1, 0)));
-            open.extend(wants(target).then_some((target, 1)));
-        }
-        // Values from other paths are in host byte order.
-        let closed = found.iter().all(|&(at, jumps)| {
-            let falls_in = at == slot || found.iter().any(|&(other, _)| other + 1 == at);
-            let ends = matches!(
-                self.insns[at - 1],
-                Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. }
-            );
-            self.incoming_jumps[at] == jumps && (falls_in || ends)
-        });
-        if closed {
-            self.in_network_order.resize(self.insns.len(), false);
-            for (at, _) in found {
-                self.in_network_order[at] = true;
-            }
-        }
-        closed
-    }
-
-    /// The target of a comparison of `w0` with a 16-bit constant for equality.
-    fn compared_target(&self, slot: usize) -> Option<usize> {
-        match *self.insns.get(slot)? {
-            Insn::Jump {
-                cond: Cond::Eq | Cond::Ne,
-                width: Width::W32,
-                dst: Reg::R0,
-                src: Operand::Imm(0..=0xffff),
-                ..
-            } if !self.facts[slot].is_selection() => jump_target(&self.insns[slot], slot),
-            _ => None,
-        }
-    }
-
-    /// The constant of the comparison at a slot, in the byte order of its operand.
-    pub(super) fn in_network_order(&self, slot: usize, src: Operand) -> Operand {
-        match src {
-            Operand::Imm(imm) if self.in_network_order.get(slot) == Some(&true) => {
-                Operand::Imm(i32::from((imm as u16).swap_bytes()))
-            }
-            src => src,
-        }
     }
 
     /// Compiles a load at a negative offset.
@@ -238,14 +99,6 @@ impl Generator<'_> {
                     self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
                 }
             }
-            return 1;
-        }
-        self.merge_from(slot);
-        if let Some(mem) = self.merged_load_address(slot, src, imm) {
-            if let Some(count) = self.compare_packet(slot + 1, size, mem) {
-                return 1 + count;
-            }
-            self.load_swapped(size, mem);
             return 1;
         }
         1 + self.packet_at_index(slot + 1, size, index, narrow, imm)
@@ -394,9 +247,6 @@ impl Generator<'_> {
                 self.applies(Optimization::PacketComparison);
                 let swapped = i32::from((imm as u16).swap_bytes());
                 self.buf.load(Size::H, None, Gpr::RAX, mem);
-                if self.record_difference(slot, cond, Gpr::RAX, swapped) {
-                    return Some(1);
-                }
                 if cond.tests_bits() {
                     self.buf.test_imm(Width::W32, Gpr::RAX, swapped);
                 } else {

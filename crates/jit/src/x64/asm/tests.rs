@@ -11,10 +11,9 @@ use iced_x86::{
 
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-const ALU: [(Alu, &str); 7] = [
+const ALU: [(Alu, &str); 6] = [
     (Alu::Add, "add"),
     (Alu::Or, "or"),
-    (Alu::Sbb, "sbb"),
     (Alu::And, "and"),
     (Alu::Sub, "sub"),
     (Alu::Xor, "xor"),
