@@ -16,7 +16,6 @@ use vm::{Machine, Outcome};
 const IS_IPV4: &str = "ldh [12]\njne #0x800, no\n";
 /// TCP over IPv4, as filters for a port test it.
 const IS_TCP: &str = "ldh [12]\njne #0x800, no\nldb [23]\njne #6, no\n";
-const LATER: &str = "ldh [20]\njset #0x1fff, no\n";
 const PORTS: &str = "ldxb 4*([14]&0xf)\nldh [x + 14]\njeq #22, yes\n\
                      ldh [x + 16]\njne #22, no\n";
 /// Tests whose both outcomes continue.
