@@ -29,8 +29,10 @@ pub enum CallbackKind {
 pub struct CallbackRules {
     /// The register in which the call gets it.
     pub register: Reg,
-    /// It is called after the call returned (`is_async_callback_calling_insn`).
-    #[doc(alias = "is_async_callback_calling_insn")]
+    /// It is called after the call returned (`is_async_callback_calling_function`), not before
+    /// (`is_sync_callback_calling_function`).
+    #[doc(alias = "is_async_callback_calling_function")]
+    #[doc(alias = "is_sync_callback_calling_function")]
     pub is_async: bool,
     /// Numbers that it may return, from the least to the greatest.
     pub returns: (i32, i32),
