@@ -303,7 +303,7 @@ mod tests {
                 encoding,
             },
         );
-        let mut pointer =
+        let pointer =
             |builder: &mut Builder, to| builder.reference(Kind::Ptr, StrOffset::EMPTY, to);
         let void = pointer(&mut builder, TypeId::VOID);
         let mut ids = vec![("long", long), ("void*", void)];
@@ -371,7 +371,7 @@ mod tests {
                 "value",
                 null,
                 none,
-                Err("Unrecognized arg#0 type union\n"),
+                Err("Unrecognized arg#0 type UNION\n"),
             ),
             (
                 "task_struct",
