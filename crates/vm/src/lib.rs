@@ -3,7 +3,7 @@
 //!
 //! An engine runs on a [`Machine`]: registers, stack and context of one run. A machine is
 //! made once and used for any number of runs, so that starting one costs a few stores.
-//! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
+//! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`] and [`MapOperations`], and
 //! values of maps are [`Cells`].
 //!
 //! # Modules
@@ -53,6 +53,7 @@ mod lock;
 mod machine;
 mod map_function;
 mod map_object;
+mod map_operations;
 mod meter;
 mod model;
 pub mod network;
@@ -94,7 +95,8 @@ pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
 pub use map_function::{MapFunction, RecordOutput, WordLookup};
-pub use map_object::{MapHandle, MapObject, Samples, SamplesReader, ValueOf};
+pub use map_object::{MapAttributes, MapHandle, MapObject};
+pub use map_operations::{MapOperations, Samples, SamplesReader, ValueOf};
 pub use meter::Meter;
 pub use model::{ModelPort, ModelPrograms, Opened};
 pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};

@@ -86,7 +86,7 @@ impl Ours {
         }
         let handles: Vec<_> = maps
             .iter()
-            .map(|map| Some(MapHandle::new(map.clone())))
+            .map(|map| Some(map.handle().clone()))
             .collect();
         let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(failed)?;

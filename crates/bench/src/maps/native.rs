@@ -6,7 +6,7 @@ use std::time::Duration;
 use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
-use kernel::maps::{Host, Map, ValueLayout};
+use kernel::maps::{Host, Map, Ring, ValueLayout};
 use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
@@ -54,7 +54,7 @@ impl Ours {
         }
         let handles: Vec<Option<MapHandle>> = maps
             .iter()
-            .map(|map| Some(MapHandle::new(map.clone())))
+            .map(|map| Some(map.handle().clone()))
             .collect();
         let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(|unfit| failed(unfit.to_string()))?;
@@ -149,7 +149,7 @@ impl Running<'_> {
             .ours
             .maps
             .iter()
-            .filter_map(|map| map.operations().ring())
+            .filter_map(|map| map.of_kind::<Ring>())
         {
             while ring.consume().is_some() {}
         }

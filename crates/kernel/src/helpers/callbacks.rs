@@ -68,7 +68,7 @@ pub(super) fn for_each_map_elem<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let kind = memory.map(map)?.kind();
+    let kind = memory.map(map)?.kind;
     if !kind.has_for_each() {
         return Ok(Errno::ENOTSUPP.negated());
     }
@@ -103,7 +103,7 @@ pub(super) fn user_ringbuf_drain<M: MemoryPort>(
     if flags & !WAKEUPS != 0 {
         return Ok(Errno::EINVAL.negated());
     }
-    let started = match memory.map(map)?.samples() {
+    let started = match memory.map(map)?.operations().samples() {
         Some(samples) => samples.start(),
         None => Err(Errno::EINVAL),
     };
@@ -139,7 +139,7 @@ impl<M: MemoryPort> Iteration<M> for Drain {
     fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault> {
         if returned.is_some() {
             self.read += 1;
-            if let Some(samples) = memory.map(self.map)?.samples() {
+            if let Some(samples) = memory.map(self.map)?.operations().samples() {
                 samples.release();
             }
         }
@@ -153,6 +153,7 @@ impl<M: MemoryPort> Iteration<M> for Drain {
         }
         let len = memory
             .map(self.map)?
+            .operations()
             .samples()
             .map_or(0, Samples::oldest_len);
         Dynptr::new(DynptrKind::Local, sample, len).write(memory, self.dynptr)?;

@@ -84,7 +84,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
     const BROADCAST: u64 = 8;
     const EXCLUDE_INGRESS: u64 = 16;
     const ACTION: u64 = 3;
-    let known = match memory.map(map)?.kind() {
+    let known = match memory.map(map)?.kind {
         MapKind::Devmap | MapKind::DevmapHash => ACTION | BROADCAST | EXCLUDE_INGRESS,
         _ => ACTION,
     };
@@ -92,7 +92,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
         return Ok(XDP_ABORTED);
     }
     let key = key as u32;
-    if let Some(cookie) = memory.map(map)?.socket(&key.to_le_bytes()) {
+    if let Some(cookie) = memory.map(map)?.operations().socket(&key.to_le_bytes()) {
         let is_delivered = receives(cookie, memory, cx)?;
         record(
             memory,

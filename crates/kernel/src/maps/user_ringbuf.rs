@@ -12,10 +12,10 @@ use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::Errno;
-use vm::{CELL_BYTES, CellSlice, Cells, RunGuard, Samples, SamplesReader, ValueOf};
+use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
 use super::resources::Resources;
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Bytes of the header of a sample.
 const HEADER: u64 = 8;
@@ -147,11 +147,7 @@ impl Samples for UserRing {
     }
 }
 
-impl Operations for UserRing {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.cells.as_slice()) as u64
-    }
-
+impl MapOperations for UserRing {
     fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
         match what {
             ValueOf::Sample => self.oldest().map(|sample| sample.bytes),
@@ -160,8 +156,18 @@ impl Operations for UserRing {
         }
     }
 
+    fn samples(&self) -> Option<&dyn Samples> {
+        Some(self)
+    }
+
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+}
+
+impl SyscallOperations for UserRing {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.cells.as_slice()) as u64
     }
 
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
@@ -174,9 +180,5 @@ impl Operations for UserRing {
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
-    }
-
-    fn user_ring(&self) -> Option<&UserRing> {
-        Some(self)
     }
 }

@@ -2,7 +2,7 @@
 //! begins with a `struct bpf_map`. The members that follow from the map's definition are set, the
 //! others are zero.
 
-use ::kernel::maps::Map;
+use ::kernel::maps::{Arena, Map};
 use btf::{Btf, Kind};
 use spec::maps::{MapFlags, MapKind};
 use vm::ArenaObject as _;
@@ -104,7 +104,7 @@ impl Described<'_> {
 
     /// First address of an arena in user space, and the one behind the last.
     fn user(&self) -> [u64; 2] {
-        self.map.operations().arena().map_or([0; 2], |arena| {
+        self.map.of_kind::<Arena>().map_or([0; 2], |arena| {
             let start = arena.user_start();
             [start, start.wrapping_add(arena.bytes())]
         })

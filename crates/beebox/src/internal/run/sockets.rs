@@ -68,6 +68,6 @@ impl LoadedObject {
 
     /// The cookie of the socket that a map of sockets holds under a key.
     pub fn socket_at(&self, map: &ObjectMap, key: &[u8]) -> Option<u64> {
-        Some(map.map.operations().socket(key)?.cookie)
+        map.map.operations().socket(key)
     }
 }
