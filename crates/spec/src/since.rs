@@ -15,8 +15,6 @@ mod fields;
 mod instructions;
 mod kfuncs;
 mod loops;
-mod maps;
-mod programs;
 mod types;
 
 use std::fmt;
@@ -111,15 +109,28 @@ impl fmt::Display for IntroducedBy {
     }
 }
 
+/// The first release of a row: its two numbers and the commit, or the numbers alone for what a
+/// header shows.
+macro_rules! since {
+    ($major:literal, $minor:literal) => {
+        Since::header($major, $minor)
+    };
+    ($major:literal, $minor:literal, $commit:literal) => {
+        Since::commit($major, $minor, $commit)
+    };
+}
+
+pub(crate) use since;
+
 impl Since {
-    const fn commit(major: u8, minor: u8, name: &'static str) -> Since {
+    pub(crate) const fn commit(major: u8, minor: u8, name: &'static str) -> Since {
         Since {
             release: Release { major, minor },
             source: IntroducedBy::Commit(name),
         }
     }
 
-    const fn header(major: u8, minor: u8) -> Since {
+    pub(crate) const fn header(major: u8, minor: u8) -> Since {
         Since {
             release: Release { major, minor },
             source: IntroducedBy::Header,

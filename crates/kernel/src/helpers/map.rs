@@ -5,7 +5,7 @@ use spec::maps::MapKind;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
-use super::socket_parts::{Found, found, in_map, takes_sockets};
+use super::socket_parts::{Found, found, in_map};
 
 /// `void *bpf_map_lookup_elem(map, key)`: the address of the value, of a map of sockets the
 /// socket; or null.
@@ -47,7 +47,7 @@ pub(super) fn map_update_elem<M: MemoryPort>(
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
     let key = Bytes::read(memory, key, map.key_size)?;
-    if takes_sockets(map) {
+    if map.kind.holds_sockets() {
         let sockets = &cx.system.network.sockets;
         return Ok(status(match found(value, memory, sockets)? {
             Found::Numbered(_, socket) => map.operations().update_socket(key.get(), socket, flags),

@@ -1,8 +1,7 @@
 //! Helpers that say what a socket is: its pointer as one of another type, or null.
 
-use spec::maps::MapKind;
 use vm::network::{NetSocket, SocketPart, SocketProtocol, SocketRef, SocketState, Sockets};
-use vm::{MapObject, MemoryPort, RunContext};
+use vm::{MemoryPort, RunContext};
 
 use super::socket_lookup::listener_of;
 
@@ -54,11 +53,6 @@ pub(super) fn in_map<M: MemoryPort>(
     Ok(number.map_or(0, |number| {
         pointer(number, SocketPart::Socket, memory, sockets)
     }))
-}
-
-/// True if programs put sockets into a map instead of values.
-pub(super) fn takes_sockets(map: &MapObject) -> bool {
-    matches!(map.kind, MapKind::Sockmap | MapKind::Sockhash)
 }
 
 /// `struct bpf_sock *bpf_sk_fullsock(struct bpf_sock *sk)`: the socket, if it is a whole one.

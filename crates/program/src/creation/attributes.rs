@@ -80,9 +80,9 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
 /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
 /// return, are read only for programs.
 pub const fn added_flags(kind: MapKind) -> MapFlags {
-    match kind {
-        MapKind::Devmap | MapKind::DevmapHash => MapFlags::RDONLY_PROG,
-        _ => MapFlags(0),
+    match kind.holds_devices() {
+        true => MapFlags::RDONLY_PROG,
+        false => MapFlags(0),
     }
 }
 

@@ -126,18 +126,7 @@ impl Reused {
             return Err(ReuseFault::Parameter { name, own, needed });
         }
         let kind = self.map.kind();
-        let stays = matches!(
-            kind,
-            MapKind::ProgArray
-                | MapKind::ArrayOfMaps
-                | MapKind::HashOfMaps
-                | MapKind::Sockmap
-                | MapKind::Sockhash
-                | MapKind::ReuseportSockarray
-                | MapKind::Xskmap
-                | MapKind::StructOps
-        );
-        if stays {
+        if kind.holds_objects() {
             return Err(ReuseFault::Kind(kind));
         }
         if self.map.handle().timers.is_some()

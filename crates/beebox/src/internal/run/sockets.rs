@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Resources, Socket};
 use spec::Errno;
-use spec::maps::MapKind;
 use vm::network::Sockets;
 
 use super::{LoadedObject, ObjectMap};
@@ -41,10 +40,7 @@ impl ByNumber<'_> {
 impl ObjectMap {
     /// True for maps whose values are sockets.
     pub fn holds_sockets(&self) -> bool {
-        matches!(
-            self.map.kind(),
-            MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray | MapKind::Xskmap
-        )
+        self.map.kind().has_socket_values()
     }
 }
 
