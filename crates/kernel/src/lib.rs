@@ -28,15 +28,15 @@
 mod dynptr;
 pub mod helpers;
 pub mod kfuncs;
+mod lookups;
 pub mod maps;
-mod network;
 pub mod network_file;
-mod objects;
+mod object_layout;
 pub mod process;
 pub mod programs;
 pub mod variables;
 
-pub use objects::object_layout;
+pub use object_layout::object_layout;
 use vm::{Helper, Implementation, ModelPort};
 
 /// The helper or kfunc of a number of resolved code, for the memory of an engine; `None` if

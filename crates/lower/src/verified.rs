@@ -187,11 +187,15 @@ fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
     })
 }
 
+/// True if a map is the one that was verified, as far as code without checks rests on it. Special
+/// fields of values are left out: locks and timers are bytes of the value to this code, and it
+/// follows no pointer to an object that a value holds ([`UnsupportedConstruct::KernelObject`]).
 fn is_as_declared(handle: &MapHandle, def: &MapDef) -> bool {
     let (map, params) = (handle, &def.params);
     params.kind() == Some(map.kind)
         && map.key_size == params.key_size as usize
         && map.value_size == params.value_size as usize
+        && map.flags == params.flags
         && (map.max_entries == params.max_entries || map.kind.is_lru())
         && (!def.is_frozen() || has_initial_value(handle, def))
 }

@@ -19,68 +19,13 @@ mod types;
 
 use std::fmt;
 
-use crate::kernel::KernelVersion;
-
+pub use crate::kernel::{BadRelease, Release};
 pub use features::Feature;
 pub use fields::value_features;
 pub use kfuncs::kfunc;
 pub(crate) use kfuncs::{kfunc_index, kfunc_name};
 pub use loops::has_loop;
 pub use types::newest_in;
-
-/// A mainline release of Linux.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release {
-    /// Number before the dot.
-    pub major: u8,
-    /// Number after the dot.
-    pub minor: u8,
-}
-
-#[doc(hidden)]
-impl From<KernelVersion> for Release {
-    fn from(version: KernelVersion) -> Release {
-        let KernelVersion { major, minor, .. } = version;
-        Release { major, minor }
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// The text is no release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRelease(String);
-
-impl fmt::Display for BadRelease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no release of Linux: write two numbers, as 5.15",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for BadRelease {}
-
-impl std::str::FromStr for Release {
-    type Err = BadRelease;
-
-    /// Reads `MAJOR.MINOR`.
-    fn from_str(text: &str) -> Result<Release, BadRelease> {
-        let (major, minor) = text
-            .split_once('.')
-            .ok_or_else(|| BadRelease(text.into()))?;
-        match (major.parse(), minor.parse()) {
-            (Ok(major), Ok(minor)) => Ok(Release { major, minor }),
-            _ => Err(BadRelease(text.into())),
-        }
-    }
-}
 
 /// First release with a feature, and the source of that fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

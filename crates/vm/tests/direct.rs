@@ -6,7 +6,7 @@ use beebox_vm::{
     CellSlice, Cells, ContextKind, Direct, DirectContext, MapAttributes, MapHandle, MapOperations,
     MemoryPort, PacketBuffer, RunContext, RunGuard, SKB,
 };
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 use spec::{Errno, SplitMix};
 
 /// One value, of the key 7.
@@ -72,6 +72,7 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
         max_entries: 2,
         key_size: 1,
         value_size: 16,
+        flags: MapFlags::default(),
         copies: 1,
         timers: None,
         objects: None,

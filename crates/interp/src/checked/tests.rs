@@ -450,6 +450,7 @@ fn values_of_maps_are_regions_of_their_own() {
             max_entries: 2,
             key_size: 1,
             value_size: places[0].1,
+            flags: spec::maps::MapFlags::default(),
             copies: 1,
             timers: None,
             objects: None,

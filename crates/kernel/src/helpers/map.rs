@@ -125,6 +125,6 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
 pub(super) fn status(result: Result<(), Errno>) -> u64 {
     match result {
         Ok(()) => 0,
-        Err(errno) => -i64::from(errno.0) as u64,
+        Err(errno) => errno.negated(),
     }
 }

@@ -94,6 +94,7 @@ impl Definition {
             max_entries: self.params.max_entries,
             key_size: self.params.key_size as usize,
             value_size: *size,
+            flags: self.params.flags,
             copies: if self.is_percpu() { host.cpus } else { 1 },
             timers: has_timers.then(|| Arc::clone(&host.timers)),
             objects: owns.then(|| (Arc::clone(&host.objects), owning.clone())),

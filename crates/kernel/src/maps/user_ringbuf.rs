@@ -12,6 +12,7 @@ use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::Errno;
+use spec::registry::Limits;
 use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
 use super::resources::Resources;
@@ -22,9 +23,6 @@ const HEADER: u64 = 8;
 
 /// Bytes of a dynptr.
 const DYNPTR: usize = 16;
-
-/// Most bytes that a dynptr spans (`DYNPTR_MAX_SIZE`).
-const MOST_SAMPLE: u64 = (1 << 24) - 1;
 
 /// A ring of samples.
 #[derive(Debug)]
@@ -77,7 +75,7 @@ impl UserRing {
     pub fn write(&self, sample: &[u8]) -> Result<(), Errno> {
         let len = sample.len() as u64;
         let total = (len + HEADER).next_multiple_of(8);
-        if len > MOST_SAMPLE || total > self.size {
+        if len > Limits::LINUX_6_18.dynptr.into() || total > self.size {
             return Err(Errno::E2BIG);
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

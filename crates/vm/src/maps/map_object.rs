@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use spec::maps::MapKind;
+use spec::maps::{MapFlags, MapKind};
 
 use crate::{Cursor, DirectAccess, MapOperations, Objects, OwningField, RunGuard, Timers};
 
@@ -19,6 +19,8 @@ pub struct MapAttributes {
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+    /// The flags of its creation.
+    pub flags: MapFlags,
     /// Values of an entry: the possible CPUs in per-CPU maps, otherwise 1.
     pub copies: u32,
     /// The timers of the host, if values have some.
