@@ -6,7 +6,7 @@ use crate::since::{Since, since};
 macro_rules! kinds {
     ($(
         $(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $since:tt, $structure:literal,
-        [$($trait:ident)*];
+        $capability:ident, [$($trait:ident)*];
     )*) => {
         /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +50,13 @@ macro_rules! kinds {
                 }
             }
 
+            /// Capability that its creation needs.
+            pub const fn capability(self) -> MapCapability {
+                match self {
+                    $(MapKind::$kind => MapCapability::$capability,)*
+                }
+            }
+
             const fn has(self, one: Trait) -> bool {
                 let traits = match self {
                     $(MapKind::$kind => 0 $(| 1 << Trait::$trait as u32)*,)*
@@ -58,6 +65,18 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// Capability that the creation of a map needs where `kernel.unprivileged_bpf_disabled` is 0
+/// (`map_create`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapCapability {
+    /// None.
+    Anyone,
+    /// CAP_BPF.
+    Bpf,
+    /// CAP_NET_ADMIN.
+    NetAdmin,
 }
 
 /// Properties of a kind beside its number and name.
@@ -93,78 +112,78 @@ enum Trait {
     Apart,
 }
 
-// Number, name, first release with the commit, structure and traits.
+// Number, name, first release with the commit, structure, capability and traits.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", [Btf ForEach];
+    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, [Btf ForEach];
     /// Array: preallocated values by index.
-    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", [Btf ForEach];
+    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach];
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", [Btf Objects Apart];
+    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart];
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", [Records Apart];
+    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart];
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", [Btf Percpu ForEach Apart];
+    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, [Btf Percpu ForEach Apart];
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", [Btf Percpu ForEach Apart];
+    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, [Btf Percpu ForEach Apart];
     /// Stack traces by identifier.
-    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", [];
+    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, [];
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", [];
+    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, [];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", [Btf ForEach Lru];
+    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, [Btf ForEach Lru];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", [Btf Percpu ForEach Lru Apart];
+    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, [Btf Percpu ForEach Lru Apart];
     /// Trie: values by longest matching prefix.
-    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", [Btf];
+    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, [Btf];
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", [OfMaps Objects];
+    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, [OfMaps Objects];
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", [OfMaps Objects];
+    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, [OfMaps Objects];
     /// Network devices by index, to redirect to.
-    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", [Devices Apart];
+    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// Sockets by index.
-    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", [Sockets SocketValues Objects];
+    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, [Sockets SocketValues Objects];
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", [Apart];
+    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, [Apart];
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", [SocketValues Objects Apart];
+    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, [SocketValues Objects Apart];
     /// Sockets by key.
-    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", [Sockets SocketValues Objects];
+    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects];
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", [Btf NoEntries];
+    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries];
     /// Sockets of a reuseport group by index.
-    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", [Btf SocketValues Objects];
+    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, [Btf SocketValues Objects];
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", [Btf Percpu NoEntries];
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries];
     /// FIFO queue; no keys.
-    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", [];
+    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// LIFO stack; no keys.
-    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", [];
+    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", [Btf Storage NoEntries];
+    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Network devices by key, to redirect to.
-    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", [Devices Apart];
+    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", [Btf NoEntries Objects];
+    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, [Btf NoEntries Objects];
     /// Ring buffer: records from programs to user space.
-    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", [Btf Ring Records];
+    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, [Btf Ring Records];
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", [Btf Storage NoEntries];
+    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", [Btf Storage NoEntries];
+    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", [Btf];
+    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, [Btf];
     /// User ring buffer: records from user space to programs.
-    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", [Btf Ring];
+    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, [Btf Ring];
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", [Btf Storage NoEntries];
+    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", [];
+    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [];
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", [Btf];
+    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf];
     /// Resizable hash table.
-    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", [Btf];
+    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, [Btf];
 }
 
 impl MapKind {

@@ -1,6 +1,6 @@
 //! Features, privileges and mitigations of a kernel.
 
-use crate::maps::MapKind;
+use crate::maps::{MapCapability, MapKind};
 use std::fmt;
 use std::str::FromStr;
 
@@ -100,47 +100,10 @@ impl Privileges {
     /// The capability that such a caller lacks to create maps of a kind (`map_create`), where
     /// `kernel.unprivileged_bpf_disabled` is 0. Without it Linux answers EPERM.
     pub const fn lacks_to_create(self, kind: MapKind) -> Option<&'static str> {
-        use MapKind as K;
-        match kind {
-            K::Array
-            | K::PercpuArray
-            | K::ProgArray
-            | K::PerfEventArray
-            | K::CgroupArray
-            | K::ArrayOfMaps
-            | K::Hash
-            | K::PercpuHash
-            | K::HashOfMaps
-            | K::Ringbuf
-            | K::UserRingbuf
-            | K::CgroupStorage
-            | K::PercpuCgroupStorage => None,
-            K::SkStorage
-            | K::InodeStorage
-            | K::TaskStorage
-            | K::CgrpStorage
-            | K::BloomFilter
-            | K::LpmTrie
-            | K::ReuseportSockarray
-            | K::StackTrace
-            | K::Queue
-            | K::Stack
-            | K::LruHash
-            | K::LruPercpuHash
-            | K::StructOps
-            | K::Cpumap
-            | K::Arena
-            | K::InsnArray
-            | K::Rhash => match self.has_bpf() {
-                true => None,
-                false => Some("CAP_BPF"),
-            },
-            K::Sockmap | K::Sockhash | K::Devmap | K::DevmapHash | K::Xskmap => {
-                match self.has_net_admin() {
-                    true => None,
-                    false => Some("CAP_NET_ADMIN"),
-                }
-            }
+        match kind.capability() {
+            MapCapability::NetAdmin if !self.has_net_admin() => Some("CAP_NET_ADMIN"),
+            MapCapability::Bpf if !self.has_bpf() => Some("CAP_BPF"),
+            MapCapability::Anyone | MapCapability::Bpf | MapCapability::NetAdmin => None,
         }
     }
 
