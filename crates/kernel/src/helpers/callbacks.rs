@@ -14,7 +14,7 @@ const MAX_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
 /// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`: the number
 /// of calls, until one returned 1. `-E2BIG` for more than 2^23.
 ///
-/// It is the loop that Linux puts in place of the call if the flags are a constant 0: the
+/// It is the loop that Linux 6.18 puts in place of the call if the flags are a constant 0: the
 /// count is compared with all 64 bits, and the upper half of `-E2BIG` is 0.
 pub(super) fn r#loop<M: MemoryPort>(
     [count, function, context, flags, _]: [u64; 5],

@@ -70,7 +70,7 @@ impl SyscallOperations for Cpumap {
                 .as_array()
                 .map_or(0, |bytes| i32::from_le_bytes(*bytes));
             let id = program_id(descriptor, AttachType::XdpCpumap, resources);
-            // Linux says no more than that there is no entry.
+            // Linux 6.18 says no more than that there is no entry.
             let id = id.map_err(|_| Errno::ENOMEM)?;
             stored[..4].copy_from_slice(&value[..4]);
             stored[4..].copy_from_slice(&id.to_le_bytes()[..value.len() - 4]);

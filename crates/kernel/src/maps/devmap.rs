@@ -113,7 +113,7 @@ impl SyscallOperations for DevmapHash {
         if flags == NOEXIST && self.0.copy(key, &mut vec![0; value.len()]).is_ok() {
             return Err(Errno::EEXIST);
         }
-        // Linux adds an entry for BPF_EXIST too.
+        // Linux 6.18 adds an entry for BPF_EXIST too.
         let stored = resolve(value, resources)?;
         self.0.store(key, &stored, flags & NOEXIST, resources)
     }

@@ -111,7 +111,7 @@ pub(super) fn test_input(
     }
     let mut input = captured(frame, rules);
     if given.is_empty() {
-        // Linux computes it from a context only.
+        // Linux 6.18 computes it from a context only.
         put(&mut input.context, WIRE_LEN, 0);
         return Ok(input);
     }

@@ -5,7 +5,7 @@
 //! on first use. Readers never wait; allocations take turns.
 //!
 //! One rule differs from Linux: pages in front of the arena's first address are not freed,
-//! where Linux damages its list of free pages.
+//! where Linux 6.18 damages its list of free pages.
 
 mod free_ranges;
 
