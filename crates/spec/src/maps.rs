@@ -51,6 +51,7 @@ macro_rules! kinds {
             }
 
             /// Capability that its creation needs.
+            #[doc(hidden)]
             pub const fn capability(self) -> MapCapability {
                 match self {
                     $(MapKind::$kind => MapCapability::$capability,)*

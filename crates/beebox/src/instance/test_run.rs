@@ -135,11 +135,11 @@ impl<'d> TestRun<'d> {
         match self.flags {
             0 => {}
             // Of these Linux looks at BPF_F_TEST_RUN_ON_CPU alone.
-            _ if run == Some(programs::TestRun::RawTracepoint) => {}
-            LIVE_FRAMES if run == Some(programs::TestRun::Xdp) => {
+            _ if run == Some(programs::TestRunKind::RawTracepoint) => {}
+            LIVE_FRAMES if run == Some(programs::TestRunKind::Xdp) => {
                 return unsupported("flags: BPF_F_TEST_XDP_LIVE_FRAMES");
             }
-            CHECKSUM_COMPLETE if matches!(run, Some(programs::TestRun::Skb(_))) => {
+            CHECKSUM_COMPLETE if matches!(run, Some(programs::TestRunKind::Skb(_))) => {
                 return unsupported("flags: BPF_F_TEST_SKB_CHECKSUM_COMPLETE");
             }
             _ => {

@@ -1,7 +1,7 @@
 //! Programs that get a context of the caller and no packet: syscall and raw tracepoints.
 
 use spec::Errno;
-use spec::programs::TestRun;
+use spec::programs::TestRunKind;
 
 use super::test_run::TestInput;
 
@@ -14,11 +14,11 @@ const MOST_ARGUMENTS: usize = 12 * 8;
 pub(super) fn test_input(
     data: &[u8],
     context: &[u8],
-    rules: TestRun,
+    rules: TestRunKind,
     accessed: u32,
 ) -> Result<TestInput, Errno> {
     let most = match rules {
-        TestRun::RawTracepoint => MOST_ARGUMENTS,
+        TestRunKind::RawTracepoint => MOST_ARGUMENTS,
         _ => MOST_CONTEXT,
     };
     if !data.is_empty() || !(accessed as usize..=most).contains(&context.len()) {

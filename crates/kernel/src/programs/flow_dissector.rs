@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::TestRun;
+use spec::programs::TestRunKind;
 use vm::{FLOW_DISSECTOR, PacketBuffer};
 
 use super::test_run::{LINK_HEADER, PAGE, TestInput, copy, get, put, sized};
@@ -55,7 +55,7 @@ pub(super) fn input(frame: &[u8], flags: u32) -> TestInput {
     copy(&mut keys, PROTOCOL, frame.get(12..14).unwrap_or(&[0; 2]));
     put(&mut keys, FLAGS, flags);
     TestInput {
-        rules: TestRun::FlowDissector,
+        rules: TestRunKind::FlowDissector,
         packet: Some(PacketBuffer::new(FLOW_DISSECTOR, frame, 0, 0)),
         context: vec![0; FLOW_DISSECTOR.size],
         flow_keys: Some(keys.clone()),

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::TestRun;
+use spec::programs::TestRunKind;
 use vm::{PacketBuffer, SKB};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
@@ -113,7 +113,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
         packet.set_bounds(LINK_HEADER, LINK_HEADER, end);
     }
     Ok(TestInput {
-        rules: TestRun::Netfilter,
+        rules: TestRunKind::Netfilter,
         packet: Some(packet),
         context: vec![0; CONTEXT],
         flow_keys: None,

@@ -1,7 +1,7 @@
 //! sk_lookup: a context that describes a connection, no packet.
 
 use spec::Errno;
-use spec::programs::TestRun;
+use spec::programs::TestRunKind;
 use vm::network::Sockets;
 
 use super::test_run::{TestInput, copy, get, put, sized};
@@ -72,7 +72,7 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> 
         _ => return Err(Errno::EAFNOSUPPORT),
     }
     Ok(TestInput {
-        rules: TestRun::SkLookup,
+        rules: TestRunKind::SkLookup,
         packet: None,
         context,
         flow_keys: None,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::{SkbRun, TestRun};
+use spec::programs::{SkbRun, TestRunKind};
 use vm::network::SocketView;
 use vm::{PacketBuffer, SKB, System};
 
@@ -139,7 +139,7 @@ pub(super) fn test_input(
 /// A frame of any length.
 pub(super) fn captured(frame: &[u8], rules: SkbRun) -> TestInput {
     let mut input = TestInput {
-        rules: TestRun::Skb(rules),
+        rules: TestRunKind::Skb(rules),
         packet: Some(PacketBuffer::new(SKB, &[], HEADROOM, 0)),
         context: vec![0; SKB.size],
         flow_keys: None,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::{ProgramType, TestRun};
+use spec::programs::{ProgramType, TestRunKind};
 use vm::network::SocketView;
 use vm::{PacketBuffer, Redirect, System};
 
@@ -27,7 +27,7 @@ const TC_ACT_REDIRECT: u32 = 7;
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestProgram {
-    rules: TestRun,
+    rules: TestRunKind,
     /// Bytes of the context up to the last one that the program accesses.
     context_bytes: u32,
 }
@@ -35,7 +35,7 @@ pub struct TestProgram {
 /// Packet and context of a run, before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestInput {
-    pub(super) rules: TestRun,
+    pub(super) rules: TestRunKind,
     /// The packet, for types that get one.
     pub packet: Option<PacketBuffer>,
     /// The context.
@@ -75,8 +75,11 @@ impl TestProgram {
     /// True for types that get packets.
     pub fn has_packet(self) -> bool {
         match self.rules {
-            TestRun::Xdp | TestRun::Skb(_) | TestRun::FlowDissector | TestRun::Netfilter => true,
-            TestRun::SkLookup | TestRun::Syscall | TestRun::RawTracepoint => false,
+            TestRunKind::Xdp
+            | TestRunKind::Skb(_)
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter => true,
+            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => false,
         }
     }
 
@@ -92,12 +95,12 @@ impl TestProgram {
         system: &System,
     ) -> Result<TestInput, Errno> {
         match self.rules {
-            TestRun::Xdp => xdp::test_input(frame, context, system),
-            TestRun::Skb(rules) => skb::test_input(frame, context, rules, system),
-            TestRun::FlowDissector => flow_dissector::test_input(frame, context),
-            TestRun::Netfilter => netfilter::test_input(frame, context),
-            TestRun::SkLookup => sk_lookup::test_input(frame, context),
-            TestRun::Syscall | TestRun::RawTracepoint => {
+            TestRunKind::Xdp => xdp::test_input(frame, context, system),
+            TestRunKind::Skb(rules) => skb::test_input(frame, context, rules, system),
+            TestRunKind::FlowDissector => flow_dissector::test_input(frame, context),
+            TestRunKind::Netfilter => netfilter::test_input(frame, context),
+            TestRunKind::SkLookup => sk_lookup::test_input(frame, context),
+            TestRunKind::Syscall | TestRunKind::RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
         }
@@ -106,41 +109,46 @@ impl TestProgram {
     /// The contexts that a test run takes, in words.
     pub fn context_rule(self) -> &'static str {
         match self.rules {
-            TestRun::Xdp => {
+            TestRunKind::Xdp => {
                 "none or a struct xdp_md, in which data is the number of bytes of metadata, \
                  data_end that of the linear part, ingress_ifindex an interface that there is, \
                  rx_queue_index one of its queues (0 without an interface), egress_ifindex 0"
             }
-            TestRun::Skb(_) => {
+            TestRunKind::Skb(_) => {
                 "none or a struct __sk_buff, in which mark, priority, ifindex, \
                  ingress_ifindex, cb, tstamp, wire_len, gso_segs, gso_size and hwtstamp may \
                  be set"
             }
-            TestRun::FlowDissector => "none or a struct bpf_flow_keys, in which flags may be set",
-            TestRun::Netfilter => {
+            TestRunKind::FlowDissector => {
+                "none or a struct bpf_flow_keys, in which flags may be set"
+            }
+            TestRunKind::Netfilter => {
                 "none or a struct nf_hook_state, in which hook and pf may be set, pf the \
                  family of the packet"
             }
-            TestRun::SkLookup => {
+            TestRunKind::SkLookup => {
                 "a struct bpf_sk_lookup with family (2 or 10), protocol, addresses and ports, \
                  and no packet"
             }
-            TestRun::RawTracepoint => {
+            TestRunKind::RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
-            TestRun::Syscall => "up to 65535 bytes, all that the program accesses, and no packet",
+            TestRunKind::Syscall => {
+                "up to 65535 bytes, all that the program accesses, and no packet"
+            }
         }
     }
 
     /// A frame of any length, in one piece, for types that get packets.
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {
-            TestRun::Xdp => Some(xdp::captured(frame)),
-            TestRun::Skb(rules) => Some(skb::captured(frame, rules)),
-            TestRun::FlowDissector => Some(flow_dissector::input(frame, 0)),
-            TestRun::Netfilter | TestRun::SkLookup | TestRun::Syscall | TestRun::RawTracepoint => {
-                None
-            }
+            TestRunKind::Xdp => Some(xdp::captured(frame)),
+            TestRunKind::Skb(rules) => Some(skb::captured(frame, rules)),
+            TestRunKind::FlowDissector => Some(flow_dissector::input(frame, 0)),
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => None,
         }
     }
 
@@ -149,21 +157,24 @@ impl TestProgram {
     #[inline]
     pub fn recapture(self, input: &mut TestInput, frame: &[u8]) {
         match self.rules {
-            TestRun::Xdp => xdp::recapture(input, frame),
-            TestRun::Skb(rules) => skb::recapture(input, frame, rules),
-            TestRun::FlowDissector => *input = flow_dissector::input(frame, 0),
-            TestRun::Netfilter | TestRun::SkLookup | TestRun::Syscall | TestRun::RawTracepoint => {}
+            TestRunKind::Xdp => xdp::recapture(input, frame),
+            TestRunKind::Skb(rules) => skb::recapture(input, frame, rules),
+            TestRunKind::FlowDissector => *input = flow_dissector::input(frame, 0),
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => {}
         }
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
     pub fn sizes(self, frame: &[u8]) -> RangeInclusive<usize> {
         match self.rules {
-            TestRun::Xdp => xdp::SIZES,
-            TestRun::Skb(_) => skb::sizes(frame),
-            TestRun::FlowDissector => flow_dissector::SIZES,
-            TestRun::Netfilter => netfilter::sizes(frame),
-            TestRun::SkLookup | TestRun::Syscall | TestRun::RawTracepoint => 0..=0,
+            TestRunKind::Xdp => xdp::SIZES,
+            TestRunKind::Skb(_) => skb::sizes(frame),
+            TestRunKind::FlowDissector => flow_dissector::SIZES,
+            TestRunKind::Netfilter => netfilter::sizes(frame),
+            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => 0..=0,
         }
     }
 }
@@ -182,7 +193,7 @@ impl TestInput {
         if self.initial_keys.is_some() || self.flow_keys.is_some() {
             self.flow_keys.clone_from(&self.initial_keys);
         }
-        if self.rules == TestRun::SkLookup {
+        if self.rules == TestRunKind::SkLookup {
             sk_lookup::begin_run(&mut self.context);
         }
     }
@@ -193,30 +204,30 @@ impl TestInput {
     /// The kernel's for a result that it does not return.
     pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32, Errno> {
         match self.rules {
-            TestRun::SkLookup => {
+            TestRunKind::SkLookup => {
                 let sockets = &system.network.sockets;
                 sk_lookup::end_run(&self.context, &mut self.given, result, sockets)?;
                 Ok(sk_lookup::retval(result))
             }
-            TestRun::Xdp
-            | TestRun::Skb(_)
-            | TestRun::FlowDissector
-            | TestRun::Netfilter
-            | TestRun::Syscall
-            | TestRun::RawTracepoint => Ok(result),
+            TestRunKind::Xdp
+            | TestRunKind::Skb(_)
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => Ok(result),
         }
     }
 
     /// Sets the index of the interface that the packet comes from.
     pub fn set_ifindex(&mut self, ifindex: u32) {
         match self.rules {
-            TestRun::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
-            TestRun::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
-            TestRun::FlowDissector
-            | TestRun::Netfilter
-            | TestRun::SkLookup
-            | TestRun::Syscall
-            | TestRun::RawTracepoint => {}
+            TestRunKind::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
+            TestRunKind::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
+            TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => {}
         }
     }
 
@@ -224,13 +235,13 @@ impl TestInput {
     #[inline]
     pub fn redirect(&self, result: u32) -> Option<Redirect> {
         let redirects = match self.rules {
-            TestRun::Xdp => XDP_REDIRECT,
-            TestRun::Skb(_) => TC_ACT_REDIRECT,
-            TestRun::FlowDissector
-            | TestRun::Netfilter
-            | TestRun::SkLookup
-            | TestRun::Syscall
-            | TestRun::RawTracepoint => return None,
+            TestRunKind::Xdp => XDP_REDIRECT,
+            TestRunKind::Skb(_) => TC_ACT_REDIRECT,
+            TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => return None,
         };
         let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
@@ -242,25 +253,26 @@ impl TestInput {
             return Vec::new();
         };
         match self.rules {
-            TestRun::Xdp => xdp::data_out(packet),
-            TestRun::Skb(rules) => skb::data_out(packet, rules),
-            TestRun::FlowDissector => {
+            TestRunKind::Xdp => xdp::data_out(packet),
+            TestRunKind::Skb(rules) => skb::data_out(packet, rules),
+            TestRunKind::FlowDissector => {
                 flow_dissector::data_out(self.flow_keys.as_deref().unwrap_or(&[]), packet)
             }
-            TestRun::Netfilter | TestRun::SkLookup | TestRun::Syscall | TestRun::RawTracepoint => {
-                Vec::new()
-            }
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => Vec::new(),
         }
     }
 
     /// The context after the run, as a test run returns it.
     pub fn context_out(&self) -> Vec<u8> {
         match self.rules {
-            TestRun::Xdp => xdp::context_out(self),
-            TestRun::Skb(_) => skb::context_out(self),
-            TestRun::Syscall => self.context.clone(),
-            TestRun::RawTracepoint | TestRun::Netfilter => Vec::new(),
-            TestRun::FlowDissector | TestRun::SkLookup => self.given.clone(),
+            TestRunKind::Xdp => xdp::context_out(self),
+            TestRunKind::Skb(_) => skb::context_out(self),
+            TestRunKind::Syscall => self.context.clone(),
+            TestRunKind::RawTracepoint | TestRunKind::Netfilter => Vec::new(),
+            TestRunKind::FlowDissector | TestRunKind::SkLookup => self.given.clone(),
         }
     }
 
@@ -277,16 +289,16 @@ impl TestInput {
             Cow::Owned(bytes) => bytes.truncate(len),
         }
         match self.rules {
-            TestRun::Skb(rules) if !rules.has_link_header => {
+            TestRunKind::Skb(rules) if !rules.has_link_header => {
                 Cow::Owned([skb::link_header(packet), &kept].concat())
             }
-            TestRun::Skb(_)
-            | TestRun::Xdp
-            | TestRun::FlowDissector
-            | TestRun::Netfilter
-            | TestRun::SkLookup
-            | TestRun::Syscall
-            | TestRun::RawTracepoint => kept,
+            TestRunKind::Skb(_)
+            | TestRunKind::Xdp
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => kept,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::TestRun;
+use spec::programs::TestRunKind;
 use vm::{HEADROOM, PacketBuffer, System, XDP};
 
 use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, get, put, sized};
@@ -106,7 +106,7 @@ fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> Te
     put(&mut context, INGRESS_IFINDEX, interface);
     put(&mut context, RX_QUEUE_INDEX, queue);
     TestInput {
-        rules: TestRun::Xdp,
+        rules: TestRunKind::Xdp,
         packet: Some(packet),
         context,
         flow_keys: None,

@@ -81,6 +81,7 @@ macro_rules! program_types {
 
         impl ProgramType {
             /// Meaning of its return values.
+            #[doc(hidden)]
             pub const fn returns(self) -> Returns {
                 match self {
                     $(ProgramType::$variant => Returns::$returns,)*
@@ -88,8 +89,9 @@ macro_rules! program_types {
             }
 
             /// Its test run; `None` if it has none.
-            pub const fn test_run(self) -> Option<TestRun> {
-                use TestRun::{
+            #[doc(hidden)]
+            pub const fn test_run(self) -> Option<TestRunKind> {
+                use TestRunKind::{
                     FlowDissector, Netfilter, RawTracepoint, SkLookup, Skb, Syscall, Xdp,
                 };
                 match self {
@@ -123,7 +125,7 @@ pub enum Returns {
 
 /// Test run of a program type (`BPF_PROG_TEST_RUN`): its packet and context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestRun {
+pub enum TestRunKind {
     /// A frame and a `struct xdp_md`.
     Xdp,
     /// A frame and a `struct __sk_buff`.
