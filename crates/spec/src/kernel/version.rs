@@ -13,6 +13,14 @@ pub struct Release {
     pub minor: u8,
 }
 
+impl Release {
+    /// The release whose rules and limits the workspace has.
+    pub const LINUX_6_18: Release = Release {
+        major: 6,
+        minor: 18,
+    };
+}
+
 impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
