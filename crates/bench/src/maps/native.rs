@@ -52,10 +52,8 @@ impl Ours {
             }
             maps.push(Arc::new(map));
         }
-        let handles: Vec<Option<MapHandle>> = maps
-            .iter()
-            .map(|map| Some(map.handle().clone()))
-            .collect();
+        let handles: Vec<Option<MapHandle>> =
+            maps.iter().map(|map| Some(map.handle().clone())).collect();
         let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(|unfit| failed(unfit.to_string()))?;
         let lowered = lowered
